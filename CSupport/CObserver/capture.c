@@ -1,0 +1,282 @@
+#define _GNU_SOURCE
+#include "observer_capture.h"
+
+#include "observer_clock.h"
+#include "observer_wait.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* A request's life: IDLE -> ARMED (monitor) -> COPYING -> DONE or OVER (handler) -> IDLE (monitor). A request whose
+ * deadline passes goes ARMED -> IDLE, so that a late handler finds nothing to do; one whose handler has begun and does not
+ * finish (its thread was stopped in it) stays COPYING, and another request is used until it is DONE. */
+enum request_state { REQUEST_IDLE = 0, REQUEST_ARMED = 1, REQUEST_COPYING = 2, REQUEST_DONE = 3, REQUEST_OVER = 4 };
+
+struct request {
+  _Atomic uint32_t state;
+  bool abandoned; /* the monitor no longer waits for it; monitor-owned */
+  /* Written by the monitor before ARMED, read by the handler. */
+  pid_t tid;
+  const struct observer_slot *slot;
+  uint64_t unit;
+  uint64_t stack_low;
+  uint64_t stack_high;
+  uint8_t *stack;
+  size_t stack_capacity;
+  /* Written by the handler between COPYING and DONE. */
+  struct observer_copy copy;
+};
+
+/* The upper half of the value that travels with our signals; the lower half is the request's index. */
+#define SIGNAL_MAGIC UINT64_C(0x43554c50)
+
+static struct request requests[OBSERVER_REQUESTS_MAX];
+static struct sigaction previous_action;
+static bool handler_installed;
+static _Atomic uint64_t answered;
+static _Atomic uint64_t late;
+
+/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count as
+ * its missing part. */
+#define STACK_BYTES_USUAL (UINT64_C(8) << 20)
+
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
+ * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
+
+/* Copies the stack from SP upwards while the bounds of the stack are not known (an alternate or a coroutine's stack): page
+ * by page, so that the end of the mapping ends the copy and not the process. Returns the number of bytes copied. */
+static size_t copy_unbounded(uint64_t sp, uint8_t *destination, size_t capacity) {
+  enum { PAGE = 4096, BATCH = 8 };
+  pid_t pid = (pid_t)syscall(SYS_getpid);
+  size_t copied = 0;
+  while (copied < capacity) {
+    struct iovec local[BATCH], remote[BATCH];
+    size_t asked = 0;
+    int count = 0;
+    for (; count < BATCH && copied + asked < capacity; count++) {
+      size_t to_page_end = PAGE - (size_t)((sp + copied + asked) % PAGE);
+      size_t length = capacity - copied - asked < to_page_end ? capacity - copied - asked : to_page_end;
+      remote[count] = (struct iovec){(void *)(uintptr_t)(sp + copied + asked), length};
+      local[count] = (struct iovec){destination + copied + asked, length};
+      asked += length;
+    }
+    long got = syscall(SYS_process_vm_readv, pid, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
+    if (got > 0)
+      copied += (size_t)got;
+    if (got < 0 || (size_t)got < asked)
+      break;
+  }
+  return copied;
+}
+
+static void answer(struct request *request, const void *context) {
+  if (request->slot && observer_slot_unit(request->slot) != request->unit) {
+    atomic_store_explicit(&request->state, REQUEST_OVER, memory_order_release);
+    return;
+  }
+  uint64_t began = observer_clock_ns();
+  struct observer_copy *copy = &request->copy;
+  observer_arch_registers(context, &copy->registers);
+  uint64_t sp = observer_arch_sp(&copy->registers);
+  copy->stack_start = sp;
+  if (sp >= request->stack_low && sp < request->stack_high) {
+    size_t live = (size_t)(request->stack_high - sp);
+    copy->stack_end = request->stack_high;
+    copy->truncated = live > request->stack_capacity;
+    copy->stack_bytes = copy->truncated ? request->stack_capacity : live;
+    memcpy(request->stack, (const void *)(uintptr_t)sp, copy->stack_bytes);
+  } else {
+    copy->stack_end = sp + STACK_BYTES_USUAL;
+    copy->stack_bytes = copy_unbounded(sp, request->stack, request->stack_capacity);
+    copy->truncated = copy->stack_bytes == request->stack_capacity;
+  }
+  copy->handler_ns = observer_clock_ns() - began;
+  atomic_store_explicit(&request->state, REQUEST_DONE, memory_order_release);
+}
+
+/* Passes a signal that is not ours to the handler that was installed before. The default action would end the process
+ * (a profiling timer left running is not a reason to die), so it counts as ignored. */
+static void pass_on(int signal, siginfo_t *information, void *context) {
+  if (previous_action.sa_flags & SA_SIGINFO) {
+    if (previous_action.sa_sigaction)
+      previous_action.sa_sigaction(signal, information, context);
+  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
+    previous_action.sa_handler(signal);
+  }
+}
+
+static void on_signal(int signal, siginfo_t *information, void *context) {
+  int saved_errno = errno;
+  bool from_here = information->si_pid == (pid_t)syscall(SYS_getpid);
+  bool marked = from_here && information->si_code == SI_QUEUE &&
+                (uint64_t)(uintptr_t)information->si_value.sival_ptr >> 32 == SIGNAL_MAGIC;
+  bool served = false;
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    struct request *request = &requests[index];
+    uint32_t armed = REQUEST_ARMED;
+    if (atomic_load_explicit(&request->state, memory_order_acquire) != REQUEST_ARMED ||
+        request->tid != (pid_t)syscall(SYS_gettid))
+      continue;
+    if (!atomic_compare_exchange_strong_explicit(&request->state, &armed, REQUEST_COPYING, memory_order_acquire,
+                                                 memory_order_relaxed))
+      continue;
+    answer(request, context);
+    observer_wake(&request->state);
+    served = true;
+  }
+  if (served)
+    atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
+  else if (marked)
+    atomic_fetch_add_explicit(&late, 1, memory_order_relaxed);
+  /* Our signal loses its mark when it has to be sent by tgkill (observer_thread_signal). */
+  bool ours = marked || (served && from_here && information->si_code == SI_TKILL);
+  if (!ours)
+    pass_on(signal, information, context);
+  errno = saved_errno;
+}
+
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
+static struct request *free_request(void) {
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    struct request *request = &requests[index];
+    uint32_t state = atomic_load_explicit(&request->state, memory_order_acquire);
+    if (request->abandoned && (state == REQUEST_DONE || state == REQUEST_OVER)) {
+      request->abandoned = false;
+      atomic_store_explicit(&request->state, REQUEST_IDLE, memory_order_relaxed);
+      state = REQUEST_IDLE;
+    }
+    if (state == REQUEST_IDLE)
+      return request;
+  }
+  return NULL;
+}
+
+/* Waits until REQUEST is answered or DEADLINE_NS has come; takes it back if nobody has begun to answer. Returns the state
+ * that the request was found in: DONE or OVER, IDLE when it was taken back, COPYING when it is stuck. */
+static uint32_t await(struct request *request, uint64_t deadline_ns) {
+  for (;;) {
+    uint32_t state = atomic_load_explicit(&request->state, memory_order_acquire);
+    if (state == REQUEST_DONE || state == REQUEST_OVER)
+      return state;
+    if (observer_clock_ns() >= deadline_ns) {
+      if (atomic_compare_exchange_strong_explicit(&request->state, &state, state == REQUEST_ARMED ? REQUEST_IDLE : state,
+                                                  memory_order_acquire, memory_order_acquire))
+        return state == REQUEST_ARMED ? REQUEST_IDLE : state;
+      continue;
+    }
+    observer_wait(&request->state, state, deadline_ns);
+  }
+}
+
+enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
+                                              uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
+  if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
+    return OBSERVER_THREAD_GONE;
+  struct request *request = free_request();
+  if (!request)
+    return OBSERVER_REQUESTS_STUCK;
+  request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  request->slot = slot;
+  request->unit = unit;
+  request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
+  request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
+  atomic_store_explicit(&request->state, REQUEST_ARMED, memory_order_release);
+
+  uint64_t index = (uint64_t)(request - requests);
+  uint64_t deadline = observer_clock_ns() + timeout_ns;
+  int error = observer_thread_signal(thread, OBSERVER_SIGNAL, SIGNAL_MAGIC << 32 | index);
+  if (error != 0)
+    deadline = 0; /* nothing was sent: take the request back, unless an earlier, late signal is just answering it */
+  switch (await(request, deadline)) {
+  case REQUEST_DONE:
+    *copy = &request->copy;
+    return OBSERVER_CAPTURED;
+  case REQUEST_OVER:
+    atomic_store_explicit(&request->state, REQUEST_IDLE, memory_order_relaxed);
+    return OBSERVER_UNIT_OVER;
+  case REQUEST_IDLE:
+    break;
+  default:
+    request->abandoned = true;
+  }
+  return error == 0 ? OBSERVER_NO_ANSWER : error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
+}
+
+void observer_capture_release(const struct observer_copy *copy) {
+  atomic_store_explicit(&requests[copy->request].state, REQUEST_IDLE, memory_order_release);
+}
+
+uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }
+
+uint64_t observer_capture_late(void) { return atomic_load_explicit(&late, memory_order_relaxed); }
+
+/* Maps larger copy buffers where a request has a smaller one. The smaller ones are not unmapped: a late handler may still
+ * be writing to one. */
+static int map_buffers(size_t capacity) {
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    struct request *request = &requests[index];
+    if (request->stack_capacity >= capacity ||
+        atomic_load_explicit(&request->state, memory_order_acquire) != REQUEST_IDLE)
+      continue;
+    void *memory = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      return errno;
+    request->stack = memory;
+    request->stack_capacity = capacity;
+    request->copy.stack = memory;
+    request->copy.request = (uint32_t)index;
+  }
+  return 0;
+}
+
+static int install_handler(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  struct sigaction current;
+  if (sigaction(OBSERVER_SIGNAL, NULL, &current) != 0)
+    return errno;
+  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
+    return 0;
+  /* Filled before the handler can run. Kept from the first installation on if ours was chained to by the one that
+   * replaced it: passing on to a handler that passes on to us would never end. */
+  if (!handler_installed)
+    previous_action = current;
+  if (sigaction(OBSERVER_SIGNAL, &action, NULL) != 0)
+    return errno;
+  handler_installed = true;
+  return 0;
+}
+
+int observer_capture_start(size_t stack_bytes_max) {
+  if (!observer_arch_supported())
+    return ENOTSUP;
+  int error = map_buffers(stack_bytes_max);
+  if (error == 0)
+    error = install_handler();
+  if (error != 0)
+    return error;
+  struct observer_thread *self = observer_thread_current();
+  if (!self)
+    return ENOMEM;
+  sigset_t ours, before;
+  sigemptyset(&ours);
+  sigaddset(&ours, OBSERVER_SIGNAL);
+  pthread_sigmask(SIG_UNBLOCK, &ours, &before);
+  const struct observer_copy *copy = NULL;
+  enum observer_capture_status status =
+      observer_capture(self, NULL, OBSERVER_IDLE, UINT64_C(1000000000), &copy);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (status != OBSERVER_CAPTURED)
+    return status == OBSERVER_NOT_SIGNALLED ? EPERM : ETIMEDOUT;
+  observer_capture_release(copy);
+  return 0;
+}

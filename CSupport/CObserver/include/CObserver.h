@@ -1,0 +1,37 @@
+/* CObserver: the observing path.
+ *
+ * Watched threads mark the begin and end of their work in target slots; the monitor thread reads the slots, copies a
+ * stuck thread's registers and stack, unwinds the copy and passes the result through a ring to the recorder thread.
+ * Nothing here takes a lock that a service's thread can hold, and nothing allocates after start-up.
+ *
+ * Which header for what:
+ *   observer_base.h     attributes and limits
+ *   observer_clock.h    the clocks, in nanoseconds
+ *   observer_wait.h     bounded waiting for a 32-bit word to change, without a lock
+ *   observer_memory.h   reading memory that may be gone
+ *   observer_control.h  what the monitor and the rest of the watchdog tell each other
+ *   observer_thread.h   threads that watched work runs on
+ *   observer_slot.h     target slots: which thread works on what since when
+ *   observer_arch.h     registers, per processor architecture
+ *   observer_capture.h  the signal handler that copies a thread's registers and stack
+ *   observer_module.h   which module an address is in, without the loader's lock
+ *   observer_unwind.h   frames from a copied stack
+ *   observer_ring.h     the way from the monitor to the recorder
+ */
+#ifndef COBSERVER_H
+#define COBSERVER_H
+
+#include "observer_arch.h"
+#include "observer_base.h"
+#include "observer_capture.h"
+#include "observer_clock.h"
+#include "observer_control.h"
+#include "observer_memory.h"
+#include "observer_module.h"
+#include "observer_ring.h"
+#include "observer_slot.h"
+#include "observer_thread.h"
+#include "observer_unwind.h"
+#include "observer_wait.h"
+
+#endif

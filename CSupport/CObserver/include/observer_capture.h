@@ -1,0 +1,68 @@
+/* Capture: a signal handler that copies a thread's registers and stack, and the monitor's side of it.
+ *
+ * The handler does nothing else: no unwinding, no allocation, no lock. It runs for well under a microsecond for a usual
+ * stack. The monitor waits for it with a deadline; a thread that answers late finds that its request is gone.
+ *
+ * The signal is SIGPROF. Dispatch workers and Swift Concurrency threads block every signal except ILL, TRAP, BUS, FPE,
+ * SEGV, SYS and PROF (swift-corelibs-libdispatch, src/init.c), so that no other usable signal arrives there.
+ */
+#ifndef OBSERVER_CAPTURE_H
+#define OBSERVER_CAPTURE_H
+
+#include "observer_arch.h"
+#include "observer_base.h"
+#include "observer_slot.h"
+#include "observer_thread.h"
+
+#include <signal.h>
+
+#define OBSERVER_SIGNAL SIGPROF
+
+/* How a capture went. */
+enum observer_capture_status {
+  OBSERVER_CAPTURED = 0,       /* there is a copy */
+  OBSERVER_UNIT_OVER = 1,      /* the unit of work ended before its thread could be looked at: no copy */
+  OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
+  OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline */
+  OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal */
+  OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
+};
+
+/* What the handler leaves behind. */
+struct observer_copy {
+  struct observer_registers registers;
+  uint64_t stack_start;    /* the stack pointer: address that the first byte of the copy had */
+  uint64_t stack_bytes;    /* length of the copy */
+  uint64_t stack_end;      /* one past the stack's highest address; a generous guess where that is not known */
+  bool truncated;          /* the stack goes on beyond the copy */
+  uint64_t handler_ns;     /* time spent in the handler */
+  const uint8_t *stack;    /* the copy; belongs to the request */
+  uint32_t request;        /* index of the request, for observer_capture_release */
+};
+
+/* Installs the handler and maps room for copies of STACK_BYTES_MAX bytes each, then captures the calling thread once, so
+ * that every function the handler calls is bound and a broken set-up is noticed here. Keeps the handler that was there
+ * before, to which signals that are not ours are passed on. Further calls only raise STACK_BYTES_MAX if they can and
+ * check that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
+ * the handler did not run.
+ * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
+int observer_capture_start(size_t stack_bytes_max);
+
+/* Copies the registers and stack of THREAD, provided that it still works on UNIT of SLOT when it is looked at (a NULL
+ * SLOT: whatever it works on). Waits for at most TIMEOUT_NS. On OBSERVER_CAPTURED, *COPY is valid until it is given to
+ * observer_capture_release.
+ * Async-signal-safe: yes. Threads: the monitor only, one capture at a time. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
+                                                                const struct observer_slot *slot, uint64_t unit,
+                                                                uint64_t timeout_ns, const struct observer_copy **copy);
+
+/* Gives COPY's request back.
+ * Async-signal-safe: yes. Threads: the one that called observer_capture. */
+OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
+
+/* Handler runs that found a live request, and those of our signals that came too late for theirs.
+ * Async-signal-safe: yes. Threads: any. */
+uint64_t observer_capture_answered(void);
+uint64_t observer_capture_late(void);
+
+#endif

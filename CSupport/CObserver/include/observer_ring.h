@@ -1,0 +1,81 @@
+/* The way from the monitor to the recorder: a ring of events of varying length.
+ *
+ * One writer (the monitor) and one reader (the recorder), no lock. The writer never waits: when the ring is full a
+ * sample is dropped and counted. Events that open or close something (a stall, a unit) must not be lost; their writer
+ * keeps them and tries again on its next tick.
+ */
+#ifndef OBSERVER_RING_H
+#define OBSERVER_RING_H
+
+#include "observer_base.h"
+#include "observer_unwind.h"
+
+enum observer_event_kind {
+  OBSERVER_EVENT_SAMPLE = 1,      /* a stack of a unit under suspicion or in a stall */
+  OBSERVER_EVENT_STALL_BEGAN = 2, /* the unit passed its threshold */
+  OBSERVER_EVENT_UNIT_ENDED = 3,  /* a unit that was sampled is over, stalled or not */
+};
+
+struct observer_event {
+  uint32_t kind;       /* enum observer_event_kind */
+  uint32_t slot;       /* index of the target slot */
+  uint32_t generation; /* the slot's owner when the event happened */
+  int32_t tid;         /* the thread that worked on the unit, 0 if unknown */
+  uint64_t unit;       /* the unit: its coarse begin, CLOCK_MONOTONIC */
+  uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
+  uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
+  uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
+  uint64_t lost;       /* samples of this unit that found the ring full so far */
+  uint64_t threshold_ns; /* what the unit may take; stalls only */
+  /* Samples only. */
+  uint64_t cpu_ns;     /* the thread's processor time so far */
+  uint64_t handler_ns; /* time in the handler */
+  uint64_t unwind_ns;  /* time unwinding */
+  uint32_t status;     /* enum observer_capture_status */
+  uint32_t end;        /* enum observer_stack_end */
+  uint32_t count;      /* frames that follow */
+  uint32_t reserved;
+  struct observer_frame frames[];
+};
+
+/* The frames of EVENT, EVENT->count of them, innermost first. Async-signal-safe: yes. Threads: any. */
+static inline const struct observer_frame *observer_event_frames(const struct observer_event *event) {
+  return event->frames;
+}
+
+struct observer_ring;
+
+/* Makes a ring of CAPACITY bytes, a power of two of at least 64 KiB. Resident only as far as it is used. Returns NULL
+ * when there is no memory.
+ * Async-signal-safe: no. Threads: any. */
+struct observer_ring *observer_ring_create(size_t capacity);
+
+/* Frees RING. Async-signal-safe: no. Threads: any, after writer and reader have ended. */
+void observer_ring_destroy(struct observer_ring *ring);
+
+/* How many events were written so far, read before looking for one: observer_ring_wait then misses none.
+ * Async-signal-safe: yes. Threads: the reader. */
+uint32_t observer_ring_published(const struct observer_ring *ring);
+
+/* Waits until more events were written than SEEN, or observer_ring_wake_reader is called.
+ * Async-signal-safe: yes. Threads: the reader. */
+void observer_ring_wait(const struct observer_ring *ring, uint32_t seen);
+
+/* Makes observer_ring_wait return. Async-signal-safe: yes. Threads: any. */
+void observer_ring_wake_reader(struct observer_ring *ring);
+
+/* Appends EVENT with the COUNT frames at FRAMES and wakes the reader. Returns false, having done nothing, when there is
+ * no room.
+ * Async-signal-safe: yes. Threads: the writer. */
+OBSERVER_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
+                                           const struct observer_frame *frames, uint32_t count);
+
+/* The oldest event, or NULL when there is none. Valid until observer_ring_consume.
+ * Async-signal-safe: yes. Threads: the reader. */
+const struct observer_event *observer_ring_read(struct observer_ring *ring);
+
+/* Removes the event that observer_ring_read returned.
+ * Async-signal-safe: yes. Threads: the reader. */
+void observer_ring_consume(struct observer_ring *ring);
+
+#endif

@@ -1,0 +1,103 @@
+#define _GNU_SOURCE
+#include "observer_ring.h"
+
+#include "observer_wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+
+/* head is written by the writer, tail by the reader, each on a cache line of its own. Both only grow; the bytes
+ * [tail, head) hold whole entries. */
+struct observer_ring {
+  _Alignas(64) _Atomic uint64_t head;
+  _Atomic uint32_t published; /* counts events; the reader waits on it */
+  _Alignas(64) _Atomic uint64_t tail;
+  _Alignas(64) uint64_t capacity; /* a power of two */
+  uint8_t *bytes;
+};
+
+_Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
+_Static_assert(sizeof(struct observer_frame) % 8 == 0, "frames keep events aligned");
+
+/* Every entry begins with its length, so that a filler as short as one word is an entry too. */
+struct entry {
+  uint32_t bytes; /* of the whole entry, a multiple of 8 */
+  uint32_t filler; /* 1: takes up the end of the buffer, where the next event did not fit */
+};
+
+struct observer_ring *observer_ring_create(size_t capacity) {
+  if (capacity < 64 * 1024 || (capacity & (capacity - 1)) != 0)
+    return NULL;
+  struct observer_ring *ring = aligned_alloc(64, sizeof *ring);
+  void *memory = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (!ring || memory == MAP_FAILED) {
+    free(ring);
+    if (memory != MAP_FAILED)
+      munmap(memory, capacity);
+    return NULL;
+  }
+  memset(ring, 0, sizeof *ring);
+  ring->capacity = capacity;
+  ring->bytes = memory;
+  return ring;
+}
+
+void observer_ring_destroy(struct observer_ring *ring) {
+  munmap(ring->bytes, ring->capacity);
+  free(ring);
+}
+
+uint32_t observer_ring_published(const struct observer_ring *ring) { return observer_word(&ring->published); }
+
+void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
+  observer_wait(&ring->published, seen, UINT64_MAX);
+}
+
+void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(&ring->published); }
+
+bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
+                         const struct observer_frame *frames, uint32_t count) {
+  uint64_t bytes = sizeof(struct entry) + sizeof *event + (uint64_t)count * sizeof *frames;
+  uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+  uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+  uint64_t offset = head & (ring->capacity - 1);
+  uint64_t to_end = ring->capacity - offset;
+  uint64_t needed = to_end < bytes ? to_end + bytes : bytes;
+  if (ring->capacity - (head - tail) < needed)
+    return false;
+  if (to_end < bytes) {
+    *(struct entry *)(void *)(ring->bytes + offset) = (struct entry){(uint32_t)to_end, 1};
+    head += to_end;
+    offset = 0;
+  }
+  *(struct entry *)(void *)(ring->bytes + offset) = (struct entry){(uint32_t)bytes, 0};
+  struct observer_event *written = (struct observer_event *)(void *)(ring->bytes + offset + sizeof(struct entry));
+  *written = *event;
+  written->count = count;
+  if (count > 0)
+    memcpy(written->frames, frames, (size_t)count * sizeof *frames);
+  atomic_store_explicit(&ring->head, head + bytes, memory_order_release);
+  observer_notify(&ring->published);
+  return true;
+}
+
+const struct observer_event *observer_ring_read(struct observer_ring *ring) {
+  for (;;) {
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    if (tail == atomic_load_explicit(&ring->head, memory_order_acquire))
+      return NULL;
+    const uint8_t *at = ring->bytes + (tail & (ring->capacity - 1));
+    const struct entry *entry = (const struct entry *)(const void *)at;
+    if (!entry->filler)
+      return (const struct observer_event *)(const void *)(at + sizeof *entry);
+    atomic_store_explicit(&ring->tail, tail + entry->bytes, memory_order_release);
+  }
+}
+
+void observer_ring_consume(struct observer_ring *ring) {
+  uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+  const struct entry *entry = (const struct entry *)(const void *)(ring->bytes + (tail & (ring->capacity - 1)));
+  atomic_store_explicit(&ring->tail, tail + entry->bytes, memory_order_release);
+}

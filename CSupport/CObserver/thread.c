@@ -1,0 +1,128 @@
+#define _GNU_SOURCE
+#include "observer_thread.h"
+
+#include "observer_slot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Thread_local struct observer_thread *observer_thread_self;
+
+/* Registration and exit are serialised by this lock. Only watched threads take it, never the monitor or the handler. */
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct observer_thread *threads; /* mapped on the first registration, never unmapped */
+static uint32_t threads_used;           /* entries that were ever used: [0, threads_used) */
+static _Atomic uint32_t threads_live;
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+/* Ends what an exiting thread left marked, then gives its entry back. A unit of work ends with its thread: without this
+ * a loop whose owner forgot `ended` would be reported as stalled for ever. */
+static void thread_exits(void *entry) {
+  struct observer_thread *self = entry;
+  struct observer_slot *slots = observer_slot_table();
+  for (uint32_t index = 0; slots && index < OBSERVER_SLOTS_MAX; index++) {
+    struct observer_slot *slot = &slots[index];
+    if (atomic_load_explicit(&slot->generation, memory_order_relaxed) == 0)
+      break; /* slots are taken in order of their index; from here on none was ever owned */
+    if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == self &&
+        observer_slot_unit(slot) != OBSERVER_IDLE)
+      observer_slot_end(slot);
+  }
+  uint32_t live = OBSERVER_THREAD_LIVE;
+  while (!atomic_compare_exchange_weak_explicit(&self->state, &live, OBSERVER_THREAD_FREE, memory_order_acq_rel,
+                                                memory_order_relaxed)) {
+    /* The monitor is inside one system call that signals this thread; it never blocks there. */
+    live = OBSERVER_THREAD_LIVE;
+    sched_yield();
+  }
+  observer_thread_self = NULL;
+  atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
+}
+
+/* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by page
+ * with process_vm_readv. */
+static void find_stack(struct observer_thread *entry) {
+  pthread_attr_t attributes;
+  void *low = NULL;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    if (pthread_attr_getstack(&attributes, &low, &size) != 0)
+      low = NULL;
+    pthread_attr_destroy(&attributes);
+  }
+  atomic_store_explicit(&entry->stack_low, low ? (uint64_t)(uintptr_t)low : 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->stack_high, low ? (uint64_t)(uintptr_t)low + size : 0, memory_order_relaxed);
+}
+
+static struct observer_thread *take_entry(void) {
+  if (!threads) {
+    void *memory = mmap(NULL, sizeof(struct observer_thread) * OBSERVER_THREADS_MAX, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      return NULL;
+    threads = memory;
+  }
+  for (uint32_t index = 0; index < threads_used; index++)
+    if (atomic_load_explicit(&threads[index].state, memory_order_acquire) == OBSERVER_THREAD_FREE)
+      return &threads[index];
+  return threads_used < OBSERVER_THREADS_MAX ? &threads[threads_used++] : NULL;
+}
+
+struct observer_thread *observer_thread_register(void) {
+  int saved_errno = errno;
+  struct observer_thread *entry = NULL;
+  pthread_mutex_lock(&registry_lock);
+  if (!exit_key_made)
+    exit_key_made = pthread_key_create(&exit_key, thread_exits) == 0;
+  if (exit_key_made)
+    entry = take_entry();
+  if (entry && pthread_setspecific(exit_key, entry) != 0)
+    entry = NULL;
+  if (entry) {
+    find_stack(entry);
+    atomic_store_explicit(&entry->tid, (int32_t)syscall(SYS_gettid), memory_order_relaxed);
+    atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
+    atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);
+    observer_thread_self = entry;
+  }
+  pthread_mutex_unlock(&registry_lock);
+  errno = saved_errno;
+  return entry;
+}
+
+void observer_thread_set_name(const char *name) {
+  char kept[16] = {0};
+  strncpy(kept, name, sizeof kept - 1);
+  pthread_setname_np(pthread_self(), kept);
+}
+
+uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live, memory_order_relaxed); }
+
+int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t value) {
+  uint32_t live = OBSERVER_THREAD_LIVE;
+  if (!atomic_compare_exchange_strong_explicit(&thread->state, &live, OBSERVER_THREAD_SIGNALLING, memory_order_acq_rel,
+                                               memory_order_relaxed))
+    return ESRCH;
+  pid_t pid = getpid();
+  pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  siginfo_t information;
+  memset(&information, 0, sizeof information);
+  information.si_signo = signal;
+  information.si_code = SI_QUEUE;
+  information.si_pid = pid;
+  information.si_uid = getuid();
+  information.si_value.sival_ptr = (void *)(uintptr_t)value;
+  int result = syscall(SYS_rt_tgsigqueueinfo, pid, tid, signal, &information) == 0 ? 0 : errno;
+  /* A sandbox may refuse that call, and RLIMIT_SIGPENDING may be used up; tgkill carries no value but does arrive. */
+  if (result == EPERM || result == ENOSYS || result == EAGAIN)
+    result = syscall(SYS_tgkill, pid, tid, signal) == 0 ? 0 : errno;
+  atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
+  return result;
+}

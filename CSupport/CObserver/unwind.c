@@ -1,0 +1,334 @@
+#define _GNU_SOURCE
+#include "observer_unwind.h"
+
+#include "observer_arch.h"
+#include "observer_clock.h"
+#include "observer_memory.h"
+#include "observer_module.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#include <dlfcn.h>
+#include <libunwind.h>
+#include <stdio.h>
+#include <string.h>
+
+/* libunwind's functions have the architecture in their names; its header's macros know how. */
+#define TEXT(name) #name
+#define NAME_OF(name) TEXT(name)
+
+#if defined(__x86_64__)
+#define LIBRARY "libunwind-x86_64.so.8"
+#else
+#define LIBRARY "libunwind-aarch64.so.8"
+#endif
+
+static struct {
+  __typeof__(&unw_create_addr_space) create_addr_space;
+  __typeof__(&unw_init_remote) init_remote;
+  __typeof__(&unw_step) step;
+  __typeof__(&unw_get_reg) get_reg;
+  __typeof__(&unw_is_signal_frame) is_signal_frame;
+  __typeof__(&unw_set_caching_policy) set_caching_policy;
+  __typeof__(&unw_set_cache_size) set_cache_size;
+  __typeof__(&unw_flush_cache) flush_cache;
+  /* Internal to libunwind but exported: binary search in a module's .eh_frame_hdr, and decoding of what it finds. */
+  int (*search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
+} libunwind;
+
+static unw_addr_space_t address_space;
+
+/* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
+ * some eighty reads of its unwind information. */
+enum { PAGE_BYTES = 4096, PAGES = 16 };
+struct page {
+  uint64_t address; /* 0: empty */
+  uint8_t bytes[PAGE_BYTES];
+};
+static struct page pages[PAGES];
+
+/* One unwinding. */
+struct walk {
+  const struct observer_copy *copy;
+  bool beyond_copy; /* a part of the stack was asked for that the copy lacks */
+  bool unreadable;  /* memory was asked for that cannot be read */
+  bool no_module;   /* an address is in no module */
+};
+
+static const uint8_t *page_at(uint64_t address) {
+  struct page *page = &pages[address / PAGE_BYTES % PAGES];
+  if (page->address == address)
+    return page->bytes;
+  page->address = 0;
+  if (!observer_memory_read(address, page->bytes, PAGE_BYTES))
+    return NULL;
+  page->address = address;
+  return page->bytes;
+}
+
+static bool read_process(uint64_t address, void *destination, size_t length) {
+  uint8_t *to = destination;
+  while (length > 0) {
+    uint64_t offset = address % PAGE_BYTES;
+    size_t here = PAGE_BYTES - offset < length ? (size_t)(PAGE_BYTES - offset) : length;
+    const uint8_t *page = address < PAGE_BYTES ? NULL : page_at(address - offset);
+    if (!page)
+      return false;
+    memcpy(to, page + offset, here);
+    to += here;
+    address += here;
+    length -= here;
+  }
+  return true;
+}
+
+static bool read_word(struct walk *walk, uint64_t address, uint64_t *value) {
+  const struct observer_copy *copy = walk->copy;
+  uint64_t offset = address - copy->stack_start;
+  if (offset < copy->stack_bytes && copy->stack_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + offset, sizeof *value);
+    return true;
+  }
+  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. */
+  if (copy->truncated && address >= copy->stack_start && address < copy->stack_end) {
+    walk->beyond_copy = true;
+    return false;
+  }
+  if (!read_process(address, value, sizeof *value)) {
+    walk->unreadable = true;
+    return false;
+  }
+  return true;
+}
+
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *context) {
+  (void)space;
+  uint64_t word;
+  if (write || !read_word(context, address, &word))
+    return -UNW_EINVAL;
+  *value = word;
+  return 0;
+}
+
+static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *context) {
+  (void)space;
+  const struct walk *walk = context;
+  uint64_t word;
+  if (write || !observer_arch_unwind_register(&walk->copy->registers, number, &word))
+    return -UNW_EBADREG;
+  *value = word;
+  return 0;
+}
+
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write, void *context) {
+  (void)space;
+  (void)number;
+  (void)value;
+  (void)write;
+  (void)context;
+  return -UNW_EBADREG;
+}
+
+static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *context) {
+  (void)space;
+  (void)cursor;
+  (void)context;
+  return -UNW_EINVAL;
+}
+
+static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *buffer, size_t length, unw_word_t *offset,
+                         void *context) {
+  (void)space;
+  (void)address;
+  (void)buffer;
+  (void)length;
+  (void)offset;
+  (void)context;
+  return -UNW_ENOINFO;
+}
+
+static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *address, void *context) {
+  (void)space;
+  (void)address;
+  (void)context;
+  return -UNW_ENOINFO;
+}
+
+/* libunwind frees what its own search allocated (from a pool of its own, backed by mmap); nothing of it is ours. */
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *information, void *context) {
+  (void)space;
+  (void)information;
+  (void)context;
+}
+
+/* The head of .eh_frame_hdr as linkers write it: Linux Standard Base Core, "Exception Frames". Other encodings are legal
+ * and never seen: they count as no unwind information. */
+struct eh_frame_hdr {
+  uint8_t version;
+  uint8_t eh_frame_ptr_encoding;
+  uint8_t count_encoding;
+  uint8_t table_encoding;
+  int32_t eh_frame_ptr;
+  uint32_t count;
+};
+enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_info_t *information,
+                          int need_unwind_info, void *context) {
+  struct walk *walk = context;
+  struct observer_module module;
+  if (!observer_module_find(address, &module)) {
+    walk->no_module = true;
+    return -UNW_ENOINFO;
+  }
+  struct eh_frame_hdr header;
+  /* The bounds are checked here because libunwind asserts them. */
+  if (module.eh_frame_hdr == 0 || address < module.start || address >= module.end ||
+      !read_process(module.eh_frame_hdr, &header, sizeof header) || header.version != 1 ||
+      header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 || header.count_encoding != DW_EH_PE_udata4 ||
+      header.table_encoding != DW_EH_PE_datarel_sdata4 || header.count == 0)
+    return -UNW_ENOINFO;
+  unw_dyn_info_t table;
+  memset(&table, 0, sizeof table);
+  table.start_ip = module.start;
+  table.end_ip = module.end;
+  table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+  table.u.rti.segbase = module.eh_frame_hdr;
+  table.u.rti.table_data = module.eh_frame_hdr + sizeof header;
+  table.u.rti.table_len = header.count; /* in words: an entry is two 32-bit offsets */
+  return libunwind.search_unwind_table(space, address, &table, information, need_unwind_info, context);
+}
+
+static unw_accessors_t accessors = {
+    .find_proc_info = find_proc_info,
+    .put_unwind_info = put_unwind_info,
+    .get_dyn_info_list_addr = get_dyn_info_list_addr,
+    .access_mem = access_mem,
+    .access_reg = access_reg,
+    .access_fpreg = access_fpreg,
+    .resume = resume,
+    .get_proc_name = get_proc_name,
+};
+
+const char *observer_unwind_start(void) {
+  if (address_space)
+    return NULL;
+  if (!observer_module_available())
+    return "this C library has no _dl_find_object (glibc 2.35 or later has)";
+  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return LIBRARY " cannot be loaded (Debian's package libunwind8 has it)";
+  const struct {
+    void *function;
+    const char *name;
+  } wanted[] = {
+      {&libunwind.create_addr_space, NAME_OF(unw_create_addr_space)},
+      {&libunwind.init_remote, NAME_OF(unw_init_remote)},
+      {&libunwind.step, NAME_OF(unw_step)},
+      {&libunwind.get_reg, NAME_OF(unw_get_reg)},
+      {&libunwind.is_signal_frame, NAME_OF(unw_is_signal_frame)},
+      {&libunwind.set_caching_policy, NAME_OF(unw_set_caching_policy)},
+      {&libunwind.set_cache_size, NAME_OF(unw_set_cache_size)},
+      {&libunwind.flush_cache, NAME_OF(unw_flush_cache)},
+      {&libunwind.search_unwind_table, NAME_OF(UNW_OBJ(dwarf_search_unwind_table))},
+  };
+  static char missing[160];
+  for (size_t index = 0; index < sizeof wanted / sizeof wanted[0]; index++) {
+    void *symbol = dlsym(library, wanted[index].name);
+    if (!symbol) {
+      snprintf(missing, sizeof missing, "%s has no function %s", LIBRARY, wanted[index].name);
+      dlclose(library);
+      return missing;
+    }
+    memcpy(wanted[index].function, &symbol, sizeof symbol);
+  }
+  unw_addr_space_t space = libunwind.create_addr_space(&accessors, 0);
+  if (!space) {
+    dlclose(library);
+    return "libunwind cannot create an address space";
+  }
+  /* Off by default for an address space made this way (unw_set_caching_policy(3)), and worth a factor of five. */
+  libunwind.set_caching_policy(space, UNW_CACHE_GLOBAL);
+  libunwind.set_cache_size(space, 1024, 0);
+  address_space = space;
+  return NULL;
+}
+
+void observer_unwind_forget(void) {
+  if (!address_space)
+    return;
+  libunwind.flush_cache(address_space, 0, 0);
+  for (int index = 0; index < PAGES; index++)
+    pages[index].address = 0;
+}
+
+static enum observer_stack_end why_it_stopped(const struct walk *walk) {
+  if (walk->beyond_copy)
+    return OBSERVER_END_COPY;
+  if (walk->unreadable)
+    return OBSERVER_END_UNREADABLE;
+  return walk->no_module ? OBSERVER_END_NO_MODULE : OBSERVER_END_NO_UNWIND_INFO;
+}
+
+void observer_unwind(const struct observer_copy *copy, struct observer_stack *stack) {
+  uint64_t began = observer_clock_ns();
+  struct walk walk = {.copy = copy};
+  unw_cursor_t cursor;
+  stack->count = 0;
+  stack->end = OBSERVER_END_FAILED;
+  if (!address_space || libunwind.init_remote(&cursor, address_space, &walk) != 0)
+    return;
+  enum observer_frame_kind kind = OBSERVER_PROGRAM_COUNTER;
+  uint64_t last_sp = 0;
+  for (;;) {
+    unw_word_t pc = 0, sp = 0;
+    if (libunwind.get_reg(&cursor, UNW_REG_IP, &pc) != 0 || libunwind.get_reg(&cursor, UNW_REG_SP, &sp) != 0)
+      break;
+    pc = observer_arch_code_address(pc);
+    if (pc == 0) {
+      stack->end = OBSERVER_END_OUTERMOST;
+      break;
+    }
+    struct observer_module module;
+    if (stack->count > 0 && !observer_module_find(pc, &module)) {
+      stack->end = OBSERVER_END_NO_MODULE;
+      break;
+    }
+    if (stack->count == OBSERVER_FRAMES_MAX) {
+      stack->end = OBSERVER_END_FRAME_LIMIT;
+      break;
+    }
+    if (stack->count > 1 && sp <= last_sp && kind == OBSERVER_RETURN_ADDRESS) {
+      stack->end = OBSERVER_END_NO_PROGRESS;
+      break;
+    }
+    last_sp = sp;
+    stack->frames[stack->count++] = (struct observer_frame){pc, kind};
+    kind = libunwind.is_signal_frame(&cursor) > 0 ? OBSERVER_PROGRAM_COUNTER : OBSERVER_RETURN_ADDRESS;
+    walk.beyond_copy = walk.unreadable = walk.no_module = false;
+    int step = libunwind.step(&cursor);
+    if (step < 0 || (step == 0 && walk.beyond_copy)) {
+      stack->end = why_it_stopped(&walk);
+      break;
+    }
+    if (step == 0) {
+      stack->end = OBSERVER_END_OUTERMOST;
+      break;
+    }
+  }
+  stack->unwind_ns = observer_clock_ns() - began;
+}
+
+#else
+
+const char *observer_unwind_start(void) { return "this processor architecture is not supported"; }
+
+void observer_unwind_forget(void) {}
+
+void observer_unwind(const struct observer_copy *copy, struct observer_stack *stack) {
+  (void)copy;
+  stack->count = 0;
+  stack->end = OBSERVER_END_FAILED;
+}
+
+#endif

@@ -1,0 +1,31 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+  name: "culprit",
+  products: [
+    .library(name: "Culprit", targets: ["Culprit"]),
+  ],
+  targets: [
+    // The observing path, in C: target slots, capture, unwinding.
+    .target(
+      name: "CObserver",
+      path: "CSupport/CObserver",
+      linkerSettings: [.linkedLibrary("dl")]
+    ),
+    // Run loops, without making a service link Foundation that does not already.
+    .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
+    .systemLibrary(name: "CElfutils", path: "CSupport/CElfutils", pkgConfig: "libdw", providers: [.apt(["libdw-dev", "libelf-dev"])]),
+
+    // The offline half: what was observed, names for it, and who is to blame.
+    .target(name: "StallRecord"),
+    .target(name: "Symbols", dependencies: ["StallRecord", "CElfutils"], linkerSettings: [.linkedLibrary("stdc++")]),
+    .target(name: "Blame", dependencies: ["StallRecord"]),
+    .target(name: "Reports", dependencies: ["StallRecord", "Blame"]),
+
+    // What a service imports.
+    .target(name: "Culprit", dependencies: ["CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports"]),
+
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,91 @@
+import StallRecord
+
+/// A function and how much of the stall it took.
+public struct Claim: Hashable, Sendable {
+  /// The function. Address and location are those of the place in it that took most.
+  public var frame: ResolvedFrame
+  /// The time of the samples whose stack contains the function, counted once however often it recurs.
+  public var share: Share
+  /// How many samples that were.
+  public var sampleCount: Int
+  /// How much of its time it used a processor, from 0 (waiting) to 1 (computing); `nil` if unknown.
+  public var processorUse: Double?
+}
+
+/// Who is to blame.
+public enum Verdict: Hashable, Sendable {
+  /// One function of the application holds at least half of the stall.
+  case culprit(Claim)
+  /// No function of the application does.
+  case noSingleCulprit
+  /// Not one stack was captured; the text says why.
+  case noStacks(String)
+}
+
+/// What a stall was spent on: a pure function of what was recorded.
+///
+/// Each instant of the stall belongs to the sample nearest to it in time. From the outermost function the path descends
+/// into the heaviest callee as long as that holds at least half of the whole stall; the end of the path is the dominant
+/// frame, and the culprit is the deepest function on it that is the application's own code.
+public struct Blame: Hashable, Sendable {
+  /// Who is to blame.
+  public var verdict: Verdict
+  /// The end of the path; `nil` when already the outermost function holds less than half.
+  public var dominant: Claim?
+  /// The culprit's callees and what they took, heaviest first: what it was doing.
+  public var doing: [Claim]
+  /// The time that the culprit spent in its own code.
+  public var ownTime: Duration
+  /// The application's functions beside the culprit, or instead of one, heaviest first.
+  public var contenders: [Claim]
+  /// Every sampled stack, merged; heaviest first.
+  public var tree: [CallNode]
+  /// The last stack that was captured, innermost first: what a watchdog with a single sample would have shown.
+  public var lastStack: [ResolvedFrame]
+  /// The application's innermost function on the last stack: what such a watchdog would have blamed.
+  public var lastStackBlames: ResolvedFrame?
+  /// Where the last stack ended.
+  public var lastStackEnd: StackEnd
+  /// The samples with a stack.
+  public var sampleCount: Int
+  /// The samples without one, and why.
+  public var failures: [CaptureOutcome: Int]
+  /// The samples whose stack lacks its outermost frames, and why.
+  public var truncations: [StackEnd: Int]
+  /// How much of the stall the thread used a processor, from 0 to 1; `nil` if unknown.
+  public var processorUse: Double?
+
+  /// Works out who is to blame for `stall`.
+  ///
+  /// - Parameters:
+  ///   - stall: The stall.
+  ///   - stacks: The stacks that its samples refer to.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  public init(stall: Stall, stacks: [Stack], resolve: (StackFrame) -> [ResolvedFrame]) {
+    let observations = Observations(stall: stall, stacks: stacks, resolve: resolve)
+    let path = DominantPath(observations)
+    tree = CallNode.merge(observations.stacks.map(\.stack))
+    sampleCount = observations.stacks.count
+    failures = observations.failures
+    truncations = observations.truncations
+    processorUse = observations.processorUse { _ in true }
+    lastStack = observations.stacks.last?.stack.frames.reversed().map(\.resolved) ?? []
+    lastStackBlames = observations.stacks.last?.stack.frames.last(where: \.isApplication)?.resolved
+    lastStackEnd = observations.lastEnd
+    dominant = path.steps.last.map { observations.claim(on: $0) }
+    (doing, ownTime, contenders) = ([], .zero, [])
+    guard !observations.stacks.isEmpty else {
+      verdict = .noStacks(observations.failureText)
+      return
+    }
+    guard let culprit = path.culprit else {
+      verdict = .noSingleCulprit
+      contenders = path.contenders(below: path.active).map { observations.claim(on: $0) }
+      return
+    }
+    verdict = .culprit(observations.claim(on: culprit.identity))
+    doing = culprit.callees.map { callee in observations.claim(on: callee, calledBy: culprit.identity) }
+    ownTime = culprit.ownTime
+    contenders = path.contenders(below: path.beside(culprit)).map { observations.claim(on: $0) }
+  }
+}

@@ -1,0 +1,83 @@
+import StallRecord
+
+/// What makes two frames the same function: the module's file and the symbol, or where that is missing the function's
+/// first address, or where even that is not known the address.
+public struct FunctionIdentity: Hashable, Comparable, Sendable {
+  let module: String
+  let name: String
+
+  init(_ frame: ResolvedFrame) {
+    module = frame.module
+    name = frame.rawName ?? frame.function ?? frame.displayName
+  }
+
+  /// An order that makes results repeatable; it means nothing.
+  public static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
+    (left.name, left.module) < (right.name, right.module)
+  }
+}
+
+/// A function in the call tree.
+public struct CallNode: Hashable, Sendable {
+  /// What the function is called. Address and location are those of the heaviest place in it.
+  public var frame: ResolvedFrame
+  /// Whether it is the application's own code.
+  public var isApplication: Bool
+  /// The time of the samples that go through this node.
+  public var time: Duration
+  /// The time of the samples that end here.
+  public var selfTime: Duration
+  /// The functions it called, the heaviest first.
+  public var children: [CallNode]
+}
+
+/// One stack with the time it stands for.
+struct WeightedStack {
+  struct Frame {
+    var identity: FunctionIdentity
+    var resolved: ResolvedFrame
+    var isApplication: Bool
+  }
+
+  /// Outermost first.
+  var frames: [Frame]
+  var time: Duration
+}
+
+extension CallNode {
+  /// The merged trees of `stacks`, each from its frame number `depth` on.
+  static func merge(_ stacks: [WeightedStack], from depth: Int = 0) -> [CallNode] {
+    struct Group {
+      var first: WeightedStack.Frame
+      var time: Duration = .zero
+      var selfTime: Duration = .zero
+      var deeper: [WeightedStack] = []
+      var places: [ResolvedFrame: Duration] = [:]
+    }
+    var groups: [FunctionIdentity: Group] = [:]
+    for stack in stacks where depth < stack.frames.count {
+      let frame = stack.frames[depth]
+      var group = groups[frame.identity] ?? Group(first: frame)
+      group.time += stack.time
+      group.places[frame.resolved, default: .zero] += stack.time
+      if depth + 1 == stack.frames.count { group.selfTime += stack.time } else { group.deeper.append(stack) }
+      groups[frame.identity] = group
+    }
+    return
+      groups
+      .sorted { $0.value.time != $1.value.time ? $0.value.time > $1.value.time : $0.key < $1.key }
+      .map { _, group in
+        CallNode(
+          frame: heaviest(group.places) ?? group.first.resolved,
+          isApplication: group.first.isApplication,
+          time: group.time,
+          selfTime: group.selfTime,
+          children: merge(group.deeper, from: depth + 1)
+        )
+      }
+  }
+
+  private static func heaviest(_ places: [ResolvedFrame: Duration]) -> ResolvedFrame? {
+    places.max { $0.value != $1.value ? $0.value < $1.value : $0.key.address > $1.key.address }?.key
+  }
+}

@@ -1,0 +1,36 @@
+import StallRecord
+
+/// How much of a stall something took.
+public struct Share: Hashable, Sendable {
+  /// The part of the stall, from 0 to 1.
+  public var fraction: Double
+  /// The part as a time.
+  public var time: Duration
+  /// The lower end of the interval that holds the true part with 95 % confidence.
+  public var low: Double
+  /// The upper end of that interval.
+  public var high: Double
+
+  /// The part that `time` is of `total`, as estimated from samples that stand for `weights`, in seconds each.
+  ///
+  /// The interval is Wilson's score interval. Its number of observations is Kish's effective sample size, (Σw)²/Σw²,
+  /// because samples are denser before the threshold than after it and so stand for different lengths of time.
+  init(time: Duration, of total: Duration, weights: [Double]) {
+    self.time = time
+    let whole = total.inSeconds
+    fraction = whole > 0 ? min(1, max(0, time.inSeconds / whole)) : 0
+    let sum = weights.reduce(0, +)
+    let squares = weights.reduce(0) { $0 + $1 * $1 }
+    let observations = squares > 0 ? sum * sum / squares : 0
+    guard observations > 0 else {
+      (low, high) = (0, 1)
+      return
+    }
+    let z = 1.959964  // the normal distribution's 97.5 % quantile
+    let z2 = z * z / observations
+    let center = (fraction + z2 / 2) / (1 + z2)
+    let half = z / (1 + z2) * (fraction * (1 - fraction) / observations + z2 / (4 * observations)).squareRoot()
+    low = max(0, center - half)
+    high = min(1, center + half)
+  }
+}

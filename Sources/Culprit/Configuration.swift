@@ -1,0 +1,119 @@
+import StallRecord
+
+/// How a ``Watchdog`` watches.
+public struct Configuration: Sendable {
+  /// How long a unit of work may take before it counts as a stall. At least 10 ms; 4 s unless told otherwise.
+  ///
+  /// Sections have budgets of their own.
+  public var stallThreshold: Duration
+
+  /// The time between samples once a stall has been declared. From 10 ms up to the threshold; 1 s unless told otherwise,
+  /// or the threshold where that is shorter.
+  ///
+  /// Before the threshold samples are taken every twentieth of it, from an eighth of it on: code that has finished when
+  /// the threshold is passed must be in the record too.
+  public var sampleInterval: Duration
+
+  /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. `nil` (as it is unless
+  /// told otherwise) saves nothing.
+  public var directory: String?
+
+  /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 128 KiB unless told otherwise. What lies
+  /// beyond is missing from the stack, and the report says so.
+  public var stackBytesMax: Int
+
+  /// The length of a line in reports, in characters. At least 40; 100 unless told otherwise.
+  public var reportWidth: Int
+
+  /// A configuration with what is not given as described at each property.
+  public init(
+    stallThreshold: Duration = .seconds(4),
+    sampleInterval: Duration? = nil,
+    directory: String? = nil,
+    stackBytesMax: Int = 128 << 10,
+    reportWidth: Int = 100
+  ) {
+    self.stallThreshold = stallThreshold
+    self.sampleInterval = sampleInterval ?? min(.seconds(1), stallThreshold)
+    self.directory = directory
+    self.stackBytesMax = stackBytesMax
+    self.reportWidth = reportWidth
+  }
+
+  /// The shortest threshold, budget and interval. Shorter ones would be near the resolution of the clock that units of
+  /// work are stamped with (4 ms on most kernels).
+  static let shortestTime = Duration.milliseconds(10)
+
+  /// Checks everything that can be checked without touching the system.
+  func validate() throws(WatchdogError) {
+    func refuse(_ what: String, _ found: String, _ expected: String) -> WatchdogError {
+      .invalidConfiguration("\(what) is \(found); it must be \(expected)")
+    }
+    guard stallThreshold >= Self.shortestTime, stallThreshold.wholeNanoseconds < 1 << 62 else {
+      throw refuse("stallThreshold", "\(stallThreshold)", "at least \(Self.shortestTime), and shorter than a century")
+    }
+    guard sampleInterval >= Self.shortestTime, sampleInterval <= stallThreshold else {
+      throw refuse(
+        "sampleInterval",
+        "\(sampleInterval)",
+        "from \(Self.shortestTime) to the stallThreshold of \(stallThreshold)"
+      )
+    }
+    guard (4 << 10...8 << 20).contains(stackBytesMax) else {
+      throw refuse("stackBytesMax", "\(stackBytesMax)", "from 4096 to 8388608 bytes")
+    }
+    guard reportWidth >= 40 else { throw refuse("reportWidth", "\(reportWidth)", "at least 40 characters") }
+    if let directory, directory.isEmpty || directory.utf8.contains(0) {
+      throw refuse("directory", "\"\(directory)\"", "a path")
+    }
+  }
+}
+
+/// When a source's units of work are looked at: what a threshold and an interval mean for the monitor.
+struct WatchLimits: Equatable {
+  var suspicion: Duration
+  var threshold: Duration
+  var earlyInterval: Duration
+  var interval: Duration
+
+  init(threshold: Duration, interval: Duration) {
+    self.threshold = threshold
+    self.interval = min(interval, threshold)
+    suspicion = threshold / 8
+    earlyInterval = threshold / 20
+  }
+}
+
+/// Why a watchdog cannot do what it was asked for.
+public enum WatchdogError: Error, Equatable, CustomStringConvertible {
+  /// A value in the configuration makes no sense.
+  case invalidConfiguration(String)
+  /// A watchdog is running in this process already, and there can be one at a time.
+  case alreadyRunning
+  /// The watchdog has been stopped.
+  case stopped
+  /// The loop is watched already.
+  case alreadyWatched(String)
+  /// As many sources are watched as can be at a time.
+  case tooManySources(limit: Int)
+  /// This process has no run loops: it does not link Foundation.
+  case noRunLoops
+  /// Stacks cannot be captured here.
+  case cannotObserve(String)
+  /// The directory for saved stalls cannot be used.
+  case unusableDirectory(path: String, reason: String)
+
+  /// The error in one sentence.
+  public var description: String {
+    switch self {
+    case .invalidConfiguration(let what): what
+    case .alreadyRunning: "a watchdog is running in this process already; stop() it before another is started"
+    case .stopped: "the watchdog has been stopped"
+    case .alreadyWatched(let name): "\"\(name)\" is watched already"
+    case .tooManySources(let limit): "\(limit) sources are watched already, which is the most at a time"
+    case .noRunLoops: "this process has no run loops, because it does not link Foundation"
+    case .cannotObserve(let why): "stacks cannot be captured here: \(why)"
+    case .unusableDirectory(let path, let reason): "stalls cannot be saved in \(path): \(reason)"
+    }
+  }
+}

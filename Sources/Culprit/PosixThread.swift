@@ -1,0 +1,63 @@
+import CObserver
+import Glibc
+import Synchronization
+
+/// A thread of the watchdog's own: never from Dispatch or Swift Concurrency, whose pools may be what is stuck.
+final class PosixThread: Sendable {
+  private let thread: Mutex<pthread_t?>
+
+  /// Starts a thread called `name` (at most 15 characters) that runs `body`. Every signal is
+  /// blocked in it: the service's signals are not its business.
+  ///
+  /// - Throws: The error number of pthread_create(3).
+  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
+    final class Start {
+      let name: String
+      let body: @Sendable () -> Void
+      init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.body = body
+      }
+    }
+    let start = Unmanaged.passRetained(Start(name, body))
+    var all = sigset_t()
+    var before = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    var created = pthread_t()
+    let error = pthread_create(
+      &created,
+      nil,
+      { argument in
+        guard let argument else { return nil }
+        // SAFETY: the argument is the reference retained above, consumed exactly once.
+        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+        observer_thread_set_name(start.name)
+        start.body()
+        return nil
+      },
+      start.toOpaque()
+    )
+    pthread_sigmask(SIG_SETMASK, &before, nil)
+    guard error == 0 else {
+      start.release()
+      throw PosixThreadError(number: error)
+    }
+    thread = Mutex(created)
+  }
+
+  /// Waits until the thread has ended; does nothing the second time, or when called by the thread itself.
+  func join() {
+    let waiting = thread.withLock { thread -> pthread_t? in
+      defer { thread = nil }
+      return thread
+    }
+    guard let waiting else { return }
+    if pthread_equal(waiting, pthread_self()) != 0 { pthread_detach(waiting) } else { pthread_join(waiting, nil) }
+  }
+}
+
+/// A thread could not be started.
+struct PosixThreadError: Error {
+  var number: Int32
+}

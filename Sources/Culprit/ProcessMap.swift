@@ -1,0 +1,117 @@
+import CObserver
+import Glibc
+import StallRecord
+
+/// The modules of the running process.
+enum ProcessMap {
+  /// Reads `/proc/self/maps` and the build-id of each module from memory.
+  ///
+  /// Not through dl_iterate_phdr(3): it takes the loader's lock, which the stalled thread may hold. And from memory, not
+  /// from the files, which may have been replaced since they were mapped.
+  static func modules() -> [Module] {
+    guard let text = readAll("/proc/self/maps") else { return [] }
+    return modules(maps: text, buildID: buildID)
+  }
+
+  /// The modules that `maps`, the text of a `/proc/PID/maps` file (proc(5)), shows.
+  ///
+  /// - Parameter buildID: Finds the build-id of the module whose ELF header is at an address.
+  static func modules(maps: String, buildID: (RuntimeAddress) -> [UInt8]) -> [Module] {
+    var order: [String] = []
+    var mappings: [String: [Module.Mapping]] = [:]
+    var headers: [String: RuntimeAddress] = [:]
+    for line in maps.split(separator: "\n") {
+      guard let entry = MapsLine(line), entry.path.hasPrefix("/") || entry.path == "[vdso]" else { continue }
+      // The ELF header is at the beginning of the file; the first segment is often not executable.
+      if entry.mapping.fileOffset == 0, headers[entry.path] == nil { headers[entry.path] = entry.mapping.start }
+      guard entry.isExecutable else { continue }
+      if mappings[entry.path] == nil { order.append(entry.path) }
+      mappings[entry.path, default: []].append(entry.mapping)
+    }
+    return order.map { path in
+      Module(path: path, buildID: headers[path].map(buildID) ?? [], mappings: mappings[path] ?? [])
+    }
+  }
+
+  /// One line: `55d0a000-55d0b000 r-xp 00001000 fe:00 1234   /usr/bin/name with spaces`.
+  private struct MapsLine {
+    var mapping: Module.Mapping
+    var isExecutable: Bool
+    var path: String
+
+    init?(_ line: Substring) {
+      let fields = line.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: true)
+      guard fields.count == 6 else { return nil }
+      let range = fields[0].split(separator: "-")
+      guard range.count == 2, let start = UInt64(range[0], radix: 16), let end = UInt64(range[1], radix: 16),
+        let offset = UInt64(fields[2], radix: 16)
+      else { return nil }
+      mapping = Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
+      isExecutable = fields[1].contains("x")
+      path = String(fields[5].drop(while: { $0 == " " }))
+    }
+  }
+
+  /// The GNU build-id of the ELF image at `base`, read from memory; empty when there is none.
+  private static func buildID(at base: RuntimeAddress) -> [UInt8] {
+    guard let header: Elf64_Ehdr = read(base.value), header.e_ident.0 == 0x7f, header.e_ident.1 == UInt8(ascii: "E"),
+      header.e_phentsize == MemoryLayout<Elf64_Phdr>.size
+    else { return [] }
+    for index in 0..<UInt64(header.e_phnum) {
+      guard
+        let segment: Elf64_Phdr = read(base.value &+ header.e_phoff &+ index &* UInt64(MemoryLayout<Elf64_Phdr>.size))
+      else { return [] }
+      // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
+      if segment.p_type == UInt32(PT_NOTE),
+        let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz)
+      {
+        return id
+      }
+    }
+    return []
+  }
+
+  /// Searches notes (elf(5)): name size, description size and type, then the name and the description, each filled up
+  /// to a multiple of four bytes.
+  private static func buildID(notesAt start: UInt64, bytes: UInt64) -> [UInt8]? {
+    var position: UInt64 = 0
+    while position &+ 12 <= min(bytes, 1 << 16) {
+      guard let note: Elf64_Nhdr = read(start &+ position) else { return nil }
+      let nameBytes = (UInt64(note.n_namesz) &+ 3) & ~3
+      let description = position &+ 12 &+ nameBytes
+      if note.n_type == UInt32(NT_GNU_BUILD_ID), note.n_namesz == 4, note.n_descsz <= 64,
+        let name: UInt32 = read(start &+ position &+ 12), name == 0x0055_4e47  // "GNU\0"
+      {
+        var id = [UInt8](repeating: 0, count: Int(note.n_descsz))
+        guard observer_memory_read(start &+ description, &id, id.count) else { return nil }
+        return id
+      }
+      position = description &+ (UInt64(note.n_descsz) &+ 3) & ~3
+    }
+    return nil
+  }
+
+  /// The plain value at `address`, or `nil` when that cannot be read.
+  private static func read<Value: BitwiseCopyable>(_ address: UInt64) -> Value? {
+    withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
+      guard let place = room.baseAddress, observer_memory_read(address, place, MemoryLayout<Value>.size) else { return nil }
+      // SAFETY: the whole value has been filled, and any bytes are a value of these C types.
+      return place.pointee
+    }
+  }
+
+  /// The whole of a file in `/proc`, which has no size to ask for.
+  static func readAll(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while true {
+      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
+      bytes += chunk[..<count]
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import CObserver
+import StallRecord
+import Synchronization
+
+/// Who owns which target slot.
+///
+/// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on marking
+/// its slot, which must therefore not be given to anybody else.
+final class SlotRegistry: Sendable {
+  /// A slot as its owner holds it.
+  struct Lease: @unchecked Sendable {
+    // SAFETY: the slot table is never freed, and its fields are atomic.
+    let slot: UnsafeMutablePointer<observer_slot>
+    let index: Int
+    let generation: UInt32
+  }
+
+  private struct Owner {
+    var source: WatchedSource
+    var generation: UInt32
+    /// The owner is gone, but the recorder may still be told of its last unit.
+    var hasLeft = false
+  }
+
+  private struct State {
+    var owners: [Owner?] = []
+    var free: [Int] = []
+    var control: ControlBlock?
+    var interval = Duration.seconds(1)
+  }
+
+  static let shared = SlotRegistry()
+
+  private let state = Mutex(State())
+
+  /// Makes the slots visible to the monitor that `control` belongs to. Sections without an interval of their own are
+  /// sampled every `interval`.
+  func activate(_ control: ControlBlock, interval: Duration) {
+    state.withLock { state in
+      state.control = control
+      state.interval = interval
+      observer_control_use_slots(control.pointer, UInt32(state.owners.count))
+    }
+  }
+
+  /// Detaches the slots from their monitor, which has ended: no unit of work is watched any more, and nobody will
+  /// acknowledge the end of one.
+  func deactivate() {
+    state.withLock { state in
+      state.control = nil
+      for index in state.owners.indices {
+        guard let owner = state.owners[index] else { continue }
+        if owner.hasLeft {
+          state.owners[index] = nil
+          state.free.append(index)
+        } else if let slot = slot(index) {
+          observer_slot_end(slot)
+          observer_slot_disable(slot)
+        }
+      }
+    }
+  }
+
+  /// Leases a slot for `source`.
+  ///
+  /// - Parameters:
+  ///   - threshold: What a unit of work may take.
+  ///   - interval: The time between samples of a stall; the configured one when `nil`.
+  ///   - polled: Whether units begin without telling the monitor.
+  func lease(
+    _ source: WatchedSource,
+    threshold: Duration,
+    interval: Duration? = nil,
+    polled: Bool
+  ) throws(WatchdogError) -> Lease {
+    let lease: Result<Lease, WatchdogError> = state.withLock { state in
+      guard let control = state.control else { return .failure(.stopped) }
+      if source.kind != .section, state.owners.contains(where: { $0?.source == source && $0?.hasLeft == false }) {
+        return .failure(.alreadyWatched(source.name))
+      }
+      guard let index = state.free.popLast() ?? nextUnused(&state), let slot = slot(index) else {
+        return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
+      }
+      let limits = WatchLimits(threshold: threshold, interval: interval ?? state.interval)
+      let generation = observer_slot_configure(
+        slot,
+        polled,
+        limits.suspicion.wholeNanoseconds,
+        limits.threshold.wholeNanoseconds,
+        limits.earlyInterval.wholeNanoseconds,
+        limits.interval.wholeNanoseconds
+      )
+      state.owners[index] = Owner(source: source, generation: generation)
+      observer_control_use_slots(control.pointer, UInt32(state.owners.count))
+      // The monitor may be sleeping for longer than the new source allows.
+      if polled { observer_control_look_by(control.pointer, observer_clock_ns() + limits.suspicion.wholeNanoseconds) }
+      return .success(Lease(slot: slot, index: index, generation: generation))
+    }
+    return try lease.get()
+  }
+
+  /// Marks the begin of a unit of work on the calling thread, and makes sure that the monitor looks at it in time.
+  func begin(_ lease: Lease, suspicion: Duration) {
+    observer_slot_begin(lease.slot)
+    // Copied out of the lock: the monitor is woken without it.
+    guard let control = state.withLock({ $0.control }) else { return }
+    observer_control_look_by(control.pointer, observer_clock_ns() + suspicion.wholeNanoseconds)
+  }
+
+  /// Ends whatever `lease` is marked with and gives the slot back; does nothing when it has been given back.
+  func end(_ lease: Lease) {
+    state.withLock { state in
+      guard let owner = state.owners[lease.index], owner.generation == lease.generation, !owner.hasLeft else { return }
+      let isAttended = observer_slot_end_and_check(lease.slot)
+      if isAttended, state.control != nil {
+        state.owners[lease.index]?.hasLeft = true
+      } else {
+        observer_slot_disable(lease.slot)
+        state.owners[lease.index] = nil
+        state.free.append(lease.index)
+      }
+    }
+  }
+
+  /// What slot `index` was watching when its generation was `generation`; `nil` when it has had another owner since.
+  func source(_ index: Int, generation: UInt32) -> WatchedSource? {
+    state.withLock { state in
+      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation else {
+        return nil
+      }
+      return owner.source
+    }
+  }
+
+  /// The recorder has handled the end of a unit: a slot whose owner has left can be leased again.
+  func acknowledgeEnd(_ index: Int, generation: UInt32) {
+    state.withLock { state in
+      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
+        owner.hasLeft, let slot = slot(index)
+      else { return }
+      observer_slot_disable(slot)
+      state.owners[index] = nil
+      state.free.append(index)
+    }
+  }
+
+  private func nextUnused(_ state: inout State) -> Int? {
+    guard state.owners.count < Int(OBSERVER_SLOTS_MAX) else { return nil }
+    state.owners.append(nil)
+    return state.owners.count - 1
+  }
+
+  private func slot(_ index: Int) -> UnsafeMutablePointer<observer_slot>? {
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    observer_slot_table().map { $0 + index }
+  }
+}
+
+/// The words that the monitor and the rest of the watchdog share, alive as long as anybody refers to them.
+final class ControlBlock: @unchecked Sendable {
+  // SAFETY: every field behind the pointer is atomic; the memory is freed when the last reference goes.
+  let pointer: UnsafeMutablePointer<observer_control>
+
+  init() {
+    pointer = .allocate(capacity: 1)
+    pointer.initialize(to: observer_control())
+  }
+
+  deinit { pointer.deallocate() }
+}

@@ -1,0 +1,35 @@
+import Blame
+import Reports
+import StallRecord
+
+/// What is known about one stall, and who is to blame for it.
+public struct StallReport: Sendable, CustomStringConvertible {
+  /// What was observed.
+  public let recording: Recording
+  /// The stall.
+  public let stall: Stall
+  /// Who is to blame.
+  public let blame: Blame
+  private let width: Int
+
+  init(recording: Recording, stall: Stall, blame: Blame, width: Int) {
+    self.recording = recording
+    self.stall = stall
+    self.blame = blame
+    self.width = width
+  }
+
+  /// The function that is to blame; `nil` when no single one is.
+  public var culprit: Claim? {
+    if case .culprit(let claim) = blame.verdict { return claim }
+    return nil
+  }
+
+  /// The report as text, in lines as long as the configuration says.
+  public var description: String { text(width: width) }
+
+  /// The report as text, in lines of at most `width` characters.
+  public func text(width: Int) -> String {
+    TextReport(process: recording.process, stall: stall, blame: blame).text(width: width)
+  }
+}

@@ -1,0 +1,157 @@
+/// Follows one target slot from tick to tick and decides what the monitor is to do about it.
+///
+/// A pure state machine: what the slot shows and what time has passed come in, what to do comes out. It reads no clock,
+/// so that tests drive time. All times are nanoseconds.
+struct UnitTracker {
+  /// What the slot shows.
+  struct Look {
+    /// The unit under way, 0 when there is none.
+    var unit: UInt64
+    var generation: UInt32
+    var suspicion: UInt64
+    var threshold: UInt64
+    var earlyInterval: UInt64
+    var interval: UInt64
+  }
+
+  /// When the monitor looked.
+  struct Tick {
+    /// Now, on the clock that units are stamped with.
+    var now: UInt64
+    /// The time since the last tick.
+    var elapsed: UInt64
+    /// The most of it that a unit of work may be charged with: the rest passed while this process was not running.
+    var allowed: UInt64
+
+    var charged: UInt64 { @_noLocks get { min(elapsed, allowed) } }
+  }
+
+  /// What is to be done.
+  struct Step {
+    /// The unit that was followed is over: call ``close(endedAt:lastTick:allowed:)``, tell the
+    /// recorder, then call ``endRecorded()``.
+    var ended = false
+    /// Capture a stack.
+    var sample = false
+    /// The unit has become a stall: tell the recorder, then call ``stallRecorded()``.
+    var declare = false
+    /// How long until there may be something to do; `UInt64.max` for a slot without work.
+    var wait = UInt64.max
+  }
+
+  private enum Phase {
+    /// Nothing is followed.
+    case idle
+    /// Too young to be looked at.
+    case young
+    /// Sampled, within its threshold.
+    case suspected
+    /// Past its threshold.
+    case stalled
+    /// Over, and the recorder does not know yet.
+    case over
+  }
+
+  private var phase = Phase.idle
+  /// The unit that is followed, and the slot's owner then.
+  private(set) var unit: UInt64 = 0
+  private(set) var generation: UInt32 = 0
+  /// How old the unit is, not counting the times when the process was not running, and what was not counted.
+  private(set) var age: UInt64 = 0
+  private(set) var gap: UInt64 = 0
+  /// Samples that found no room.
+  var lost: UInt64 = 0
+  /// The age at which the next sample is due.
+  private var nextSample: UInt64 = 0
+  /// Whether the age is that of the unit's end.
+  private var isClosed = false
+
+  /// Follows the slot for one tick.
+  @_noLocks mutating func advance(_ look: Look, _ tick: Tick) -> Step {
+    var step = Step()
+    if phase == .over {
+      step.ended = true
+      step.wait = 0
+      return step
+    }
+    if phase != .idle, look.unit != unit || look.generation != generation {
+      let wasSampled = phase != .young
+      phase = .idle
+      if wasSampled {
+        phase = .over
+        step.ended = true
+        step.wait = 0
+        return step
+      }
+    }
+    guard look.unit != 0 else { return step }
+    if phase == .idle {
+      begin(look, tick)
+    } else {
+      age &+= tick.charged
+      gap &+= tick.elapsed &- tick.charged
+    }
+    if age >= look.suspicion, age >= nextSample {
+      step.sample = true
+      schedule(look)
+      if phase == .young { phase = .suspected }
+    }
+    if age >= look.threshold, phase != .stalled { step.declare = true }
+    step.wait = wait(look)
+    return step
+  }
+
+  /// Settles the age of a unit that is over.
+  ///
+  /// - Parameter endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
+  @_noLocks mutating func close(endedAt: UInt64, lastTick: UInt64, allowed: UInt64) {
+    guard phase == .over, !isClosed else { return }
+    isClosed = true
+    if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
+  }
+
+  /// The unit had ended when it was to be sampled for the first time: there is nothing to tell anybody.
+  @_noLocks mutating func forget() { phase = .idle }
+
+  /// The recorder has been told that the unit is a stall.
+  @_noLocks mutating func stallRecorded() { phase = .stalled }
+
+  /// The recorder has been told that the unit is over.
+  @_noLocks mutating func endRecorded() { phase = .idle }
+
+  /// Whether the unit has been sampled, so that the recorder knows of it.
+  var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled || phase == .over } }
+
+  @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
+    phase = .young
+    unit = look.unit
+    generation = look.generation
+    // The unit is younger than the last tick, or that tick would have seen it.
+    let claimed = tick.now > look.unit ? tick.now &- look.unit : 0
+    age = min(claimed, tick.allowed)
+    gap = claimed &- age
+    lost = 0
+    nextSample = 0
+    isClosed = false
+  }
+
+  /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so that
+  /// the moment at which other watchdogs take their only stack is on record.
+  @_noLocks private mutating func schedule(_ look: Look) {
+    let interval = age < look.threshold ? look.earlyInterval : look.interval
+    // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
+    let planned = nextSample &+ interval
+    nextSample = nextSample != 0 && planned > age ? planned : age &+ interval
+    if age < look.threshold, nextSample > look.threshold { nextSample = look.threshold }
+  }
+
+  @_noLocks private func wait(_ look: Look) -> UInt64 {
+    let due: UInt64
+    switch phase {
+    case .young: due = look.suspicion
+    case .stalled: due = nextSample
+    default: due = min(nextSample, look.threshold)
+    }
+    return due > age ? due &- age : 0
+  }
+}

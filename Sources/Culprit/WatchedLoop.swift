@@ -1,0 +1,64 @@
+import CObserver
+import StallRecord
+
+extension Watchdog {
+  /// Watches an event loop whose turns are marked by ``WatchedLoop/began()`` and ``WatchedLoop/ended()``.
+  ///
+  /// - Parameters:
+  ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
+  ///   - stallThreshold: What a turn may take, at least 10 ms; the configuration's when `nil`.
+  /// - Throws: ``WatchdogError``.
+  public func watchLoop(named name: String, stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
+    let source = WatchedSource(kind: .loop, name: name)
+    return WatchedLoop(watchdog: self, lease: try lease(source, stallThreshold))
+  }
+
+  /// Leases a slot for a source whose units begin unannounced.
+  func lease(_ source: WatchedSource, _ stallThreshold: Duration?) throws(WatchdogError) -> SlotRegistry.Lease {
+    let threshold = stallThreshold ?? configuration.stallThreshold
+    guard threshold >= Configuration.shortestTime, threshold.wholeNanoseconds < 1 << 62 else {
+      throw .invalidConfiguration(
+        "the stall threshold of \"\(source.name)\" is \(threshold); it must be at least \(Configuration.shortestTime)"
+      )
+    }
+    return try SlotRegistry.shared.lease(source, threshold: threshold, polled: true)
+  }
+}
+
+/// An event loop under watch.
+///
+///     while let event = poll() {
+///       loop.began()
+///       handle(event)
+///       loop.ended()
+///     }
+///
+/// Marking takes no lock and makes no system call: a read of the coarse clock and three stores. The watch ends with
+/// ``stop()`` or when the last reference is gone. Turns may move from thread to thread, one at a time.
+public final class WatchedLoop: Sendable {
+  private let lease: SlotRegistry.Lease
+  private let watchdog: Watchdog
+
+  init(watchdog: Watchdog, lease: SlotRegistry.Lease) {
+    self.watchdog = watchdog
+    self.lease = lease
+  }
+
+  deinit { stop() }
+
+  /// Marks the begin of a turn on the calling thread. When a turn is under way already, a new one begins.
+  public func began() { observer_slot_begin(lease.slot) }
+
+  /// Marks the end of the turn. Does nothing when there is none. A turn also ends when its thread exits.
+  public func ended() { observer_slot_end(lease.slot) }
+
+  /// Runs `body` as one turn.
+  public func turn<Result: ~Copyable, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    began()
+    defer { ended() }
+    return try body()
+  }
+
+  /// Ends the watch; marking has no effect from then on. Does nothing the second time.
+  public func stop() { SlotRegistry.shared.end(lease) }
+}

@@ -1,0 +1,81 @@
+import StallRecord
+
+/// Numbers and names as reports print them.
+enum Formatting {
+  /// "80 %", "<1 %": a share is an estimate, and digits that it does not have would lie.
+  static func percent(_ fraction: Double) -> String {
+    let rounded = Int((fraction * 100).rounded())
+    if rounded == 0, fraction > 0 { return "<1 %" }
+    if rounded == 100, fraction < 1 { return ">99 %" }
+    return "\(rounded) %"
+  }
+
+  /// "61–91 %".
+  static func interval(_ low: Double, _ high: Double) -> String {
+    "\(Int((low * 100).rounded(.down)))–\(Int((high * 100).rounded(.up))) %"
+  }
+
+  /// "4.01 s", "250 ms", "820 µs": three digits are enough for a stall.
+  static func duration(_ duration: Duration) -> String {
+    let seconds = duration.inSeconds
+    if seconds >= 3600 { return "\(Int(seconds) / 3600) h \(Int(seconds) % 3600 / 60) min" }
+    if seconds >= 100 { return "\(Int(seconds.rounded())) s" }
+    if seconds >= 1 { return fixed(seconds, decimals: 2) + " s" }
+    if seconds >= 0.001 || seconds == 0 { return "\(Int((seconds * 1000).rounded())) ms" }
+    return "\(Int((seconds * 1_000_000).rounded())) µs"
+  }
+
+  /// `number` with so many digits after the point.
+  static func fixed(_ number: Double, decimals: Int) -> String {
+    let scale = (0..<decimals).reduce(1) { value, _ in value * 10 }
+    let scaled = Int((number * Double(scale)).rounded())
+    let fraction = String(scaled % scale)
+    return "\(scaled / scale)." + String(repeating: "0", count: decimals - fraction.count) + fraction
+  }
+
+  /// `text` filled up with spaces to `width` characters, on the left.
+  static func right(_ text: String, _ width: Int) -> String {
+    String(repeating: " ", count: max(0, width - text.count)) + text
+  }
+
+  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something.
+  static func fitted(_ text: String, _ width: Int) -> String {
+    guard text.count > width else { return text }
+    guard width > 4 else { return String(text.prefix(max(0, width))) }
+    let head = (width - 1) / 2
+    return text.prefix(head) + "…" + text.suffix(width - 1 - head)
+  }
+
+  /// A bar of at most `width` characters, in eighths of a character.
+  static func bar(_ fraction: Double, width: Int) -> String {
+    let eighths = Int((min(1, max(0, fraction)) * Double(width * 8)).rounded())
+    let partial = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8]
+    let bar = String(repeating: "█", count: eighths / 8) + partial
+    return bar + String(repeating: " ", count: width - bar.count)
+  }
+
+  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own.
+  static func wrapped(_ text: String, _ width: Int) -> [String] {
+    var lines: [String] = []
+    var line = ""
+    for word in text.split(separator: " ") {
+      if !line.isEmpty, line.count + 1 + word.count > width {
+        lines.append(line)
+        line = ""
+      }
+      line += (line.isEmpty ? "" : " ") + word
+    }
+    return line.isEmpty ? lines : lines + [line]
+  }
+
+  /// "1 sample", "2 samples".
+  static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+
+  /// What the thread was doing, from how much it used a processor.
+  static func activity(_ processorUse: Double) -> String {
+    let share = percent(processorUse)
+    if processorUse >= 0.8 { return "computing: it used a processor \(share) of that time" }
+    if processorUse <= 0.2 { return "waiting: it used a processor \(share) of that time" }
+    return "computing and waiting in turn: it used a processor \(share) of that time"
+  }
+}

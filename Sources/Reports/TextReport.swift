@@ -1,0 +1,236 @@
+import Blame
+import StallRecord
+
+/// A stall's blame report as text, for terminals and logs.
+///
+/// First the answer, then what it rests on: how long, who, what the last stack would have said, the merged call tree.
+public struct TextReport: Sendable {
+  /// The process that stalled, if known.
+  public var process: ObservedProcess?
+  /// The stall.
+  public var stall: Stall
+  /// Who is to blame for it.
+  public var blame: Blame
+
+  /// Branches of the tree with a smaller share are summed up in a line.
+  private static let smallestBranch = 0.01
+  /// The most frames of the last stack that are shown.
+  private static let lastStackFrames = 12
+  /// The most contenders that are shown.
+  private static let contenders = 4
+  private static let labelWidth = 10
+
+  /// A report on `stall`, for which `blame` was found.
+  public init(process: ObservedProcess?, stall: Stall, blame: Blame) {
+    self.process = process
+    self.stall = stall
+    self.blame = blame
+  }
+
+  /// The report in lines of at most `width` characters, but at least 40.
+  public func text(width: Int = 100) -> String {
+    let page = Page(width: max(40, width), labelWidth: Self.labelWidth)
+    var lines = heading(page)
+    lines += verdict(page)
+    lines += contenders(page)
+    lines += lastStack(page)
+    lines += tree(page)
+    lines += notes(page)
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private func heading(_ page: Page) -> [String] {
+    let name = "\(stall.source.kind.description) \"\(stall.source.name)\""
+    let time = Formatting.duration(stall.duration)
+    let threshold = Formatting.duration(stall.threshold)
+    let what =
+      stall.hasEnded
+      ? "\(name) was stuck for \(time), \(threshold) are allowed"
+      : "\(name) was stuck for at least \(time), \(threshold) are allowed; its end was not recorded"
+    var lines = page.section("STALL", what)
+    var place: [String] = []
+    if let process {
+      let executable = process.executable.split(separator: "/").last.map(String.init) ?? process.executable
+      place.append("\(executable) (process \(process.id))")
+    }
+    let threadName = stall.thread.name.isEmpty ? "" : " \"\(stall.thread.name)\""
+    place.append("thread \(stall.thread.id)\(threadName)")
+    place.append("since \(stall.began)")
+    lines += page.continuation(place.joined(separator: ", "))
+    return lines + [""]
+  }
+
+  private func verdict(_ page: Page) -> [String] {
+    switch blame.verdict {
+    case .culprit(let claim):
+      let share = claim.share
+      var lines = page.section(
+        "CULPRIT",
+        "\(claim.frame.displayName)  \(Formatting.percent(share.fraction)) of the stall, \(Formatting.duration(share.time))"
+      )
+      lines += page.continuation(place(claim.frame))
+      if let use = claim.processorUse { lines += page.continuation(Formatting.activity(use)) }
+      lines += page.continuation(doing(claim))
+      lines += page.continuation(
+        "\(Formatting.count(claim.sampleCount, "sample")) of \(blame.sampleCount) say so; 95 % interval "
+          + Formatting.interval(share.low, share.high)
+      )
+      return lines + [""]
+    case .noSingleCulprit:
+      var text = "no function of the application holds half of the stall"
+      if let dominant = blame.dominant {
+        text += "; the path ends in \(dominant.frame.displayName), \(Formatting.percent(dominant.share.fraction))"
+      }
+      return page.section("NO SINGLE", text) + [""]
+    case .noStacks(let why):
+      return page.section("NO STACKS", "nothing can be blamed: \(why)") + [""]
+    }
+  }
+
+  /// What the culprit was doing: its own code and what it called.
+  private func doing(_ claim: Claim) -> String {
+    var parts: [String] = []
+    let whole = claim.share.time.inSeconds
+    func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
+    if part(blame.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(blame.ownTime)))") }
+    for callee in blame.doing.prefix(3) where part(callee.share.time) >= 0.005 {
+      parts.append("\(callee.frame.displayName) \(Formatting.percent(part(callee.share.time)))")
+    }
+    return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
+  }
+
+  private func contenders(_ page: Page) -> [String] {
+    let shown = blame.contenders.prefix(Self.contenders)
+    guard !shown.isEmpty else { return [] }
+    var lines: [String] = []
+    for (index, claim) in shown.enumerated() {
+      let text =
+        "\(claim.frame.displayName)  \(Formatting.percent(claim.share.fraction)), "
+        + "\(Formatting.duration(claim.share.time))  (\(place(claim.frame)))"
+      lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
+    }
+    let rest = blame.contenders.count - shown.count
+    if rest > 0 { lines += page.continuation("and \(Formatting.count(rest, "other"))") }
+    return lines + [""]
+  }
+
+  private func lastStack(_ page: Page) -> [String] {
+    guard !blame.lastStack.isEmpty else { return [] }
+    let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
+    var lines = page.section("LAST SEEN", blames ?? "no code of the application")
+    let frames = blame.lastStack.prefix(Self.lastStackFrames)
+    for (number, frame) in frames.enumerated() {
+      let head = Formatting.right("#\(number)", 4) + " "
+      let room = page.textWidth - head.count
+      let name = frame.displayName
+      let origin = frame.location.map { "\(baseName($0.file)):\($0.line)" } ?? frame.moduleName
+      let both = "\(name)  (\(origin))"
+      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
+    }
+    let rest = blame.lastStack.count - frames.count
+    if rest > 0 { lines.append(page.indent + "     and \(Formatting.count(rest, "caller"))") }
+    if let why = blame.lastStackEnd.explanation { lines += page.continuation("     callers are missing: \(why)") }
+    return lines + [""]
+  }
+
+  private func tree(_ page: Page) -> [String] {
+    guard !blame.tree.isEmpty else { return [] }
+    let barWidth = page.width >= 100 ? 12 : 8
+    let whole = stall.duration.inSeconds
+    var lines = page.section("TREE", "\(Formatting.count(blame.sampleCount, "sample")), by time; * the application's own code")
+
+    func walk(_ nodes: [CallNode], depth: Int) {
+      let shown = nodes.filter { whole > 0 && $0.time.inSeconds / whole >= Self.smallestBranch }
+      for node in shown {
+        let fraction = whole > 0 ? node.time.inSeconds / whole : 0
+        let head =
+          Formatting.right(Formatting.percent(fraction), 6) + " " + Formatting.right(Formatting.duration(node.time), 7)
+          + " " + Formatting.bar(fraction, width: barWidth) + " "
+        let margin = String(repeating: " ", count: min(depth, 16)) + (node.isApplication ? "*" : " ")
+        let room = page.width - head.count - margin.count
+        let name = node.frame.displayName
+        let origin = "  " + (node.frame.location.map { "\(baseName($0.file)):\($0.line)" } ?? node.frame.moduleName)
+        lines.append(head + margin + Formatting.fitted(name.count + origin.count <= room ? name + origin : name, room))
+        // A chain of single callees keeps its column: deep stacks stay readable, and an indent means a choice.
+        let single = node.children.count == 1 && node.selfTime == .zero
+        walk(node.children, depth: single ? depth : depth + 1)
+      }
+      let small = nodes.count - shown.count
+      if small > 0 {
+        let time = nodes.dropFirst(shown.count).reduce(Duration.zero) { $0 + $1.time }
+        lines.append(
+          Formatting.right("", 6) + " " + Formatting.right(Formatting.duration(time), 7)
+            + String(repeating: " ", count: barWidth + 2 + min(depth, 16))
+            + " \(small) \(small == 1 ? "branch" : "branches") below 1 %"
+        )
+      }
+    }
+    walk(blame.tree, depth: 0)
+    return lines
+  }
+
+  /// What a reader must know before believing the rest.
+  private func notes(_ page: Page) -> [String] {
+    var notes: [String] = []
+    for (outcome, count) in blame.failures.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      notes.append("\(Formatting.count(count, "sample")) without a stack: \(outcome.explanation)")
+    }
+    for (end, count) in blame.truncations.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      notes.append("\(Formatting.count(count, "stack")) without their outermost callers: \(end.explanation ?? "")")
+    }
+    if stall.lostSamples > 0 {
+      notes.append("\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder could not keep up")
+    }
+    if stall.gap > .zero {
+      notes.append("\(Formatting.duration(stall.gap)) in which the process could not run are left out")
+    }
+    notes += unnamed()
+    guard !notes.isEmpty else { return [] }
+    var lines = [""]
+    for (index, note) in notes.enumerated() {
+      lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
+    }
+    return lines
+  }
+
+  /// One note for each reason and module for which names are missing.
+  private func unnamed() -> [String] {
+    var found: [String: Int] = [:]
+    func visit(_ node: CallNode) {
+      if let reason = node.frame.missing {
+        found["no name in \(node.frame.module.isEmpty ? "no module" : node.frame.module): \(reason.explanation)", default: 0] += 1
+      }
+      node.children.forEach(visit)
+    }
+    blame.tree.forEach(visit)
+    return found.keys.sorted()
+  }
+
+  private func place(_ frame: ResolvedFrame) -> String {
+    let module = frame.moduleName.isEmpty ? "no module" : frame.moduleName
+    guard let location = frame.location else { return "in \(module)" }
+    return "at \(location), in \(module)"
+  }
+
+  private func baseName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+}
+
+/// The measures of a page of text.
+private struct Page {
+  var width: Int
+  var labelWidth: Int
+
+  var textWidth: Int { width - labelWidth }
+  var indent: String { String(repeating: " ", count: labelWidth) }
+
+  /// A labelled paragraph.
+  func section(_ label: String, _ text: String) -> [String] {
+    Formatting.wrapped(text, textWidth).enumerated()
+      .map { index, line in
+        (index == 0 ? label + String(repeating: " ", count: labelWidth - label.count) : indent) + line
+      }
+  }
+
+  /// A paragraph below a labelled one; nothing for an empty text.
+  func continuation(_ text: String) -> [String] { Formatting.wrapped(text, textWidth).map { indent + $0 } }
+}

@@ -1,0 +1,85 @@
+/// A file that was mapped into the process with code in it: the executable, a shared library, the vDSO.
+public struct Module: Hashable, Sendable {
+  /// A piece of the module's file in memory.
+  public struct Mapping: Hashable, Sendable {
+    /// The first address.
+    public var start: RuntimeAddress
+    /// One past the last address.
+    public var end: RuntimeAddress
+    /// What part of the file begins at `start`, in bytes from the file's beginning.
+    public var fileOffset: UInt64
+
+    /// A mapping of `start..<end` onto the file from `fileOffset` on.
+    public init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
+      self.start = start
+      self.end = end
+      self.fileOffset = fileOffset
+    }
+  }
+
+  /// The path as the kernel gives it in `/proc/self/maps`; in brackets (`[vdso]`) when there is no file.
+  public var path: String
+  /// The linker's build-id, empty when the module has none. It tells whether a file is still the one that ran.
+  public var buildID: [UInt8]
+  /// The executable mappings.
+  public var mappings: [Mapping]
+
+  /// A module of `path` with `buildID`, mapped at `mappings`.
+  public init(path: String, buildID: [UInt8], mappings: [Mapping]) {
+    self.path = path
+    self.buildID = buildID
+    self.mappings = mappings
+  }
+
+  /// The last component of the path.
+  public var name: String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+    return String(path[path.index(after: slash)...])
+  }
+
+  /// Whether there is a file behind the module at all.
+  public var isFile: Bool { path.hasPrefix("/") }
+
+  /// The file offset of the code at `address`, or `nil` when the module is not mapped there.
+  public func fileOffset(of address: RuntimeAddress) -> UInt64? {
+    for mapping in mappings where mapping.start <= address && address < mapping.end {
+      return address.value - mapping.start.value + mapping.fileOffset
+    }
+    return nil
+  }
+}
+
+/// Finds the module that an address is in.
+public struct ModuleMap: Sendable {
+  private struct Entry {
+    var start: RuntimeAddress
+    var end: RuntimeAddress
+    var module: Int
+  }
+
+  /// The modules, in the order they were given.
+  public let modules: [Module]
+  private let entries: [Entry]
+
+  /// A map of `modules`. Where two claim the same address, the one given later wins.
+  public init(_ modules: [Module]) {
+    self.modules = modules
+    entries = modules.enumerated()
+      .flatMap { index, module in
+        module.mappings.map { Entry(start: $0.start, end: $0.end, module: index) }
+      }
+      .sorted { ($0.start, $0.module) < ($1.start, $1.module) }
+  }
+
+  /// The index in ``modules`` of the module at `address`, or `nil`.
+  public func index(at address: RuntimeAddress) -> Int? {
+    var low = 0
+    var high = entries.count
+    while low < high {
+      let middle = (low + high) / 2
+      if entries[middle].start <= address { low = middle + 1 } else { high = middle }
+    }
+    guard low > 0, address < entries[low - 1].end else { return nil }
+    return entries[low - 1].module
+  }
+}

@@ -1,0 +1,107 @@
+/// A place in source code.
+public struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
+  /// The file's path as the compiler recorded it.
+  public var file: String
+  /// The line, from 1.
+  public var line: Int
+  /// The column, from 1; 0 when it is not known.
+  public var column: Int
+
+  /// The place `line`:`column` in `file`.
+  public init(file: String, line: Int, column: Int = 0) {
+    self.file = file
+    self.line = line
+    self.column = column
+  }
+
+  /// The place as compilers print it, without the column.
+  public var description: String { "\(file):\(line)" }
+}
+
+/// Why an address has no name.
+public enum MissingNameReason: Hashable, Sendable {
+  /// No module was mapped at the address.
+  case notMapped
+  /// The module is not a file (the vDSO, for one).
+  case noFile
+  /// The file could not be opened or read; the text says why.
+  case unreadableFile(String)
+  /// The file is not the one that ran: its build-id differs.
+  case changedFile(expected: String, found: String)
+  /// The file has no symbol table.
+  case noSymbols
+  /// The file has symbols, but none that covers the address.
+  case noSymbolHere
+
+  /// The reason in words.
+  public var explanation: String {
+    switch self {
+    case .notMapped: "no module was mapped there"
+    case .noFile: "the module is not a file"
+    case .unreadableFile(let why): why
+    case .changedFile(let expected, let found):
+      "the file has changed since: its build-id is \(found), the one that ran had \(expected)"
+    case .noSymbols: "the file has no symbols"
+    case .noSymbolHere: "the file has no symbol for this address"
+    }
+  }
+}
+
+/// What an address of a stack is called.
+public struct ResolvedFrame: Hashable, Sendable {
+  /// The function's name for readers: demangled and shortened. `nil` when it has none.
+  public var function: String?
+  /// The name with everything the demangler knows about it.
+  public var fullName: String?
+  /// The name in the symbol table.
+  public var rawName: String?
+  /// The Swift module that defines the function, for a Swift function. Generic code of one module is often compiled into
+  /// another one's file.
+  public var swiftModule: String?
+  /// The path of the module, empty when the address is in none.
+  public var module: String
+  /// The first address of the function in the module's file, or the address itself where no function is known.
+  public var start: FileAddress?
+  /// The address in the module's file, or in the process when the address is in no module.
+  public var address: UInt64
+  /// Where in the source, if known.
+  public var location: SourceLocation?
+  /// Why there is no name; `nil` when there is one.
+  public var missing: MissingNameReason?
+
+  /// A frame at `address` of `module`.
+  public init(
+    function: String?,
+    fullName: String? = nil,
+    rawName: String? = nil,
+    swiftModule: String? = nil,
+    module: String,
+    start: FileAddress? = nil,
+    address: UInt64,
+    location: SourceLocation? = nil,
+    missing: MissingNameReason? = nil
+  ) {
+    self.function = function
+    self.fullName = fullName
+    self.rawName = rawName
+    self.swiftModule = swiftModule
+    self.module = module
+    self.start = start
+    self.address = address
+    self.location = location
+    self.missing = missing
+  }
+
+  /// The last component of the module's path.
+  public var moduleName: String {
+    guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
+    return String(module[module.index(after: slash)...])
+  }
+
+  /// The name to print: the function, else the module and the function's start or the address in it, else the address.
+  public var displayName: String {
+    if let function { return function }
+    let place = "0x" + String(start?.value ?? address, radix: 16)
+    return module.isEmpty ? place : "\(moduleName)+\(place)"
+  }
+}

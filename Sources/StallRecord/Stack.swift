@@ -1,0 +1,81 @@
+/// Why a stack has no more frames. Everything but ``outermost`` means that callers are missing.
+public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
+  /// The thread's first function was reached: the stack is complete.
+  case outermost = 0
+  /// The copy was shorter than the stack.
+  case copyLimit = 1
+  /// There were more frames than are kept.
+  case frameLimit = 2
+  /// A function says nothing about its caller and keeps no frame pointer.
+  case noUnwindInformation = 3
+  /// A return address is in no module.
+  case noModule = 4
+  /// Memory that was needed could not be read.
+  case unreadable = 5
+  /// A frame led to itself.
+  case noProgress = 6
+  /// The unwinder gave up for another reason.
+  case failed = 7
+  /// There was nothing to unwind.
+  case notCaptured = 8
+
+  /// What a reader is told about the missing callers, or `nil` when none are missing.
+  public var explanation: String? {
+    switch self {
+    case .outermost: nil
+    case .copyLimit: "the stack is deeper than the copy that was taken of it"
+    case .frameLimit: "the stack has more frames than are kept"
+    case .noUnwindInformation: "a function has neither unwind information nor a frame pointer"
+    case .noModule: "a return address is in no module"
+    case .unreadable: "memory of the stack or the unwind tables could not be read"
+    case .noProgress: "a frame led to itself"
+    case .failed: "the unwinder gave up"
+    case .notCaptured: "no stack was captured"
+    }
+  }
+}
+
+/// A thread's stack at one moment.
+public struct Stack: Hashable, Sendable {
+  /// The frames, innermost first.
+  public var frames: [StackFrame]
+  /// Why there are no more.
+  public var end: StackEnd
+
+  /// Whether callers are missing.
+  public var isTruncated: Bool { end != .outermost }
+
+  /// A stack of `frames`, innermost first, that ends for the reason `end`.
+  public init(frames: [StackFrame], end: StackEnd) {
+    self.frames = frames
+    self.end = end
+  }
+}
+
+/// How the attempt to capture a stack went.
+public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
+  /// There is a stack.
+  case captured = 0
+  /// The unit of work ended before its thread could be looked at.
+  case unitOver = 1
+  /// The thread had exited, or was never known.
+  case threadGone = 2
+  /// The thread did not answer in time.
+  case noAnswer = 3
+  /// The kernel refused to send the signal.
+  case notSignalled = 4
+  /// Too many earlier requests are held by threads that were stopped while they answered.
+  case requestsStuck = 5
+
+  /// What a reader is told when there is no stack.
+  public var explanation: String {
+    switch self {
+    case .captured: "captured"
+    case .unitOver: "the work ended before its thread could be looked at"
+    case .threadGone: "the thread had exited"
+    case .noAnswer: "the thread did not answer in time"
+    case .notSignalled: "the kernel refused to signal the thread"
+    case .requestsStuck: "earlier requests were never answered"
+    }
+  }
+}

@@ -1,0 +1,180 @@
+/// The process that was observed.
+public struct ObservedProcess: Hashable, Sendable {
+  /// Its process id.
+  public var id: Int32
+  /// The path of its executable.
+  public var executable: String
+  /// The processor architecture as `uname -m` has it.
+  public var architecture: String
+  /// The version of Culprit that observed it.
+  public var observerVersion: String
+  /// When the watchdog was started.
+  public var watchedSince: WallTime
+
+  /// A process `id` running `executable`.
+  public init(
+    id: Int32,
+    executable: String,
+    architecture: String,
+    observerVersion: String,
+    watchedSince: WallTime
+  ) {
+    self.id = id
+    self.executable = executable
+    self.architecture = architecture
+    self.observerVersion = observerVersion
+    self.watchedSince = watchedSince
+  }
+}
+
+/// What kind of work was watched.
+public enum SourceKind: Hashable, Sendable {
+  /// The turns of an event loop.
+  case loop
+  /// The iterations of a run loop.
+  case runLoop
+  /// A critical section with a budget.
+  case section
+  /// A kind that a newer version wrote, by its number in the file.
+  case unknown(UInt8)
+
+  /// The kind in words.
+  public var description: String {
+    switch self {
+    case .loop: "event loop"
+    case .runLoop: "run loop"
+    case .section: "section"
+    case .unknown(let number): "source of unknown kind \(number)"
+    }
+  }
+}
+
+/// What was watched.
+public struct WatchedSource: Hashable, Sendable {
+  /// What kind of work it is.
+  public var kind: SourceKind
+  /// The name that the application gave it.
+  public var name: String
+
+  /// A source of `kind` called `name`.
+  public init(kind: SourceKind, name: String) {
+    self.kind = kind
+    self.name = name
+  }
+}
+
+/// A thread of the observed process.
+public struct ObservedThread: Hashable, Sendable {
+  /// The kernel's id of the thread.
+  public var id: Int32
+  /// The thread's name, empty if unknown.
+  public var name: String
+
+  /// The thread `id` called `name`.
+  public init(id: Int32, name: String) {
+    self.id = id
+    self.name = name
+  }
+}
+
+/// One look at a stalled thread.
+public struct Sample: Hashable, Sendable {
+  /// How old the unit of work was.
+  public var age: Duration
+  /// The stack, as an index into ``Recording/stacks``; `nil` when none was captured or it was lost with a damaged file.
+  public var stack: Int?
+  /// How the capture went.
+  public var outcome: CaptureOutcome
+  /// The processor time that the thread had used so far, `nil` if unknown.
+  public var cpuTime: Duration?
+  /// The time that the observed thread spent being observed.
+  public var handlerTime: Duration
+  /// The time that unwinding took, on another thread.
+  public var unwindTime: Duration
+
+  /// A look at a thread whose unit of work was `age` old.
+  public init(
+    age: Duration,
+    stack: Int?,
+    outcome: CaptureOutcome,
+    cpuTime: Duration?,
+    handlerTime: Duration = .zero,
+    unwindTime: Duration = .zero
+  ) {
+    self.age = age
+    self.stack = stack
+    self.outcome = outcome
+    self.cpuTime = cpuTime
+    self.handlerTime = handlerTime
+    self.unwindTime = unwindTime
+  }
+}
+
+/// A unit of work that took longer than its threshold.
+public struct Stall: Hashable, Sendable, Identifiable {
+  /// Tells the stalls of one process apart.
+  public var id: UInt64
+  /// What was watched.
+  public var source: WatchedSource
+  /// The thread that was stuck.
+  public var thread: ObservedThread
+  /// What the work was allowed to take.
+  public var threshold: Duration
+  /// When the work began.
+  public var began: WallTime
+  /// What was seen, in order of time.
+  public var samples: [Sample]
+  /// How long the work took; as long as it was known to run, when it has not ended.
+  public var duration: Duration
+  /// Whether the end was seen. `false` for a stall that its process did not survive, or that still lasts.
+  public var hasEnded: Bool
+  /// Samples that were taken and lost, because what records them could not keep up.
+  public var lostSamples: UInt64
+  /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.
+  public var gap: Duration
+
+  /// A stall of `source` on `thread`.
+  public init(
+    id: UInt64,
+    source: WatchedSource,
+    thread: ObservedThread,
+    threshold: Duration,
+    began: WallTime,
+    samples: [Sample] = [],
+    duration: Duration = .zero,
+    hasEnded: Bool = false,
+    lostSamples: UInt64 = 0,
+    gap: Duration = .zero
+  ) {
+    self.id = id
+    self.source = source
+    self.thread = thread
+    self.threshold = threshold
+    self.began = began
+    self.samples = samples
+    self.duration = duration
+    self.hasEnded = hasEnded
+    self.lostSamples = lostSamples
+    self.gap = gap
+  }
+}
+
+/// Everything that was recorded about some stalls of one process: what a `.stall` file holds.
+public struct Recording: Hashable, Sendable {
+  /// The process, `nil` when a damaged file has lost it.
+  public var process: ObservedProcess?
+  /// What was mapped into it.
+  public var modules: [Module]
+  /// The distinct stacks that samples refer to.
+  public var stacks: [Stack]
+  /// The stalls, in the order in which they were declared.
+  public var stalls: [Stall]
+
+  /// A recording of `process`.
+  public init(process: ObservedProcess?, modules: [Module] = [], stacks: [Stack] = [], stalls: [Stall] = []) {
+    self.process = process
+    self.modules = modules
+    self.stacks = stacks
+    self.stalls = stalls
+  }
+}

@@ -1,0 +1,56 @@
+/// What `.stall` files are made of. `docs/stall-format.md` describes them for somebody who writes a reader.
+enum StallFileFormat {
+  /// The first bytes of every file.
+  static let magic = Array("CULPRIT\n".utf8)
+
+  /// Readers refuse a file with a higher major version.
+  static let majorVersion: UInt16 = 1
+
+  /// Readers skip what a higher minor version added: records of unknown kinds, and bytes at the end of known ones.
+  static let minorVersion: UInt16 = 0
+
+  /// The magic, two version numbers and the checksum of those.
+  static let headerBytes = 16
+
+  /// A record's length, kind and reserved field, before its payload.
+  static let recordHeadBytes = 8
+
+  /// The checksum after a record's payload.
+  static let recordTailBytes = 4
+
+  /// The longest payload that is believed: a corrupt length must not make a reader allocate gigabytes.
+  static let payloadBytesMax = 1 << 20
+
+  /// What a record is about.
+  enum RecordKind: UInt16 {
+    case process = 1
+    case module = 2
+    case thread = 3
+    case stack = 4
+    case stallBegan = 5
+    case sample = 6
+    case stallEnded = 7
+  }
+}
+
+extension SourceKind {
+  /// The kind's number in files.
+  var code: UInt8 {
+    switch self {
+    case .loop: 1
+    case .runLoop: 2
+    case .section: 3
+    case .unknown(let code): code
+    }
+  }
+
+  /// The kind with the number `code` in files.
+  init(code: UInt8) {
+    switch code {
+    case 1: self = .loop
+    case 2: self = .runLoop
+    case 3: self = .section
+    default: self = .unknown(code)
+    }
+  }
+}

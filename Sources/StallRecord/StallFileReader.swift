@@ -1,0 +1,331 @@
+/// Why a file cannot be read as a `.stall` file at all.
+public enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// There is nothing in it.
+  case empty
+  /// It ends before its header does.
+  case cutInHeader(bytes: Int)
+  /// It begins with something else.
+  case notAStallFile(begins: [UInt8])
+  /// Its header is damaged.
+  case damagedHeader(expected: UInt32, found: UInt32)
+  /// A newer Culprit wrote it, in a way that this one cannot read.
+  case newerVersion(major: UInt16, minor: UInt16)
+
+  /// The error as a sentence without its end, to follow a file's name.
+  public var description: String {
+    switch self {
+    case .empty: "is empty; a .stall file has at least \(StallFileFormat.headerBytes) bytes"
+    case .cutInHeader(let bytes):
+      "ends after \(bytes) bytes, inside the header of \(StallFileFormat.headerBytes) bytes"
+    case .notAStallFile(let begins):
+      "is not a .stall file: it begins with \(hexadecimal(begins)), not \(hexadecimal(StallFileFormat.magic))"
+    case .damagedHeader(let expected, let found):
+      "has a damaged header: its checksum is \(hexadecimal(found)), its content gives \(hexadecimal(expected))"
+    case .newerVersion(let major, let minor):
+      "has format version \(major).\(minor); this culprit reads versions up to \(StallFileFormat.majorVersion).x"
+    }
+  }
+}
+
+/// What was wrong with a part of a file of which the rest could be read.
+public struct StallFileProblem: Hashable, Sendable, CustomStringConvertible {
+  /// Where the part begins, in bytes from the file's beginning.
+  public var offset: Int
+  /// What is wrong, as a sentence without its end.
+  public var text: String
+
+  /// The problem with its place.
+  public var description: String { "at byte \(offset): \(text)" }
+}
+
+/// A `.stall` file as far as it could be read.
+public struct StallFile: Sendable {
+  /// What it holds.
+  public var recording: Recording
+  /// The format version it was written in.
+  public var version: (major: UInt16, minor: UInt16)
+  /// How many whole records it has.
+  public var recordCount = 0
+  /// What could not be read.
+  public var problems: [StallFileProblem]
+
+  /// Reads a file from its `bytes`.
+  ///
+  /// Damage costs the records it touches: a file that was cut off loses its last record only, and after a corrupt record
+  /// reading goes on at the next one that is whole.
+  ///
+  /// - Throws: ``StallFileError`` when there is no header that this version understands.
+  public init(bytes: [UInt8]) throws(StallFileError) {
+    version = try Self.checkedVersion(bytes)
+    var scanner = RecordScanner(bytes: bytes)
+    var builder = RecordingBuilder()
+    while let record = scanner.next() {
+      if !builder.add(kind: record.kind, payload: record.payload) {
+        scanner.problems.append(
+          StallFileProblem(
+            offset: record.offset,
+            text: "a record of kind \(record.kind) with \(record.payload.count) bytes does not hold what it should"
+          )
+        )
+      }
+      recordCount += 1
+    }
+    recording = builder.finished()
+    problems = scanner.problems + builder.problems
+  }
+
+  private static func checkedVersion(_ bytes: [UInt8]) throws(StallFileError) -> (major: UInt16, minor: UInt16) {
+    guard !bytes.isEmpty else { throw .empty }
+    let magic = StallFileFormat.magic
+    guard bytes.starts(with: magic.prefix(bytes.count)) else {
+      throw .notAStallFile(begins: Array(bytes.prefix(magic.count)))
+    }
+    guard bytes.count >= StallFileFormat.headerBytes else { throw .cutInHeader(bytes: bytes.count) }
+    var reader = ByteReader(bytes[magic.count..<StallFileFormat.headerBytes])
+    let major: UInt16 = reader.number() ?? 0
+    let minor: UInt16 = reader.number() ?? 0
+    let found: UInt32 = reader.number() ?? 0
+    let expected = CRC32.checksum(bytes[..<(StallFileFormat.headerBytes - 4)])
+    guard found == expected else { throw .damagedHeader(expected: expected, found: found) }
+    guard major <= StallFileFormat.majorVersion else { throw .newerVersion(major: major, minor: minor) }
+    return (major, minor)
+  }
+}
+
+/// Finds the whole records of a file.
+private struct RecordScanner {
+  struct Record {
+    var offset: Int
+    var kind: UInt16
+    var payload: ArraySlice<UInt8>
+  }
+
+  /// After damage the next whole record is searched byte by byte, and a hostile file could make every byte look like a
+  /// long record. So many bytes are checksummed in that search at most.
+  private static let searchBytesMax = 64 << 20
+
+  let bytes: [UInt8]
+  var problems: [StallFileProblem] = []
+  private var offset = StallFileFormat.headerBytes
+  private var searched = 0
+
+  init(bytes: [UInt8]) { self.bytes = bytes }
+
+  /// The next whole record. What is skipped before it is told once in ``problems``.
+  mutating func next() -> Record? {
+    guard offset < bytes.count else { return nil }
+    switch record(at: offset) {
+    case .whole(let record):
+      offset = end(of: record)
+      return record
+    case .damaged(let what):
+      let begin = offset
+      guard let record = search(from: begin + 1) else {
+        problems.append(StallFileProblem(offset: begin, text: "\(what); the last \(bytes.count - begin) bytes are lost"))
+        offset = bytes.count
+        return nil
+      }
+      problems.append(StallFileProblem(offset: begin, text: "\(what); \(record.offset - begin) bytes are lost"))
+      offset = end(of: record)
+      return record
+    }
+  }
+
+  private enum Attempt {
+    case whole(Record)
+    case damaged(String)
+  }
+
+  private func end(of record: Record) -> Int { record.payload.endIndex + StallFileFormat.recordTailBytes }
+
+  private func record(at offset: Int) -> Attempt {
+    let left = bytes.count - offset
+    let overhead = StallFileFormat.recordHeadBytes + StallFileFormat.recordTailBytes
+    guard left >= overhead else { return .damaged("the file ends inside a record (\(left) bytes of it are there)") }
+    var head = ByteReader(bytes[offset...])
+    let length = Int(head.number(UInt32.self) ?? 0)
+    let kind: UInt16 = head.number() ?? 0
+    guard length <= StallFileFormat.payloadBytesMax else {
+      return .damaged("a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed")
+    }
+    guard left >= overhead + length else {
+      return .damaged("the file ends inside a record (\(left) of its \(overhead + length) bytes are there)")
+    }
+    let payloadBegin = offset + StallFileFormat.recordHeadBytes
+    let payloadEnd = payloadBegin + length
+    var tail = ByteReader(bytes[payloadEnd...])
+    let found = tail.number(UInt32.self) ?? 0
+    let expected = CRC32.checksum(bytes[offset..<payloadEnd])
+    guard found == expected else {
+      return .damaged(
+        "a record's checksum is \(hexadecimal(found)), but its content gives \(hexadecimal(expected))"
+      )
+    }
+    return .whole(Record(offset: offset, kind: kind, payload: bytes[payloadBegin..<payloadEnd]))
+  }
+
+  private mutating func search(from begin: Int) -> Record? {
+    var candidate = begin
+    while candidate < bytes.count, searched < Self.searchBytesMax {
+      var head = ByteReader(bytes[candidate...])
+      let length = Int(head.number(UInt32.self) ?? .max)
+      if length <= StallFileFormat.payloadBytesMax, length <= bytes.count - candidate {
+        searched += length
+        if case .whole(let record) = record(at: candidate) { return record }
+      }
+      candidate += 1
+    }
+    return nil
+  }
+}
+
+/// Puts records together.
+private struct RecordingBuilder {
+  var problems: [StallFileProblem] = []
+  private var recording = Recording(process: nil)
+  private var threads: [Int32: String] = [:]
+  private var stackPlaces: [UInt32: Int] = [:]
+  private var stallPlaces: [UInt64: Int] = [:]
+  private var samplesWithoutStall = 0
+
+  /// Adds a record. Returns `false` when its payload is shorter than its kind requires; a kind that is not known, and
+  /// bytes after what is known, are a newer minor version's and are passed over.
+  mutating func add(kind: UInt16, payload: ArraySlice<UInt8>) -> Bool {
+    var reader = ByteReader(payload)
+    switch StallFileFormat.RecordKind(rawValue: kind) {
+    case .process: return addProcess(&reader)
+    case .module: return addModule(&reader)
+    case .thread: return addThread(&reader)
+    case .stack: return addStack(&reader)
+    case .stallBegan: return addBegin(&reader)
+    case .sample: return addSample(&reader)
+    case .stallEnded: return addEnd(&reader)
+    case nil: return true
+    }
+  }
+
+  mutating func finished() -> Recording {
+    if samplesWithoutStall > 0 {
+      problems.append(
+        StallFileProblem(offset: 0, text: "\(samplesWithoutStall) samples belong to stalls whose beginning is lost")
+      )
+    }
+    for index in recording.stalls.indices where !recording.stalls[index].hasEnded {
+      let lastSeen = recording.stalls[index].samples.last?.age ?? .zero
+      recording.stalls[index].duration = max(lastSeen, recording.stalls[index].threshold)
+    }
+    return recording
+  }
+
+  private mutating func addProcess(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.signed(), let executable = reader.text(), let architecture = reader.text(),
+      let version = reader.text(), let since = reader.number(UInt64.self)
+    else { return false }
+    recording.process = ObservedProcess(
+      id: id,
+      executable: executable,
+      architecture: architecture,
+      observerVersion: version,
+      watchedSince: WallTime(nanosecondsSince1970: since)
+    )
+    return true
+  }
+
+  private mutating func addModule(_ reader: inout ByteReader) -> Bool {
+    guard let path = reader.text(), let buildID = reader.data(), let count = reader.number(UInt16.self) else {
+      return false
+    }
+    var mappings: [Module.Mapping] = []
+    for _ in 0..<count {
+      guard let start = reader.number(UInt64.self), let end = reader.number(UInt64.self),
+        let offset = reader.number(UInt64.self)
+      else { return false }
+      mappings.append(
+        Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
+      )
+    }
+    recording.modules.append(Module(path: path, buildID: buildID, mappings: mappings))
+    return true
+  }
+
+  private mutating func addThread(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.signed(), let name = reader.text() else { return false }
+    threads[id] = name
+    return true
+  }
+
+  private mutating func addStack(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.number(UInt32.self), let end = reader.number(UInt8.self),
+      let count = reader.number(UInt16.self), reader.remaining >= Int(count) * 9
+    else { return false }
+    var frames: [StackFrame] = []
+    frames.reserveCapacity(Int(count))
+    for _ in 0..<count {
+      guard let kind = reader.number(UInt8.self), let address = reader.number(UInt64.self) else { return false }
+      frames.append(
+        kind == 1 ? .returnAddress(RuntimeAddress(address)) : .programCounter(RuntimeAddress(address))
+      )
+    }
+    stackPlaces[id] = recording.stacks.count
+    recording.stacks.append(Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed))
+    return true
+  }
+
+  private mutating func addBegin(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.number(UInt64.self), let kind = reader.number(UInt8.self), let name = reader.text(),
+      let threadID = reader.signed(), let threshold = reader.duration(), let began = reader.number(UInt64.self)
+    else { return false }
+    stallPlaces[id] = recording.stalls.count
+    recording.stalls.append(
+      Stall(
+        id: id,
+        source: WatchedSource(kind: SourceKind(code: kind), name: name),
+        thread: ObservedThread(id: threadID, name: threads[threadID] ?? ""),
+        threshold: threshold,
+        began: WallTime(nanosecondsSince1970: began)
+      )
+    )
+    return true
+  }
+
+  private mutating func addSample(_ reader: inout ByteReader) -> Bool {
+    guard let stallID = reader.number(UInt64.self), let age = reader.duration(),
+      let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
+      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration()
+    else { return false }
+    guard let place = stallPlaces[stallID] else {
+      samplesWithoutStall += 1
+      return true
+    }
+    recording.stalls[place].samples.append(
+      Sample(
+        age: age,
+        stack: stackPlaces[stack],
+        outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
+        cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
+        handlerTime: handler,
+        unwindTime: unwind
+      )
+    )
+    return true
+  }
+
+  private mutating func addEnd(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.number(UInt64.self), let duration = reader.duration(), let gap = reader.duration(),
+      let lost = reader.number(UInt64.self)
+    else { return false }
+    guard let place = stallPlaces[id] else { return true }
+    recording.stalls[place].duration = duration
+    recording.stalls[place].gap = gap
+    recording.stalls[place].lostSamples = lost
+    recording.stalls[place].hasEnded = true
+    return true
+  }
+}
+
+/// `bytes` in hexadecimal, two digits each.
+public func hexadecimal(_ bytes: [UInt8]) -> String {
+  bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+}
+
+func hexadecimal(_ number: UInt32) -> String { "0x" + String(number, radix: 16) }

@@ -1,0 +1,127 @@
+/// Makes the bytes of a `.stall` file, piece by piece, so that a file can grow while the stall lasts.
+///
+/// The pieces belong in this order: the header; the process; modules, threads and stacks before the first record that
+/// refers to them; the beginning of a stall before its samples; its end.
+public enum StallFileWriter {
+  /// The beginning of a file.
+  public static func header() -> [UInt8] {
+    var writer = ByteWriter()
+    for byte in StallFileFormat.magic { writer.append(byte) }
+    writer.append(StallFileFormat.majorVersion)
+    writer.append(StallFileFormat.minorVersion)
+    writer.append(CRC32.checksum(writer.bytes[...]))
+    return writer.bytes
+  }
+
+  /// The record of `process`.
+  public static func record(of process: ObservedProcess) -> [UInt8] {
+    record(.process) {
+      $0.append(process.id)
+      $0.append(process.executable)
+      $0.append(process.architecture)
+      $0.append(process.observerVersion)
+      $0.append(process.watchedSince.nanosecondsSince1970)
+    }
+  }
+
+  /// The record of `module`.
+  public static func record(of module: Module) -> [UInt8] {
+    record(.module) {
+      $0.append(module.path)
+      $0.append(bytes: module.buildID)
+      let mappings = module.mappings.prefix(Int(UInt16.max))
+      $0.append(UInt16(mappings.count))
+      for mapping in mappings {
+        $0.append(mapping.start.value)
+        $0.append(mapping.end.value)
+        $0.append(mapping.fileOffset)
+      }
+    }
+  }
+
+  /// The record of `thread`.
+  public static func record(of thread: ObservedThread) -> [UInt8] {
+    record(.thread) {
+      $0.append(thread.id)
+      $0.append(thread.name)
+    }
+  }
+
+  /// The record of `stack`, the one to which samples refer as `index`.
+  public static func record(of stack: Stack, index: Int) -> [UInt8] {
+    record(.stack) {
+      $0.append(UInt32(index))
+      $0.append(stack.end.rawValue)
+      let frames = stack.frames.prefix(Int(UInt16.max))
+      $0.append(UInt16(frames.count))
+      for frame in frames {
+        if case .returnAddress = frame { $0.append(UInt8(1)) } else { $0.append(UInt8(0)) }
+        $0.append(frame.address.value)
+      }
+    }
+  }
+
+  /// The record that `stall` has been declared: everything about it but its samples and its end.
+  public static func record(ofBeginOf stall: Stall) -> [UInt8] {
+    record(.stallBegan) {
+      $0.append(stall.id)
+      $0.append(stall.source.kind.code)
+      $0.append(stall.source.name)
+      $0.append(stall.thread.id)
+      $0.append(stall.threshold.wholeNanoseconds)
+      $0.append(stall.began.nanosecondsSince1970)
+    }
+  }
+
+  /// The record of `sample`, which belongs to the stall `stallID`.
+  public static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
+    record(.sample) {
+      $0.append(stallID)
+      $0.append(sample.age.wholeNanoseconds)
+      $0.append(sample.stack.map { UInt32($0) } ?? UInt32.max)
+      $0.append(sample.outcome.rawValue)
+      $0.append(sample.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
+      $0.append(sample.handlerTime.wholeNanoseconds)
+      $0.append(sample.unwindTime.wholeNanoseconds)
+    }
+  }
+
+  /// The record that `stall` is over.
+  public static func record(ofEndOf stall: Stall) -> [UInt8] {
+    record(.stallEnded) {
+      $0.append(stall.id)
+      $0.append(stall.duration.wholeNanoseconds)
+      $0.append(stall.gap.wholeNanoseconds)
+      $0.append(stall.lostSamples)
+    }
+  }
+
+  /// A whole file with all of `recording`.
+  public static func file(of recording: Recording) -> [UInt8] {
+    var bytes = header()
+    if let process = recording.process { bytes += record(of: process) }
+    for module in recording.modules { bytes += record(of: module) }
+    for (index, stack) in recording.stacks.enumerated() { bytes += record(of: stack, index: index) }
+    for stall in recording.stalls {
+      bytes += record(of: stall.thread)
+      bytes += record(ofBeginOf: stall)
+      for sample in stall.samples { bytes += record(of: sample, stallID: stall.id) }
+      if stall.hasEnded { bytes += record(ofEndOf: stall) }
+    }
+    return bytes
+  }
+
+  private static func record(_ kind: StallFileFormat.RecordKind, _ payload: (inout ByteWriter) -> Void) -> [UInt8] {
+    var content = ByteWriter()
+    payload(&content)
+    var record = ByteWriter()
+    record.append(UInt32(content.bytes.count))
+    record.append(kind.rawValue)
+    record.append(UInt16(0))
+    var bytes = record.bytes + content.bytes
+    var tail = ByteWriter()
+    tail.append(CRC32.checksum(bytes[...]))
+    bytes += tail.bytes
+    return bytes
+  }
+}

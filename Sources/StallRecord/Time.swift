@@ -1,0 +1,64 @@
+/// A time of day in UTC, for people. Durations never come from it: it jumps.
+public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds left out as usual.
+  public var nanosecondsSince1970: UInt64
+
+  /// The time `nanosecondsSince1970` after the beginning of 1970.
+  public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
+
+  /// Whether `left` is before `right`.
+  public static func < (left: WallTime, right: WallTime) -> Bool {
+    left.nanosecondsSince1970 < right.nanosecondsSince1970
+  }
+
+  /// The time to the millisecond as ISO 8601 has it, `2026-11-20T10:23:51.204Z`.
+  public var description: String {
+    let seconds = nanosecondsSince1970 / 1_000_000_000
+    let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
+    let ofDay = seconds % 86_400
+    let milliseconds = nanosecondsSince1970 / 1_000_000 % 1_000
+    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
+      + "T\(padded(ofDay / 3_600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
+      + ".\(padded(milliseconds, 3))Z"
+  }
+
+  /// The date `days` after 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that the leap
+  /// day is the last of its year.
+  private static func civil(daysSince1970 days: UInt64) -> (year: UInt64, month: UInt64, day: UInt64) {
+    let shifted = days + 719_468  // days from 0000-03-01 to 1970-01-01
+    let era = shifted / 146_097
+    let dayOfEra = shifted % 146_097
+    let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let marchMonth = (5 * dayOfYear + 2) / 153
+    let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
+    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * marchMonth + 2) / 5 + 1)
+  }
+
+  private func padded(_ number: UInt64, _ width: Int) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+}
+
+extension Duration {
+  /// The duration in whole nanoseconds; 0 for a negative one, `UInt64.max` for one of more than 584 years.
+  public var wholeNanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0, attoseconds >= 0 else { return 0 }
+    let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, carried) = scaled.addingReportingOverflow(UInt64(attoseconds / 1_000_000_000))
+    return overflow || carried ? .max : sum
+  }
+
+  /// The duration in seconds, rounded to what a `Double` holds.
+  public var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+
+  /// The duration of `nanoseconds`, for figures that come from a clock or a file.
+  public init(wholeNanoseconds nanoseconds: UInt64) {
+    self.init(
+      secondsComponent: Int64(nanoseconds / 1_000_000_000),
+      attosecondsComponent: Int64(nanoseconds % 1_000_000_000) * 1_000_000_000
+    )
+  }
+}
