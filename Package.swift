@@ -5,6 +5,7 @@ let package = Package(
   name: "culprit",
   products: [
     .library(name: "Culprit", targets: ["Culprit"]),
+    .executable(name: "culprit", targets: ["culprit"]),
   ],
   targets: [
     // The observing path, in C: target slots, capture, unwinding.
@@ -15,7 +16,7 @@ let package = Package(
     ),
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
-    .systemLibrary(name: "CElfutils", path: "CSupport/CElfutils", pkgConfig: "libdw", providers: [.apt(["libdw-dev", "libelf-dev"])]),
+    .systemLibrary(name: "CElfutils", path: "CSupport/CElfutils", providers: [.apt(["libdw-dev", "libelf-dev"])]),
 
     // The offline half: what was observed, names for it, and who is to blame.
     .target(name: "StallRecord"),
@@ -25,6 +26,39 @@ let package = Package(
 
     // What a service imports.
     .target(name: "Culprit", dependencies: ["CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports"]),
+
+    // Commands.
+    .target(name: "CommandLineOptions", path: "tools/options"),
+    .executableTarget(
+      name: "culprit",
+      dependencies: ["StallRecord", "Symbols", "Blame", "Reports", "CommandLineOptions"],
+      path: "tools/culprit"
+    ),
+
+    .executableTarget(
+      name: "example-service",
+      dependencies: ["Culprit", "ExampleServer", "CommandLineOptions"],
+      path: "tools/example-service"
+    ),
+    .target(name: "ExampleServer", path: "tools/example-server"),
+    .executableTarget(
+      name: "example-service-unwatched",
+      dependencies: ["ExampleServer"],
+      path: "tools/example-service-unwatched"
+    ),
+    .executableTarget(
+      name: "culprit-bench",
+      dependencies: ["Culprit", "CObserver", "CommandLineOptions"],
+      path: "tools/benchmarks"
+    ),
+
+
+
+
+
+
+
+
 
   ],
   swiftLanguageModes: [.v6]

@@ -27,6 +27,9 @@ uint64_t observer_arch_pc(const struct observer_registers *registers) { return r
 
 uint64_t observer_arch_sp(const struct observer_registers *registers) { return registers->values[DWARF_SP]; }
 
+/* Linux has none on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.5). */
+uint64_t observer_arch_red_zone(void) { return 0; }
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   if (number < 0 || number >= DWARF_COUNT)
     return false;

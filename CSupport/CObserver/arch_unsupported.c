@@ -20,6 +20,8 @@ uint64_t observer_arch_sp(const struct observer_registers *registers) {
   return 0;
 }
 
+uint64_t observer_arch_red_zone(void) { return 0; }
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   (void)registers;
   (void)number;

@@ -28,6 +28,9 @@ uint64_t observer_arch_pc(const struct observer_registers *registers) { return r
 
 uint64_t observer_arch_sp(const struct observer_registers *registers) { return registers->values[DWARF_RSP]; }
 
+/* System V ABI, AMD64 supplement, section 3.2.2. */
+uint64_t observer_arch_red_zone(void) { return 128; }
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   if (number < 0 || number >= DWARF_COUNT)
     return false;

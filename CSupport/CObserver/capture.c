@@ -48,9 +48,9 @@ static _Atomic uint64_t late;
  * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
  * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
 
-/* Copies the stack from SP upwards while the bounds of the stack are not known (an alternate or a coroutine's stack): page
+/* Copies the stack from START upwards while the bounds of the stack are not known (an alternate or a coroutine's stack): page
  * by page, so that the end of the mapping ends the copy and not the process. Returns the number of bytes copied. */
-static size_t copy_unbounded(uint64_t sp, uint8_t *destination, size_t capacity) {
+static size_t copy_unbounded(uint64_t start, uint8_t *destination, size_t capacity) {
   enum { PAGE = 4096, BATCH = 8 };
   pid_t pid = (pid_t)syscall(SYS_getpid);
   size_t copied = 0;
@@ -59,9 +59,9 @@ static size_t copy_unbounded(uint64_t sp, uint8_t *destination, size_t capacity)
     size_t asked = 0;
     int count = 0;
     for (; count < BATCH && copied + asked < capacity; count++) {
-      size_t to_page_end = PAGE - (size_t)((sp + copied + asked) % PAGE);
+      size_t to_page_end = PAGE - (size_t)((start + copied + asked) % PAGE);
       size_t length = capacity - copied - asked < to_page_end ? capacity - copied - asked : to_page_end;
-      remote[count] = (struct iovec){(void *)(uintptr_t)(sp + copied + asked), length};
+      remote[count] = (struct iovec){(void *)(uintptr_t)(start + copied + asked), length};
       local[count] = (struct iovec){destination + copied + asked, length};
       asked += length;
     }
@@ -83,18 +83,19 @@ static void answer(struct request *request, const void *context) {
   struct observer_copy *copy = &request->copy;
   observer_arch_registers(context, &copy->registers);
   uint64_t sp = observer_arch_sp(&copy->registers);
-  copy->stack_start = sp;
-  if (sp >= request->stack_low && sp < request->stack_high) {
-    size_t live = (size_t)(request->stack_high - sp);
+  uint64_t start = sp - observer_arch_red_zone();
+  if (start >= request->stack_low && sp < request->stack_high) {
+    size_t live = (size_t)(request->stack_high - start);
     copy->stack_end = request->stack_high;
     copy->truncated = live > request->stack_capacity;
     copy->stack_bytes = copy->truncated ? request->stack_capacity : live;
-    memcpy(request->stack, (const void *)(uintptr_t)sp, copy->stack_bytes);
+    memcpy(request->stack, (const void *)(uintptr_t)start, copy->stack_bytes);
   } else {
     copy->stack_end = sp + STACK_BYTES_USUAL;
-    copy->stack_bytes = copy_unbounded(sp, request->stack, request->stack_capacity);
+    copy->stack_bytes = copy_unbounded(start, request->stack, request->stack_capacity);
     copy->truncated = copy->stack_bytes == request->stack_capacity;
   }
+  copy->stack_start = start;
   copy->handler_ns = observer_clock_ns() - began;
   atomic_store_explicit(&request->state, REQUEST_DONE, memory_order_release);
 }

@@ -47,6 +47,9 @@ struct page {
 };
 static struct page pages[PAGES];
 
+/* So far below the copy memory counts as stack. */
+#define BELOW_STACK_BYTES (UINT64_C(64) << 10)
+
 /* One unwinding. */
 struct walk {
   const struct observer_copy *copy;
@@ -92,6 +95,11 @@ static bool read_word(struct walk *walk, uint64_t address, uint64_t *value) {
   /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. */
   if (copy->truncated && address >= copy->stack_start && address < copy->stack_end) {
     walk->beyond_copy = true;
+    return false;
+  }
+  /* Below the copy is what the thread has come to use since: the value that was there is gone. */
+  if (address < copy->stack_start && copy->stack_start - address < BELOW_STACK_BYTES) {
+    walk->unreadable = true;
     return false;
   }
   if (!read_process(address, value, sizeof *value)) {

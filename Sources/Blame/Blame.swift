@@ -32,6 +32,8 @@ public struct Blame: Hashable, Sendable {
   public var verdict: Verdict
   /// The end of the path; `nil` when already the outermost function holds less than half.
   public var dominant: Claim?
+  /// The application's functions on the way to the culprit, outermost first, without the culprit.
+  public var callers: [Claim]
   /// The culprit's callees and what they took, heaviest first: what it was doing.
   public var doing: [Claim]
   /// The time that the culprit spent in its own code.
@@ -73,7 +75,7 @@ public struct Blame: Hashable, Sendable {
     lastStackBlames = observations.stacks.last?.stack.frames.last(where: \.isApplication)?.resolved
     lastStackEnd = observations.lastEnd
     dominant = path.steps.last.map { observations.claim(on: $0) }
-    (doing, ownTime, contenders) = ([], .zero, [])
+    (callers, doing, ownTime, contenders) = ([], [], .zero, [])
     guard !observations.stacks.isEmpty else {
       verdict = .noStacks(observations.failureText)
       return
@@ -84,6 +86,8 @@ public struct Blame: Hashable, Sendable {
       return
     }
     verdict = .culprit(observations.claim(on: culprit.identity))
+    var seen: Set<FunctionIdentity> = [culprit.identity]
+    callers = path.ownSteps.filter { seen.insert($0).inserted }.map { observations.claim(on: $0) }
     doing = culprit.callees.map { callee in observations.claim(on: callee, calledBy: culprit.identity) }
     ownTime = culprit.ownTime
     contenders = path.contenders(below: path.beside(culprit)).map { observations.claim(on: $0) }

@@ -24,6 +24,8 @@ struct DominantPath {
 
   /// The functions on the path, outermost first.
   private(set) var steps: [FunctionIdentity] = []
+  /// Those of them that are the application's own code.
+  private(set) var ownSteps: [FunctionIdentity] = []
   /// The stacks that the path goes through, from its end on.
   private(set) var active: [Position]
   private(set) var culprit: Culprit?
@@ -78,6 +80,7 @@ struct DominantPath {
     }
     steps.append(step)
     guard lastFrame?.isApplication == true else { return }
+    ownSteps.append(step)
     let callees = Self.times(active.compactMap { position in position.next.map { ($0.identity, position.stack.time) } })
     culprit = Culprit(
       identity: step,
@@ -99,9 +102,8 @@ struct DominantPath {
     let passed = Set(steps)
     let times = Self.times(
       positions.compactMap { position in
-        let own = position.rest.filter(\.isApplication)
-        let frame = own.first { !passed.contains($0.identity) } ?? own.last
-        return frame.map { ($0.identity, position.stack.time) }
+        position.rest.first { $0.isApplication && !passed.contains($0.identity) }
+          .map { ($0.identity, position.stack.time) }
       }
     )
     return times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)

@@ -68,6 +68,13 @@ enum Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
+  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known.
+  static func origin(_ frame: ResolvedFrame) -> String {
+    guard let location = frame.location else { return frame.moduleName }
+    let file = location.file.split(separator: "/").last.map(String.init) ?? location.file
+    return "\(file):\(location.line)"
+  }
+
   /// "1 sample", "2 samples".
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 

@@ -12,12 +12,12 @@ public struct TextReport: Sendable {
   /// Who is to blame for it.
   public var blame: Blame
 
-  /// Branches of the tree with a smaller share are summed up in a line.
-  private static let smallestBranch = 0.01
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
   /// The most contenders that are shown.
   private static let contenders = 4
+  /// The most callers of the culprit that are named in the verdict; the tree has all.
+  private static let callers = 3
   private static let labelWidth = 10
 
   /// A report on `stall`, for which `blame` was found.
@@ -71,6 +71,7 @@ public struct TextReport: Sendable {
       lines += page.continuation(place(claim.frame))
       if let use = claim.processorUse { lines += page.continuation(Formatting.activity(use)) }
       lines += page.continuation(doing(claim))
+      lines += page.continuation(callers())
       lines += page.continuation(
         "\(Formatting.count(claim.sampleCount, "sample")) of \(blame.sampleCount) say so; 95 % interval "
           + Formatting.interval(share.low, share.high)
@@ -99,6 +100,14 @@ public struct TextReport: Sendable {
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
 
+  /// The application's nearest functions above the culprit: where it was called from, and how much each holds.
+  private func callers() -> String {
+    let nearest = blame.callers.suffix(Self.callers).reversed()
+    guard !nearest.isEmpty else { return "" }
+    return "called from: "
+      + nearest.map { "\($0.frame.displayName) \(Formatting.percent($0.share.fraction))" }.joined(separator: ", from ")
+  }
+
   private func contenders(_ page: Page) -> [String] {
     let shown = blame.contenders.prefix(Self.contenders)
     guard !shown.isEmpty else { return [] }
@@ -123,8 +132,7 @@ public struct TextReport: Sendable {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
       let name = frame.displayName
-      let origin = frame.location.map { "\(baseName($0.file)):\($0.line)" } ?? frame.moduleName
-      let both = "\(name)  (\(origin))"
+      let both = "\(name)  (\(Formatting.origin(frame)))"
       lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
     }
     let rest = blame.lastStack.count - frames.count
@@ -135,37 +143,11 @@ public struct TextReport: Sendable {
 
   private func tree(_ page: Page) -> [String] {
     guard !blame.tree.isEmpty else { return [] }
-    let barWidth = page.width >= 100 ? 12 : 8
-    let whole = stall.duration.inSeconds
-    var lines = page.section("TREE", "\(Formatting.count(blame.sampleCount, "sample")), by time; * the application's own code")
-
-    func walk(_ nodes: [CallNode], depth: Int) {
-      let shown = nodes.filter { whole > 0 && $0.time.inSeconds / whole >= Self.smallestBranch }
-      for node in shown {
-        let fraction = whole > 0 ? node.time.inSeconds / whole : 0
-        let head =
-          Formatting.right(Formatting.percent(fraction), 6) + " " + Formatting.right(Formatting.duration(node.time), 7)
-          + " " + Formatting.bar(fraction, width: barWidth) + " "
-        let margin = String(repeating: " ", count: min(depth, 16)) + (node.isApplication ? "*" : " ")
-        let room = page.width - head.count - margin.count
-        let name = node.frame.displayName
-        let origin = "  " + (node.frame.location.map { "\(baseName($0.file)):\($0.line)" } ?? node.frame.moduleName)
-        lines.append(head + margin + Formatting.fitted(name.count + origin.count <= room ? name + origin : name, room))
-        // A chain of single callees keeps its column: deep stacks stay readable, and an indent means a choice.
-        let single = node.children.count == 1 && node.selfTime == .zero
-        walk(node.children, depth: single ? depth : depth + 1)
-      }
-      let small = nodes.count - shown.count
-      if small > 0 {
-        let time = nodes.dropFirst(shown.count).reduce(Duration.zero) { $0 + $1.time }
-        lines.append(
-          Formatting.right("", 6) + " " + Formatting.right(Formatting.duration(time), 7)
-            + String(repeating: " ", count: barWidth + 2 + min(depth, 16))
-            + " \(small) \(small == 1 ? "branch" : "branches") below 1 %"
-        )
-      }
-    }
-    walk(blame.tree, depth: 0)
+    let heading = "\(Formatting.count(blame.sampleCount, "sample")), by time; - begins a branch, * is the application's own code"
+    var lines = page.section("TREE", heading)
+    var writer = TreeWriter(width: page.width, whole: stall.duration)
+    writer.write(blame.tree, depth: 0)
+    lines += writer.lines
     return lines
   }
 
@@ -212,7 +194,6 @@ public struct TextReport: Sendable {
     return "at \(location), in \(module)"
   }
 
-  private func baseName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
 }
 
 /// The measures of a page of text.
@@ -233,4 +214,50 @@ private struct Page {
 
   /// A paragraph below a labelled one; nothing for an empty text.
   func continuation(_ text: String) -> [String] { Formatting.wrapped(text, textWidth).map { indent + $0 } }
+}
+
+/// Writes a call tree, a line for each function.
+private struct TreeWriter {
+  /// Branches with a smaller share are summed up in a line.
+  private static let smallestBranch = 0.01
+  /// Deeper branches are not indented any further.
+  private static let deepestIndent = 20
+
+  let width: Int
+  let whole: Duration
+  var lines: [String] = []
+
+  private var barWidth: Int { width >= 100 ? 12 : 8 }
+
+  mutating func write(_ nodes: [CallNode], depth: Int, isBranch: Bool = true) {
+    let shown = nodes.filter { share($0.time) >= Self.smallestBranch }
+    for node in shown {
+      let head = figures(share: Formatting.percent(share(node.time)), time: node.time, bar: share(node.time))
+      let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.isApplication ? "*" : " ")
+      let room = width - head.count - margin.count
+      let name = node.frame.displayName
+      let both = name + "  " + Formatting.origin(node.frame)
+      lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
+      // A chain of single callees keeps its column, so that deep stacks stay readable.
+      let isChain = node.children.count == 1 && node.selfTime == .zero
+      write(node.children, depth: isChain ? depth : depth + 1, isBranch: !isChain)
+    }
+    let small = nodes.count - shown.count
+    guard small > 0 else { return }
+    let time = nodes.dropFirst(shown.count).reduce(Duration.zero) { $0 + $1.time }
+    lines.append(
+      figures(share: "", time: time, bar: 0) + indent(depth) + "-  \(small) \(small == 1 ? "branch" : "branches") below 1 %"
+    )
+  }
+
+  private func figures(share: String, time: Duration, bar: Double) -> String {
+    Formatting.right(share, 6) + " " + Formatting.right(Formatting.duration(time), 7) + " "
+      + Formatting.bar(bar, width: barWidth) + " "
+  }
+
+  private func indent(_ depth: Int) -> String { String(repeating: " ", count: min(depth, Self.deepestIndent)) }
+
+  private func share(_ time: Duration) -> Double {
+    whole > .zero ? time.inSeconds / whole.inSeconds : 0
+  }
 }

@@ -40,8 +40,9 @@ struct SwiftName {
         text = text.dropFirst(variant.count)
         changed = true
       }
-      if text.contains("specialization <"), let of = Nesting.first(" of ", in: text),
-        text[..<of.lowerBound].contains("specialization <")
+      // "function signature specialization <…> of": what is between the angles is not always balanced.
+      if let angle = text.range(of: "specialization <"), Nesting.first(" in ", in: text[..<angle.lowerBound]) == nil,
+        let of = text[angle.upperBound...].range(of: "> of ")
       {
         text = text[of.upperBound...]
         changed = true

@@ -55,7 +55,6 @@ public final class Symbolizer {
 
   private func name(_ address: FileAddress, in opened: OpenedFile, module: Module) -> ResolvedFrame {
     var frame = ResolvedFrame(function: nil, module: module.path, address: address.value)
-    frame.location = opened.lines?.location(of: address)
     if let symbol = opened.file.symbols.symbol(at: address), let rawName = opened.file.name(of: symbol) {
       let name = names[rawName] ?? demangle(rawName)
       names[rawName] = name
@@ -64,6 +63,8 @@ public final class Symbolizer {
       frame.rawName = rawName
       frame.swiftModule = name.swiftModule
       frame.start = FileAddress(symbol.start)
+      // Code that the compiler attributes to no line is still in its function.
+      frame.location = opened.lines?.location(of: address) ?? opened.lines?.location(of: FileAddress(symbol.start))
     } else {
       frame.start = opened.file.functionStart(at: address)
       frame.missing = opened.file.symbols.count == 0 ? .noSymbols : .noSymbolHere

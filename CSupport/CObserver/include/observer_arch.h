@@ -25,6 +25,11 @@ void observer_arch_registers(const void *context, struct observer_registers *reg
 uint64_t observer_arch_pc(const struct observer_registers *registers);
 uint64_t observer_arch_sp(const struct observer_registers *registers);
 
+/* Bytes below the stack pointer that belong to the interrupted function and that the kernel's signal frame leaves alone.
+ * Unwind tables refer to them: in an epilogue a register that has just been popped still counts as saved there.
+ * Async-signal-safe: yes. Threads: any. */
+uint64_t observer_arch_red_zone(void);
+
 /* Looks up libunwind's register NUMBER in REGISTERS. Returns false when it is not among those that were copied.
  * Async-signal-safe: yes. Threads: the monitor. */
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value);

@@ -31,7 +31,7 @@ enum observer_capture_status {
 /* What the handler leaves behind. */
 struct observer_copy {
   struct observer_registers registers;
-  uint64_t stack_start;    /* the stack pointer: address that the first byte of the copy had */
+  uint64_t stack_start;    /* the address that the first byte of the copy had: the stack pointer less the red zone */
   uint64_t stack_bytes;    /* length of the copy */
   uint64_t stack_end;      /* one past the stack's highest address; a generous guess where that is not known */
   bool truncated;          /* the stack goes on beyond the copy */

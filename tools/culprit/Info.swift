@@ -1,0 +1,61 @@
+import CommandLineOptions
+import StallRecord
+
+private let infoTable = OptionTable(
+  usage: ["culprit info [OPTION]... [FILE]..."],
+  summary: "Prints what is in the FILEs (standard input when there are none, or for \"-\").",
+  options: [CommandOption("modules", letter: "m", help: "list the modules with their build-ids and mappings")],
+  epilogue: """
+    Example:
+      $ culprit info stall.stall
+      stall.stall: .stall format 1.0, 61 records
+        process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
+        modules   21, 20 of them with a build-id
+        stacks    24 distinct
+        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.5 s allowed, 25 samples, ended
+    """
+)
+
+/// `culprit info`: returns whether every file could be read in full.
+func runInfo(_ arguments: [String]) throws -> Bool {
+  let parsed = try infoTable.parse(arguments)
+  if parsed.has("help") {
+    output.print(infoTable.help)
+    return true
+  }
+  return forEachStallFile(parsed.operands) { name, file in
+    output.print(describe(file, name, listingModules: parsed.has("modules")))
+  }
+}
+
+private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -> String {
+  let recording = file.recording
+  var lines = ["\(name): .stall format \(file.version.major).\(file.version.minor), \(file.recordCount) records"]
+  if let process = recording.process {
+    lines.append(
+      "  process   \(process.id) \(process.executable) (\(process.architecture)), watched since \(process.watchedSince) "
+        + "by culprit \(process.observerVersion)"
+    )
+  } else {
+    lines.append("  process   not recorded")
+  }
+  let named = recording.modules.filter { !$0.buildID.isEmpty }.count
+  lines.append("  modules   \(recording.modules.count), \(named) of them with a build-id")
+  if listingModules {
+    for module in recording.modules {
+      lines.append("    \(module.path)  \(module.buildID.isEmpty ? "no build-id" : hexadecimal(module.buildID))")
+      for mapping in module.mappings {
+        lines.append("      \(mapping.start)-\(mapping.end) from byte \(mapping.fileOffset)")
+      }
+    }
+  }
+  lines.append("  stacks    \(recording.stacks.count) distinct")
+  for stall in recording.stalls {
+    lines.append(
+      "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
+        + "\"\(stall.thread.name)\", \(stall.duration) of \(stall.threshold) allowed, \(stall.samples.count) samples, "
+        + (stall.hasEnded ? "ended" : "its end was not recorded")
+    )
+  }
+  return lines.joined(separator: "\n") + "\n"
+}

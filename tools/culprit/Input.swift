@@ -1,0 +1,60 @@
+import CommandLineOptions
+import Glibc
+import StallRecord
+
+/// The version that `--version` prints.
+let toolVersion = "0.1.0"
+
+/// What the command prints.
+let output = CommandOutput(command: "culprit")
+
+/// A file that could not be read.
+struct InputError: Error, CustomStringConvertible {
+  var description: String
+}
+
+/// The largest file that is read: a `.stall` file is some kilobytes, and a mistaken argument may be a disk image.
+private let fileBytesMax = 1 << 30
+
+/// The bytes of the file at `path`, or of standard input when that is "-".
+func readInput(_ path: String) throws(InputError) -> [UInt8] {
+  let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+  defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+  var bytes: [UInt8] = []
+  var chunk = [UInt8](repeating: 0, count: 256 << 10)
+  while true {
+    let count = read(descriptor, &chunk, chunk.count)
+    if count < 0, errno == EINTR { continue }
+    if count < 0 { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+    if count == 0 { return bytes }
+    bytes += chunk[..<count]
+    guard bytes.count <= fileBytesMax else {
+      throw InputError(description: "\(path): is larger than \(fileBytesMax) bytes, which no .stall file is")
+    }
+  }
+}
+
+/// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`. Problems go to
+/// standard error. Returns whether there was none.
+func forEachStallFile(_ paths: [String], _ body: (String, StallFile) -> Void) -> Bool {
+  var allGood = true
+  for path in paths.isEmpty ? ["-"] : paths {
+    let name = path == "-" ? "standard input" : path
+    do {
+      let file = try StallFile(bytes: readInput(path))
+      body(name, file)
+      for problem in file.problems {
+        output.error("\(name): \(problem)")
+        allGood = false
+      }
+    } catch let error as StallFileError {
+      output.error("\(name): \(error)")
+      allGood = false
+    } catch {
+      output.error("\(error)")
+      allGood = false
+    }
+  }
+  return allGood
+}

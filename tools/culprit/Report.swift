@@ -1,0 +1,49 @@
+import CommandLineOptions
+import Glibc
+import Reports
+import StallRecord
+import Symbols
+
+private let reportTable = OptionTable(
+  usage: ["culprit report [OPTION]... [FILE]..."],
+  summary: "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\").",
+  options: [
+    CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line, 40 to 1000; the terminal's, or 100")
+  ],
+  epilogue: """
+    Names come from the files that were mapped into the process, as far as they are still there unchanged.
+
+    Examples:
+      $ culprit report stall.stall
+      $ culprit report --width=80 /var/lib/shop/*.stall
+      $ ssh shop cat /var/lib/shop/last.stall | culprit report
+    """
+)
+
+/// `culprit report`: returns whether every file could be read in full.
+func runReport(_ arguments: [String]) throws -> Bool {
+  let parsed = try reportTable.parse(arguments)
+  if parsed.has("help") {
+    output.print(reportTable.help)
+    return true
+  }
+  let width = try parsed.number("width", in: 40...1000) ?? terminalWidth() ?? 100
+  var isFirst = true
+  return forEachStallFile(parsed.operands) { name, file in
+    if file.recording.stalls.isEmpty { output.print("\(name): no stall was recorded\n") }
+    let symbolizer = Symbolizer(modules: file.recording.modules)
+    for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
+      output.print((isFirst ? "" : "\n") + report)
+      isFirst = false
+    }
+  }
+}
+
+/// The width of the terminal that standard output is, or `nil` when it is none.
+private func terminalWidth() -> Int? {
+  var size = winsize()
+  guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col >= 40 else {
+    return nil
+  }
+  return min(Int(size.ws_col), 1000)
+}

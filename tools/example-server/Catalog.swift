@@ -1,0 +1,53 @@
+import Glibc
+
+/// Some documents and an index of their words.
+public struct Catalog: Sendable {
+  private let documents: [String]
+  private var index: [Substring: [Int]] = [:]
+
+  /// A catalog of so many made-up documents.
+  public init(documents count: Int) {
+    let words = ["lamp", "table", "chair", "mirror", "shelf", "curtain", "carpet", "clock", "vase", "frame", "stool"]
+    documents = (0..<count)
+      .map { number in
+        (0..<40).map { words[(number &* 31 &+ $0 &* ($0 &+ number)) % words.count] + "\(($0 &* number) % 97)" }
+          .joined(separator: " ")
+      }
+    rebuildIndex(for: .zero)
+  }
+
+  /// The numbers of the documents that contain `word`.
+  public func search(_ word: String) -> [Int] { index[Substring(word)] ?? [] }
+
+  /// Builds the index anew, at least once and for as long as `duration`: this is the code that is to blame.
+  @inline(never)
+  mutating func rebuildIndex(for duration: Duration) {
+    let end = ContinuousClock.now + duration
+    repeat {
+      var rebuilt: [Substring: [Int]] = [:]
+      for (number, document) in documents.enumerated() {
+        for word in document.split(separator: " ") { rebuilt[word, default: []].append(number) }
+      }
+      index = rebuilt
+    } while ContinuousClock.now < end
+  }
+
+  /// Writes a snapshot for as long as `duration`: this is the code that happens to run when a watchdog fires.
+  @inline(never)
+  func writeSnapshot(for duration: Duration) {
+    let end = ContinuousClock.now + duration
+    var checksum: UInt64 = 0
+    repeat {
+      for document in documents { checksum = Self.checksum(document, seed: checksum) }
+    } while ContinuousClock.now < end
+    lastChecksum = checksum
+  }
+
+  @inline(never)
+  private static func checksum(_ document: String, seed: UInt64) -> UInt64 {
+    document.utf8.reduce(seed) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+  }
+}
+
+/// Keeps the compiler from dropping the work that nobody reads.
+nonisolated(unsafe) private var lastChecksum: UInt64 = 0

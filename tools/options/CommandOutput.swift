@@ -1,0 +1,40 @@
+import Glibc
+
+/// A command's standard output and standard error, past the C library's buffers: what is printed is out.
+public struct CommandOutput: Sendable {
+  /// The command's name, before each message.
+  public var command: String
+
+  /// The output of `command`.
+  public init(command: String) { self.command = command }
+
+  /// Writes `text` to standard output. Ends the program when it cannot be written: with status 0 when the reader has had
+  /// enough (a closed pipe), otherwise with a sentence and status 1.
+  public func print(_ text: String) {
+    if let error = writeAll(text, to: STDOUT_FILENO) {
+      if error == EPIPE { exit(0) }
+      self.error("cannot write to standard output: \(String(cString: strerror(error)))")
+      exit(1)
+    }
+  }
+
+  /// Writes `message`, after the command's name, to standard error.
+  public func error(_ message: String) { _ = writeAll("\(command): \(message)\n", to: STDERR_FILENO) }
+
+  /// Writes `message` as a usage error and ends the program with status 2.
+  public func usage(_ error: UsageError) -> Never {
+    self.error("\(error)\nTry \"\(command) --help\".")
+    exit(2)
+  }
+
+  private func writeAll(_ text: String, to descriptor: Int32) -> Int32? {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return errno }
+      rest = rest.dropFirst(count)
+    }
+    return nil
+  }
+}
