@@ -52,13 +52,11 @@ let package = Package(
       path: "tools/benchmarks"
     ),
 
-
-
-
-
-
-
-
+    .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
+    .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"]),
+    .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
+    .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
+    .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
 
   ],
   swiftLanguageModes: [.v6]

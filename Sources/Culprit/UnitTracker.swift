@@ -12,6 +12,23 @@ struct UnitTracker {
     var threshold: UInt64
     var earlyInterval: UInt64
     var interval: UInt64
+
+    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+    @_noLocks init(
+      unit: UInt64,
+      generation: UInt32,
+      suspicion: UInt64,
+      threshold: UInt64,
+      earlyInterval: UInt64,
+      interval: UInt64
+    ) {
+      self.unit = unit
+      self.generation = generation
+      self.suspicion = suspicion
+      self.threshold = threshold
+      self.earlyInterval = earlyInterval
+      self.interval = interval
+    }
   }
 
   /// When the monitor looked.
@@ -22,6 +39,12 @@ struct UnitTracker {
     var elapsed: UInt64
     /// The most of it that a unit of work may be charged with: the rest passed while this process was not running.
     var allowed: UInt64
+
+    @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
+      self.now = now
+      self.elapsed = elapsed
+      self.allowed = allowed
+    }
 
     var charged: UInt64 { @_noLocks get { min(elapsed, allowed) } }
   }

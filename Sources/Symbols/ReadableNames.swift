@@ -200,7 +200,9 @@ private enum Nesting {
         continue
       }
       switch character {
-      case "(", "[", "<": depth += 1
+      // ".<" is an operator's name.
+      case "(", "[": depth += 1
+      case "<" where previous != ".": depth += 1
       case ")", "]": depth = max(0, depth - 1)
       case ">" where previous != "-": depth = max(0, depth - 1)
       default: break

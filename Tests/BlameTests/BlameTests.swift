@@ -1,0 +1,339 @@
+import StallRecord
+import Testing
+
+@testable import Blame
+
+/// Makes stalls from function names. A name that begins with a small letter and a dot is the system's ("c.read"), any
+/// other the application's.
+struct Synthetic {
+  private(set) var stacks: [Stack] = []
+  private var names: [UInt64: String] = [:]
+  private var addresses: [String: UInt64] = [:]
+
+  /// Gives each name an address of its own; the same name always the same.
+  private mutating func address(_ name: String) -> UInt64 {
+    if let address = addresses[name] { return address }
+    let address = UInt64(addresses.count + 1) * 0x1000
+    addresses[name] = address
+    names[address] = name
+    return address
+  }
+
+  /// A stall whose samples have the stacks `timeline`, outermost first, `interval` apart; an empty stack is a failed
+  /// capture.
+  mutating func stall(
+    _ timeline: [[String]],
+    interval: Duration = .milliseconds(100),
+    lasting duration: Duration? = nil,
+    cpu: [Duration]? = nil
+  ) -> Stall {
+    var samples: [Sample] = []
+    for (number, names) in timeline.enumerated() {
+      let frames = names.reversed().enumerated()
+        .map { place, name -> StackFrame in
+          let address = RuntimeAddress(self.address(name))
+          return place == 0 ? .programCounter(address) : .returnAddress(RuntimeAddress(address.value + 1))
+        }
+      if !frames.isEmpty { stacks.append(Stack(frames: frames, end: .outermost)) }
+      samples.append(
+        Sample(
+          age: interval * number + interval / 2,
+          stack: frames.isEmpty ? nil : stacks.count - 1,
+          outcome: frames.isEmpty ? .noAnswer : .captured,
+          cpuTime: cpu?[number]
+        )
+      )
+    }
+    return Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "test"),
+      thread: ObservedThread(id: 1, name: "main"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0),
+      samples: samples,
+      duration: duration ?? interval * timeline.count,
+      hasEnded: true
+    )
+  }
+
+  func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
+    let name = names[frame.lookupAddress.value] ?? "?"
+    let isSystem = name.hasPrefix("c.")
+    return [
+      ResolvedFrame(
+        function: name,
+        rawName: name,
+        module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
+        address: frame.lookupAddress.value
+      )
+    ]
+  }
+
+  func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: stacks, resolve: resolve) }
+}
+
+extension Blame {
+  var culprit: Claim? { if case .culprit(let claim) = verdict { claim } else { nil } }
+  var culpritName: String? { culprit?.frame.function }
+  var contenderNames: [String?] { contenders.map(\.frame.function) }
+}
+
+/// So many times the same stack.
+private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
+
+@Suite struct BlameTests {
+  /// The case that Culprit exists for: A takes 4 s and returns, B runs for the last second.
+  @Test func fourOfFiveSecondsAreBlamedNotTheLastOne() throws {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(40, ["c.start", "run", "handle", "A", "c.memcpy"]) + times(10, ["c.start", "run", "handle", "B"])
+    )
+    let blame = made.blame(stall)
+    let culprit = try #require(blame.culprit)
+    #expect(culprit.frame.function == "A")
+    #expect(abs(culprit.share.fraction - 0.8) < 0.001)
+    #expect(culprit.share.time == .seconds(4))
+    #expect(culprit.sampleCount == 40)
+    #expect(culprit.share.low < 0.8 && culprit.share.high > 0.8)
+    #expect(blame.lastStackBlames?.function == "B")
+    #expect(blame.contenderNames == ["B"])
+    #expect(blame.dominant?.frame.function == "c.memcpy")
+    #expect(blame.doing.map(\.frame.function) == ["c.memcpy"])
+    #expect(blame.callers.map(\.frame.function) == ["run", "handle"])
+  }
+
+  @Test func theCulpritIsTheDeepestOwnFunctionWithHalfOfTheStall() {
+    var made = Synthetic()
+    let stall = made.stall(times(6, ["run", "A", "inner", "c.x"]) + times(3, ["run", "A", "other"]) + times(1, ["run"]))
+    #expect(made.blame(stall).culpritName == "inner")
+  }
+
+  @Test func exactlyHalfIsEnough() {
+    var made = Synthetic()
+    let stall = made.stall(times(5, ["run", "A"]) + times(3, ["run", "B"]) + times(2, ["run", "C"]))
+    #expect(made.blame(stall).culpritName == "A")
+  }
+
+  @Test func lessThanHalfBlamesWhoCalledThem() {
+    var made = Synthetic()
+    let stall = made.stall(times(4, ["run", "A"]) + times(3, ["run", "B"]) + times(3, ["run", "C"]))
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "run")
+    #expect(blame.doing.map(\.frame.function) == ["A", "B", "C"])
+  }
+
+  /// Two that hold half each are equally to blame: neither may be picked by the order of names.
+  @Test func anEvenSplitBlamesNeither() {
+    var made = Synthetic()
+    let stall = made.stall(times(5, ["run", "A"]) + times(5, ["run", "B"]))
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "run")
+    #expect(Set(blame.doing.map(\.frame.function)) == ["A", "B"])
+  }
+
+  @Test func anEvenSplitBelowTheEntryPointHasNoSingleCulprit() {
+    var made = Synthetic()
+    let stall = made.stall(times(5, ["main", "A"]) + times(5, ["main", "B"]))
+    let blame = made.blame(stall)
+    #expect(blame.verdict == .noSingleCulprit)
+    #expect(blame.contenderNames == ["A", "B"])
+    #expect(blame.contenders.allSatisfy { abs($0.share.fraction - 0.5) < 0.001 })
+  }
+
+  /// The path ends in the run loop, below which the application's code is split: its caller did nothing wrong.
+  @Test func aSplitBelowSystemCodeHasNoSingleCulprit() {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(4, ["serve", "c.runloop", "A"]) + times(3, ["serve", "c.runloop", "B"]) + times(3, ["serve", "c.runloop", "C"])
+    )
+    let blame = made.blame(stall)
+    #expect(blame.verdict == .noSingleCulprit)
+    #expect(blame.contenderNames == ["A", "B", "C"])
+    #expect(blame.dominant?.frame.function == "c.runloop")
+  }
+
+  /// System code that spreads out below an own function is what that function was doing.
+  @Test func aSplitOfSystemCodeBelowTheCulpritDoesNotClearIt() {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(4, ["run", "A", "c.malloc", "c.x"]) + times(3, ["run", "A", "c.malloc", "c.y"]) + times(3, ["run", "A", "c.z"])
+    )
+    #expect(made.blame(stall).culpritName == "A")
+  }
+
+  /// A function's share counts a stack once, however often the function recurs in it.
+  @Test func recursionIsCountedOnce() throws {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(4, ["run", "walk", "walk", "walk", "c.x"]) + times(3, ["run", "walk"]) + times(1, ["run", "walk", "walk"])
+        + times(2, ["run", "B"])
+    )
+    let blame = made.blame(stall)
+    let culprit = try #require(blame.culprit)
+    #expect(culprit.frame.function == "walk")
+    #expect(abs(culprit.share.fraction - 0.8) < 0.001)
+    #expect(culprit.sampleCount == 8)
+  }
+
+  @Test func oneSampleIsEnoughButSaysHowLittleItIs() throws {
+    var made = Synthetic()
+    let stall = made.stall([["run", "A"]], lasting: .seconds(5))
+    let culprit = try #require(made.blame(stall).culprit)
+    #expect(culprit.frame.function == "A")
+    #expect(culprit.share.fraction == 1)
+    #expect(culprit.share.low < 0.25)
+  }
+
+  @Test func alternatingStacksAreAddedUp() {
+    var made = Synthetic()
+    let stall = made.stall((0..<30).map { $0 % 3 == 2 ? ["run", "B"] : ["run", "A", "c.\($0 % 2)"] })
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "A")
+    #expect(abs((blame.culprit?.share.fraction ?? 0) - 2.0 / 3) < 0.02)
+  }
+
+  /// Reached by two ways, each with less than half: the function itself still holds most of the stall.
+  @Test func aFunctionThatSeveralWaysLeadToIsFound() throws {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(4, ["run", "viaOne", "A", "c.x"]) + times(4, ["run", "viaTwo", "A", "c.x"]) + times(2, ["run", "B"])
+    )
+    let culprit = try #require(made.blame(stall).culprit)
+    #expect(culprit.frame.function == "A")
+    #expect(abs(culprit.share.fraction - 0.8) < 0.001)
+  }
+
+  /// The same for system code only tells what they have in common, not who is to blame.
+  @Test func systemCodeThatSeveralWaysLeadToIsNotBlamed() {
+    var made = Synthetic()
+    let stall = made.stall(times(5, ["run", "A", "c.malloc"]) + times(4, ["run", "B", "c.malloc"]) + times(2, ["run", "C", "c.malloc"]))
+    #expect(made.blame(stall).culpritName == "run")
+  }
+
+  @Test func onlySystemFramesHaveNoCulprit() {
+    var made = Synthetic()
+    let stall = made.stall(times(10, ["c.start", "c.poll"]))
+    let blame = made.blame(stall)
+    #expect(blame.verdict == .noSingleCulprit)
+    #expect(blame.contenders.isEmpty)
+    #expect(blame.dominant?.frame.function == "c.poll")
+    #expect(blame.lastStackBlames == nil)
+  }
+
+  @Test func noSampleAndNoStackSaySo() {
+    var made = Synthetic()
+    let nothing = made.stall([])
+    #expect(made.blame(nothing).verdict == .noStacks("no sample was taken"))
+    let failed = made.stall([[], []])
+    let blame = made.blame(failed)
+    #expect(blame.verdict == .noStacks("the thread did not answer in time"))
+    #expect(blame.failures == [.noAnswer: 2])
+  }
+
+  /// Time for which there is no stack belongs to nobody: it must not make the others' shares larger.
+  @Test func timeWithoutAStackCountsAgainstEverybody() throws {
+    var made = Synthetic()
+    let stall = made.stall(times(6, ["run", "A"]) + times(4, []))
+    let blame = made.blame(stall)
+    #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.6) < 0.001)
+  }
+
+  /// Every instant belongs to the sample nearest in time, also where samples are unevenly dense.
+  @Test func samplesStandForTheTimeAroundThem() {
+    let samples = [500, 700, 900, 1900, 2900]
+      .map { Sample(age: .milliseconds($0), stack: 0, outcome: .captured, cpuTime: nil) }
+    let times = Observations.times(of: samples, duration: .milliseconds(3000))
+    #expect(times == [600, 200, 600, 1000, 600].map { .milliseconds($0) })
+    #expect(times.reduce(.zero, +) == .milliseconds(3000))
+  }
+
+  @Test func samplesOutOfOrderAndPastTheEndAreUsable() {
+    var made = Synthetic()
+    var stall = made.stall(times(3, ["run", "A"]) + times(1, ["run", "B"]))
+    stall.samples.reverse()
+    stall.duration = .milliseconds(10)
+    #expect(made.blame(stall).culpritName == "A")
+  }
+
+  @Test func anIndexOfAMissingStackIsAFailure() {
+    var made = Synthetic()
+    var stall = made.stall(times(2, ["run", "A"]))
+    stall.samples[0].stack = 99
+    let blame = made.blame(stall)
+    #expect(blame.failures == [.captured: 1])
+    #expect(blame.sampleCount == 1)
+  }
+
+  @Test func processorUseTellsComputingFromWaiting() throws {
+    var made = Synthetic()
+    // 100 ms apart: A uses 90 ms of each, B none.
+    let cpu = (0..<8).map { Duration.milliseconds(90 * $0) } + (0..<2).map { _ in Duration.milliseconds(630) }
+    let stall = made.stall(times(8, ["run", "A"]) + times(2, ["run", "B"]), cpu: cpu)
+    let blame = made.blame(stall)
+    #expect(abs((blame.culprit?.processorUse ?? 0) - 0.9) < 0.001)
+    #expect(blame.contenders.first?.processorUse == 0)
+  }
+
+  @Test func treeSharesAddUp() {
+    var made = Synthetic()
+    let stall = made.stall(times(7, ["run", "A", "c.x"]) + times(2, ["run", "A"]) + times(1, ["run", "B"]))
+    let blame = made.blame(stall)
+    func check(_ node: CallNode) {
+      #expect(node.time == node.children.reduce(node.selfTime) { $0 + $1.time })
+      node.children.forEach(check)
+    }
+    blame.tree.forEach(check)
+    #expect(blame.tree.first?.children.map(\.frame.function) == ["A", "B"])
+  }
+
+  /// The interval must hold the true share about as often as it claims to.
+  @Test func intervalsHoldTheTruth() {
+    var random = SystemRandomNumberGenerator()
+    var held = 0
+    for _ in 0..<400 {
+      let truth = Double.random(in: 0.1...0.9, using: &random)
+      let hits = (0..<40).filter { _ in Double.random(in: 0...1, using: &random) < truth }.count
+      let share = Share(time: .seconds(hits), of: .seconds(40), weights: Array(repeating: 1, count: 40))
+      if share.low <= truth && truth <= share.high { held += 1 }
+    }
+    // 95 % of 400 are 380; 356 are more than five standard deviations below.
+    #expect(held >= 356)
+  }
+
+  @Test func unequalWeightsWidenTheInterval() {
+    let even = Share(time: .seconds(5), of: .seconds(10), weights: Array(repeating: 1, count: 10))
+    let uneven = Share(time: .seconds(5), of: .seconds(10), weights: [5] + Array(repeating: 5.0 / 9, count: 9))
+    #expect(uneven.high - uneven.low > even.high - even.low)
+  }
+}
+
+@Suite struct CodeOwnerTests {
+  private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f") -> ResolvedFrame {
+    ResolvedFrame(function: function, rawName: raw, swiftModule: swift, module: module, address: 0)
+  }
+
+  @Test(arguments: [
+    "/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libz.so.1", "/usr/lib/libfoo.so", "/lib64/ld-linux-x86-64.so.2",
+    "/opt/app/lib/libswiftCore.so", "/opt/app/libFoundationEssentials.so", "/opt/app/libdispatch.so", "[vdso]", "",
+  ])
+  func systemModules(path: String) { #expect(!CodeOwner.isApplication(frame(path))) }
+
+  @Test(arguments: ["/opt/app/shop", "/usr/bin/shop", "/usr/lib/shop/plugin.so", "/usr/local/lib/libshop.so", "/opt/app/libshop.so"])
+  func applicationModules(path: String) { #expect(CodeOwner.isApplication(frame(path))) }
+
+  /// Generic code of the standard library is compiled into the executable and still not the application's.
+  @Test func swiftFunctionsBelongToTheModuleThatDefinesThem() {
+    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSa6appendyyxnF", swift: "Swift")))
+    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s7Culprit3foo", swift: "Culprit")))
+    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s4Shop3foo", swift: "Shop")))
+    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSSIegg_TR", swift: nil)))
+  }
+
+  @Test func entryPointsAndStaticRuntimeAreNotTheApplication() {
+    for name in ["main", "_start", "swift_retain", "_dispatch_call_block_and_release", "__CFRunLoopRun"] {
+      #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: name, function: name)))
+    }
+    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: "main_loop", function: "main_loop")))
+    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: nil, function: nil)))
+  }
+}

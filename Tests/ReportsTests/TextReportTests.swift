@@ -1,0 +1,150 @@
+import Blame
+import Glibc
+import StallRecord
+import Testing
+
+@testable import Reports
+
+/// Compares with the file Snapshots/NAME.txt; writes it instead when RECORD_SNAPSHOTS is set.
+func expectSnapshot(_ text: String, _ name: String, sourceLocation: Testing.SourceLocation = #_sourceLocation) {
+  let directory = #filePath.split(separator: "/").dropLast().joined(separator: "/")
+  let path = "/\(directory)/Snapshots/\(name).txt"
+  if getenv("RECORD_SNAPSHOTS") != nil {
+    let file = fopen(path, "w")
+    fputs(text, file)
+    fclose(file)
+    return
+  }
+  var expected = ""
+  if let file = fopen(path, "r") {
+    var line: UnsafeMutablePointer<CChar>?
+    var size = 0
+    while getline(&line, &size, file) > 0, let line { expected += String(cString: line) }
+    free(line)
+    fclose(file)
+  }
+  #expect(
+    text == expected,
+    "differs from Snapshots/\(name).txt; if it should, run RECORD_SNAPSHOTS=1 tools/test --filter ReportsTests",
+    sourceLocation: sourceLocation
+  )
+}
+
+/// A stall like the demo's, with names of every kind.
+private func exampleStall() -> (Stall, Blame) {
+  let root = ["_start", "__libc_start_main", "main", "Server.run()", "Server.handle(_:)", "Server.rebuild()"]
+  let first = root + ["Catalog.rebuildIndex(for:)", "Dictionary.subscript.modify"]
+  let timeline: [[String]] =
+    Array(repeating: first + ["swift_isUniquelyReferenced_nonNull_native"], count: 8)
+    + Array(repeating: first + ["__RawDictionaryStorage.find(_:)"], count: 5)
+    + Array(repeating: root + ["Catalog.rebuildIndex(for:)"], count: 3)
+    + Array(repeating: root + ["Catalog.writeSnapshot(to:)", "write"], count: 3) + [[]]
+  var names: [UInt64: String] = [:]
+  var stacks: [Stack] = []
+  var samples: [Sample] = []
+  for (number, functions) in timeline.enumerated() {
+    let frames = functions.reversed().map { name -> StackFrame in
+      let address = UInt64(name.utf8.reduce(7) { ($0 &* 31 &+ Int($1)) & 0xffff }) << 4
+      names[address] = name
+      return .programCounter(RuntimeAddress(address))
+    }
+    if !frames.isEmpty { stacks.append(Stack(frames: frames, end: number == 4 ? .copyLimit : .outermost)) }
+    samples.append(
+      Sample(
+        age: .milliseconds(500 + 225 * number),
+        stack: frames.isEmpty ? nil : stacks.count - 1,
+        outcome: frames.isEmpty ? .noAnswer : .captured,
+        cpuTime: .milliseconds(500 + 220 * min(number, 16))
+      )
+    )
+  }
+  let stall = Stall(
+    id: 1,
+    source: WatchedSource(kind: .loop, name: "http"),
+    thread: ObservedThread(id: 4242, name: "shop"),
+    threshold: .milliseconds(4500),
+    began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+    samples: samples,
+    duration: .milliseconds(5010),
+    hasEnded: true,
+    lostSamples: 2,
+    gap: .milliseconds(1500)
+  )
+  let blame = Blame(stall: stall, stacks: stacks) { frame in
+    let name = names[frame.address.value] ?? "?"
+    let isOwn = name.hasPrefix("Server") || name.hasPrefix("Catalog") || name == "main"
+    return [
+      ResolvedFrame(
+        function: name == "write" ? nil : name,
+        rawName: name == "write" ? nil : name,
+        module: isOwn ? "/opt/shop/bin/shop" : "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        start: FileAddress(0x10d030),
+        address: frame.address.value,
+        location: isOwn && name != "main"
+          ? SourceLocation(file: "/home/build/shop/Sources/Shop/\(name.prefix { $0 != "." }).swift", line: 42) : nil,
+        missing: name == "write" ? .noSymbolHere : nil
+      )
+    ]
+  }
+  return (stall, blame)
+}
+
+private let exampleProcess = ObservedProcess(
+  id: 4242,
+  executable: "/opt/shop/bin/shop",
+  architecture: "x86_64",
+  observerVersion: "0.1.0",
+  watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000)
+)
+
+@Suite struct TextReportTests {
+  @Test(arguments: [80, 120])
+  func aWholeReport(width: Int) {
+    let (stall, blame) = exampleStall()
+    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: width)
+    expectSnapshot(text, "report-\(width)")
+  }
+
+  @Test func aStallWithoutAnEnd() {
+    var (stall, blame) = exampleStall()
+    stall.hasEnded = false
+    stall.duration = .milliseconds(4900)
+    blame.verdict = .noSingleCulprit
+    blame.lastStackBlames = nil
+    expectSnapshot(TextReport(process: nil, stall: stall, blame: blame).text(width: 80), "unfinished-80")
+  }
+
+  @Test func aStallWithoutStacks() {
+    var (stall, _) = exampleStall()
+    stall.samples = [Sample(age: .seconds(5), stack: nil, outcome: .threadGone, cpuTime: nil)]
+    let blame = Blame(stall: stall, stacks: []) { _ in [] }
+    expectSnapshot(TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 80), "no-stacks-80")
+  }
+
+  /// A line may be too long only for a single word that is (a path); the tree and the stack are cut to fit.
+  @Test(arguments: [40, 60, 80, 100, 120, 200])
+  func linesFit(width: Int) {
+    let (stall, blame) = exampleStall()
+    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: width)
+    for line in text.split(separator: "\n") where line.count > width {
+      #expect(line.drop(while: { $0 == " " }).split(separator: " ").count == 1, "\(line)")
+    }
+    #expect(!text.contains(" \n"))
+  }
+
+  @Test func figuresAreReadable() {
+    #expect(Formatting.duration(.milliseconds(5010)) == "5.01 s")
+    #expect(Formatting.duration(.milliseconds(999)) == "999 ms")
+    #expect(Formatting.duration(.microseconds(250)) == "250 µs")
+    #expect(Formatting.duration(.seconds(125)) == "125 s")
+    #expect(Formatting.duration(.seconds(7384)) == "2 h 3 min")
+    #expect(Formatting.duration(.zero) == "0 ms")
+    #expect(Formatting.percent(0.8049) == "80 %")
+    #expect(Formatting.percent(0.001) == "<1 %")
+    #expect(Formatting.percent(0.999) == ">99 %")
+    #expect(Formatting.percent(1) == "100 %")
+    #expect(Formatting.bar(0.5, width: 4) == "██  ")
+    #expect(Formatting.bar(0.8, width: 8) == "██████▍ ")
+    #expect(Formatting.fitted("Collection.split(maxSplits:)", 12) == "Colle…lits:)")
+  }
+}

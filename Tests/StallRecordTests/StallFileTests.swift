@@ -1,0 +1,228 @@
+import Testing
+
+@testable import StallRecord
+
+/// A recording with everything that a file can hold.
+func sampleRecording(hasEnded: Bool = true) -> Recording {
+  let stack = Stack(
+    frames: [.programCounter(RuntimeAddress(0x1010)), .returnAddress(RuntimeAddress(0x2020))],
+    end: .outermost
+  )
+  let cut = Stack(frames: [.programCounter(RuntimeAddress(0x1014))], end: .copyLimit)
+  let stall = Stall(
+    id: 7,
+    source: WatchedSource(kind: .section, name: "rebuild – index"),
+    thread: ObservedThread(id: 4243, name: "worker"),
+    threshold: .seconds(4),
+    began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+    samples: [
+      Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: .milliseconds(490), handlerTime: .nanoseconds(700)),
+      Sample(age: .milliseconds(700), stack: 1, outcome: .captured, cpuTime: nil, unwindTime: .microseconds(30)),
+      Sample(age: .milliseconds(4000), stack: nil, outcome: .noAnswer, cpuTime: .seconds(1)),
+    ],
+    duration: hasEnded ? .milliseconds(5010) : .milliseconds(4000),
+    hasEnded: hasEnded,
+    lostSamples: hasEnded ? 3 : 0,
+    gap: hasEnded ? .milliseconds(20) : .zero
+  )
+  return Recording(
+    process: ObservedProcess(
+      id: 4242,
+      executable: "/usr/bin/shop",
+      architecture: "x86_64",
+      observerVersion: "0.1.0",
+      watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000)
+    ),
+    modules: [
+      Module(
+        path: "/usr/bin/shop",
+        buildID: [1, 2, 0xab],
+        mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x3000), fileOffset: 0x400)]
+      ),
+      Module(path: "[vdso]", buildID: [], mappings: []),
+    ],
+    stacks: [stack, cut],
+    stalls: [stall]
+  )
+}
+
+@Suite struct StallFileTests {
+  @Test func everythingComesBack() throws {
+    let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
+    #expect(file.recording == sampleRecording())
+    #expect(file.problems.isEmpty)
+    #expect(file.version == (1, 0))
+  }
+
+  @Test func aStallWithoutAnEndLastsAsLongAsItWasSeen() throws {
+    let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording(hasEnded: false)))
+    #expect(file.recording == sampleRecording(hasEnded: false))
+  }
+
+  /// The page docs/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
+  @Test func bytesAreThoseOfTheDocumentation() {
+    let header = ["43554c505249540a", "0100", "0000", "65859660"].joined()
+    #expect(hexadecimal(StallFileWriter.header()) == header)
+    let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
+    let begin = ["08000000", "0300", "0000", "93100000", "0200", "696f"].joined()
+    #expect(hexadecimal(thread).hasPrefix(begin))
+    #expect(thread.count == 8 + 8 + 4)
+  }
+
+  @Test func checksumIsTheOneOfZlib() {
+    #expect(CRC32.checksum(Array("123456789".utf8)[...]) == 0xcbf4_3926)
+    #expect(CRC32.checksum([]) == 0)
+  }
+
+  @Test func aFileThatIsCutAnywhereLosesItsTailOnly() throws {
+    let whole = StallFileWriter.file(of: sampleRecording())
+    let expected = sampleRecording()
+    for length in StallFileFormat.headerBytes..<whole.count {
+      let file = try StallFile(bytes: Array(whole[..<length]))
+      let recording = file.recording
+      #expect(expected.modules.starts(with: recording.modules))
+      #expect(expected.stacks.starts(with: recording.stacks))
+      if let stall = recording.stalls.first {
+        #expect(expected.stalls[0].samples.starts(with: stall.samples))
+        #expect(!stall.hasEnded)
+      }
+      // At the end of a record nothing can be seen to be missing; anywhere else the cut is told.
+      #expect(file.problems.count <= 1)
+      #expect(file.problems.isEmpty == recordEnds(whole).contains(length))
+    }
+  }
+
+  private func recordEnds(_ bytes: [UInt8]) -> Set<Int> {
+    var ends: Set<Int> = [StallFileFormat.headerBytes]
+    var offset = StallFileFormat.headerBytes
+    while offset < bytes.count {
+      offset += 12 + Int(bytes[offset]) + Int(bytes[offset + 1]) << 8
+      ends.insert(offset)
+    }
+    return ends
+  }
+
+  @Test func aHeaderThatIsCutIsRefused() {
+    let whole = StallFileWriter.file(of: sampleRecording())
+    #expect(throws: StallFileError.empty) { try StallFile(bytes: []) }
+    for length in 1..<StallFileFormat.headerBytes {
+      #expect(throws: StallFileError.cutInHeader(bytes: length)) { try StallFile(bytes: Array(whole[..<length])) }
+    }
+  }
+
+  /// Damage to one byte loses at most the record it is in: nothing else is lost and nothing false is read.
+  @Test func aDamagedByteLosesOneRecord() throws {
+    let whole = StallFileWriter.file(of: sampleRecording())
+    let count = try StallFile(bytes: whole).recordCount
+    for place in StallFileFormat.headerBytes..<whole.count {
+      var bytes = whole
+      bytes[place] ^= 0x55
+      let file = try StallFile(bytes: bytes)
+      #expect(file.recordCount == count - 1)
+      #expect(!file.problems.isEmpty)
+    }
+  }
+
+  @Test func aDamagedHeaderIsRefused() {
+    let whole = StallFileWriter.file(of: sampleRecording())
+    for place in 0..<StallFileFormat.headerBytes {
+      var bytes = whole
+      bytes[place] ^= 0x55
+      #expect(throws: StallFileError.self) { try StallFile(bytes: bytes) }
+    }
+  }
+
+  @Test func whatIsNotAStallFileIsRefusedWithWhatItIs() {
+    let error = #expect(throws: StallFileError.self) { try StallFile(bytes: [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0]) }
+    #expect(error?.description == "is not a .stall file: it begins with 7f454c4602010100, not 43554c505249540a")
+  }
+
+  @Test func aNewerMajorVersionIsRefusedByName() {
+    var bytes = Array(StallFileWriter.header().dropLast(4))
+    bytes[8] = 2
+    bytes[10] = 5
+    let checksum = CRC32.checksum(bytes[...])
+    bytes += (0..<4).map { (place: UInt32) in UInt8(truncatingIfNeeded: checksum >> (place * 8)) }
+    let error = #expect(throws: StallFileError.self) { try StallFile(bytes: bytes) }
+    #expect(error == .newerVersion(major: 2, minor: 5))
+    #expect(error?.description == "has format version 2.5; this culprit reads versions up to 1.x")
+  }
+
+  /// A newer minor version may add kinds of records, and fields at the end of known ones.
+  @Test func whatANewerMinorVersionAddsIsPassedOver() throws {
+    let header = Array(StallFileWriter.header())
+    var bytes = header + record(kind: 200, payload: [1, 2, 3])
+    bytes += record(kind: 3, payload: [0x93, 0x10, 0, 0, 2, 0, 0x69, 0x6f, 9, 9, 9])
+    bytes += StallFileWriter.file(of: sampleRecording()).dropFirst(header.count)
+    let file = try StallFile(bytes: bytes)
+    #expect(file.recording == sampleRecording())
+    #expect(file.problems.isEmpty)
+  }
+
+  @Test func aRecordThatIsTooShortForItsKindIsTold() throws {
+    let file = try StallFile(bytes: StallFileWriter.header() + record(kind: 1, payload: [1, 2]))
+    #expect(file.problems.map(\.text) == ["a record of kind 1 with 2 bytes does not hold what it should"])
+  }
+
+  @Test func aHugeLengthIsNotBelieved() throws {
+    let bytes = StallFileWriter.header() + [0xff, 0xff, 0xff, 0x7f, 1, 0, 0, 0] + [UInt8](repeating: 0, count: 64)
+    let file = try StallFile(bytes: bytes)
+    #expect(file.recordCount == 0)
+    #expect(file.problems.first?.text.hasPrefix("a record claims to have 2147483647 bytes") == true)
+  }
+
+  @Test func longTextIsCutAtACharacter() throws {
+    var recording = sampleRecording()
+    recording.stalls[0].source.name = String(repeating: "é", count: 40_000)
+    let file = try StallFile(bytes: StallFileWriter.file(of: recording))
+    #expect(file.recording.stalls[0].source.name == String(repeating: "é", count: 32_767))
+  }
+
+  private func record(kind: UInt8, payload: [UInt8]) -> [UInt8] {
+    var bytes = [UInt8(payload.count), 0, 0, 0, kind, 0, 0, 0] + payload
+    let checksum = CRC32.checksum(bytes[...])
+    bytes += (0..<4).map { (place: UInt32) in UInt8(truncatingIfNeeded: checksum >> (place * 8)) }
+    return bytes
+  }
+}
+
+@Suite struct ValueTests {
+  @Test(arguments: [
+    (UInt64(0), "1970-01-01T00:00:00.000Z"), (951_782_400_000_000_000, "2000-02-29T00:00:00.000Z"),
+    (1_795_170_231_204_999_999, "2026-11-20T10:23:51.204Z"), (4_107_542_399_999_000_000, "2100-02-28T23:59:59.999Z"),
+    (4_107_542_400_000_000_000, "2100-03-01T00:00:00.000Z"),
+  ])
+  func timesOfDay(nanoseconds: UInt64, text: String) {
+    #expect(WallTime(nanosecondsSince1970: nanoseconds).description == text)
+  }
+
+  @Test func durationsKeepNanoseconds() {
+    #expect(Duration(wholeNanoseconds: 5_000_000_001).wholeNanoseconds == 5_000_000_001)
+    #expect(Duration(wholeNanoseconds: .max).wholeNanoseconds == .max)
+    #expect(Duration.seconds(-1).wholeNanoseconds == 0)
+    #expect(Duration.seconds(Int64.max).wholeNanoseconds == .max)
+  }
+
+  /// A call may be the last instruction of its function: looked up as it is, the return address is the next function's.
+  @Test func returnAddressesAreLookedUpInTheCall() {
+    #expect(StackFrame.returnAddress(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x1fff))
+    #expect(StackFrame.programCounter(RuntimeAddress(0x2000)).lookupAddress == RuntimeAddress(0x2000))
+  }
+
+  @Test func modulesAreFoundByAddress() {
+    func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
+      Module(
+        path: path,
+        buildID: [],
+        mappings: [Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: 0x100)]
+      )
+    }
+    let map = ModuleMap([module("/b", 0x3000, 0x4000), module("/a", 0x1000, 0x2000)])
+    #expect(map.index(at: RuntimeAddress(0xfff)) == nil)
+    #expect(map.index(at: RuntimeAddress(0x1000)) == 1)
+    #expect(map.index(at: RuntimeAddress(0x1fff)) == 1)
+    #expect(map.index(at: RuntimeAddress(0x2000)) == nil)
+    #expect(map.index(at: RuntimeAddress(0x3800)) == 0)
+    #expect(map.modules[1].fileOffset(of: RuntimeAddress(0x1010)) == 0x110)
+  }
+}

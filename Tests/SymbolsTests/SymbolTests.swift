@@ -1,0 +1,299 @@
+import Glibc
+import StallRecord
+import Testing
+
+@testable import Symbols
+
+@Suite struct SymbolIndexTests {
+  private func symbol(_ start: UInt64, _ end: UInt64, _ name: UInt32, _ rank: SymbolIndex.Symbol.Rank = .globalFunction)
+    -> SymbolIndex.Symbol
+  { SymbolIndex.Symbol(start: start, end: end, rank: rank, name: name) }
+
+  private func name(_ index: SymbolIndex, _ address: UInt64) -> UInt32? { index.symbol(at: FileAddress(address))?.name }
+
+  @Test func addressesOutsideEverySymbolHaveNone() {
+    let index = SymbolIndex([symbol(0x10, 0x20, 1), symbol(0x30, 0x40, 2)], limit: { _ in 0x100 })
+    #expect(name(index, 0x0f) == nil)
+    #expect(name(index, 0x10) == 1)
+    #expect(name(index, 0x1f) == 1)
+    #expect(name(index, 0x20) == nil)
+    #expect(name(index, 0x3f) == 2)
+    #expect(name(index, 0x40) == nil)
+  }
+
+  /// A small symbol inside a large one must not hide the large one behind it.
+  @Test func nestedSymbolsFallBackToTheOuterOne() {
+    let index = SymbolIndex([symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)], limit: { _ in 0x200 })
+    #expect(name(index, 0x1f) == 1)
+    #expect(name(index, 0x21) == 2)
+    #expect(name(index, 0x29) == 3)
+    #expect(name(index, 0x2d) == 2)
+    #expect(name(index, 0x80) == 1)
+    #expect(name(index, 0x100) == nil)
+  }
+
+  /// Assembly often states no length: such a symbol ends at the next one, or with the code.
+  @Test func symbolsWithoutALengthEndAtTheNext() {
+    let index = SymbolIndex([symbol(0x10, 0x10, 1), symbol(0x20, 0x20, 2)], limit: { _ in 0x28 })
+    #expect(name(index, 0x1f) == 1)
+    #expect(name(index, 0x27) == 2)
+    #expect(name(index, 0x28) == nil)
+  }
+
+  @Test func theBetterOfTwoNamesIsTaken() {
+    let index = SymbolIndex(
+      [
+        symbol(0x10, 0x20, 1, .label), symbol(0x10, 0x20, 2, .localFunction), symbol(0x10, 0x20, 3, .globalFunction),
+        symbol(0x10, 0x20, 4, .weakFunction), symbol(0x10, 0x10, 5, .globalFunction),
+      ],
+      limit: { _ in 0x100 }
+    )
+    #expect(name(index, 0x10) == 3)
+  }
+
+  @Test func anEmptyTableHasNoSymbols() {
+    let index = SymbolIndex([], limit: { $0 })
+    #expect(index.count == 0)
+    #expect(name(index, 0) == nil)
+  }
+
+  /// Against a search through all symbols, on random tables.
+  @Test func agreesWithALinearSearch() {
+    let seed = UInt64.random(in: 0...(.max))
+    var random = Seeded(state: seed)
+    for _ in 0..<200 {
+      let symbols = (0..<UInt32.random(in: 1...40, using: &random))
+        .map { number in
+          let start = UInt64.random(in: 1...200, using: &random) * 8
+          return symbol(start, start + UInt64.random(in: 1...60, using: &random), number)
+        }
+      let index = SymbolIndex(symbols, limit: { _ in 4096 })
+      for address in stride(from: UInt64(0), to: 1800, by: 5) {
+        let covering = symbols.filter { $0.start <= address && address < $0.end }
+        let latest = covering.map(\.start).max()
+        let found = index.symbol(at: FileAddress(address))
+        // Of several that start at one place the best stands for all, so a shorter one may give way to a longer.
+        #expect(found?.start == latest, "seed \(seed), address \(address)")
+      }
+    }
+  }
+}
+
+struct Seeded: RandomNumberGenerator {
+  var state: UInt64
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
+
+@Suite struct ReadableNameTests {
+  @Test(arguments: [
+    ("Shop.Catalog.rebuild(for: Swift.String, limit: Swift.Int) throws -> [Swift.String]", "Catalog.rebuild(for:limit:)", "Shop"),
+    ("Shop.run() -> ()", "run()", "Shop"),
+    ("Shop.run() async throws -> ()", "run()", "Shop"),
+    ("static Shop.Catalog.make(_: Swift.Int) -> Shop.Catalog", "Catalog.make(_:)", "Shop"),
+    ("Shop.Catalog.count.getter : Swift.Int", "Catalog.count.getter", "Shop"),
+    ("Shop.Catalog.init(documents: Swift.Int) -> Shop.Catalog", "Catalog.init(documents:)", "Shop"),
+    ("Shop.Catalog.__deallocating_deinit", "Catalog.__deallocating_deinit", "Shop"),
+    (
+      "closure #1 (Swift.Int) -> Swift.Bool in Shop.Catalog.search(word: Swift.String) -> Swift.Int",
+      "closure #1 in Catalog.search(word:)", "Shop"
+    ),
+    (
+      "closure #2 () -> () in closure #1 () -> () in Shop.main() -> ()", "closure #2 in closure #1 in main()", "Shop"
+    ),
+    ("partial apply forwarder for closure #1 () -> () in Shop.run() -> ()", "closure #1 in run()", "Shop"),
+    ("(extension in Shop):Swift.Array.total() -> Swift.Int", "Array.total()", "Shop"),
+    ("generic specialization <Swift.Int> of Swift.Array.append(__owned A) -> ()", "Array.append(_:)", "Swift"),
+    (
+      "function signature specialization <Arg[1] = [Closure Propagated : $s4Shop3runyyF, Argument Types : []> of generic "
+        + "specialization <Swift.String.UTF8View, Swift.UInt64> of (extension in Swift):Swift.Sequence.reduce<A>(A1, "
+        + "(A1, A.Element) throws -> A1) throws -> A1", "Sequence.reduce(_:_:)", "Swift"
+    ),
+    ("merged Shop.Catalog.(hidden in _1234ABCD)(of: Swift.Int) -> ()", "Catalog.hidden(of:)", "Shop"),
+    ("Shop.Box<Swift.Int>.value.setter : Swift.Int", "Box.value.setter", "Shop"),
+    ("(1) suspend resume partial function for Shop.Server.serve() async -> ()", "Server.serve()", "Shop"),
+    (
+      "protocol witness for Shop.Codec.encode(Swift.Int) -> () in conformance Shop.JSON : Shop.Codec in Shop",
+      "Codec.encode(_:)", "Shop"
+    ),
+    ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default argument 0 of run(times:)", "Shop"),
+    ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
+    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.< infix(_:_:)", "Swift"),
+  ])
+  func swiftNames(full: String, short: String, module: String) {
+    let name = SwiftName(demangled: full)
+    #expect(name.short == short)
+    #expect(name.module == module)
+  }
+
+  @Test func glueBelongsToNobody() {
+    let name = SwiftName(demangled: "reabstraction thunk helper from @escaping @callee_guaranteed () -> () to X")
+    #expect(name.module == nil)
+  }
+
+  @Test(arguments: [
+    ("shop::Index::find(std::string const&, int) const", "shop::Index::find"),
+    ("int shop::sum<int, std::vector<int> >(std::vector<int> const&)", "shop::sum"),
+    ("shop::Index<int>::find(int)", "shop::Index::find"), ("shop::operator<(shop::A, shop::B)", "shop::operator<(shop::A, shop::B)"),
+    ("vtable for shop::Index", "vtable for shop::Index"),
+  ])
+  func cxxNames(full: String, short: String) { #expect(shortCxxName(full) == short) }
+
+  @Test func rawNamesAreDemangledByTheirLanguage() {
+    #expect(demangle("$sSS5countSivg").full == "Swift.String.count.getter : Swift.Int")
+    #expect(demangle("_ZN4shop5Index4findEi") == DemangledName(short: "shop::Index::find", full: "shop::Index::find(int)", swiftModule: nil))
+    #expect(demangle("poll").short == "poll")
+    #expect(demangle("_Znonsense").short == "_Znonsense")
+    #expect(demangle("$snonsense").short == "$snonsense")
+    #expect(demangle("").short == "")
+  }
+}
+
+/// Against real files: the C library, the Swift runtime and this test's own executable.
+@Suite struct ElfFileTests {
+  @Test func fileThatIsNotThereOrNotElfHasAReason() {
+    #expect(throws: ElfError.self) { try ElfFile(path: "/nonexistent/file") }
+    #expect(throws: ElfError.self) { try ElfFile(path: "/etc/passwd") }
+    #expect(throws: ElfError.self) { try ElfFile(path: "/tmp") }
+    #expect(throws: ElfError.self) { try ElfFile(path: "/dev/null") }
+  }
+
+  /// Every function that nm lists is found at its start and at its last byte.
+  @Test func everySymbolOfTheSwiftRuntimeIsFound() throws {
+    let path = try #require(loadedPath(containing: "libswiftCore.so"))
+    let file = try ElfFile(path: path)
+    let listed = nm(path)
+    try #require(listed.count > 1000)
+    var missed = 0
+    for entry in listed {
+      for address in [entry.start, entry.start + max(1, entry.size) - 1] {
+        guard let symbol = file.symbols.symbol(at: FileAddress(address)), symbol.start <= address, address < symbol.end else {
+          missed += 1
+          continue
+        }
+      }
+    }
+    #expect(missed == 0, "of \(listed.count) symbols")
+  }
+
+  @Test func buildIDsAreThoseOfReadelf() throws {
+    let path = try #require(loadedPath(containing: "libc.so.6"))
+    let text = run("/usr/bin/readelf -nW \(path)")
+    let expected = text.split(separator: "\n").first { $0.contains("Build ID:") }?.split(separator: " ").last
+    #expect(hexadecimal(try ElfFile(path: path).buildID) == expected.map(String.init))
+  }
+
+  /// libc is stripped of local symbols; its unwind table still delimits their functions.
+  @Test func strippedFunctionsKeepTheirBounds() throws {
+    let path = try #require(loadedPath(containing: "libc.so.6"))
+    let file = try ElfFile(path: path)
+    #expect(file.functionStarts.count > 1000)
+    for start in file.functionStarts.prefix(500) {
+      #expect(file.functionStart(at: FileAddress(start)) == FileAddress(start))
+    }
+    #expect(file.functionStart(at: FileAddress(0)) == nil)
+  }
+
+  @Test func aFileThatHasChangedIsRefusedByItsBuildID() throws {
+    let path = try #require(loadedPath(containing: "libc.so.6"))
+    let buildID = try ElfFile(path: path).buildID
+    let mapping = Module.Mapping(start: RuntimeAddress(0x1000_0000), end: RuntimeAddress(0x1100_0000), fileOffset: 0)
+    func resolve(_ module: Module) throws -> ResolvedFrame {
+      try #require(Symbolizer(modules: [module]).resolve(.programCounter(RuntimeAddress(0x1008_0000))).first)
+    }
+    let right = try resolve(Module(path: path, buildID: buildID, mappings: [mapping]))
+    #expect(right.missing == nil || right.missing == .noSymbolHere)
+    let wrong = try resolve(Module(path: path, buildID: [1, 2, 3], mappings: [mapping]))
+    #expect(wrong.missing == .changedFile(expected: "010203", found: hexadecimal(buildID)))
+    #expect(wrong.function == nil)
+  }
+
+  @Test func everyMissingNameHasAReason() throws {
+    let mapping = Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)
+    let symbolizer = Symbolizer(modules: [
+      Module(path: "[vdso]", buildID: [], mappings: [mapping]),
+      Module(
+        path: "/nonexistent/gone",
+        buildID: [],
+        mappings: [Module.Mapping(start: RuntimeAddress(0x5000), end: RuntimeAddress(0x6000), fileOffset: 0)]
+      ),
+    ])
+    #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x1800))).first?.missing == .noFile)
+    #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x9000))).first?.missing == .notMapped)
+    guard case .unreadableFile(let why) = symbolizer.resolve(.programCounter(RuntimeAddress(0x5800))).first?.missing else {
+      Issue.record("no reason for a file that is gone")
+      return
+    }
+    #expect(why == "cannot open /nonexistent/gone: No such file or directory")
+  }
+
+  /// A function of this file, by its address in this process: name, module and line.
+  @Test func ownFunctionIsNamedWithItsLine() throws {
+    let executable = try #require(maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(".xctest") })
+    let listed = run("nm \(executable)").split(separator: "\n").first { $0.hasSuffix(" $s12SymbolsTests14markedFunctionyyF") }
+    let stated = try #require(listed.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) })
+    let base = try #require(maps().first { $0[5].contains(executable) && UInt64($0[2], radix: 16) == 0 })
+    let start = try #require(UInt64(base[0].prefix { $0 != "-" }, radix: 16))
+    let address = RuntimeAddress(start + stated)
+    let module = try #require(modulesOfThisProcess().first { $0.fileOffset(of: address) != nil })
+    let frame = try #require(Symbolizer(modules: [module]).resolve(.programCounter(address)).first)
+    markedFunction()
+    #expect(frame.function == "markedFunction()")
+    #expect(frame.swiftModule == "SymbolsTests")
+    #expect(frame.location?.file.hasSuffix("SymbolTests.swift") == true)
+    #expect(frame.location?.line == markedLine)
+  }
+}
+
+let markedLine = #line + 2
+@inline(never)
+func markedFunction() { markedCalls += 1 }
+nonisolated(unsafe) private var markedCalls = 0
+
+private func run(_ command: String) -> String {
+  guard let pipe = popen(command, "r") else { return "" }
+  defer { pclose(pipe) }
+  var text: [UInt8] = []
+  var chunk = [UInt8](repeating: 0, count: 65536)
+  while true {
+    let count = fread(&chunk, 1, chunk.count, pipe)
+    if count == 0 { return String(decoding: text, as: UTF8.self) }
+    text += chunk[..<count]
+  }
+}
+
+private func nm(_ path: String) -> [(start: UInt64, size: UInt64)] {
+  run("nm --defined-only --print-size \(path)").split(separator: "\n")
+    .compactMap { line in
+      let fields = line.split(separator: " ")
+      guard fields.count == 4, "tTwWi".contains(fields[2]), let start = UInt64(fields[0], radix: 16),
+        let size = UInt64(fields[1], radix: 16)
+      else { return nil }
+      return (start, size)
+    }
+}
+
+private func maps() -> [[Substring]] {
+  run("cat /proc/\(getpid())/maps").split(separator: "\n").map { $0.split(separator: " ", maxSplits: 5) }.filter { $0.count == 6 }
+}
+
+private func loadedPath(containing name: String) -> String? {
+  maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(name) }
+}
+
+/// The executable mappings of this process with the build-ids of their files.
+private func modulesOfThisProcess() -> [Module] {
+  maps().filter { $0[1].contains("x") && $0[5].contains("/") }
+    .compactMap { fields in
+      let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      let path = String(fields[5].drop { $0 == " " })
+      guard range.count == 2, let offset = UInt64(fields[2], radix: 16), let file = try? ElfFile(path: path) else { return nil }
+      let mapping = Module.Mapping(start: RuntimeAddress(range[0]), end: RuntimeAddress(range[1]), fileOffset: offset)
+      return Module(path: path, buildID: file.buildID, mappings: [mapping])
+    }
+}

@@ -1,0 +1,47 @@
+/* Code that a test can recognise in a stack: functions that stay on it for a known time, compiled in C so that their
+ * addresses are known. None of them is inlined or folded into another. */
+#ifndef TEST_WORKLOADS_H
+#define TEST_WORKLOADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Computes until CLOCK_MONOTONIC reaches DEADLINE_NS or *STOP becomes nonzero (STOP may be NULL). */
+void workload_spin(uint64_t deadline_ns, const volatile int *stop);
+
+/* Calls itself DEPTH times, each with a frame of at least 512 bytes, then spins. */
+void workload_recurse(int depth, uint64_t deadline_ns, const volatile int *stop);
+
+/* Spins on a stack of its own of BYTES bytes, as a coroutine does (makecontext(3)), then comes back. */
+void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const volatile int *stop);
+
+/* Runs in a leaf function whose last instructions before the return are executed most of the time: its interrupted
+ * program counter is often in the epilogue, where saved registers are below the stack pointer. */
+void workload_epilogues(uint64_t deadline_ns, const volatile int *stop);
+
+/* A signal handler for SIGPROF that counts its calls in workload_signals. */
+extern volatile int workload_signals;
+void workload_on_signal(int signal);
+
+/* Whether a handler other than the default one is installed for SIGPROF. */
+bool workload_has_handler(void);
+
+/* Installs workload_on_signal for SIGPROF; sends SIGPROF to the calling thread. */
+void workload_install_handler(void);
+void workload_raise(void);
+
+/* Runs BODY with CONTEXT on a new thread and waits for its end. */
+void workload_on_thread(void (*body)(void *), void *context);
+
+/* Nanoseconds of CLOCK_MONOTONIC. */
+uint64_t workload_now_ns(void);
+
+/* A thread that can be told to stop. */
+struct workload_thread;
+struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
+void workload_thread_stop(struct workload_thread *thread);
+
+/* Fills NAME with the name of the function at ADDRESS as dladdr(3) knows it; empty when it knows none. */
+void workload_name_of(uint64_t address, char *name, uint64_t length);
+
+#endif

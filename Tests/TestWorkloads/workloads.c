@@ -1,0 +1,167 @@
+#define _GNU_SOURCE
+#include "TestWorkloads.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+#define KEPT __attribute__((noinline, visibility("default"), used))
+
+static volatile uint64_t sink;
+
+uint64_t workload_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static bool goes_on(uint64_t deadline_ns, const volatile int *stop) {
+  return workload_now_ns() < deadline_ns && !(stop && *stop);
+}
+
+KEPT void workload_spin(uint64_t deadline_ns, const volatile int *stop) {
+  uint64_t value = 1;
+  while (goes_on(deadline_ns, stop))
+    for (int round = 0; round < 10000; round++)
+      value = value * UINT64_C(6364136223846793005) + 1;
+  sink = value; /* a store after the loop: the loop is not a tail call */
+}
+
+KEPT void workload_recurse(int depth, uint64_t deadline_ns, const volatile int *stop) {
+  volatile uint8_t frame[512];
+  frame[depth % 512] = (uint8_t)depth;
+  if (depth > 0)
+    workload_recurse(depth - 1, deadline_ns, stop);
+  else
+    workload_spin(deadline_ns, stop);
+  sink += frame[depth % 512];
+}
+
+static struct {
+  uint64_t deadline_ns;
+  const volatile int *stop;
+} coroutine_arguments;
+
+KEPT void workload_coroutine_body(void) {
+  workload_spin(coroutine_arguments.deadline_ns, coroutine_arguments.stop);
+  sink++;
+}
+
+KEPT void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const volatile int *stop) {
+  ucontext_t here, there;
+  void *stack = malloc(bytes);
+  coroutine_arguments.deadline_ns = deadline_ns;
+  coroutine_arguments.stop = stop;
+  getcontext(&there);
+  there.uc_stack.ss_sp = stack;
+  there.uc_stack.ss_size = bytes;
+  there.uc_link = &here;
+  makecontext(&there, workload_coroutine_body, 0);
+  swapcontext(&here, &there);
+  free(stack);
+}
+
+/* In assembly, so that what the unwind tables say about the epilogue is known: after "pop %rbp" the saved register is
+ * below the stack pointer, and the caller needs it as its frame pointer. */
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl workload_short_epilogue\n"
+        ".type workload_short_epilogue, @function\n"
+        "workload_short_epilogue:\n"
+        ".cfi_startproc\n"
+        "push %rbp\n"
+        ".cfi_def_cfa_offset 16\n"
+        ".cfi_offset %rbp, -16\n"
+        "mov $0, %rbp\n"
+        "pop %rbp\n"
+        ".cfi_def_cfa_offset 8\n"
+        "mov $2000, %ecx\n"
+        "1: dec %ecx\n"
+        "jnz 1b\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size workload_short_epilogue, . - workload_short_epilogue\n");
+void workload_short_epilogue(void);
+#else
+static void workload_short_epilogue(void) { sink++; }
+#endif
+
+KEPT void workload_epilogues(uint64_t deadline_ns, const volatile int *stop) {
+  while (goes_on(deadline_ns, stop))
+    for (int round = 0; round < 100; round++)
+      workload_short_epilogue();
+  sink++;
+}
+
+volatile int workload_signals;
+
+void workload_on_signal(int signal) {
+  (void)signal;
+  workload_signals++;
+}
+
+bool workload_has_handler(void) {
+  struct sigaction current;
+  sigaction(SIGPROF, NULL, &current);
+  return current.sa_handler != SIG_DFL;
+}
+
+void workload_install_handler(void) { signal(SIGPROF, workload_on_signal); }
+
+void workload_raise(void) { raise(SIGPROF); }
+
+struct call {
+  void (*body)(void *);
+  void *context;
+};
+
+static void *run_call(void *argument) {
+  struct call *call = argument;
+  call->body(call->context);
+  return NULL;
+}
+
+void workload_on_thread(void (*body)(void *), void *context) {
+  struct call call = {body, context};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run_call, &call) == 0)
+    pthread_join(thread, NULL);
+}
+
+struct workload_thread {
+  pthread_t thread;
+  void (*body)(void *, const volatile int *);
+  void *context;
+  volatile int stop;
+};
+
+static void *run_thread(void *argument) {
+  struct workload_thread *thread = argument;
+  thread->body(thread->context, &thread->stop);
+  return NULL;
+}
+
+struct workload_thread *workload_thread_start(void (*body)(void *, const volatile int *), void *context) {
+  struct workload_thread *thread = calloc(1, sizeof *thread);
+  thread->body = body;
+  thread->context = context;
+  pthread_create(&thread->thread, NULL, run_thread, thread);
+  return thread;
+}
+
+void workload_thread_stop(struct workload_thread *thread) {
+  thread->stop = 1;
+  pthread_join(thread->thread, NULL);
+  free(thread);
+}
+
+void workload_name_of(uint64_t address, char *name, uint64_t length) {
+  Dl_info information;
+  name[0] = 0;
+  if (length > 0 && dladdr((void *)(uintptr_t)address, &information) && information.dli_sname)
+    strncat(name, information.dli_sname, length - 1);
+}
