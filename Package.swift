@@ -52,12 +52,14 @@ let package = Package(
       path: "tools/benchmarks"
     ),
 
+    .testTarget(name: "CObserverTests", dependencies: ["CObserver", "Culprit", "Symbols", "TestWorkloads"]),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
     .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
+    .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestWorkloads"]),
+    .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
-
   ],
   swiftLanguageModes: [.v6]
 )

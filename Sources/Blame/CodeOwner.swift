@@ -20,8 +20,10 @@ enum CodeOwner {
 
   /// The toolchain's libraries, wherever they were installed: services ship them beside the executable.
   private static let systemLibraries = [
-    "libswift", "lib_Foundation", "libFoundation", "libdispatch.", "libBlocksRuntime.", "lib_InternalSwift", "libTesting.",
-    "lib_Testing", "libXCTest.", "libc.so", "libc-", "libpthread", "libm.so", "libdl.", "libstdc++", "libgcc_s", "ld-linux",
+    "libswift", "lib_Foundation", "libFoundation", "libdispatch.", "libBlocksRuntime.", "lib_InternalSwift",
+    "libTesting.",
+    "lib_Testing", "libXCTest.", "libc.so", "libc-", "libpthread", "libm.so", "libdl.", "libstdc++", "libgcc_s",
+    "ld-linux",
     "ld-musl", "libunwind",
   ]
 

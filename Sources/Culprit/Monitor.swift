@@ -52,13 +52,16 @@ struct Monitor: ~Copyable {
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
     lastTick = observer_clock_ns()
-    while !observer_control_stopping(control) {
+    while true {
       let seen = observer_control_begin_look(control)
+      // Asked for before looking: work that ended before the stop is still seen to have ended.
+      let isStopping = observer_control_stopping(control)
       let now = observer_clock_ns()
       captures = 0
       let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       lastTick = now
+      if isStopping { return }
       // At least a millisecond: a section that is always due must not make the monitor spin.
       let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
       // Captures may have taken longer than the sleep that was planned; that time counts, but not without a bound.

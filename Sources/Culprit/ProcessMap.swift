@@ -15,7 +15,10 @@ enum ProcessMap {
 
   /// The modules that `maps`, the text of a `/proc/PID/maps` file (proc(5)), shows.
   ///
-  /// - Parameter buildID: Finds the build-id of the module whose ELF header is at an address.
+  /// - Parameters:
+  ///   - maps: The text.
+  ///   - buildID: Finds the build-id of the module whose ELF header is at an address.
+  /// - Returns: The modules, in the order of their first executable mapping.
   static func modules(maps: String, buildID: (RuntimeAddress) -> [UInt8]) -> [Module] {
     var order: [String] = []
     var mappings: [String: [Module.Mapping]] = [:]
@@ -94,7 +97,9 @@ enum ProcessMap {
   /// The plain value at `address`, or `nil` when that cannot be read.
   private static func read<Value: BitwiseCopyable>(_ address: UInt64) -> Value? {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
-      guard let place = room.baseAddress, observer_memory_read(address, place, MemoryLayout<Value>.size) else { return nil }
+      guard let place = room.baseAddress, observer_memory_read(address, place, MemoryLayout<Value>.size) else {
+        return nil
+      }
       // SAFETY: the whole value has been filled, and any bytes are a value of these C types.
       return place.pointee
     }

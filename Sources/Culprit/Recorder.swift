@@ -45,6 +45,8 @@ final class Recorder: Sendable {
   /// A recorder of what comes through `ring`.
   ///
   /// - Parameters:
+  ///   - ring: Where events come from.
+  ///   - process: This process.
   ///   - directory: Where stalls are saved; nowhere when `nil`.
   ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread; must not block.
   init(

@@ -64,9 +64,12 @@ final class SlotRegistry: Sendable {
   /// Leases a slot for `source`.
   ///
   /// - Parameters:
+  ///   - source: What is watched.
   ///   - threshold: What a unit of work may take.
   ///   - interval: The time between samples of a stall; the configured one when `nil`.
   ///   - polled: Whether units begin without telling the monitor.
+  /// - Returns: The lease, to be given to ``end(_:)``.
+  /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
   func lease(
     _ source: WatchedSource,
     threshold: Duration,

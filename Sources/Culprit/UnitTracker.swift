@@ -126,7 +126,10 @@ struct UnitTracker {
 
   /// Settles the age of a unit that is over.
   ///
-  /// - Parameter endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
+  /// - Parameters:
+  ///   - endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
+  ///   - lastTick: The time of the tick before this one.
+  ///   - allowed: The most that may be added since then.
   @_noLocks mutating func close(endedAt: UInt64, lastTick: UInt64, allowed: UInt64) {
     guard phase == .over, !isClosed else { return }
     isClosed = true

@@ -7,6 +7,7 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
   ///   - stallThreshold: What a turn may take, at least 10 ms; the configuration's when `nil`.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(named name: String, stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
     let source = WatchedSource(kind: .loop, name: name)

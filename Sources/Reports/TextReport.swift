@@ -115,7 +115,7 @@ public struct TextReport: Sendable {
     for (index, claim) in shown.enumerated() {
       let text =
         "\(claim.frame.displayName)  \(Formatting.percent(claim.share.fraction)), "
-        + "\(Formatting.duration(claim.share.time))  (\(place(claim.frame)))"
+        + "\(Formatting.duration(claim.share.time))  (\(Formatting.origin(claim.frame)))"
       lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
     }
     let rest = blame.contenders.count - shown.count
@@ -143,7 +143,7 @@ public struct TextReport: Sendable {
 
   private func tree(_ page: Page) -> [String] {
     guard !blame.tree.isEmpty else { return [] }
-    let heading = "\(Formatting.count(blame.sampleCount, "sample")), by time; - begins a branch, * is the application's own code"
+    let heading = "\(Formatting.count(blame.sampleCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
     var writer = TreeWriter(width: page.width, whole: stall.duration)
     writer.write(blame.tree, depth: 0)
@@ -158,17 +158,20 @@ public struct TextReport: Sendable {
       notes.append("\(Formatting.count(count, "sample")) without a stack: \(outcome.explanation)")
     }
     for (end, count) in blame.truncations.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-      notes.append("\(Formatting.count(count, "stack")) without their outermost callers: \(end.explanation ?? "")")
+      let whose = count == 1 ? "1 stack without its" : "\(count) stacks without their"
+      notes.append("\(whose) outermost callers: \(end.explanation ?? "")")
     }
     if stall.lostSamples > 0 {
-      notes.append("\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder could not keep up")
+      notes.append(
+        "\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder could not keep up"
+      )
     }
     if stall.gap > .zero {
       notes.append("\(Formatting.duration(stall.gap)) in which the process could not run are left out")
     }
     notes += unnamed()
     guard !notes.isEmpty else { return [] }
-    var lines = [""]
+    var lines = blame.tree.isEmpty ? [] : [""]
     for (index, note) in notes.enumerated() {
       lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
     }
@@ -180,7 +183,10 @@ public struct TextReport: Sendable {
     var found: [String: Int] = [:]
     func visit(_ node: CallNode) {
       if let reason = node.frame.missing {
-        found["no name in \(node.frame.module.isEmpty ? "no module" : node.frame.module): \(reason.explanation)", default: 0] += 1
+        found[
+          "no name in \(node.frame.module.isEmpty ? "no module" : node.frame.module): \(reason.explanation)",
+          default: 0
+        ] += 1
       }
       node.children.forEach(visit)
     }
@@ -246,7 +252,8 @@ private struct TreeWriter {
     guard small > 0 else { return }
     let time = nodes.dropFirst(shown.count).reduce(Duration.zero) { $0 + $1.time }
     lines.append(
-      figures(share: "", time: time, bar: 0) + indent(depth) + "-  \(small) \(small == 1 ? "branch" : "branches") below 1 %"
+      figures(share: "", time: time, bar: 0) + indent(depth)
+        + "-  \(small) \(small == 1 ? "branch" : "branches") below 1 %"
     )
   }
 

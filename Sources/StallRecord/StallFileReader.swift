@@ -121,7 +121,9 @@ private struct RecordScanner {
     case .damaged(let what):
       let begin = offset
       guard let record = search(from: begin + 1) else {
-        problems.append(StallFileProblem(offset: begin, text: "\(what); the last \(bytes.count - begin) bytes are lost"))
+        problems.append(
+          StallFileProblem(offset: begin, text: "\(what); the last \(bytes.count - begin) bytes are lost")
+        )
         offset = bytes.count
         return nil
       }
@@ -146,7 +148,9 @@ private struct RecordScanner {
     let length = Int(head.number(UInt32.self) ?? 0)
     let kind: UInt16 = head.number() ?? 0
     guard length <= StallFileFormat.payloadBytesMax else {
-      return .damaged("a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed")
+      return .damaged(
+        "a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed"
+      )
     }
     guard left >= overhead + length else {
       return .damaged("the file ends inside a record (\(left) of its \(overhead + length) bytes are there)")

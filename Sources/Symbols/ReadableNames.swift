@@ -13,7 +13,8 @@ struct SwiftName {
 
   /// What the compiler puts before the name of the function that it made a variant of. A reader knows the function.
   private static let variants = [
-    "merged ", "partial apply forwarder for ", "partial apply for ", "@objc ", "@nonobjc ", "static ", "dispatch thunk of ",
+    "merged ", "partial apply forwarder for ", "partial apply for ", "@objc ", "@nonobjc ", "static ",
+    "dispatch thunk of ",
     "method lookup function for ", "protocol witness for ", "suspend resume partial function for ",
     "await resume partial function for ", "outlined copy of ", "vtable thunk for ",
   ]
@@ -21,7 +22,8 @@ struct SwiftName {
   /// Glue without an author.
   private static let glue = [
     "reabstraction thunk", "outlined ", "type metadata", "value witness", "metadata ", "lazy protocol witness",
-    "demangling cache", "base witness", "associated type", "property descriptor", "nominal type", "protocol conformance",
+    "demangling cache", "base witness", "associated type", "property descriptor", "nominal type",
+    "protocol conformance",
   ]
 
   init(demangled: String) {
@@ -30,7 +32,8 @@ struct SwiftName {
     while changed {
       changed = false
       // "(1) suspend resume partial function for": the number of the piece.
-      if text.first == "(", let close = text.firstIndex(of: ")"), text[text.index(after: text.startIndex)..<close].allSatisfy(\.isNumber),
+      if text.first == "(", let close = text.firstIndex(of: ")"),
+        text[text.index(after: text.startIndex)..<close].allSatisfy(\.isNumber),
         text[close...].hasPrefix(") ")
       {
         text = text[text.index(close, offsetBy: 2)...]
@@ -67,7 +70,9 @@ struct SwiftName {
   /// Splits "closure #1 (Swift.Int) -> () in REST" into "closure #1 in " and REST; `nil` for a name that is not of
   /// something inside something.
   private static func enclosing(_ text: Substring) -> (String, Substring)? {
-    for head in ["closure #", "implicit closure #", "default argument ", "variable initialization expression of ", "defer #"]
+    for head in [
+      "closure #", "implicit closure #", "default argument ", "variable initialization expression of ", "defer #",
+    ]
     where text.hasPrefix(head) {
       let joint = head == "default argument " ? " of " : " in "
       if head.hasSuffix("of ") { return (head, text.dropFirst(head.count)) }
@@ -76,7 +81,9 @@ struct SwiftName {
       return (head + number + joint, text[found.upperBound...])
     }
     // "local #1 (…) -> … in REST": a function inside a function.
-    if let found = Nesting.first(" in ", in: text), let hash = Nesting.first(" #", in: text), hash.lowerBound < found.lowerBound {
+    if let found = Nesting.first(" in ", in: text), let hash = Nesting.first(" #", in: text),
+      hash.lowerBound < found.lowerBound
+    {
       return (entity(text[..<hash.lowerBound]).short + " in ", text[found.upperBound...])
     }
     return nil
@@ -137,7 +144,8 @@ struct SwiftName {
 func shortCxxName(_ demangled: String) -> String {
   var text = Substring(demangled)
   for suffix in [" const", " volatile", " &", " &&"] where text.hasSuffix(suffix) { text = text.dropLast(suffix.count) }
-  guard !text.contains("operator"), text.last == ")", let open = Nesting.openOfLastGroup(in: text), open != text.startIndex
+  guard !text.contains("operator"), text.last == ")", let open = Nesting.openOfLastGroup(in: text),
+    open != text.startIndex
   else { return demangled }
   text = text[..<open]
   // A template function states its return type first.
@@ -155,10 +163,14 @@ func shortCxxName(_ demangled: String) -> String {
 /// Searching text outside its brackets.
 private enum Nesting {
   /// The first place of `needle` that is in no bracket.
-  static func first(_ needle: String, in text: Substring) -> Range<Substring.Index>? { places(of: needle, in: text).first }
+  static func first(_ needle: String, in text: Substring) -> Range<Substring.Index>? {
+    places(of: needle, in: text).first
+  }
 
   /// The last place of `needle` that is in no bracket.
-  static func last(_ needle: String, in text: Substring) -> Range<Substring.Index>? { places(of: needle, in: text).last }
+  static func last(_ needle: String, in text: Substring) -> Range<Substring.Index>? {
+    places(of: needle, in: text).last
+  }
 
   /// `text` cut at every `separator` that is in no bracket.
   static func split(_ text: Substring, at separator: String) -> [Substring] {

@@ -34,10 +34,12 @@ struct SymbolIndex {
 
   var count: Int { symbols.count }
 
-  /// An index of `symbols` in any order.
+  /// An index of `symbols`.
   ///
-  /// - Parameter limit: The end of the code that contains an address, which bounds symbols of unknown length; such a
-  ///   symbol also ends where the next one starts.
+  /// - Parameters:
+  ///   - symbols: The symbols, in any order.
+  ///   - limit: The end of the code that contains an address, which bounds symbols of unknown length; such a symbol also
+  ///     ends where the next one starts.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64) {
     var kept: [Symbol] = []
     kept.reserveCapacity(symbols.count)

@@ -104,7 +104,9 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 
   @Test func theCulpritIsTheDeepestOwnFunctionWithHalfOfTheStall() {
     var made = Synthetic()
-    let stall = made.stall(times(6, ["run", "A", "inner", "c.x"]) + times(3, ["run", "A", "other"]) + times(1, ["run"]))
+    let stall = made.stall(
+      times(6, ["run", "A", "inner", "c.x"]) + times(3, ["run", "A", "other"]) + times(1, ["run"])
+    )
     #expect(made.blame(stall).culpritName == "inner")
   }
 
@@ -144,7 +146,8 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   @Test func aSplitBelowSystemCodeHasNoSingleCulprit() {
     var made = Synthetic()
     let stall = made.stall(
-      times(4, ["serve", "c.runloop", "A"]) + times(3, ["serve", "c.runloop", "B"]) + times(3, ["serve", "c.runloop", "C"])
+      times(4, ["serve", "c.runloop", "A"]) + times(3, ["serve", "c.runloop", "B"])
+        + times(3, ["serve", "c.runloop", "C"])
     )
     let blame = made.blame(stall)
     #expect(blame.verdict == .noSingleCulprit)
@@ -156,7 +159,8 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   @Test func aSplitOfSystemCodeBelowTheCulpritDoesNotClearIt() {
     var made = Synthetic()
     let stall = made.stall(
-      times(4, ["run", "A", "c.malloc", "c.x"]) + times(3, ["run", "A", "c.malloc", "c.y"]) + times(3, ["run", "A", "c.z"])
+      times(4, ["run", "A", "c.malloc", "c.x"]) + times(3, ["run", "A", "c.malloc", "c.y"])
+        + times(3, ["run", "A", "c.z"])
     )
     #expect(made.blame(stall).culpritName == "A")
   }
@@ -206,7 +210,9 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   /// The same for system code only tells what they have in common, not who is to blame.
   @Test func systemCodeThatSeveralWaysLeadToIsNotBlamed() {
     var made = Synthetic()
-    let stall = made.stall(times(5, ["run", "A", "c.malloc"]) + times(4, ["run", "B", "c.malloc"]) + times(2, ["run", "C", "c.malloc"]))
+    let stall = made.stall(
+      times(5, ["run", "A", "c.malloc"]) + times(4, ["run", "B", "c.malloc"]) + times(2, ["run", "C", "c.malloc"])
+    )
     #expect(made.blame(stall).culpritName == "run")
   }
 
@@ -308,17 +314,22 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 }
 
 @Suite struct CodeOwnerTests {
-  private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f") -> ResolvedFrame {
+  private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f")
+    -> ResolvedFrame
+  {
     ResolvedFrame(function: function, rawName: raw, swiftModule: swift, module: module, address: 0)
   }
 
   @Test(arguments: [
-    "/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libz.so.1", "/usr/lib/libfoo.so", "/lib64/ld-linux-x86-64.so.2",
+    "/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libz.so.1", "/usr/lib/libfoo.so",
+    "/lib64/ld-linux-x86-64.so.2",
     "/opt/app/lib/libswiftCore.so", "/opt/app/libFoundationEssentials.so", "/opt/app/libdispatch.so", "[vdso]", "",
   ])
   func systemModules(path: String) { #expect(!CodeOwner.isApplication(frame(path))) }
 
-  @Test(arguments: ["/opt/app/shop", "/usr/bin/shop", "/usr/lib/shop/plugin.so", "/usr/local/lib/libshop.so", "/opt/app/libshop.so"])
+  @Test(arguments: [
+    "/opt/app/shop", "/usr/bin/shop", "/usr/lib/shop/plugin.so", "/usr/local/lib/libshop.so", "/opt/app/libshop.so",
+  ])
   func applicationModules(path: String) { #expect(CodeOwner.isApplication(frame(path))) }
 
   /// Generic code of the standard library is compiled into the executable and still not the application's.

@@ -16,7 +16,13 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
     threshold: .seconds(4),
     began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
     samples: [
-      Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: .milliseconds(490), handlerTime: .nanoseconds(700)),
+      Sample(
+        age: .milliseconds(500),
+        stack: 0,
+        outcome: .captured,
+        cpuTime: .milliseconds(490),
+        handlerTime: .nanoseconds(700)
+      ),
       Sample(age: .milliseconds(700), stack: 1, outcome: .captured, cpuTime: nil, unwindTime: .microseconds(30)),
       Sample(age: .milliseconds(4000), stack: nil, outcome: .noAnswer, cpuTime: .seconds(1)),
     ],
@@ -133,7 +139,9 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   }
 
   @Test func whatIsNotAStallFileIsRefusedWithWhatItIs() {
-    let error = #expect(throws: StallFileError.self) { try StallFile(bytes: [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0]) }
+    let error = #expect(throws: StallFileError.self) {
+      try StallFile(bytes: [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1, 0, 0, 0])
+    }
     #expect(error?.description == "is not a .stall file: it begins with 7f454c4602010100, not 43554c505249540a")
   }
 

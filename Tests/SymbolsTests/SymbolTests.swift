@@ -23,7 +23,10 @@ import Testing
 
   /// A small symbol inside a large one must not hide the large one behind it.
   @Test func nestedSymbolsFallBackToTheOuterOne() {
-    let index = SymbolIndex([symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)], limit: { _ in 0x200 })
+    let index = SymbolIndex(
+      [symbol(0x10, 0x100, 1), symbol(0x20, 0x30, 2), symbol(0x28, 0x2c, 3)],
+      limit: { _ in 0x200 }
+    )
     #expect(name(index, 0x1f) == 1)
     #expect(name(index, 0x21) == 2)
     #expect(name(index, 0x29) == 3)
@@ -92,7 +95,10 @@ struct Seeded: RandomNumberGenerator {
 
 @Suite struct ReadableNameTests {
   @Test(arguments: [
-    ("Shop.Catalog.rebuild(for: Swift.String, limit: Swift.Int) throws -> [Swift.String]", "Catalog.rebuild(for:limit:)", "Shop"),
+    (
+      "Shop.Catalog.rebuild(for: Swift.String, limit: Swift.Int) throws -> [Swift.String]",
+      "Catalog.rebuild(for:limit:)", "Shop"
+    ),
     ("Shop.run() -> ()", "run()", "Shop"),
     ("Shop.run() async throws -> ()", "run()", "Shop"),
     ("static Shop.Catalog.make(_: Swift.Int) -> Shop.Catalog", "Catalog.make(_:)", "Shop"),
@@ -139,14 +145,18 @@ struct Seeded: RandomNumberGenerator {
   @Test(arguments: [
     ("shop::Index::find(std::string const&, int) const", "shop::Index::find"),
     ("int shop::sum<int, std::vector<int> >(std::vector<int> const&)", "shop::sum"),
-    ("shop::Index<int>::find(int)", "shop::Index::find"), ("shop::operator<(shop::A, shop::B)", "shop::operator<(shop::A, shop::B)"),
+    ("shop::Index<int>::find(int)", "shop::Index::find"),
+    ("shop::operator<(shop::A, shop::B)", "shop::operator<(shop::A, shop::B)"),
     ("vtable for shop::Index", "vtable for shop::Index"),
   ])
   func cxxNames(full: String, short: String) { #expect(shortCxxName(full) == short) }
 
   @Test func rawNamesAreDemangledByTheirLanguage() {
     #expect(demangle("$sSS5countSivg").full == "Swift.String.count.getter : Swift.Int")
-    #expect(demangle("_ZN4shop5Index4findEi") == DemangledName(short: "shop::Index::find", full: "shop::Index::find(int)", swiftModule: nil))
+    #expect(
+      demangle("_ZN4shop5Index4findEi")
+        == DemangledName(short: "shop::Index::find", full: "shop::Index::find(int)", swiftModule: nil)
+    )
     #expect(demangle("poll").short == "poll")
     #expect(demangle("_Znonsense").short == "_Znonsense")
     #expect(demangle("$snonsense").short == "$snonsense")
@@ -172,7 +182,8 @@ struct Seeded: RandomNumberGenerator {
     var missed = 0
     for entry in listed {
       for address in [entry.start, entry.start + max(1, entry.size) - 1] {
-        guard let symbol = file.symbols.symbol(at: FileAddress(address)), symbol.start <= address, address < symbol.end else {
+        guard let symbol = file.symbols.symbol(at: FileAddress(address)), symbol.start <= address, address < symbol.end
+        else {
           missed += 1
           continue
         }
@@ -225,7 +236,8 @@ struct Seeded: RandomNumberGenerator {
     ])
     #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x1800))).first?.missing == .noFile)
     #expect(symbolizer.resolve(.programCounter(RuntimeAddress(0x9000))).first?.missing == .notMapped)
-    guard case .unreadableFile(let why) = symbolizer.resolve(.programCounter(RuntimeAddress(0x5800))).first?.missing else {
+    guard case .unreadableFile(let why) = symbolizer.resolve(.programCounter(RuntimeAddress(0x5800))).first?.missing
+    else {
       Issue.record("no reason for a file that is gone")
       return
     }
@@ -235,7 +247,9 @@ struct Seeded: RandomNumberGenerator {
   /// A function of this file, by its address in this process: name, module and line.
   @Test func ownFunctionIsNamedWithItsLine() throws {
     let executable = try #require(maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(".xctest") })
-    let listed = run("nm \(executable)").split(separator: "\n").first { $0.hasSuffix(" $s12SymbolsTests14markedFunctionyyF") }
+    let listed = run("nm \(executable)").split(separator: "\n").first {
+      $0.hasSuffix(" $s12SymbolsTests14markedFunctionyyF")
+    }
     let stated = try #require(listed.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) })
     let base = try #require(maps().first { $0[5].contains(executable) && UInt64($0[2], radix: 16) == 0 })
     let start = try #require(UInt64(base[0].prefix { $0 != "-" }, radix: 16))
@@ -279,7 +293,9 @@ private func nm(_ path: String) -> [(start: UInt64, size: UInt64)] {
 }
 
 private func maps() -> [[Substring]] {
-  run("cat /proc/\(getpid())/maps").split(separator: "\n").map { $0.split(separator: " ", maxSplits: 5) }.filter { $0.count == 6 }
+  run("cat /proc/\(getpid())/maps").split(separator: "\n").map { $0.split(separator: " ", maxSplits: 5) }.filter {
+    $0.count == 6
+  }
 }
 
 private func loadedPath(containing name: String) -> String? {
@@ -292,7 +308,9 @@ private func modulesOfThisProcess() -> [Module] {
     .compactMap { fields in
       let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
       let path = String(fields[5].drop { $0 == " " })
-      guard range.count == 2, let offset = UInt64(fields[2], radix: 16), let file = try? ElfFile(path: path) else { return nil }
+      guard range.count == 2, let offset = UInt64(fields[2], radix: 16), let file = try? ElfFile(path: path) else {
+        return nil
+      }
       let mapping = Module.Mapping(start: RuntimeAddress(range[0]), end: RuntimeAddress(range[1]), fileOffset: offset)
       return Module(path: path, buildID: file.buildID, mappings: [mapping])
     }

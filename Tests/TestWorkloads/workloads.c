@@ -159,9 +159,10 @@ void workload_thread_stop(struct workload_thread *thread) {
   free(thread);
 }
 
-void workload_name_of(uint64_t address, char *name, uint64_t length) {
+void workload_file_of_symbol(const char *name, char *file, uint64_t length) {
   Dl_info information;
-  name[0] = 0;
-  if (length > 0 && dladdr((void *)(uintptr_t)address, &information) && information.dli_sname)
-    strncat(name, information.dli_sname, length - 1);
+  file[0] = 0;
+  void *symbol = dlsym(RTLD_DEFAULT, name);
+  if (length > 0 && symbol && dladdr(symbol, &information) && information.dli_fname)
+    strncat(file, information.dli_fname, length - 1);
 }

@@ -168,7 +168,9 @@ func benchBlame(_ figures: Figures) throws {
         let index = next.add(1, ordering: .relaxed).oldValue
         guard index < trials.count else { return }
         let trial = trials[index]
-        guard let loop = try? watchdog.watchLoop(named: trial.name, stallThreshold: trial.length * 0.9) else { continue }
+        guard let loop = try? watchdog.watchLoop(named: trial.name, stallThreshold: trial.length * 0.9) else {
+          continue
+        }
         loop.turn { trial.stall() }
         loop.stop()
       }

@@ -17,7 +17,9 @@ final class Figures {
     print(name, value, unit)
     guard !bound.contains(value) else { return }
     allHold = false
-    output.error("\(name) is \(text(value)) \(unit), but must be from \(text(bound.lowerBound)) to \(text(bound.upperBound))")
+    output.error(
+      "\(name) is \(text(value)) \(unit), but must be from \(text(bound.lowerBound)) to \(text(bound.upperBound))"
+    )
   }
 
   /// Prints a remark.
@@ -43,7 +45,8 @@ func machineDescription() -> String {
   }
   let processor = readFile("/proc/cpuinfo").split(separator: "\n").first { $0.hasPrefix("model name") }
   let model = processor.flatMap { $0.split(separator: ":").last }.map { $0.drop { $0 == " " } } ?? "unknown processor"
-  return "\(text(system.machine)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model)), Linux \(text(system.release))"
+  return
+    "\(text(system.machine)), \(sysconf(Int32(_SC_NPROCESSORS_ONLN))) processors (\(model)), Linux \(text(system.release))"
 }
 
 /// The text of a small file, empty when it cannot be read.

@@ -38,7 +38,9 @@ private final class Service {
     let error = posix_spawn(&spawned, path, &actions, nil, &words, environ)
     close(pipes[1])
     defer { close(pipes[0]) }
-    guard error == 0 else { throw ServiceError(description: "cannot start \(path): \(String(cString: strerror(error)))") }
+    guard error == 0 else {
+      throw ServiceError(description: "cannot start \(path): \(String(cString: strerror(error)))")
+    }
     id = spawned
     // "listening on …" tells that it is up.
     var byte: UInt8 = 0

@@ -8,7 +8,12 @@ private let reportTable = OptionTable(
   usage: ["culprit report [OPTION]... [FILE]..."],
   summary: "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\").",
   options: [
-    CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line, 40 to 1000; the terminal's, or 100")
+    CommandOption(
+      "width",
+      letter: "w",
+      argument: "COLUMNS",
+      help: "length of a line, 40 to 1000; the terminal's, or 100"
+    )
   ],
   epilogue: """
     Names come from the files that were mapped into the process, as far as they are still there unchanged.

@@ -35,7 +35,11 @@ public final class HTTPServer {
   /// - Throws: ``SocketError``.
   public init(port: UInt16, catalog: Catalog) throws {
     self.catalog = catalog
-    listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    listener = socket(
+      AF_INET,
+      Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue),
+      0
+    )
     guard listener >= 0 else { throw SocketError("cannot make a socket") }
     var yes: Int32 = 1
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))

@@ -11,7 +11,12 @@ let table = OptionTable(
   summary: "Serves a small catalog over HTTP on 127.0.0.1 until SIGTERM.",
   options: [
     CommandOption("port", letter: "p", argument: "PORT", help: "port to listen on; any free one unless told otherwise"),
-    CommandOption("directory", letter: "d", argument: "DIR", help: "where stalls are saved; nowhere unless told otherwise"),
+    CommandOption(
+      "directory",
+      letter: "d",
+      argument: "DIR",
+      help: "where stalls are saved; nowhere unless told otherwise"
+    ),
     CommandOption("threshold", letter: "t", argument: "MS", help: "what a turn of the loop may take, in ms; 4500"),
     CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line in reports; 100"),
   ],

@@ -68,12 +68,16 @@ public struct OptionTable: Sendable {
     public func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
       guard let text = value(name) else { return nil }
       guard let number = Int(text), range.contains(number) else {
-        throw UsageError("--\(name) takes a whole number from \(range.lowerBound) to \(range.upperBound), not \"\(text)\"")
+        throw UsageError(
+          "--\(name) takes a whole number from \(range.lowerBound) to \(range.upperBound), not \"\(text)\""
+        )
       }
       return number
     }
 
-    fileprivate mutating func add(_ option: CommandOption, _ value: String) { values[option.name, default: []].append(value) }
+    fileprivate mutating func add(_ option: CommandOption, _ value: String) {
+      values[option.name, default: []].append(value)
+    }
   }
 
   /// Takes `arguments`, without the command's own name, apart.
@@ -117,7 +121,9 @@ public struct OptionTable: Sendable {
       parsed.add(option, "")
       return
     }
-    guard let value = attached ?? rest.popFirst() else { throw UsageError("--\(option.name) needs an argument: \(argument)") }
+    guard let value = attached ?? rest.popFirst() else {
+      throw UsageError("--\(option.name) needs an argument: \(argument)")
+    }
     parsed.add(option, value)
   }
 

@@ -41,7 +41,7 @@ struct workload_thread;
 struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
 void workload_thread_stop(struct workload_thread *thread);
 
-/* Fills NAME with the name of the function at ADDRESS as dladdr(3) knows it; empty when it knows none. */
-void workload_name_of(uint64_t address, char *name, uint64_t length);
+/* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
+void workload_file_of_symbol(const char *name, char *file, uint64_t length);
 
 #endif

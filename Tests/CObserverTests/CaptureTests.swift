@@ -1,0 +1,260 @@
+import CObserver
+import Glibc
+import StallRecord
+import Symbols
+import TestWorkloads
+import Testing
+
+@testable import Culprit
+
+/// A stack as a test looks at it: the functions' raw names, innermost first.
+struct NamedStack {
+  var names: [String]
+  var kinds: [UInt64]
+  var end: observer_stack_end
+
+  func contains(_ name: String) -> Bool { names.contains(name) }
+}
+
+/// What a capture came to.
+enum Captured {
+  case stack(NamedStack, copy: observer_copy)
+  case failed(observer_capture_status)
+}
+
+/// Runs `body` on a thread that has marked a slot, and captures that thread while it runs.
+private func capturing(
+  slot index: Int,
+  stackBytes: Int = 128 << 10,
+  _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void,
+  while look: (UnsafeMutablePointer<observer_slot>) throws -> Void
+) throws {
+  try #require(observer_unwind_start() == nil)
+  try #require(observer_capture_start(stackBytes) == 0)
+  try withSlot(index) { slot in
+    final class Job {
+      let slot: UnsafeMutablePointer<observer_slot>
+      let body: @convention(c) (UnsafePointer<Int32>?) -> Void
+      init(
+        _ slot: UnsafeMutablePointer<observer_slot>,
+        _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void
+      ) {
+        self.slot = slot
+        self.body = body
+      }
+    }
+    let job = Job(slot, body)
+    try withExtendedLifetime(job) {
+      let thread = workload_thread_start(
+        { context, stop in
+          guard let context else { return }
+          // SAFETY: the job is kept alive until the thread has been joined.
+          let job = Unmanaged<Job>.fromOpaque(context).takeUnretainedValue()
+          observer_slot_begin(job.slot)
+          job.body(stop)
+          observer_slot_end(job.slot)
+        },
+        Unmanaged.passUnretained(job).toOpaque()
+      )
+      defer { workload_thread_stop(thread) }
+      while observer_slot_unit(slot) == 0 { sched_yield() }
+      // Into the body: the mark is set just before it.
+      usleep(20_000)
+      try look(slot)
+    }
+  }
+}
+
+/// Names come from a symbolizer that is kept, because opening the executable takes longer than everything else.
+nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one serialized suite
+
+private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? = nil) -> Captured {
+  let view = observer_slot_read(slot)
+  var copy: UnsafePointer<observer_copy>?
+  let status = observer_capture(view.thread, slot, unit ?? view.unit, 2_000_000_000, &copy)
+  guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
+  let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+  defer { frames.deallocate() }
+  var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+  observer_unwind(copy, &stack)
+  let taken = copy.pointee
+  observer_capture_release(copy)
+  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules())
+  keptSymbolizer = symbolizer
+  let names = (0..<Int(stack.count)).map { place -> String in
+    let address = RuntimeAddress(frames[place].address)
+    let isReturn = frames[place].kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
+    let resolved = symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address))
+    return resolved.first?.rawName ?? "?"
+  }
+  let kinds = (0..<Int(stack.count)).map { frames[$0].kind }
+  return .stack(NamedStack(names: names, kinds: kinds, end: stack.end), copy: taken)
+}
+
+/// One after the other: captures are for one thread at a time.
+@Suite(.serialized) struct CaptureTests {
+  @Test func aRunningThreadsStackIsComplete() throws {
+    try capturing(slot: 3000, { workload_spin(.max, $0) }) { slot in
+      for _ in 0..<200 {
+        guard case .stack(let stack, let copy) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        try #require(stack.contains("workload_spin"), "\(stack.names)")
+        try #require(stack.end == OBSERVER_END_OUTERMOST)
+        #expect(stack.kinds.first == UInt64(OBSERVER_PROGRAM_COUNTER.rawValue))
+        #expect(stack.kinds.dropFirst().allSatisfy { $0 == UInt64(OBSERVER_RETURN_ADDRESS.rawValue) })
+        #expect(!copy.truncated)
+        #expect(copy.handler_ns > 0)
+      }
+    }
+  }
+
+  /// In an epilogue a register that has just been popped still counts as saved, below the stack pointer: the copy must
+  /// have it, because in the process it is overwritten at once.
+  @Test func epiloguesAreUnwoundFromTheRedZone() throws {
+    try capturing(slot: 3001, { workload_epilogues(.max, $0) }) { slot in
+      var inEpilogue = 0
+      for _ in 0..<300 {
+        guard case .stack(let stack, _) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        try #require(stack.end == OBSERVER_END_OUTERMOST, "\(stack.names)")
+        try #require(stack.contains("workload_epilogues"), "\(stack.names)")
+        if stack.names.first == "workload_short_epilogue" { inEpilogue += 1 }
+      }
+      #expect(inEpilogue > 50)
+    }
+  }
+
+  @Test func aStackDeeperThanTheCopySaysSo() throws {
+    try capturing(slot: 3002, { workload_recurse(2000, .max, $0) }) { slot in
+      guard case .stack(let stack, let copy) = capture(slot) else {
+        Issue.record("not captured")
+        return
+      }
+      #expect(copy.truncated)
+      #expect(stack.end == OBSERVER_END_COPY)
+      #expect(stack.names.filter { $0 == "workload_recurse" }.count > 50)
+    }
+  }
+
+  /// Recursion that fits the copy and not the frame table: dropped frames are told, not forgotten.
+  @Test func moreFramesThanAreKeptSaySo() throws {
+    try capturing(slot: 3003, stackBytes: 1 << 20, { workload_recurse(700, .max, $0) }) { slot in
+      guard case .stack(let stack, _) = capture(slot) else {
+        Issue.record("not captured")
+        return
+      }
+      #expect(stack.end == OBSERVER_END_FRAME_LIMIT)
+      #expect(stack.names.count == Int(OBSERVER_FRAMES_MAX))
+    }
+  }
+
+  /// On a coroutine's stack the thread's own bounds mean nothing: the copy ends with the mapping, and nothing crashes.
+  @Test func aCoroutinesStackIsCopiedAsFarAsItIsMapped() throws {
+    try capturing(slot: 3004, { workload_spin_on_coroutine(64 << 10, .max, $0) }) { slot in
+      for _ in 0..<50 {
+        guard case .stack(let stack, let copy) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        #expect(stack.contains("workload_spin"))
+        #expect(stack.contains("workload_coroutine_body"))
+        #expect(copy.stack_bytes > 0)
+      }
+    }
+  }
+
+  /// Samples must not show the unit that came after the one that was suspected.
+  @Test func aUnitThatIsOverIsNotCaptured() throws {
+    try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
+      guard case .failed(let status) = capture(slot, unit: 1) else {
+        Issue.record("captured a unit that is over")
+        return
+      }
+      #expect(status == OBSERVER_UNIT_OVER)
+    }
+  }
+
+  /// A thread that keeps SIGPROF blocked costs the deadline, not more; its late answer finds nothing to do.
+  @Test func aThreadThatDoesNotAnswerIsGivenUp() throws {
+    try capturing(
+      slot: 3006,
+      { stop in
+        var set = sigset_t()
+        sigemptyset(&set)
+        sigaddset(&set, SIGPROF)
+        pthread_sigmask(SIG_BLOCK, &set, nil)
+        workload_spin(workload_now_ns() + 400_000_000, stop)
+        pthread_sigmask(SIG_UNBLOCK, &set, nil)
+        workload_spin(.max, stop)
+      }
+    ) { slot in
+      let view = observer_slot_read(slot)
+      var copy: UnsafePointer<observer_copy>?
+      let late = observer_capture_late()
+      #expect(observer_capture(view.thread, slot, view.unit, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
+      while observer_capture_late() == late { usleep(1000) }
+      guard case .stack(let stack, _) = capture(slot) else {
+        Issue.record("not captured after the signal was unblocked")
+        return
+      }
+      #expect(stack.contains("workload_spin"))
+    }
+  }
+
+  @Test func aThreadThatHasExitedIsGone() throws {
+    try #require(observer_capture_start(128 << 10) == 0)
+    try withSlot(3007) { slot in
+      var copy: UnsafePointer<observer_copy>?
+      #expect(observer_capture(nil, slot, 1, 1_000_000, &copy) == OBSERVER_THREAD_GONE)
+      #expect(copy == nil)
+    }
+  }
+
+  /// Our handler stays, and a signal that is not ours does no harm: SIGPROF's default action would end the process.
+  @Test func aForeignSignalDoesNotEndTheProcess() throws {
+    try #require(observer_capture_start(128 << 10) == 0)
+    #expect(workload_has_handler())
+    workload_raise()
+  }
+
+  @Test func startingAgainChecksAndKeeps() {
+    #expect(observer_capture_start(128 << 10) == 0)
+    #expect(observer_capture_start(16 << 10) == 0)
+    #expect(observer_unwind_start() == nil)
+    #expect(observer_unwind_start() == nil)
+  }
+
+  /// Linked normally libunwind would put itself in front of the C++ runtime's unwinder and of backtrace.
+  @Test func theServicesUnwinderIsNotReplaced() throws {
+    try #require(observer_unwind_start() == nil)
+    for name in ["_Unwind_RaiseException", "_Unwind_Backtrace", "backtrace"] {
+      var file = [CChar](repeating: 0, count: 4096)
+      workload_file_of_symbol(name, &file, 4096)
+      let path = String(decoding: file.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      #expect(!path.isEmpty && !path.contains("libunwind"), "\(name) comes from \(path)")
+    }
+  }
+
+  @Test func memoryThatIsGoneIsRefusedNotTouched() {
+    var value: UInt64 = 7
+    #expect(observer_memory_read(UInt64(UInt(bitPattern: withUnsafePointer(to: &value) { $0 })), &value, 8))
+    #expect(!observer_memory_read(8, &value, 8))
+    #expect(!observer_memory_read(.max - 16, &value, 8))
+    let page = mmap(nil, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    munmap(page, 8192)
+    #expect(!observer_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
+  }
+
+  @Test func modulesAreFoundWithTheirUnwindTables() throws {
+    var module = observer_module()
+    let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
+    try #require(observer_module_find(code, &module))
+    #expect(module.start <= code && code < module.end)
+    #expect(module.eh_frame_hdr > module.start && module.eh_frame_hdr < module.end)
+    #expect(!observer_module_find(0x10, &module))
+  }
+}

@@ -1,0 +1,213 @@
+import CObserver
+import Glibc
+import TestWorkloads
+import Testing
+
+/// A slot of the process's table that no other test uses, put back at the end.
+///
+/// From the far end of the table, so that the slots before it stay unused: their generation 0 ends the thread-exit hook's
+/// walk, which is why tests of that hook use slot 0.
+func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) throws -> Result {
+  let slot = try #require(observer_slot_table()) + index
+  _ = observer_slot_configure(slot, false, 10, 80, 4, 20)
+  defer {
+    observer_slot_end(slot)
+    observer_slot_disable(slot)
+  }
+  return try body(slot)
+}
+
+@Suite struct SlotTests {
+  @Test func beginAndEndMarkTheSlot() throws {
+    try withSlot(4000) { slot in
+      #expect(observer_slot_unit(slot) == 0)
+      let before = observer_clock_coarse_ns()
+      observer_slot_begin(slot)
+      let unit = observer_slot_unit(slot)
+      #expect(unit >= before && unit <= observer_clock_ns())
+      let view = observer_slot_read(slot)
+      #expect(view.unit == unit)
+      #expect(view.thread == observer_thread_current())
+      #expect((view.suspicion_ns, view.threshold_ns) == (10, 80))
+      observer_slot_end(slot)
+      #expect(observer_slot_unit(slot) == 0)
+    }
+  }
+
+  @Test func endingWhatNeverBeganDoesNothing() throws {
+    try withSlot(4001) { slot in
+      observer_slot_end(slot)
+      observer_slot_end_timed(slot)
+      #expect(observer_slot_unit(slot) == 0)
+      #expect(!observer_slot_end_and_check(slot))
+    }
+  }
+
+  @Test func attendedUnitsEndWithAnExactTime() throws {
+    try withSlot(4002) { slot in
+      observer_slot_begin(slot)
+      let unit = observer_slot_unit(slot)
+      #expect(observer_slot_attend(slot, unit))
+      let before = observer_clock_ns()
+      observer_slot_end(slot)
+      let after = observer_clock_ns()
+      let ended = observer_slot_ended_ns(slot, unit)
+      #expect(ended >= before && ended <= after)
+    }
+  }
+
+  /// The unit after an attended one must not overwrite the time that the monitor has yet to read.
+  @Test func theNextUnitKeepsTheEndOfTheAttendedOne() throws {
+    try withSlot(4003) { slot in
+      observer_slot_begin(slot)
+      let unit = observer_slot_unit(slot)
+      #expect(observer_slot_attend(slot, unit))
+      observer_slot_end(slot)
+      let ended = observer_slot_ended_ns(slot, unit)
+      observer_slot_begin(slot)
+      observer_slot_end(slot)
+      #expect(observer_slot_ended_ns(slot, unit) == ended)
+    }
+  }
+
+  @Test func unattendedUnitsHaveNoExactEnd() throws {
+    try withSlot(4004) { slot in
+      observer_slot_begin(slot)
+      let unit = observer_slot_unit(slot)
+      observer_slot_end(slot)
+      #expect(observer_slot_ended_ns(slot, unit) == 0)
+      #expect(!observer_slot_attend(slot, unit))
+    }
+  }
+
+  @Test func theOwnerLearnsWhetherTheMonitorLooked() throws {
+    try withSlot(4005) { slot in
+      observer_slot_begin(slot)
+      #expect(!observer_slot_end_and_check(slot))
+      observer_slot_begin(slot)
+      #expect(observer_slot_attend(slot, observer_slot_unit(slot)))
+      #expect(observer_slot_end_and_check(slot))
+    }
+  }
+
+  /// A unit of work ends with its thread: otherwise a loop whose owner forgot `ended` would be stuck for ever.
+  @Test func threadsThatExitEndTheirUnits() throws {
+    try withSlot(0) { slot in
+      workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
+      #expect(observer_slot_unit(slot) == 0)
+      let thread = try #require(observer_slot_read(slot).thread)
+      #expect(observer_thread_id(thread) == 0 || thread == observer_thread_current())
+    }
+  }
+
+  @Test func exitedThreadsAreNotSignalled() throws {
+    try withSlot(1) { slot in
+      workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
+      let thread = try #require(observer_slot_read(slot).thread)
+      if observer_thread_id(thread) == 0 {
+        #expect(observer_thread_signal(thread, 0, 0) == ESRCH)
+      }
+    }
+  }
+
+  @Test func threadEntriesAreUsedAgain() {
+    let before = observer_thread_count()
+    for _ in 0..<200 { workload_on_thread({ _ in _ = observer_thread_current() }, nil) }
+    // Other tests' threads may come and go; 200 entries would show.
+    #expect(observer_thread_count() < before + 100)
+  }
+}
+
+@Suite struct RingTests {
+  private func event(_ number: UInt64) -> observer_event {
+    var event = observer_event()
+    event.kind = OBSERVER_EVENT_SAMPLE.rawValue
+    event.unit = number
+    return event
+  }
+
+  private func frames(_ count: Int, _ seed: UInt64) -> [observer_frame] {
+    (0..<count).map { observer_frame(address: seed &* 1000 &+ UInt64($0), kind: UInt64($0 & 1)) }
+  }
+
+  /// Events of many lengths, so that they meet the buffer's end in every way, come out as they went in.
+  @Test func eventsComeOutInOrderAndWhole() throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    var (written, read) = (UInt64(0), UInt64(0))
+    while read < 20_000 {
+      for _ in 0..<7 {
+        var next = event(written)
+        let content = frames(Int(written % 200), written)
+        if !observer_ring_write(ring, &next, content, UInt32(content.count)) { break }
+        written += 1
+      }
+      for _ in 0..<5 {
+        guard let found = observer_ring_read(ring) else { break }
+        #expect(found.pointee.unit == read)
+        let expected = frames(Int(read % 200), read)
+        #expect(found.pointee.count == UInt32(expected.count))
+        let content = UnsafeBufferPointer(start: observer_event_frames(found), count: expected.count)
+        #expect(zip(content, expected).allSatisfy { $0.address == $1.address && $0.kind == $1.kind })
+        observer_ring_consume(ring)
+        read += 1
+      }
+    }
+  }
+
+  @Test func aFullRingRefusesAndStaysWhole() throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    let content = frames(100, 1)
+    var count: UInt64 = 0
+    while true {
+      var next = event(count)
+      guard observer_ring_write(ring, &next, content, 100) else { break }
+      count += 1
+    }
+    #expect(count > 30)
+    for number in 0..<count {
+      #expect(observer_ring_read(ring)?.pointee.unit == number)
+      observer_ring_consume(ring)
+    }
+    #expect(observer_ring_read(ring) == nil)
+    var next = event(7)
+    #expect(observer_ring_write(ring, &next, content, 100))
+  }
+
+  @Test func sizesThatMakeNoSenseAreRefused() {
+    #expect(observer_ring_create(1 << 12) == nil)
+    #expect(observer_ring_create((64 << 10) + 8) == nil)
+  }
+
+  /// One thread writes while another reads, as in a watchdog.
+  @Test func writerAndReaderMayBeDifferentThreads() throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    let writer = workload_thread_start(
+      { ring, stop in
+        var number: UInt64 = 0
+        while number < 50_000, stop?.pointee == 0 {
+          var next = observer_event()
+          next.kind = OBSERVER_EVENT_SAMPLE.rawValue
+          next.unit = number
+          if observer_ring_write(OpaquePointer(ring), &next, nil, 0) { number += 1 }
+        }
+      },
+      UnsafeMutableRawPointer(ring)
+    )
+    var expected: UInt64 = 0
+    while expected < 50_000 {
+      let seen = observer_ring_published(ring)
+      guard let found = observer_ring_read(ring) else {
+        observer_ring_wait(ring, seen)
+        continue
+      }
+      if found.pointee.unit != expected { break }
+      observer_ring_consume(ring)
+      expected += 1
+    }
+    workload_thread_stop(writer)
+    #expect(expected == 50_000)
+  }
+}

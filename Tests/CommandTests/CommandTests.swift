@@ -1,0 +1,289 @@
+import CommandLineOptions
+import Foundation
+import StallRecord
+import Testing
+
+@Suite struct OptionTableTests {
+  private let table = OptionTable(
+    usage: ["tool [OPTION]... [FILE]..."],
+    summary: "Does things.",
+    options: [
+      CommandOption("width", letter: "w", argument: "COLUMNS", help: "how wide"),
+      CommandOption("all", letter: "a", help: "everything"), CommandOption("verbose", letter: "v", help: "more"),
+      CommandOption("version", help: "the version"),
+    ],
+    epilogue: "Example."
+  )
+
+  @Test(arguments: [
+    ["-w80", "file"], ["-w", "80", "file"], ["--width=80", "file"], ["--width", "80", "file"], ["file", "--wid", "80"],
+    ["-w", "1", "--width=80", "--", "file"],
+  ])
+  func argumentsInEveryForm(words: [String]) throws {
+    let parsed = try table.parse(words)
+    #expect(parsed.value("width") == "80")
+    #expect(try parsed.number("width", in: 1...100) == 80)
+    #expect(parsed.operands == ["file"])
+  }
+
+  @Test func lettersAreBundled() throws {
+    let parsed = try table.parse(["-avw", "7"])
+    #expect(parsed.has("all") && parsed.has("verbose"))
+    #expect(parsed.value("width") == "7")
+  }
+
+  @Test func aDashIsAnOperandAndTwoEndTheOptions() throws {
+    #expect(try table.parse(["-", "--", "-a", "--all"]).operands == ["-", "-a", "--all"])
+  }
+
+  @Test(arguments: [
+    (["--nothing"], "there is no option --nothing"), (["-x"], "there is no option -x"),
+    (["--ver"], "--ver may be any of --verbose, --version"), (["--width"], "--width needs an argument: COLUMNS"),
+    (["-w"], "-w needs an argument: COLUMNS"), (["--all=yes"], "--all takes no argument, but \"yes\" was given"),
+  ])
+  func mistakesAreTold(words: [String], sentence: String) {
+    let error = #expect(throws: UsageError.self) { try table.parse(words) }
+    #expect(error?.description == sentence)
+  }
+
+  @Test(arguments: ["", "x", "0", "101", "8e1", " 8"])
+  func numbersAreChecked(text: String) throws {
+    let parsed = try table.parse(["--width=\(text)"])
+    #expect(throws: UsageError.self) { try parsed.number("width", in: 1...100) }
+  }
+
+  @Test func helpListsEverything() {
+    #expect(
+      table.help == """
+        Usage: tool [OPTION]... [FILE]...
+        Does things.
+
+        Options:
+          -w, --width=COLUMNS   how wide
+          -a, --all             everything
+          -v, --verbose         more
+              --version         the version
+          -h, --help            print this help and exit
+
+        Example.
+
+        """
+    )
+  }
+}
+
+/// What the program said and how it ended.
+struct Outcome {
+  var status: Int32
+  var out: String
+  var error: String
+}
+
+/// Runs the built `culprit`.
+func culprit(_ arguments: [String], input: Data = Data()) throws -> Outcome {
+  try run("culprit", arguments, input: input)
+}
+
+func run(_ program: String, _ arguments: [String], input: Data = Data()) throws -> Outcome {
+  let process = Process()
+  // Tests are built beside the programs.
+  process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+    .appendingPathComponent(program)
+  if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") {
+    process.executableURL = buildDirectory.appendingPathComponent(program)
+  }
+  process.arguments = arguments
+  let (out, error, standardInput) = (Pipe(), Pipe(), Pipe())
+  (process.standardOutput, process.standardError, process.standardInput) = (out, error, standardInput)
+  try process.run()
+  try? standardInput.fileHandleForWriting.write(contentsOf: input)
+  try? standardInput.fileHandleForWriting.close()
+  let text = out.fileHandleForReading.readDataToEndOfFile()
+  let errorText = error.fileHandleForReading.readDataToEndOfFile()
+  process.waitUntilExit()
+  return Outcome(
+    status: process.terminationStatus,
+    out: String(decoding: text, as: UTF8.self),
+    error: String(decoding: errorText, as: UTF8.self)
+  )
+}
+
+/// Where this test's own code was loaded from.
+private let buildDirectory: URL = {
+  let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+  let line = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
+  let path = line.flatMap { $0.firstIndex(of: "/").map { index in String(line?[index...] ?? "") } } ?? "/"
+  return URL(fileURLWithPath: path).deletingLastPathComponent()
+}()
+
+@Suite struct CulpritCommandTests {
+  private func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = NSTemporaryDirectory() + "culprit-command-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try body(path)
+  }
+
+  private func recording(_ name: String) -> Recording {
+    Recording(
+      process: ObservedProcess(
+        id: 1,
+        executable: "/opt/shop",
+        architecture: "x86_64",
+        observerVersion: "0.1.0",
+        watchedSince: WallTime(nanosecondsSince1970: 0)
+      ),
+      modules: [
+        Module(
+          path: "/opt/shop/shop",
+          buildID: [1],
+          mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)]
+        )
+      ],
+      stacks: [Stack(frames: [.programCounter(RuntimeAddress(0x1234))], end: .outermost)],
+      stalls: [
+        Stall(
+          id: 1,
+          source: WatchedSource(kind: .loop, name: name),
+          thread: ObservedThread(id: 1, name: "t"),
+          threshold: .seconds(1),
+          began: WallTime(nanosecondsSince1970: 0),
+          samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
+          duration: .seconds(2),
+          hasEnded: true
+        )
+      ]
+    )
+  }
+
+  private func write(_ name: String, to path: String) throws -> Data {
+    let data = Data(StallFileWriter.file(of: recording(name)))
+    try data.write(to: URL(fileURLWithPath: path))
+    return data
+  }
+
+  @Test func severalFilesAndStandardInput() throws {
+    try withDirectory { directory in
+      let first = try write("alpha", to: "\(directory)/a.stall")
+      _ = try write("beta", to: "\(directory)/b.stall")
+      let outcome = try culprit(["report", "\(directory)/a.stall", "\(directory)/b.stall"])
+      #expect(outcome.status == 0)
+      #expect(outcome.error == "")
+      #expect(outcome.out.contains("\"alpha\"") && outcome.out.contains("\"beta\""))
+      for arguments in [["report"], ["report", "-"]] {
+        let piped = try culprit(arguments, input: first)
+        #expect(piped.status == 0)
+        #expect(piped.out.hasPrefix("STALL     event loop \"alpha\" was stuck for 2.00 s, 1.00 s are allowed"))
+      }
+    }
+  }
+
+  /// The executable is gone: addresses stay without names, and the report says why.
+  @Test func missingExecutablesAreTold() throws {
+    let outcome = try culprit(["report", "--width=200"], input: Data(StallFileWriter.file(of: recording("x"))))
+    #expect(outcome.status == 0)
+    #expect(outcome.out.contains("no name in /opt/shop/shop: cannot open /opt/shop/shop: No such file or directory"))
+    #expect(outcome.out.contains("shop+0x234"))
+  }
+
+  @Test func widthIsKept() throws {
+    let data = Data(StallFileWriter.file(of: recording("x")))
+    let narrow = try culprit(["report", "-w", "60"], input: data)
+    let wide = try culprit(["report", "--width=120"], input: data)
+    #expect(narrow.out != wide.out)
+    #expect(try culprit(["report", "--width=10"], input: data).status == 2)
+  }
+
+  @Test func badFilesGetASentenceAndTheOthersAreReported() throws {
+    try withDirectory { directory in
+      let whole = try write("good", to: "\(directory)/good.stall")
+      try Data().write(to: URL(fileURLWithPath: "\(directory)/empty"))
+      try Data("#!/bin/sh\necho hello world".utf8).write(to: URL(fileURLWithPath: "\(directory)/script"))
+      try whole.prefix(whole.count - 5).write(to: URL(fileURLWithPath: "\(directory)/cut"))
+      let names = ["empty", "script", "cut", "missing", ".", "good.stall"].map { "\(directory)/\($0)" }
+      for command in ["report", "info"] {
+        let outcome = try culprit([command] + names)
+        #expect(outcome.status == 1)
+        let lines = outcome.error.split(separator: "\n")
+        #expect(lines.count == 5)
+        #expect(lines[0] == "culprit: \(directory)/empty: is empty; a .stall file has at least 16 bytes")
+        #expect(lines[1].contains("is not a .stall file: it begins with 23212f62696e2f73, not 43554c505249540a"))
+        #expect(lines[2].contains("the file ends inside a record"))
+        #expect(lines[3].hasSuffix("missing: No such file or directory"))
+        #expect(lines[4].hasSuffix(".: Is a directory"))
+        // Whatever can be read is reported: the cut file's stall, and the good one.
+        #expect(outcome.out.components(separatedBy: "\"good\"").count == 3)
+      }
+    }
+  }
+
+  /// Root may read anything, so this can be seen only as somebody else.
+  @Test(.enabled(if: getuid() != 0)) func unreadableFilesAreTold() throws {
+    try withDirectory { directory in
+      _ = try write("x", to: "\(directory)/x")
+      chmod("\(directory)/x", 0)
+      let outcome = try culprit(["report", "\(directory)/x"])
+      #expect(outcome.status == 1)
+      #expect(outcome.error == "culprit: \(directory)/x: Permission denied\n")
+    }
+  }
+
+  /// A file that is cut at any byte is read as far as it goes, and never crashes the program.
+  @Test func cutsAtAnyByteAreSurvived() throws {
+    let whole = Data(StallFileWriter.file(of: recording("cut")))
+    for length in stride(from: 0, to: whole.count, by: 23) {
+      let outcome = try culprit(["info"], input: whole.prefix(length))
+      #expect(outcome.status == 0 || outcome.status == 1)
+      #expect(outcome.status == 0 || outcome.error.hasPrefix("culprit: standard input: "))
+    }
+  }
+
+  @Test func infoTellsWhatIsInAFile() throws {
+    let outcome = try culprit(["info", "--modules"], input: Data(StallFileWriter.file(of: recording("x"))))
+    #expect(outcome.status == 0)
+    #expect(
+      outcome.out == """
+        standard input: .stall format 1.0, 7 records
+          process   1 /opt/shop (x86_64), watched since 1970-01-01T00:00:00.000Z by culprit 0.1.0
+          modules   1, 1 of them with a build-id
+            /opt/shop/shop  01
+              0x1000-0x2000 from byte 0
+          stacks    1 distinct
+          stall 1   event loop "x", thread 1 "t", 2.0 seconds of 1.0 seconds allowed, 1 samples, ended
+
+        """
+    )
+  }
+
+  @Test func helpAndVersionSucceed() throws {
+    for arguments in [["--help"], ["-h"], ["report", "--help"], ["info", "-h"]] {
+      let outcome = try culprit(arguments)
+      #expect(outcome.status == 0)
+      #expect(outcome.out.hasPrefix("Usage: culprit") && outcome.out.contains("Example"))
+    }
+    #expect(try culprit(["--version"]).out == "culprit 0.1.0\n")
+  }
+
+  @Test(arguments: [
+    [], ["nothing"], ["--nothing"], ["report", "--nothing"], ["report", "--width=x"], ["info", "-z"],
+  ])
+  func wrongUsageIsStatusTwo(arguments: [String]) throws {
+    let outcome = try culprit(arguments)
+    #expect(outcome.status == 2)
+    #expect(outcome.out == "")
+    #expect(outcome.error.hasSuffix("Try \"culprit --help\".\n"))
+  }
+
+  @Test func outputThatCannotBeWrittenIsAnError() throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", "\"$0\" --help > /dev/full", buildDirectory.appendingPathComponent("culprit").path]
+    let error = Pipe()
+    process.standardError = error
+    try process.run()
+    let text = String(decoding: error.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 1)
+    #expect(text == "culprit: cannot write to standard output: No space left on device\n")
+  }
+}

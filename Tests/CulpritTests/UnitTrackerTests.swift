@@ -1,0 +1,201 @@
+import StallRecord
+import Testing
+
+@testable import Culprit
+
+/// Drives a tracker through simulated time, in milliseconds.
+private struct Simulation {
+  var tracker = UnitTracker()
+  var now: UInt64 = 1_000_000
+  var samples: [UInt64] = []
+  var declaredAt: UInt64?
+  var ended: UInt64?
+  private var last: UInt64 = 1_000_000
+  let limits = (suspicion: UInt64(500), threshold: UInt64(4000), early: UInt64(200), interval: UInt64(1000))
+
+  /// A tick `milliseconds` after the last one, of which `allowed` count; the slot shows a unit begun at `unit`.
+  @discardableResult
+  mutating func tick(after milliseconds: UInt64, unit: UInt64, allowed: UInt64 = 250, endedAt: UInt64 = 0)
+    -> UnitTracker.Step
+  {
+    now += milliseconds
+    let ms: UInt64 = 1_000_000
+    let look = UnitTracker.Look(
+      unit: unit * ms,
+      generation: 1,
+      suspicion: limits.suspicion * ms,
+      threshold: limits.threshold * ms,
+      earlyInterval: limits.early * ms,
+      interval: limits.interval * ms
+    )
+    let step = tracker.advance(look, UnitTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms))
+    if step.ended {
+      tracker.close(endedAt: endedAt * ms, lastTick: last * ms, allowed: allowed * ms)
+      ended = tracker.age / ms
+      tracker.endRecorded()
+    }
+    if step.sample { samples.append(tracker.age / ms) }
+    if step.declare {
+      declaredAt = tracker.age / ms
+      tracker.stallRecorded()
+    }
+    last = now
+    return step
+  }
+
+  var age: UInt64 { tracker.age / 1_000_000 }
+}
+
+@Suite struct UnitTrackerTests {
+  @Test func shortUnitsAreNeverLookedAt() {
+    var simulation = Simulation()
+    for number in 0..<100 {
+      let step = simulation.tick(after: 225, unit: UInt64(1_000_000 + number * 225 + 100))
+      #expect(!step.sample && !step.declare && !step.ended)
+    }
+  }
+
+  /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.
+  @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
+    var simulation = Simulation()
+    for _ in 0..<600 { simulation.tick(after: 10, unit: 1_000_000) }
+    #expect(simulation.samples == Array(stride(from: 500, through: 3900, by: 200)) + [4000, 5000, 6000])
+    #expect(simulation.declaredAt == 4000)
+  }
+
+  @Test func waitsTellWhenToLookAgain() {
+    var simulation = Simulation()
+    #expect(simulation.tick(after: 10, unit: 0).wait == .max)
+    #expect(simulation.tick(after: 10, unit: simulation.now).wait == 490_000_000)
+    simulation.tick(after: 250, unit: 1_000_010)
+    #expect(simulation.tick(after: 240, unit: 1_000_010).wait == 200_000_000)
+  }
+
+  @Test func aUnitThatEndsEarlyIsDroppedWithItsAge() {
+    var simulation = Simulation()
+    for _ in 0..<10 { simulation.tick(after: 100, unit: 1_000_000) }
+    simulation.tick(after: 100, unit: 0, endedAt: simulation.now + 60)
+    #expect(simulation.ended == 1060)
+    #expect(simulation.declaredAt == nil)
+  }
+
+  /// The end is exact when the thread noted it; without that it is the last time the unit was seen.
+  @Test func anUnknownEndIsTheLastTimeItWasSeen() {
+    var simulation = Simulation()
+    for _ in 0..<10 { simulation.tick(after: 100, unit: 1_000_000) }
+    simulation.tick(after: 100, unit: 0)
+    #expect(simulation.ended == 1000)
+  }
+
+  @Test func aNewUnitEndsTheOldOneAndStartsAtItsOwnAge() {
+    var simulation = Simulation()
+    for _ in 0..<45 { simulation.tick(after: 100, unit: 1_000_000) }
+    #expect(simulation.declaredAt == 4000)
+    simulation.tick(after: 100, unit: 1_004_550, endedAt: 1_004_540)
+    #expect(simulation.ended == 4540)
+    simulation.tick(after: 100, unit: 1_004_550)
+    #expect(simulation.age == 150)
+  }
+
+  /// Stopped, frozen or suspended for an hour: one tick counts, the rest is a gap.
+  @Test func aGapCountsAsOneTick() {
+    var simulation = Simulation()
+    for _ in 0..<4 { simulation.tick(after: 200, unit: 1_000_000) }
+    simulation.tick(after: 3_600_000, unit: 1_000_000)
+    #expect(simulation.age == 1050)
+    #expect(simulation.tracker.gap == (3_600_000 - 250) * 1_000_000)
+    #expect(simulation.declaredAt == nil)
+  }
+
+  /// A gap right after a unit began must not make it old at first sight.
+  @Test func aGapBeforeAUnitIsFirstSeenCountsAsOneTick() {
+    var simulation = Simulation()
+    simulation.tick(after: 10, unit: 0)
+    simulation.tick(after: 60_000, unit: 1_000_011)
+    #expect(simulation.age == 250)
+    #expect(simulation.samples.isEmpty)
+  }
+
+  @Test func aGapInWhichTheUnitEndedAddsAtMostOneTick() {
+    var simulation = Simulation()
+    for _ in 0..<4 { simulation.tick(after: 200, unit: 1_000_000) }
+    simulation.tick(after: 60_000, unit: 0, endedAt: simulation.now + 60_000)
+    #expect(simulation.ended == 1050)
+  }
+
+  /// What opens or closes a stall is told until it is heard.
+  @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
+    var tracker = UnitTracker()
+    let look = UnitTracker.Look(unit: 1, generation: 1, suspicion: 1, threshold: 10, earlyInterval: 5, interval: 10)
+    func tick(_ now: UInt64) -> UnitTracker.Tick { UnitTracker.Tick(now: now, elapsed: 20, allowed: 100) }
+    let first = tracker.advance(look, tick(20))
+    let second = tracker.advance(look, tick(40))
+    #expect(first.declare && second.declare)
+    tracker.stallRecorded()
+    let third = tracker.advance(look, tick(60))
+    #expect(!third.declare)
+    var idle = look
+    idle.unit = 0
+    let fourth = tracker.advance(idle, tick(80))
+    // A new unit must wait until the old one's end is recorded.
+    let fifth = tracker.advance(look, tick(100))
+    #expect(fourth.ended && fifth.ended)
+    tracker.endRecorded()
+    let sixth = tracker.advance(look, tick(120))
+    #expect(!sixth.ended)
+  }
+
+  /// A slot that got another owner with the same coarse begin is another unit.
+  @Test func anotherOwnerIsAnotherUnit() {
+    var tracker = UnitTracker()
+    var look = UnitTracker.Look(unit: 1, generation: 1, suspicion: 10, threshold: 1000, earlyInterval: 5, interval: 10)
+    _ = tracker.advance(look, UnitTracker.Tick(now: 60, elapsed: 60, allowed: 100))
+    look.generation = 2
+    let step = tracker.advance(look, UnitTracker.Tick(now: 120, elapsed: 60, allowed: 100))
+    #expect(step.ended)
+  }
+
+  /// Wake-ups that come late do not push the later samples back.
+  @Test func lateWakeUpsDoNotAddUp() {
+    var simulation = Simulation()
+    for _ in 0..<16 { simulation.tick(after: 230, unit: 1_000_000) }
+    // 200 ms apart on average, although every tick is 30 ms late for its own.
+    #expect(simulation.samples.count >= 14)
+  }
+}
+
+@Suite struct SampleStoreTests {
+  private func stack(_ number: Int) -> Stack {
+    Stack(frames: [.programCounter(RuntimeAddress(UInt64(number)))], end: .outermost)
+  }
+
+  private func sample(_ number: Int) -> Sample {
+    Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
+  }
+
+  @Test func equalStacksAreKeptOnce() {
+    var store = SampleStore()
+    for number in 0..<100 { store.add(sample(number), stack: stack(number % 3)) }
+    #expect(store.samples.count == 100)
+    #expect(store.stacks.count == 3)
+    #expect(store.samples[4].stack == 1)
+  }
+
+  /// However long a stall lasts, memory is bounded, and what is kept is spread evenly over it.
+  @Test func aStallOfAnyLengthHasABoundedNumberOfSamples() {
+    var store = SampleStore()
+    let total = 100_000
+    for number in 0..<total { store.add(sample(number), stack: stack(number)) }
+    #expect(store.samples.count <= SampleStore.limit)
+    #expect(store.samples.count > SampleStore.limit / 4)
+    #expect(store.stacks.count == store.samples.count)
+    #expect(store.samples.first?.age == .zero)
+    let ages = store.samples.map { Int($0.age.wholeNanoseconds / 1_000_000) }
+    let steps = zip(ages, ages.dropFirst()).map { $1 - $0 }
+    #expect((steps.max() ?? 0) <= 2 * (steps.min() ?? 0) + 1)
+    #expect(total - (ages.last ?? 0) <= (steps.max() ?? 0) + 1)
+    for (sample, age) in zip(store.samples, ages) {
+      #expect(sample.stack.map { store.stacks[$0] } == stack(age))
+    }
+  }
+}
