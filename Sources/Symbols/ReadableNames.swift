@@ -113,6 +113,9 @@ struct SwiftName {
     if parts.count > 1 {
       let first = parts.removeFirst()
       module = module ?? first
+    } else if labels.isEmpty, let only = parts.first {
+      // "closure #1 () -> () in Shop": what main.swift has outside its functions.
+      return ("top-level code", module ?? only)
     }
     return (parts.joined(separator: ".") + labels, module)
   }

@@ -85,13 +85,10 @@ func culprit(_ arguments: [String], input: Data = Data()) throws -> Outcome {
 }
 
 func run(_ program: String, _ arguments: [String], input: Data = Data()) throws -> Outcome {
+  // A program that ends without reading its input must not end this one.
+  signal(SIGPIPE, SIG_IGN)
   let process = Process()
-  // Tests are built beside the programs.
-  process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-    .appendingPathComponent(program)
-  if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") {
-    process.executableURL = buildDirectory.appendingPathComponent(program)
-  }
+  process.executableURL = builtProgram(program)
   process.arguments = arguments
   let (out, error, standardInput) = (Pipe(), Pipe(), Pipe())
   (process.standardOutput, process.standardError, process.standardInput) = (out, error, standardInput)
@@ -107,6 +104,9 @@ func run(_ program: String, _ arguments: [String], input: Data = Data()) throws 
     error: String(decoding: errorText, as: UTF8.self)
   )
 }
+
+/// A program of this package, which is built beside the tests.
+func builtProgram(_ name: String) -> URL { buildDirectory.appendingPathComponent(name) }
 
 /// Where this test's own code was loaded from.
 private let buildDirectory: URL = {
@@ -277,7 +277,7 @@ private let buildDirectory: URL = {
   @Test func outputThatCannotBeWrittenIsAnError() throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "\"$0\" --help > /dev/full", buildDirectory.appendingPathComponent("culprit").path]
+    process.arguments = ["-c", "\"$0\" --help > /dev/full", builtProgram("culprit").path]
     let error = Pipe()
     process.standardError = error
     try process.run()

@@ -112,6 +112,7 @@ struct Seeded: RandomNumberGenerator {
     (
       "closure #2 () -> () in closure #1 () -> () in Shop.main() -> ()", "closure #2 in closure #1 in main()", "Shop"
     ),
+    ("closure #1 () -> () in Shop", "closure #1 in top-level code", "Shop"),
     ("partial apply forwarder for closure #1 () -> () in Shop.run() -> ()", "closure #1 in run()", "Shop"),
     ("(extension in Shop):Swift.Array.total() -> Swift.Int", "Array.total()", "Shop"),
     ("generic specialization <Swift.Int> of Swift.Array.append(__owned A) -> ()", "Array.append(_:)", "Swift"),

@@ -64,7 +64,14 @@ public final class HTTPServer {
   /// - Parameter turn: Called for each turn of the event loop with what the turn does; must do that, once.
   public func run(turn: (() -> Void) -> Void) {
     signal(SIGPIPE, SIG_IGN)
-    for number in [SIGTERM, SIGINT] { signal(number) { _ in shallStop = 1 } }
+    // Who starts a service from a thread of a pool hands down a mask that blocks these.
+    var ends = sigset_t()
+    sigemptyset(&ends)
+    for number in [SIGTERM, SIGINT] {
+      signal(number) { _ in shallStop = 1 }
+      sigaddset(&ends, number)
+    }
+    pthread_sigmask(SIG_UNBLOCK, &ends, nil)
     while shallStop == 0 {
       var polled = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
       for (descriptor, connection) in connections {
