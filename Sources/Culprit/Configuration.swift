@@ -49,8 +49,8 @@ public struct Configuration: Sendable {
     func refuse(_ what: String, _ found: String, _ expected: String) -> WatchdogError {
       .invalidConfiguration("\(what) is \(found); it must be \(expected)")
     }
-    guard stallThreshold >= Self.shortestTime, stallThreshold.wholeNanoseconds < 1 << 62 else {
-      throw refuse("stallThreshold", "\(stallThreshold)", "at least \(Self.shortestTime), and shorter than a century")
+    guard stallThreshold >= Self.shortestTime, stallThreshold <= WatchLimits.longestTime else {
+      throw refuse("stallThreshold", "\(stallThreshold)", "from \(Self.shortestTime) to \(WatchLimits.longestTime)")
     }
     guard sampleInterval >= Self.shortestTime, sampleInterval <= stallThreshold else {
       throw refuse(
@@ -76,7 +76,11 @@ struct WatchLimits: Equatable {
   var earlyInterval: Duration
   var interval: Duration
 
+  /// Longer than any service runs, and far enough from the end of 64 bits for sums of two such times.
+  static let longestTime = Duration.seconds(1 << 31)
+
   init(threshold: Duration, interval: Duration) {
+    let threshold = min(threshold, Self.longestTime)
     self.threshold = threshold
     self.interval = min(interval, threshold)
     suspicion = threshold / 8

@@ -17,9 +17,9 @@ extension Watchdog {
   /// Leases a slot for a source whose units begin unannounced.
   func lease(_ source: WatchedSource, _ stallThreshold: Duration?) throws(WatchdogError) -> SlotRegistry.Lease {
     let threshold = stallThreshold ?? configuration.stallThreshold
-    guard threshold >= Configuration.shortestTime, threshold.wholeNanoseconds < 1 << 62 else {
+    guard threshold >= Configuration.shortestTime, threshold <= WatchLimits.longestTime else {
       throw .invalidConfiguration(
-        "the stall threshold of \"\(source.name)\" is \(threshold); it must be at least \(Configuration.shortestTime)"
+        "the stall threshold of \"\(source.name)\" is \(threshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       )
     }
     return try SlotRegistry.shared.lease(source, threshold: threshold, polled: true)
