@@ -3,10 +3,11 @@
 #include "observer_arch.h"
 
 #include <libunwind.h>
+#include <string.h>
 #include <ucontext.h>
 
 /* DWARF register numbers: DWARF for the Arm 64-bit Architecture, section 4.1: x0 to x30, sp 31, pc 32. */
-enum { DWARF_X0 = 0, DWARF_X30 = 30, DWARF_SP = 31, DWARF_PC = 32, DWARF_COUNT = 33 };
+enum { DWARF_X0 = 0, DWARF_X29 = 29, DWARF_X30 = 30, DWARF_SP = 31, DWARF_PC = 32, DWARF_COUNT = 33 };
 _Static_assert(DWARF_COUNT <= OBSERVER_REGISTERS_MAX, "every register has its place");
 _Static_assert((int)UNW_AARCH64_X30 == DWARF_X30 && (int)UNW_AARCH64_SP == DWARF_SP && (int)UNW_AARCH64_PC == DWARF_PC,
                "libunwind numbers as DWARF does");
@@ -21,6 +22,71 @@ void observer_arch_registers(const void *context, struct observer_registers *reg
     registers->values[number] = interrupted->uc_mcontext.regs[number];
   registers->values[DWARF_SP] = interrupted->uc_mcontext.sp;
   registers->values[DWARF_PC] = interrupted->uc_mcontext.pc;
+  registers->known = (UINT64_C(1) << DWARF_COUNT) - 1;
+}
+
+void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc) {
+  registers->values[DWARF_SP] = sp;
+  registers->values[DWARF_PC] = pc;
+  registers->known = UINT64_C(1) << DWARF_SP | UINT64_C(1) << DWARF_PC;
+}
+
+int observer_arch_frame_pointer(void) { return DWARF_X29; }
+
+static uint32_t instruction(const uint8_t *code) {
+  uint32_t word;
+  memcpy(&word, code, sizeof word);
+  return word;
+}
+
+/* The signed value of the BITS bits of WORD from bit LOW on. */
+static int64_t field(uint32_t word, int low, int bits) {
+  return (int64_t)((uint64_t)(word >> low) << (64 - bits)) >> (64 - bits);
+}
+
+/* Instruction encodings: Arm Architecture Reference Manual for A-profile, chapter C6. */
+enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target) {
+  uint32_t word = instruction(code + OBSERVER_CALL_BYTES - 4);
+  if ((word & 0xfc000000) == 0x94000000) { /* BL */
+    *target = return_address - 4 + (uint64_t)(field(word, 0, 26) * 4);
+    return OBSERVER_CALL_DIRECT;
+  }
+  /* BLR and its authenticated forms. */
+  if ((word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800)
+    return OBSERVER_CALL_INDIRECT;
+  return OBSERVER_CALL_NONE;
+}
+
+/* Length of a "bti" at CODE, which functions and stubs begin with where indirect branches are tracked. */
+static size_t landing_pad(const uint8_t *code) { return (instruction(code) & 0xffffff3f) == 0xd503241f ? 4 : 0; }
+
+/* adrp x16, page; ldr x17, [x16, offset]; add x16, x16, offset; br x17. */
+bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
+  size_t at = landing_pad(code);
+  uint32_t page = instruction(code + at), load = instruction(code + at + 4);
+  if ((page & 0x9f00001f) != 0x90000010 || (load & 0xffc003ff) != 0xf9400211)
+    return false;
+  int64_t pages = field(page, 5, 19) * 4 + (page >> 29 & 3);
+  *slot = ((address + at) & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096) + (load >> 10 & 0xfff) * 8;
+  return true;
+}
+
+/* Either stp x29, x30, [sp, -n]!; mov x29, sp, or sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. Registers that are
+ * stored in between make it untold. */
+bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes) {
+  size_t at = landing_pad(code);
+  if (instruction(code + at) == 0xd503233f) /* paciasp */
+    at += 4;
+  uint32_t first = instruction(code + at), second = instruction(code + at + 4), third = instruction(code + at + 8);
+  if ((first & 0xffc07fff) == 0xa9807bfd && second == 0x910003fd) {
+    *bytes = 0;
+    return true;
+  }
+  if ((first & 0xff8003ff) == 0xd10003ff && (second & 0xffc07fff) == 0xa9007bfd && (third & 0xffc003ff) == 0x910003fd) {
+    *bytes = third >> 10 & 0xfff;
+    return true;
+  }
+  return false;
 }
 
 uint64_t observer_arch_pc(const struct observer_registers *registers) { return registers->values[DWARF_PC]; }
@@ -31,7 +97,7 @@ uint64_t observer_arch_sp(const struct observer_registers *registers) { return r
 uint64_t observer_arch_red_zone(void) { return 0; }
 
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
-  if (number < 0 || number >= DWARF_COUNT)
+  if (number < 0 || number >= DWARF_COUNT || !(registers->known >> number & 1))
     return false;
   *value = registers->values[number];
   return true;

@@ -22,6 +22,34 @@ uint64_t observer_arch_sp(const struct observer_registers *registers) {
 
 uint64_t observer_arch_red_zone(void) { return 0; }
 
+void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc) {
+  (void)registers;
+  (void)sp;
+  (void)pc;
+}
+
+int observer_arch_frame_pointer(void) { return -1; }
+
+enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target) {
+  (void)code;
+  (void)return_address;
+  (void)target;
+  return OBSERVER_CALL_NONE;
+}
+
+bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
+  (void)code;
+  (void)address;
+  (void)slot;
+  return false;
+}
+
+bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes) {
+  (void)code;
+  (void)bytes;
+  return false;
+}
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   (void)registers;
   (void)number;

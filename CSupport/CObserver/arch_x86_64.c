@@ -3,10 +3,11 @@
 #include "observer_arch.h"
 
 #include <libunwind.h>
+#include <string.h>
 #include <ucontext.h>
 
 /* DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36. libunwind uses the same ones. */
-enum { DWARF_RSP = 7, DWARF_RIP = 16, DWARF_COUNT = 17 };
+enum { DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RIP = 16, DWARF_COUNT = 17 };
 _Static_assert(DWARF_COUNT <= OBSERVER_REGISTERS_MAX, "every register has its place");
 _Static_assert((int)UNW_X86_64_RSP == DWARF_RSP && (int)UNW_X86_64_RIP == DWARF_RIP, "libunwind numbers as DWARF does");
 
@@ -22,6 +23,105 @@ void observer_arch_registers(const void *context, struct observer_registers *reg
   const ucontext_t *interrupted = context;
   for (int number = 0; number < DWARF_COUNT; number++)
     registers->values[number] = (uint64_t)interrupted->uc_mcontext.gregs[context_register[number]];
+  registers->known = (UINT64_C(1) << DWARF_COUNT) - 1;
+}
+
+void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc) {
+  registers->values[DWARF_RSP] = sp;
+  registers->values[DWARF_RIP] = pc;
+  registers->known = UINT64_C(1) << DWARF_RSP | UINT64_C(1) << DWARF_RIP;
+}
+
+int observer_arch_frame_pointer(void) { return DWARF_RBP; }
+
+static int32_t signed_32(const uint8_t *bytes) {
+  int32_t value;
+  memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+/* Instruction encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CALL and section 2.1. */
+enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target) {
+  const uint8_t *end = code + OBSERVER_CALL_BYTES;
+  if (end[-5] == 0xe8) {
+    *target = return_address + (uint64_t)(int64_t)signed_32(end - 4);
+    return OBSERVER_CALL_DIRECT;
+  }
+  /* FF /2: two to seven bytes, by addressing mode; a prefix (41 for the upper registers) may stand before it. */
+  for (int length = 2; length <= 7; length++) {
+    const uint8_t *call = end - length;
+    if (call[0] != 0xff || (call[1] >> 3 & 7) != 2)
+      continue;
+    int mode = call[1] >> 6, memory = call[1] & 7;
+    int expected = 2;
+    if (mode != 3) {
+      bool has_sib = memory == 4;
+      expected += has_sib;
+      if (mode == 1)
+        expected += 1;
+      else if (mode == 2 || memory == 5 || (has_sib && (call[2] & 7) == 5))
+        expected += 4;
+    }
+    if (expected == length)
+      return OBSERVER_CALL_INDIRECT;
+  }
+  return OBSERVER_CALL_NONE;
+}
+
+/* Length of an "endbr64" at CODE, which functions and stubs begin with where indirect branches are tracked. */
+static size_t landing_pad(const uint8_t *code) {
+  static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+  return memcmp(code, endbr64, sizeof endbr64) == 0 ? sizeof endbr64 : 0;
+}
+
+bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
+  size_t at = landing_pad(code);
+  if (code[at] == 0xf2) /* bnd */
+    at++;
+  if (code[at] != 0xff || code[at + 1] != 0x25) /* jmp *displacement(%rip) */
+    return false;
+  *slot = address + at + 6 + (uint64_t)(int64_t)signed_32(code + at + 2);
+  return true;
+}
+
+/* Whether one of the instructions from CODE to END may change the stack pointer by a constant: sub $n,%rsp or
+ * and $n,%rsp. Looks at bytes, not at instructions: a false alarm costs a frame, a miss invents one. */
+static bool adjusts_stack(const uint8_t *code, const uint8_t *end) {
+  for (; end - code >= 3; code++)
+    if (code[0] == 0x48 && (code[1] == 0x83 || code[1] == 0x81) && (code[2] == 0xec || code[2] == 0xe4))
+      return true;
+  return false;
+}
+
+/* push %rbp; mov %rsp,%rbp; any pushes; perhaps sub $n,%rsp. What comes between them makes it untold. */
+bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes) {
+  size_t at = landing_pad(code);
+  if (code[at] != 0x55)
+    return false;
+  at++;
+  bool moves = (code[at] == 0x48 && code[at + 1] == 0x89 && code[at + 2] == 0xe5) ||
+               (code[at] == 0x48 && code[at + 1] == 0x8b && code[at + 2] == 0xec);
+  if (!moves)
+    return false;
+  at += 3;
+  *bytes = 0;
+  while (at + 8 < OBSERVER_PROLOGUE_BYTES) {
+    if (code[at] >= 0x50 && code[at] <= 0x57) {
+      at += 1;
+    } else if (code[at] == 0x41 && code[at + 1] >= 0x50 && code[at + 1] <= 0x57) {
+      at += 2;
+    } else {
+      break;
+    }
+    *bytes += 8;
+  }
+  if (code[at] == 0x48 && code[at + 1] == 0x83 && code[at + 2] == 0xec)
+    *bytes += code[at + 3];
+  else if (code[at] == 0x48 && code[at + 1] == 0x81 && code[at + 2] == 0xec)
+    *bytes += (uint64_t)signed_32(code + at + 3);
+  else
+    return !adjusts_stack(code + at, code + OBSERVER_PROLOGUE_BYTES);
+  return true;
 }
 
 uint64_t observer_arch_pc(const struct observer_registers *registers) { return registers->values[DWARF_RIP]; }
@@ -32,7 +132,7 @@ uint64_t observer_arch_sp(const struct observer_registers *registers) { return r
 uint64_t observer_arch_red_zone(void) { return 128; }
 
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
-  if (number < 0 || number >= DWARF_COUNT)
+  if (number < 0 || number >= DWARF_COUNT || !(registers->known >> number & 1))
     return false;
   *value = registers->values[number];
   return true;

@@ -2,13 +2,13 @@
 #include "observer_capture.h"
 
 #include "observer_clock.h"
+#include "observer_memory.h"
 #include "observer_wait.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 /* A request's life: IDLE -> ARMED (monitor) -> COPYING -> DONE or OVER (handler) -> IDLE (monitor). A request whose
@@ -40,39 +40,9 @@ static bool handler_installed;
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
 
-/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count as
- * its missing part. */
-#define STACK_BYTES_USUAL (UINT64_C(8) << 20)
-
 /* BEGIN ASYNC-SIGNAL-SAFE SECTION
  * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
  * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
-
-/* Copies the stack from START upwards while the bounds of the stack are not known (an alternate or a coroutine's stack): page
- * by page, so that the end of the mapping ends the copy and not the process. Returns the number of bytes copied. */
-static size_t copy_unbounded(uint64_t start, uint8_t *destination, size_t capacity) {
-  enum { PAGE = 4096, BATCH = 8 };
-  pid_t pid = (pid_t)syscall(SYS_getpid);
-  size_t copied = 0;
-  while (copied < capacity) {
-    struct iovec local[BATCH], remote[BATCH];
-    size_t asked = 0;
-    int count = 0;
-    for (; count < BATCH && copied + asked < capacity; count++) {
-      size_t to_page_end = PAGE - (size_t)((start + copied + asked) % PAGE);
-      size_t length = capacity - copied - asked < to_page_end ? capacity - copied - asked : to_page_end;
-      remote[count] = (struct iovec){(void *)(uintptr_t)(start + copied + asked), length};
-      local[count] = (struct iovec){destination + copied + asked, length};
-      asked += length;
-    }
-    long got = syscall(SYS_process_vm_readv, pid, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
-    if (got > 0)
-      copied += (size_t)got;
-    if (got < 0 || (size_t)got < asked)
-      break;
-  }
-  return copied;
-}
 
 static void answer(struct request *request, const void *context) {
   if (request->slot && observer_slot_unit(request->slot) != request->unit) {
@@ -91,8 +61,9 @@ static void answer(struct request *request, const void *context) {
     copy->stack_bytes = copy->truncated ? request->stack_capacity : live;
     memcpy(request->stack, (const void *)(uintptr_t)start, copy->stack_bytes);
   } else {
-    copy->stack_end = sp + STACK_BYTES_USUAL;
-    copy->stack_bytes = copy_unbounded(start, request->stack, request->stack_capacity);
+    copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
+    /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
+    copy->stack_bytes = observer_memory_read_some(start, request->stack, request->stack_capacity);
     copy->truncated = copy->stack_bytes == request->stack_capacity;
   }
   copy->stack_start = start;
@@ -210,7 +181,8 @@ enum observer_capture_status observer_capture(struct observer_thread *thread, co
 }
 
 void observer_capture_release(const struct observer_copy *copy) {
-  atomic_store_explicit(&requests[copy->request].state, REQUEST_IDLE, memory_order_release);
+  if (copy->request < OBSERVER_REQUESTS_MAX)
+    atomic_store_explicit(&requests[copy->request].state, REQUEST_IDLE, memory_order_release);
 }
 
 uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }

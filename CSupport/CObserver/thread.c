@@ -4,9 +4,11 @@
 #include "observer_slot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -35,14 +37,18 @@ static void thread_exits(void *entry) {
         observer_slot_unit(slot) != OBSERVER_IDLE)
       observer_slot_end(slot);
   }
+  /* Closed once the monitor can no longer read it, and taken before somebody else can have the entry. */
+  int look_descriptor = atomic_load_explicit(&self->look_descriptor, memory_order_relaxed);
   uint32_t live = OBSERVER_THREAD_LIVE;
   while (!atomic_compare_exchange_weak_explicit(&self->state, &live, OBSERVER_THREAD_FREE, memory_order_acq_rel,
                                                 memory_order_relaxed)) {
-    /* The monitor is inside one system call that signals this thread; it never blocks there. */
+    /* The monitor is inside a few system calls about this thread; it never blocks there. */
     live = OBSERVER_THREAD_LIVE;
     sched_yield();
   }
   observer_thread_self = NULL;
+  if (look_descriptor >= 0)
+    close(look_descriptor);
   atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
 }
 
@@ -87,7 +93,11 @@ struct observer_thread *observer_thread_register(void) {
     entry = NULL;
   if (entry) {
     find_stack(entry);
-    atomic_store_explicit(&entry->tid, (int32_t)syscall(SYS_gettid), memory_order_relaxed);
+    int32_t tid = (int32_t)syscall(SYS_gettid);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+    atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
+    atomic_store_explicit(&entry->look_descriptor, open(path, O_RDONLY | O_CLOEXEC), memory_order_relaxed);
     atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
     atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);
     observer_thread_self = entry;
@@ -105,10 +115,18 @@ void observer_thread_set_name(const char *name) {
 
 uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live, memory_order_relaxed); }
 
-int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t value) {
+bool observer_thread_hold(struct observer_thread *thread) {
   uint32_t live = OBSERVER_THREAD_LIVE;
-  if (!atomic_compare_exchange_strong_explicit(&thread->state, &live, OBSERVER_THREAD_SIGNALLING, memory_order_acq_rel,
-                                               memory_order_relaxed))
+  return atomic_compare_exchange_strong_explicit(&thread->state, &live, OBSERVER_THREAD_HELD, memory_order_acq_rel,
+                                                 memory_order_relaxed);
+}
+
+void observer_thread_let_go(struct observer_thread *thread) {
+  atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
+}
+
+int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t value) {
+  if (!observer_thread_hold(thread))
     return ESRCH;
   pid_t pid = getpid();
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -123,6 +141,6 @@ int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t 
   /* A sandbox may refuse that call, and RLIMIT_SIGPENDING may be used up; tgkill carries no value but does arrive. */
   if (result == EPERM || result == ENOSYS || result == EAGAIN)
     result = syscall(SYS_tgkill, pid, tid, signal) == 0 ? 0 : errno;
-  atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
+  observer_thread_let_go(thread);
   return result;
 }

@@ -28,6 +28,7 @@ static struct {
   __typeof__(&unw_init_remote) init_remote;
   __typeof__(&unw_step) step;
   __typeof__(&unw_get_reg) get_reg;
+  __typeof__(&unw_get_proc_info) get_proc_info;
   __typeof__(&unw_is_signal_frame) is_signal_frame;
   __typeof__(&unw_set_caching_policy) set_caching_policy;
   __typeof__(&unw_set_cache_size) set_cache_size;
@@ -53,6 +54,8 @@ static struct page pages[PAGES];
 /* One unwinding. */
 struct walk {
   const struct observer_copy *copy;
+  struct observer_registers registers; /* those of the copy, and a frame pointer that was recovered */
+  int missing;      /* the last register that was asked for and is not known; -1 if none was */
   bool beyond_copy; /* a part of the stack was asked for that the copy lacks */
   bool unreadable;  /* memory was asked for that cannot be read */
   bool no_module;   /* an address is in no module */
@@ -120,10 +123,14 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 
 static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *context) {
   (void)space;
-  const struct walk *walk = context;
+  struct walk *walk = context;
   uint64_t word;
-  if (write || !observer_arch_unwind_register(&walk->copy->registers, number, &word))
+  if (write)
     return -UNW_EBADREG;
+  if (!observer_arch_unwind_register(&walk->registers, number, &word)) {
+    walk->missing = number;
+    return -UNW_EBADREG;
+  }
   *value = word;
   return 0;
 }
@@ -234,6 +241,7 @@ const char *observer_unwind_start(void) {
       {&libunwind.init_remote, NAME_OF(unw_init_remote)},
       {&libunwind.step, NAME_OF(unw_step)},
       {&libunwind.get_reg, NAME_OF(unw_get_reg)},
+      {&libunwind.get_proc_info, NAME_OF(unw_get_proc_info)},
       {&libunwind.is_signal_frame, NAME_OF(unw_is_signal_frame)},
       {&libunwind.set_caching_policy, NAME_OF(unw_set_caching_policy)},
       {&libunwind.set_cache_size, NAME_OF(unw_set_cache_size)},
@@ -275,12 +283,133 @@ static enum observer_stack_end why_it_stopped(const struct walk *walk) {
     return OBSERVER_END_COPY;
   if (walk->unreadable)
     return OBSERVER_END_UNREADABLE;
+  if (walk->missing >= 0)
+    return OBSERVER_END_NO_REGISTER;
   return walk->no_module ? OBSERVER_END_NO_MODULE : OBSERVER_END_NO_UNWIND_INFO;
+}
+
+static void clear(struct walk *walk) {
+  walk->beyond_copy = walk->unreadable = walk->no_module = false;
+  walk->missing = -1;
+}
+
+/* Goes from CURSOR's frame to its caller's. Returns 1, or 0 at the outermost frame, or a negative number when it cannot:
+ * WALK says why. */
+static int step(struct walk *walk, unw_cursor_t *cursor) {
+  clear(walk);
+  int result = libunwind.step(cursor);
+  /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
+  if (result == 0 && (walk->beyond_copy || walk->missing >= 0))
+    return -UNW_EBADFRAME;
+  return result;
+}
+
+/* A blocked thread that is read from outside gives its stack pointer and program counter only. That is enough for frames
+ * that are described relative to the stack pointer; the first one that is not needs the frame pointer. Its value is found
+ * on the stack: it is the address of a frame record (saved frame pointer, return address), whose return address follows a
+ * call of the function that the frame belongs to. */
+
+/* What kind of call ends at RETURN_ADDRESS, and whether it is one of the function that begins at FUNCTION: directly or
+ * through a linkage stub. */
+static enum observer_call_kind call_before(uint64_t return_address, uint64_t function, bool *of_function) {
+  uint8_t code[OBSERVER_CALL_BYTES];
+  uint64_t target = 0;
+  struct observer_module module;
+  *of_function = false;
+  if (!observer_module_find(return_address, &module) ||
+      !read_process(return_address - sizeof code, code, sizeof code))
+    return OBSERVER_CALL_NONE;
+  enum observer_call_kind kind = observer_arch_call_before(code, return_address, &target);
+  if (kind != OBSERVER_CALL_DIRECT)
+    return kind;
+  uint8_t stub[OBSERVER_PROLOGUE_BYTES];
+  uint64_t slot, resolved;
+  *of_function = target == function || (read_process(target, stub, sizeof stub) &&
+                                        observer_arch_stub(stub, target, &slot) &&
+                                        read_process(slot, &resolved, sizeof resolved) && resolved == function);
+  return kind;
+}
+
+/* Whether a frame pointer of RECORD leads from CURSOR's frame to the outermost one, every return address on the way
+ * following a call. */
+static bool leads_out(struct walk *walk, unw_cursor_t cursor, uint64_t record) {
+  struct observer_registers before = walk->registers;
+  int number = observer_arch_frame_pointer();
+  walk->registers.values[number] = record;
+  walk->registers.known |= UINT64_C(1) << number;
+  bool leads = false;
+  for (int depth = 0; depth < OBSERVER_FRAMES_MAX; depth++) {
+    int result = step(walk, &cursor);
+    unw_word_t pc = 0;
+    bool of_function;
+    if (result < 0)
+      break;
+    if (result == 0 || libunwind.get_reg(&cursor, UNW_REG_IP, &pc) != 0 || pc == 0) {
+      leads = result == 0 || pc == 0;
+      break;
+    }
+    if (call_before(observer_arch_code_address(pc), 0, &of_function) == OBSERVER_CALL_NONE)
+      break;
+  }
+  walk->registers = before;
+  return leads;
+}
+
+/* Finds the frame pointer of CURSOR's frame, which WALK does not know. Returns false when there is none, or more than one
+ * that could be it: a stack that ends is better than one that is invented. */
+static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, uint64_t *found) {
+  const struct observer_copy *copy = walk->copy;
+  unw_cursor_t here = *cursor;
+  unw_proc_info_t function;
+  unw_word_t sp = 0;
+  if (libunwind.get_reg(&here, UNW_REG_SP, &sp) != 0 || libunwind.get_proc_info(&here, &function) != 0 ||
+      sp < copy->stack_start)
+    return false;
+  uint64_t end = copy->stack_start + copy->stack_bytes;
+
+  /* Where the function's beginning tells how large its frame is, there is one place only to look at. */
+  uint8_t code[OBSERVER_PROLOGUE_BYTES];
+  uint64_t frame_bytes, record, return_address;
+  bool of_function;
+  if (read_process(function.start_ip, code, sizeof code) && observer_arch_frame_bytes(code, &frame_bytes)) {
+    record = sp + frame_bytes;
+    if (record % 16 == 0 && record + 16 <= end && read_word(walk, record + 8, &return_address)) {
+      enum observer_call_kind kind =
+          call_before(observer_arch_code_address(return_address), function.start_ip, &of_function);
+      if ((of_function || kind == OBSERVER_CALL_INDIRECT) && leads_out(walk, *cursor, record)) {
+        *found = record;
+        return true;
+      }
+    }
+  }
+
+  /* Otherwise every place is looked at. What earlier, deeper calls left behind looks just like a frame record, so it must
+   * be the only one that a call of this very function made, or, where there is none of these, that an indirect call did. */
+  int direct = 0, indirect = 0;
+  uint64_t through_pointer = 0;
+  for (record = (sp + 15) & ~UINT64_C(15); record + 16 <= end && direct < 2; record += 16) {
+    if (!read_word(walk, record + 8, &return_address))
+      continue;
+    enum observer_call_kind kind =
+        call_before(observer_arch_code_address(return_address), function.start_ip, &of_function);
+    if ((!of_function && kind != OBSERVER_CALL_INDIRECT) || !leads_out(walk, *cursor, record))
+      continue;
+    if (of_function) {
+      direct++;
+      *found = record;
+    } else {
+      indirect++;
+      through_pointer = record;
+    }
+  }
+  if (direct == 0 && indirect == 1)
+    *found = through_pointer;
+  return direct == 1 || (direct == 0 && indirect == 1);
 }
 
 void observer_unwind(const struct observer_copy *copy, struct observer_stack *stack) {
   uint64_t began = observer_clock_ns();
-  struct walk walk = {.copy = copy};
+  struct walk walk = {.copy = copy, .registers = copy->registers};
   unw_cursor_t cursor;
   stack->count = 0;
   stack->end = OBSERVER_END_FAILED;
@@ -313,14 +442,20 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
     last_sp = sp;
     stack->frames[stack->count++] = (struct observer_frame){pc, kind};
     kind = libunwind.is_signal_frame(&cursor) > 0 ? OBSERVER_PROGRAM_COUNTER : OBSERVER_RETURN_ADDRESS;
-    walk.beyond_copy = walk.unreadable = walk.no_module = false;
-    int step = libunwind.step(&cursor);
-    if (step < 0 || (step == 0 && walk.beyond_copy)) {
-      stack->end = why_it_stopped(&walk);
-      break;
+    unw_cursor_t before = cursor;
+    int result = step(&walk, &cursor);
+    int frame_pointer = observer_arch_frame_pointer();
+    uint64_t record;
+    if (result < 0 && walk.missing == frame_pointer) {
+      if (find_frame_pointer(&walk, &before, &record)) {
+        walk.registers.values[frame_pointer] = record;
+        walk.registers.known |= UINT64_C(1) << frame_pointer;
+      }
+      cursor = before;
+      result = step(&walk, &cursor);
     }
-    if (step == 0) {
-      stack->end = OBSERVER_END_OUTERMOST;
+    if (result <= 0) {
+      stack->end = result == 0 ? OBSERVER_END_OUTERMOST : why_it_stopped(&walk);
       break;
     }
   }

@@ -140,27 +140,77 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func sample(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) {
     // SAFETY: as in look(_:_:); `frames` has the room that observer_unwind requires and is used by this thread only.
     let tracker = trackers + index
-    var copy: UnsafePointer<observer_copy>?
     captures &+= 1
-    let status = observer_capture(view.thread, slots + index, view.unit, Self.captureTimeout, &copy)
-    if status == OBSERVER_UNIT_OVER { return }
+    let taken = capture(slots + index, view)
+    if taken.status == OBSERVER_UNIT_OVER { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick)
     event.tid = threadID(view)
-    event.status = status.rawValue
+    event.status = taken.status.rawValue
+    event.activity = taken.activity.rawValue
+    event.call = taken.call
     event.cpu_ns = event.tid == 0 ? 0 : observer_clock_thread_cpu_ns(event.tid)
-    stack.count = 0
-    if let copy, status == OBSERVER_CAPTURED {
-      event.handler_ns = copy.pointee.handler_ns
-      observer_unwind(copy, &stack)
-      observer_capture_release(copy)
-      event.unwind_ns = stack.unwind_ns
-      event.end = stack.end.rawValue
-    } else {
-      event.end = OBSERVER_END_NOT_CAPTURED.rawValue
-    }
+    event.handler_ns = taken.handlerTime
+    event.unwind_ns = stack.unwind_ns
+    event.end = stack.end.rawValue
     if !observer_ring_write(ring, &event, frames, stack.count) {
       tracker.pointee.lost &+= 1
     }
+  }
+
+  /// How a stack was got.
+  private struct Taken {
+    var status: observer_capture_status
+    /// What the thread was doing; ``OBSERVER_RUNNING`` for one that was signalled while it ran.
+    var activity: observer_activity
+    /// The system call that it was blocked in, -1 if in none.
+    var call: Int32
+    /// The time that the thread itself spent in our handler: none when it was read from outside.
+    var handlerTime: UInt64
+
+    @_noLocks init(status: observer_capture_status, look: observer_look, handlerTime: UInt64) {
+      self.status = status
+      activity = look.activity
+      call = look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: look.call) : -1
+      self.handlerTime = handlerTime
+    }
+  }
+
+  /// Fills ``stack`` with the stack of the thread that works on `slot`.
+  ///
+  /// A blocked thread is read from outside. One that runs is signalled; so is one that is blocked in a system call that
+  /// goes on after a signal, when what can be read from outside does not lead to its outermost function. Every other
+  /// system call would return early: there an incomplete stack has to do.
+  @_noLocks private mutating func capture(_ slot: UnsafeMutablePointer<observer_slot>, _ view: observer_slot_view) -> Taken {
+    stack.count = 0
+    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.unwind_ns = 0
+    var look = observer_look()
+    var copy: UnsafePointer<observer_copy>?
+    let passive = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+    if let copy, passive == OBSERVER_CAPTURED {
+      observer_unwind(copy, &stack)
+      if stack.end == OBSERVER_END_OUTERMOST || stack.end == OBSERVER_END_COPY || stack.end == OBSERVER_END_FRAME_LIMIT
+        || !observer_look_restarts(&look)
+      {
+        return Taken(status: passive, look: look, handlerTime: 0)
+      }
+    } else if passive == OBSERVER_UNIT_OVER || passive == OBSERVER_THREAD_GONE {
+      return Taken(status: passive, look: look, handlerTime: 0)
+    } else if look.activity == OBSERVER_IN_CALL, !observer_look_restarts(&look) {
+      return Taken(status: OBSERVER_UNTOUCHABLE, look: look, handlerTime: 0)
+    }
+    let kept = (count: stack.count, end: stack.end)
+    let status = observer_capture(view.thread, slot, view.unit, Self.captureTimeout, &copy)
+    guard let copy, status == OBSERVER_CAPTURED else {
+      // What was read from outside is better than nothing.
+      stack.count = kept.count
+      stack.end = kept.end
+      return Taken(status: kept.count > 0 && status == OBSERVER_NO_ANSWER ? passive : status, look: look, handlerTime: 0)
+    }
+    let handlerTime = copy.pointee.handler_ns
+    observer_unwind(copy, &stack)
+    observer_capture_release(copy)
+    return Taken(status: status, look: look, handlerTime: handlerTime)
   }
 
   @_noLocks private func threadID(_ view: observer_slot_view) -> Int32 {

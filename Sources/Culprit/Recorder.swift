@@ -159,6 +159,7 @@ final class Recorder: Sendable {
       stack: nil,
       outcome: outcome,
       cpuTime: head.cpu_ns == 0 ? nil : Duration(wholeNanoseconds: head.cpu_ns),
+      activity: ThreadActivity(code: UInt8(truncatingIfNeeded: head.activity), call: head.call),
       handlerTime: Duration(wholeNanoseconds: head.handler_ns),
       unwindTime: Duration(wholeNanoseconds: head.unwind_ns)
     )

@@ -58,7 +58,8 @@ public final class Watchdog: Sendable {
   private static func start(_ configuration: Configuration) throws(WatchdogError) -> Parts {
     if let directory = configuration.directory { try StallFileSink.prepare(directory: directory) }
     if let missing = observer_unwind_start() { throw .cannotObserve(String(cString: missing)) }
-    let error = observer_capture_start(configuration.stackBytesMax)
+    var error = observer_capture_start(configuration.stackBytesMax)
+    if error == 0 { error = observer_passive_start(configuration.stackBytesMax) }
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
     guard let slots = observer_slot_table(), let ring = Recorder.RingHandle(capacity: 1 << 20) else {
       throw .cannotObserve("there is no memory for the tables")

@@ -18,6 +18,8 @@ public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   case failed = 7
   /// There was nothing to unwind.
   case notCaptured = 8
+  /// A register is needed that a thread which was read from outside does not give.
+  case noRegister = 9
 
   /// What a reader is told about the missing callers, or `nil` when none are missing.
   public var explanation: String? {
@@ -31,6 +33,7 @@ public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
     case .noProgress: "a frame led to itself"
     case .failed: "the unwinder gave up"
     case .notCaptured: "no stack was captured"
+    case .noRegister: "a register is needed that a thread which is read from outside does not give"
     }
   }
 }
@@ -66,6 +69,8 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case notSignalled = 4
   /// Too many earlier requests are held by threads that were stopped while they answered.
   case requestsStuck = 5
+  /// The stack could not be read from outside, and a signal would have disturbed the thread's system call.
+  case untouchable = 8
 
   /// What a reader is told when there is no stack.
   public var explanation: String {
@@ -76,6 +81,47 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .noAnswer: "the thread did not answer in time"
     case .notSignalled: "the kernel refused to signal the thread"
     case .requestsStuck: "earlier requests were never answered"
+    case .untouchable: "the stack could not be read from outside, and a signal would disturb the thread"
+    }
+  }
+}
+
+/// What a thread was doing when it was looked at.
+public enum ThreadActivity: Hashable, Sendable {
+  /// The kernel did not tell.
+  case unknown
+  /// It was on a processor, or waiting for one.
+  case running
+  /// It was blocked in the system call with this number, on the process's architecture.
+  case inSystemCall(Int32)
+  /// It was blocked outside a system call: in a page fault, for one.
+  case blocked
+
+  /// Whether it was waiting for something other than a processor.
+  public var isWaiting: Bool {
+    switch self {
+    case .inSystemCall, .blocked: true
+    case .unknown, .running: false
+    }
+  }
+
+  /// The activity's number in files, and in the events of the observer.
+  public var code: UInt8 {
+    switch self {
+    case .unknown: 0
+    case .running: 1
+    case .inSystemCall: 2
+    case .blocked: 3
+    }
+  }
+
+  /// The activity with the number `code`; `call` is the system call's number.
+  public init(code: UInt8, call: Int32) {
+    switch code {
+    case 1: self = .running
+    case 2: self = .inSystemCall(call)
+    case 3: self = .blocked
+    default: self = .unknown
     }
   }
 }

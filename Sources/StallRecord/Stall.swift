@@ -87,6 +87,9 @@ public struct Sample: Hashable, Sendable {
   public var outcome: CaptureOutcome
   /// The processor time that the thread had used so far, `nil` if unknown.
   public var cpuTime: Duration?
+  /// What the thread was doing. A thread that was waiting was read from outside, without a signal, unless it had spent
+  /// time in the handler.
+  public var activity: ThreadActivity
   /// The time that the observed thread spent being observed.
   public var handlerTime: Duration
   /// The time that unwinding took, on another thread.
@@ -98,6 +101,7 @@ public struct Sample: Hashable, Sendable {
     stack: Int?,
     outcome: CaptureOutcome,
     cpuTime: Duration?,
+    activity: ThreadActivity = .unknown,
     handlerTime: Duration = .zero,
     unwindTime: Duration = .zero
   ) {
@@ -105,6 +109,7 @@ public struct Sample: Hashable, Sendable {
     self.stack = stack
     self.outcome = outcome
     self.cpuTime = cpuTime
+    self.activity = activity
     self.handlerTime = handlerTime
     self.unwindTime = unwindTime
   }

@@ -295,7 +295,8 @@ private struct RecordingBuilder {
   private mutating func addSample(_ reader: inout ByteReader) -> Bool {
     guard let stallID = reader.number(UInt64.self), let age = reader.duration(),
       let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
-      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration()
+      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
+      let activity = reader.number(UInt8.self), let call = reader.signed()
     else { return false }
     guard let place = stallPlaces[stallID] else {
       samplesWithoutStall += 1
@@ -307,6 +308,7 @@ private struct RecordingBuilder {
         stack: stackPlaces[stack],
         outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
         cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
+        activity: ThreadActivity(code: activity, call: call),
         handlerTime: handler,
         unwindTime: unwind
       )

@@ -83,6 +83,8 @@ public enum StallFileWriter {
       $0.append(sample.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
       $0.append(sample.handlerTime.wholeNanoseconds)
       $0.append(sample.unwindTime.wholeNanoseconds)
+      $0.append(sample.activity.code)
+      if case .inSystemCall(let number) = sample.activity { $0.append(number) } else { $0.append(Int32(-1)) }
     }
   }
 

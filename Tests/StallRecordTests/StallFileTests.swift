@@ -21,6 +21,7 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
         stack: 0,
         outcome: .captured,
         cpuTime: .milliseconds(490),
+        activity: .inSystemCall(202),
         handlerTime: .nanoseconds(700)
       ),
       Sample(age: .milliseconds(700), stack: 1, outcome: .captured, cpuTime: nil, unwindTime: .microseconds(30)),

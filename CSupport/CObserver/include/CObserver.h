@@ -14,6 +14,7 @@
  *   observer_slot.h     target slots: which thread works on what since when
  *   observer_arch.h     registers, per processor architecture
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
+ *   observer_passive.h  reading a blocked thread from outside
  *   observer_module.h   which module an address is in, without the loader's lock
  *   observer_unwind.h   frames from a copied stack
  *   observer_ring.h     the way from the monitor to the recorder
@@ -28,6 +29,7 @@
 #include "observer_control.h"
 #include "observer_memory.h"
 #include "observer_module.h"
+#include "observer_passive.h"
 #include "observer_ring.h"
 #include "observer_slot.h"
 #include "observer_thread.h"

@@ -9,7 +9,18 @@
 
 struct observer_registers {
   uint64_t values[OBSERVER_REGISTERS_MAX];
+  uint64_t known; /* bit N: values[N] is the thread's. A thread that is read from outside gives its sp and pc only */
 };
+
+/* What stands before a return address. */
+enum observer_call_kind {
+  OBSERVER_CALL_NONE = 0,     /* no call instruction: the address is not a return address */
+  OBSERVER_CALL_DIRECT = 1,   /* a call of a known address */
+  OBSERVER_CALL_INDIRECT = 2, /* a call through a register or memory */
+};
+
+/* Bytes of code that are looked at before a return address, and at the beginning of a function or stub. */
+enum { OBSERVER_CALL_BYTES = 8, OBSERVER_PROLOGUE_BYTES = 48 };
 
 /* The architecture's name as uname(2) has it, or "unsupported". Async-signal-safe: yes. Threads: any. */
 const char *observer_arch_name(void);
@@ -30,7 +41,27 @@ uint64_t observer_arch_sp(const struct observer_registers *registers);
  * Async-signal-safe: yes. Threads: any. */
 uint64_t observer_arch_red_zone(void);
 
-/* Looks up libunwind's register NUMBER in REGISTERS. Returns false when it is not among those that were copied.
+/* Sets REGISTERS to those of a thread of which only its stack pointer SP and its program counter PC are known.
+ * Async-signal-safe: yes. Threads: any. */
+void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc);
+
+/* libunwind's number of the frame pointer. Async-signal-safe: yes. Threads: any. */
+int observer_arch_frame_pointer(void);
+
+/* What kind of call ends at RETURN_ADDRESS, from the OBSERVER_CALL_BYTES bytes of CODE before it. Sets *TARGET for a direct
+ * call. Async-signal-safe: yes. Threads: any. */
+enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target);
+
+/* Whether the OBSERVER_PROLOGUE_BYTES bytes of CODE at ADDRESS are a linkage stub, which jumps to the address that *SLOT
+ * holds. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot);
+
+/* How far above the stack pointer the frame pointer is while a function calls others, from the OBSERVER_PROLOGUE_BYTES
+ * bytes of CODE at its beginning. Returns false when they do not tell.
+ * Async-signal-safe: yes. Threads: any. */
+bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes);
+
+/* Looks up libunwind's register NUMBER in REGISTERS. Returns false when it is not known.
  * Async-signal-safe: yes. Threads: the monitor. */
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value);
 

@@ -26,9 +26,16 @@ enum observer_capture_status {
   OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline */
   OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal */
   OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
+  OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */
+  OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
+  OBSERVER_UNTOUCHABLE = 8,    /* its stack could not be read from outside, and a signal would disturb its system call */
 };
 
-/* What the handler leaves behind. */
+/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count as
+ * its missing part. */
+#define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
+
+/* What a capture leaves behind: made by the handler, or from outside (observer_passive.h). */
 struct observer_copy {
   struct observer_registers registers;
   uint64_t stack_start;    /* the address that the first byte of the copy had: the stack pointer less the red zone */
@@ -37,7 +44,7 @@ struct observer_copy {
   bool truncated;          /* the stack goes on beyond the copy */
   uint64_t handler_ns;     /* time spent in the handler */
   const uint8_t *stack;    /* the copy; belongs to the request */
-  uint32_t request;        /* index of the request, for observer_capture_release */
+  uint32_t request;        /* index of the request, for observer_capture_release; UINT32_MAX: none */
 };
 
 /* Installs the handler and maps room for copies of STACK_BYTES_MAX bytes each, then captures the calling thread once, so
@@ -56,7 +63,7 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);
 
-/* Gives COPY's request back.
+/* Gives COPY's request back, if it has one.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
 OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
 

@@ -9,4 +9,9 @@
  * Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS bool observer_memory_read(uint64_t address, void *destination, size_t length);
 
+/* Copies what can be read of the LENGTH bytes at ADDRESS, up to the first page that cannot. Returns how many bytes that
+ * were.
+ * Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS size_t observer_memory_read_some(uint64_t address, void *destination, size_t length);
+
 #endif

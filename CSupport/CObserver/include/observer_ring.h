@@ -33,6 +33,8 @@ struct observer_event {
   uint64_t unwind_ns;  /* time unwinding */
   uint32_t status;     /* enum observer_capture_status */
   uint32_t end;        /* enum observer_stack_end */
+  uint32_t activity;   /* enum observer_activity */
+  int32_t call;        /* the system call that the thread was blocked in, -1 if in none */
   uint32_t count;      /* frames that follow */
   uint32_t reserved;
   struct observer_frame frames[];

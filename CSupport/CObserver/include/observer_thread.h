@@ -13,14 +13,15 @@
 enum observer_thread_state {
   OBSERVER_THREAD_FREE = 0,       /* no thread, or one that has left */
   OBSERVER_THREAD_LIVE = 1,       /* may be signalled */
-  OBSERVER_THREAD_SIGNALLING = 2, /* the monitor is in the system call that signals it; its exit hook waits for that */
+  OBSERVER_THREAD_HELD = 2, /* the monitor is signalling it or reading its stack: some system calls; its exit waits */
 };
 
 /* One registered thread. STATE is changed by the thread itself (FREE to LIVE, LIVE to FREE) and by the monitor (LIVE to
- * SIGNALLING and back); the other fields are written before the thread becomes LIVE and not changed while it is. */
+ * HELD and back); the other fields are written before the thread becomes LIVE and not changed while it is. */
 struct observer_thread {
   _Atomic uint32_t state;
   _Atomic int32_t tid;
+  _Atomic int32_t look_descriptor; /* /proc/self/task/TID/syscall, open as long as the thread is LIVE; -1 if refused */
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
 };
@@ -45,6 +46,12 @@ static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer
     return 0;
   return atomic_load_explicit(&thread->tid, memory_order_relaxed);
 }
+
+/* Keeps THREAD from exiting, for a moment: until observer_thread_let_go, its exit hook waits. Returns false, and holds
+ * nothing, when the thread has left. What is done in between must not wait for the thread.
+ * Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
+OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);

@@ -32,6 +32,7 @@ enum observer_stack_end {
   OBSERVER_END_NO_PROGRESS = 6,    /* a frame led to itself */
   OBSERVER_END_FAILED = 7,         /* libunwind gave up for another reason */
   OBSERVER_END_NOT_CAPTURED = 8,   /* there was no copy to unwind; see the capture status */
+  OBSERVER_END_NO_REGISTER = 9,    /* a register is needed that a thread read from outside does not give */
 };
 
 struct observer_stack {

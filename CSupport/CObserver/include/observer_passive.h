@@ -1,0 +1,53 @@
+/* Reading a blocked thread from outside: no signal is sent, and nothing in the thread can notice.
+ *
+ * The kernel tells a process of its own threads, in /proc/self/task/TID/syscall, whether they run, or in which system call
+ * they are blocked at which program counter and stack pointer (proc(5)). While a thread is blocked its stack does not
+ * change and can be copied from outside. A signal would make nanosleep, poll, epoll_wait and others return early, even
+ * with SA_RESTART (signal(7)).
+ */
+#ifndef OBSERVER_PASSIVE_H
+#define OBSERVER_PASSIVE_H
+
+#include "observer_base.h"
+#include "observer_capture.h"
+
+enum observer_activity {
+  OBSERVER_ACTIVITY_UNKNOWN = 0, /* the kernel does not tell */
+  OBSERVER_RUNNING = 1,          /* on a processor, or waiting for one */
+  OBSERVER_IN_CALL = 2,          /* blocked in a system call */
+  OBSERVER_BLOCKED = 3,          /* blocked outside a system call: in a page fault, for one */
+};
+
+/* What the kernel says of a thread. */
+struct observer_look {
+  enum observer_activity activity;
+  int64_t call;          /* OBSERVER_IN_CALL: the system call's number */
+  uint64_t arguments[6]; /* OBSERVER_IN_CALL: its arguments */
+  uint64_t sp;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED: the stack pointer */
+  uint64_t pc;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED: the program counter */
+};
+
+/* Parses TEXT, of LENGTH bytes, as the kernel writes that file. Anything else is OBSERVER_ACTIVITY_UNKNOWN.
+ * Async-signal-safe: yes. Threads: any. */
+struct observer_look observer_look_parse(const char *text, size_t length);
+
+/* Makes room for copies of STACK_BYTES_MAX bytes. Returns 0 or an errno value.
+ * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
+int observer_passive_start(size_t stack_bytes_max);
+
+/* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK says
+ * what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or did so
+ * while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that is not
+ * mounted).
+ * Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
+                                                                          const struct observer_slot *slot,
+                                                                          uint64_t unit, struct observer_look *look,
+                                                                          const struct observer_copy **copy);
+
+/* Whether the system call that LOOK shows goes on by itself after a handler that was installed with SA_RESTART: signalling
+ * its thread does not change what the call does. False in case of doubt. From signal(7), and tried for each call.
+ * Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS bool observer_look_restarts(const struct observer_look *look);
+
+#endif

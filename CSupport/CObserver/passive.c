@@ -1,0 +1,214 @@
+#define _GNU_SOURCE
+#include "observer_passive.h"
+
+#include "observer_clock.h"
+#include "observer_memory.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static struct {
+  uint8_t *stack;
+  size_t capacity;
+  struct observer_copy copy;
+} passive;
+
+/* One unsigned number in the kernel's formats %d, %ld and 0x%lx, after any spaces. */
+static bool take_number(const char **text, const char *end, uint64_t *value) {
+  const char *at = *text;
+  while (at < end && *at == ' ')
+    at++;
+  uint64_t base = 10, result = 0;
+  if (end - at > 2 && at[0] == '0' && at[1] == 'x') {
+    base = 16;
+    at += 2;
+  }
+  const char *digits = at;
+  for (; at < end; at++) {
+    uint64_t digit = *at >= '0' && *at <= '9' ? (uint64_t)(*at - '0')
+                     : base == 16 && *at >= 'a' && *at <= 'f' ? (uint64_t)(*at - 'a' + 10)
+                                                              : 16;
+    if (digit >= base)
+      break;
+    result = result * base + digit;
+  }
+  *text = at;
+  *value = result;
+  return at > digits;
+}
+
+struct observer_look observer_look_parse(const char *text, size_t length) {
+  struct observer_look look = {.activity = OBSERVER_ACTIVITY_UNKNOWN};
+  const char *end = text + length;
+  if (length >= 7 && memcmp(text, "running", 7) == 0) {
+    look.activity = OBSERVER_RUNNING;
+    return look;
+  }
+  bool outside = length >= 2 && text[0] == '-' && text[1] == '1';
+  uint64_t number = 0;
+  if (outside)
+    text += 2;
+  else if (!take_number(&text, end, &number))
+    return look;
+  for (int index = 0; !outside && index < 6; index++)
+    if (!take_number(&text, end, &look.arguments[index]))
+      return look;
+  if (!take_number(&text, end, &look.sp) || !take_number(&text, end, &look.pc))
+    return look;
+  look.call = outside ? -1 : (int64_t)number;
+  look.activity = outside ? OBSERVER_BLOCKED : OBSERVER_IN_CALL;
+  return look;
+}
+
+int observer_passive_start(size_t stack_bytes_max) {
+  if (passive.capacity >= stack_bytes_max)
+    return 0;
+  void *memory = mmap(NULL, stack_bytes_max, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return errno;
+  if (passive.stack)
+    munmap(passive.stack, passive.capacity);
+  passive.stack = memory;
+  passive.capacity = stack_bytes_max;
+  return 0;
+}
+
+static struct observer_look look_at(int descriptor) {
+  char text[256];
+  long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  return observer_look_parse(text, count > 0 ? (size_t)count : 0);
+}
+
+static bool same_look(const struct observer_look *one, const struct observer_look *other) {
+  return one->activity == other->activity && one->call == other->call && one->sp == other->sp && one->pc == other->pc &&
+         memcmp(one->arguments, other->arguments, sizeof one->arguments) == 0;
+}
+
+static bool is_blocked(const struct observer_look *look) {
+  return look->activity == OBSERVER_IN_CALL || look->activity == OBSERVER_BLOCKED;
+}
+
+/* Copies the stack from LOOK's stack pointer on. Returns false when not one byte of it can be read. */
+static bool copy_stack(struct observer_thread *thread, const struct observer_look *look) {
+  struct observer_copy *copy = &passive.copy;
+  uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
+  uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
+  uint64_t start = look->sp - observer_arch_red_zone();
+  memset(copy, 0, sizeof *copy);
+  observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
+  copy->stack = passive.stack;
+  copy->request = UINT32_MAX;
+  copy->stack_start = start;
+  if (start >= low && look->sp < high) {
+    uint64_t live = high - start;
+    copy->stack_end = high;
+    copy->truncated = live > passive.capacity;
+    copy->stack_bytes = copy->truncated ? passive.capacity : live;
+    return observer_memory_read(start, passive.stack, copy->stack_bytes);
+  }
+  copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
+  copy->stack_bytes = observer_memory_read_some(start, passive.stack, passive.capacity);
+  copy->truncated = copy->stack_bytes == passive.capacity;
+  return copy->stack_bytes > 0;
+}
+
+enum observer_capture_status observer_capture_passively(struct observer_thread *thread, const struct observer_slot *slot,
+                                                        uint64_t unit, struct observer_look *look,
+                                                        const struct observer_copy **copy) {
+  memset(look, 0, sizeof *look);
+  if (!thread || !observer_thread_hold(thread))
+    return OBSERVER_THREAD_GONE;
+  pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
+  enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
+  /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
+   * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
+  uint64_t used = observer_clock_thread_cpu_ns(tid);
+  *look = look_at(descriptor);
+  if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
+    status = OBSERVER_NO_LOOK;
+  } else if (is_blocked(look)) {
+    if (slot && observer_slot_unit(slot) != unit) {
+      status = OBSERVER_UNIT_OVER;
+    } else if (copy_stack(thread, look)) {
+      struct observer_look after = look_at(descriptor);
+      if (same_look(look, &after) && observer_clock_thread_cpu_ns(tid) == used)
+        status = OBSERVER_CAPTURED;
+      else
+        look->activity = OBSERVER_RUNNING;
+    } else {
+      status = OBSERVER_NO_LOOK;
+    }
+  }
+  observer_thread_let_go(thread);
+  if (status == OBSERVER_CAPTURED)
+    *copy = &passive.copy;
+  return status;
+}
+
+/* Whether a read or write on DESCRIPTOR restarts: on a socket only as long as it has no timeout. */
+static bool transfer_restarts(uint64_t descriptor) {
+  struct stat information;
+  if (fstat((int)descriptor, &information) != 0)
+    return false;
+  if (!S_ISSOCK(information.st_mode))
+    return true;
+  struct timeval timeout;
+  for (int index = 0; index < 2; index++) {
+    socklen_t length = sizeof timeout;
+    memset(&timeout, 0, sizeof timeout);
+    if (getsockopt((int)descriptor, SOL_SOCKET, index == 0 ? SO_RCVTIMEO : SO_SNDTIMEO, &timeout, &length) != 0 ||
+        timeout.tv_sec != 0 || timeout.tv_usec != 0)
+      return false;
+  }
+  return true;
+}
+
+bool observer_look_restarts(const struct observer_look *look) {
+  if (look->activity != OBSERVER_IN_CALL)
+    return look->activity == OBSERVER_RUNNING;
+  int saved_errno = errno;
+  bool restarts = false;
+  switch (look->call) {
+  case SYS_futex:
+    switch (look->arguments[1] & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+      restarts = look->arguments[3] == 0; /* with a timeout it returns EINTR */
+      break;
+    default:
+      break;
+    }
+    break;
+  case SYS_wait4:
+  case SYS_waitid:
+  case SYS_flock:
+    restarts = true;
+    break;
+  case SYS_read:
+  case SYS_readv:
+  case SYS_write:
+  case SYS_writev:
+  case SYS_accept:
+  case SYS_accept4:
+  case SYS_recvfrom:
+  case SYS_recvmsg:
+  case SYS_sendto:
+  case SYS_sendmsg:
+    restarts = transfer_restarts(look->arguments[0]);
+    break;
+  default:
+    break;
+  }
+  errno = saved_errno;
+  return restarts;
+}
