@@ -103,8 +103,8 @@ bool observer_arch_unwind_register(const struct observer_registers *registers, i
   return true;
 }
 
-/* Linux gives user space at most 52 address bits; a pointer authentication code is above them (bit 55 apart, which is 0
- * for every user address). */
-uint64_t observer_arch_code_address(uint64_t address) { return address & ((UINT64_C(1) << 52) - 1); }
+/* Linux gives a process 48 address bits unless it asks for more (Documentation/arch/arm64/memory.rst), and code is mapped
+ * below that; a pointer authentication code is above. */
+uint64_t observer_arch_code_address(uint64_t address) { return address & ((UINT64_C(1) << 48) - 1); }
 
 #endif

@@ -11,13 +11,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A request's life: IDLE -> ARMED (monitor) -> COPYING -> DONE or OVER (handler) -> IDLE (monitor). A request whose
+/* The state is the lower part of a request's word; above it is a number that changes with every use, so that a handler
+ * which looked at an earlier use cannot answer this one.
+ *
+ * A request's life: IDLE -> ARMED (monitor) -> COPYING -> DONE or OVER (handler) -> IDLE (monitor). A request whose
  * deadline passes goes ARMED -> IDLE, so that a late handler finds nothing to do; one whose handler has begun and does not
  * finish (its thread was stopped in it) stays COPYING, and another request is used until it is DONE. */
 enum request_state { REQUEST_IDLE = 0, REQUEST_ARMED = 1, REQUEST_COPYING = 2, REQUEST_DONE = 3, REQUEST_OVER = 4 };
 
+enum { STATE_MASK = 7, USE_STEP = 8 };
+
 struct request {
-  _Atomic uint32_t state;
+  _Atomic uint32_t word;
+  bool sent;      /* the monitor has yet to collect or release it; monitor-owned */
   bool abandoned; /* the monitor no longer waits for it; monitor-owned */
   /* Written by the monitor before ARMED, read by the handler. */
   pid_t tid;
@@ -44,11 +50,10 @@ static _Atomic uint64_t late;
  * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
  * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
 
-static void answer(struct request *request, const void *context) {
-  if (request->slot && observer_slot_unit(request->slot) != request->unit) {
-    atomic_store_explicit(&request->state, REQUEST_OVER, memory_order_release);
-    return;
-  }
+/* Answers REQUEST, whose word is COPYING in a use of it. Returns the state that it ends in. */
+static enum request_state answer(struct request *request, const void *context) {
+  if (request->slot && observer_slot_unit(request->slot) != request->unit)
+    return REQUEST_OVER;
   uint64_t began = observer_clock_ns();
   struct observer_copy *copy = &request->copy;
   observer_arch_registers(context, &copy->registers);
@@ -68,7 +73,7 @@ static void answer(struct request *request, const void *context) {
   }
   copy->stack_start = start;
   copy->handler_ns = observer_clock_ns() - began;
-  atomic_store_explicit(&request->state, REQUEST_DONE, memory_order_release);
+  return REQUEST_DONE;
 }
 
 /* Passes a signal that is not ours to the handler that was installed before. The default action would end the process
@@ -90,15 +95,15 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool served = false;
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
     struct request *request = &requests[index];
-    uint32_t armed = REQUEST_ARMED;
-    if (atomic_load_explicit(&request->state, memory_order_acquire) != REQUEST_ARMED ||
-        request->tid != (pid_t)syscall(SYS_gettid))
-      continue;
-    if (!atomic_compare_exchange_strong_explicit(&request->state, &armed, REQUEST_COPYING, memory_order_acquire,
+    uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
+    uint32_t use = word & ~(uint32_t)STATE_MASK;
+    if ((word & STATE_MASK) != REQUEST_ARMED || request->tid != (pid_t)syscall(SYS_gettid) ||
+        !atomic_compare_exchange_strong_explicit(&request->word, &word, use | REQUEST_COPYING, memory_order_acquire,
                                                  memory_order_relaxed))
       continue;
-    answer(request, context);
-    observer_wake(&request->state);
+    enum request_state state = answer(request, context);
+    atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
+    observer_wake(&request->word);
     served = true;
   }
   if (served)
@@ -113,100 +118,6 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
 }
 
 /* END ASYNC-SIGNAL-SAFE SECTION */
-
-static struct request *free_request(void) {
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct request *request = &requests[index];
-    uint32_t state = atomic_load_explicit(&request->state, memory_order_acquire);
-    if (request->abandoned && (state == REQUEST_DONE || state == REQUEST_OVER)) {
-      request->abandoned = false;
-      atomic_store_explicit(&request->state, REQUEST_IDLE, memory_order_relaxed);
-      state = REQUEST_IDLE;
-    }
-    if (state == REQUEST_IDLE)
-      return request;
-  }
-  return NULL;
-}
-
-/* Waits until REQUEST is answered or DEADLINE_NS has come; takes it back if nobody has begun to answer. Returns the state
- * that the request was found in: DONE or OVER, IDLE when it was taken back, COPYING when it is stuck. */
-static uint32_t await(struct request *request, uint64_t deadline_ns) {
-  for (;;) {
-    uint32_t state = atomic_load_explicit(&request->state, memory_order_acquire);
-    if (state == REQUEST_DONE || state == REQUEST_OVER)
-      return state;
-    if (observer_clock_ns() >= deadline_ns) {
-      if (atomic_compare_exchange_strong_explicit(&request->state, &state, state == REQUEST_ARMED ? REQUEST_IDLE : state,
-                                                  memory_order_acquire, memory_order_acquire))
-        return state == REQUEST_ARMED ? REQUEST_IDLE : state;
-      continue;
-    }
-    observer_wait(&request->state, state, deadline_ns);
-  }
-}
-
-enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
-                                              uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
-  if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
-    return OBSERVER_THREAD_GONE;
-  struct request *request = free_request();
-  if (!request)
-    return OBSERVER_REQUESTS_STUCK;
-  request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  request->slot = slot;
-  request->unit = unit;
-  request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
-  request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
-  atomic_store_explicit(&request->state, REQUEST_ARMED, memory_order_release);
-
-  uint64_t index = (uint64_t)(request - requests);
-  uint64_t deadline = observer_clock_ns() + timeout_ns;
-  int error = observer_thread_signal(thread, OBSERVER_SIGNAL, SIGNAL_MAGIC << 32 | index);
-  if (error != 0)
-    deadline = 0; /* nothing was sent: take the request back, unless an earlier, late signal is just answering it */
-  switch (await(request, deadline)) {
-  case REQUEST_DONE:
-    *copy = &request->copy;
-    return OBSERVER_CAPTURED;
-  case REQUEST_OVER:
-    atomic_store_explicit(&request->state, REQUEST_IDLE, memory_order_relaxed);
-    return OBSERVER_UNIT_OVER;
-  case REQUEST_IDLE:
-    break;
-  default:
-    request->abandoned = true;
-  }
-  return error == 0 ? OBSERVER_NO_ANSWER : error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
-}
-
-void observer_capture_release(const struct observer_copy *copy) {
-  if (copy->request < OBSERVER_REQUESTS_MAX)
-    atomic_store_explicit(&requests[copy->request].state, REQUEST_IDLE, memory_order_release);
-}
-
-uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }
-
-uint64_t observer_capture_late(void) { return atomic_load_explicit(&late, memory_order_relaxed); }
-
-/* Maps larger copy buffers where a request has a smaller one. The smaller ones are not unmapped: a late handler may still
- * be writing to one. */
-static int map_buffers(size_t capacity) {
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct request *request = &requests[index];
-    if (request->stack_capacity >= capacity ||
-        atomic_load_explicit(&request->state, memory_order_acquire) != REQUEST_IDLE)
-      continue;
-    void *memory = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-      return errno;
-    request->stack = memory;
-    request->stack_capacity = capacity;
-    request->copy.stack = memory;
-    request->copy.request = (uint32_t)index;
-  }
-  return 0;
-}
 
 static int install_handler(void) {
   struct sigaction action;
@@ -226,6 +137,143 @@ static int install_handler(void) {
   if (sigaction(OBSERVER_SIGNAL, &action, NULL) != 0)
     return errno;
   handler_installed = true;
+  return 0;
+}
+
+/* Whether SIGPROF still comes to us. Somebody may have replaced the handler since; where nobody has taken it over (the
+ * default action would end the process) ours is put back. */
+static bool handler_is_ours(void) {
+  struct sigaction current;
+  if (sigaction(OBSERVER_SIGNAL, NULL, &current) != 0)
+    return false;
+  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
+    return true;
+  bool nobodys = !(current.sa_flags & SA_SIGINFO) && (current.sa_handler == SIG_DFL || current.sa_handler == SIG_IGN);
+  return nobodys && install_handler() == 0;
+}
+
+static void set_state(struct request *request, enum request_state state) {
+  uint32_t use = atomic_load_explicit(&request->word, memory_order_relaxed) & ~(uint32_t)STATE_MASK;
+  atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
+}
+
+static struct request *free_request(void) {
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    struct request *request = &requests[index];
+    uint32_t state = atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK;
+    if (request->abandoned && (state == REQUEST_DONE || state == REQUEST_OVER)) {
+      request->abandoned = false;
+      set_state(request, REQUEST_IDLE);
+      state = REQUEST_IDLE;
+    }
+    if (state == REQUEST_IDLE && !request->sent)
+      return request;
+  }
+  return NULL;
+}
+
+/* Waits until REQUEST is answered or DEADLINE_NS has come; takes it back if nobody has begun to answer. Returns the state
+ * that the request was found in: DONE or OVER, IDLE when it was taken back, COPYING when it is stuck. */
+static uint32_t await(struct request *request, uint64_t deadline_ns) {
+  for (;;) {
+    uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
+    uint32_t state = word & STATE_MASK;
+    if (state == REQUEST_DONE || state == REQUEST_OVER)
+      return state;
+    if (observer_clock_ns() < deadline_ns) {
+      observer_wait(&request->word, word, deadline_ns);
+    } else if (state == REQUEST_COPYING) {
+      return state;
+    } else if (atomic_compare_exchange_strong_explicit(&request->word, &word, word - REQUEST_ARMED + REQUEST_IDLE,
+                                                       memory_order_acquire, memory_order_acquire)) {
+      return REQUEST_IDLE;
+    }
+  }
+}
+
+enum observer_capture_status observer_capture_send(struct observer_thread *thread, const struct observer_slot *slot,
+                                                   uint64_t unit, uint32_t *index) {
+  if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
+    return OBSERVER_THREAD_GONE;
+  if (!handler_is_ours())
+    return OBSERVER_HANDLER_REPLACED;
+  struct request *request = free_request();
+  if (!request)
+    return OBSERVER_REQUESTS_STUCK;
+  request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  request->slot = slot;
+  request->unit = unit;
+  request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
+  request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
+  uint32_t use = (atomic_load_explicit(&request->word, memory_order_relaxed) & ~(uint32_t)STATE_MASK) + USE_STEP;
+  atomic_store_explicit(&request->word, use | REQUEST_ARMED, memory_order_release);
+  request->sent = true;
+  *index = (uint32_t)(request - requests);
+  int error = observer_thread_signal(thread, OBSERVER_SIGNAL, SIGNAL_MAGIC << 32 | *index);
+  if (error == 0)
+    return OBSERVER_CAPTURED;
+  /* Nothing was sent: the request is taken back, unless an earlier, late signal is just answering it. */
+  const struct observer_copy *copy = NULL;
+  if (observer_capture_collect(*index, 0, &copy) == OBSERVER_CAPTURED)
+    observer_capture_release(copy);
+  return error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
+}
+
+enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t deadline_ns,
+                                                      const struct observer_copy **copy) {
+  struct request *request = &requests[index];
+  switch (await(request, deadline_ns)) {
+  case REQUEST_DONE:
+    *copy = &request->copy;
+    return OBSERVER_CAPTURED;
+  case REQUEST_OVER:
+    set_state(request, REQUEST_IDLE);
+    request->sent = false;
+    return OBSERVER_UNIT_OVER;
+  case REQUEST_IDLE:
+    request->sent = false;
+    return OBSERVER_NO_ANSWER;
+  default:
+    request->abandoned = true;
+    request->sent = false;
+    return OBSERVER_NO_ANSWER;
+  }
+}
+
+enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
+                                              uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
+  uint32_t index;
+  enum observer_capture_status status = observer_capture_send(thread, slot, unit, &index);
+  return status == OBSERVER_CAPTURED ? observer_capture_collect(index, observer_clock_ns() + timeout_ns, copy) : status;
+}
+
+void observer_capture_release(const struct observer_copy *copy) {
+  if (copy->request >= OBSERVER_REQUESTS_MAX)
+    return;
+  set_state(&requests[copy->request], REQUEST_IDLE);
+  requests[copy->request].sent = false;
+}
+
+uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }
+
+uint64_t observer_capture_late(void) { return atomic_load_explicit(&late, memory_order_relaxed); }
+
+/* Maps larger copy buffers where a request has a smaller one. The smaller ones are not unmapped: a late handler may still
+ * be writing to one. */
+static int map_buffers(size_t capacity) {
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    struct request *request = &requests[index];
+    if (request->stack_capacity >= capacity ||
+        (atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK) != REQUEST_IDLE)
+      continue;
+    void *memory = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      return errno;
+    request->stack = memory;
+    request->stack_capacity = capacity;
+    request->copy.stack = memory;
+    request->copy.request = (uint32_t)index;
+  }
   return 0;
 }
 

@@ -45,6 +45,8 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
 }
 
 bool observer_slot_attend(struct observer_slot *slot, uint64_t unit) {
+  atomic_store_explicit(&slot->attended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
+                        memory_order_seq_cst);
   atomic_store_explicit(&slot->attention, unit, memory_order_seq_cst);
   if (atomic_load_explicit(&slot->began_ns, memory_order_seq_cst) == unit)
     return true;
@@ -58,20 +60,6 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit) {
   if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit)
     return 0;
   return atomic_load_explicit(&slot->ended_ns, memory_order_relaxed);
-}
-
-bool observer_slot_end_and_check(struct observer_slot *slot) {
-  uint64_t unit = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
-  uint64_t attended = atomic_load_explicit(&slot->attention, memory_order_relaxed);
-  bool attention = unit != OBSERVER_IDLE && attended == unit;
-  if (attention)
-    observer_slot_end_timed(slot);
-  /* Sequentially consistent against observer_slot_attend: either the monitor sees this slot idle, or the attention it
-   * asked for is seen here. */
-  atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_seq_cst);
-  if (unit != OBSERVER_IDLE && !attention)
-    attention = atomic_load_explicit(&slot->attention, memory_order_seq_cst) == unit;
-  return attention;
 }
 
 static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,

@@ -59,6 +59,7 @@ struct walk {
   bool beyond_copy; /* a part of the stack was asked for that the copy lacks */
   bool unreadable;  /* memory was asked for that cannot be read */
   bool no_module;   /* an address is in no module */
+  bool no_info;     /* a module has no unwind information for an address */
 };
 
 static const uint8_t *page_at(uint64_t address) {
@@ -192,10 +193,12 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_i
                           int need_unwind_info, void *context) {
   struct walk *walk = context;
   struct observer_module module;
+  address = observer_arch_code_address(address);
   if (!observer_module_find(address, &module)) {
     walk->no_module = true;
     return -UNW_ENOINFO;
   }
+  walk->no_info = true;
   struct eh_frame_hdr header;
   /* The bounds are checked here because libunwind asserts them. */
   if (module.eh_frame_hdr == 0 || address < module.start || address >= module.end ||
@@ -211,7 +214,9 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_i
   table.u.rti.segbase = module.eh_frame_hdr;
   table.u.rti.table_data = module.eh_frame_hdr + sizeof header;
   table.u.rti.table_len = header.count; /* in words: an entry is two 32-bit offsets */
-  return libunwind.search_unwind_table(space, address, &table, information, need_unwind_info, context);
+  int result = libunwind.search_unwind_table(space, address, &table, information, need_unwind_info, context);
+  walk->no_info = result < 0;
+  return result;
 }
 
 static unw_accessors_t accessors = {
@@ -271,9 +276,12 @@ const char *observer_unwind_start(void) {
 }
 
 void observer_unwind_forget(void) {
-  if (!address_space)
-    return;
-  libunwind.flush_cache(address_space, 0, 0);
+  if (address_space)
+    libunwind.flush_cache(address_space, 0, 0);
+}
+
+/* Forgets memory that was read: what a thread may write to must be read anew for every stack. */
+static void forget_pages(void) {
   for (int index = 0; index < PAGES; index++)
     pages[index].address = 0;
 }
@@ -289,7 +297,7 @@ static enum observer_stack_end why_it_stopped(const struct walk *walk) {
 }
 
 static void clear(struct walk *walk) {
-  walk->beyond_copy = walk->unreadable = walk->no_module = false;
+  walk->beyond_copy = walk->unreadable = walk->no_module = walk->no_info = false;
   walk->missing = -1;
 }
 
@@ -299,7 +307,7 @@ static int step(struct walk *walk, unw_cursor_t *cursor) {
   clear(walk);
   int result = libunwind.step(cursor);
   /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
-  if (result == 0 && (walk->beyond_copy || walk->missing >= 0))
+  if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
     return -UNW_EBADFRAME;
   return result;
 }
@@ -413,6 +421,7 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
   unw_cursor_t cursor;
   stack->count = 0;
   stack->end = OBSERVER_END_FAILED;
+  forget_pages();
   if (!address_space || libunwind.init_remote(&cursor, address_space, &walk) != 0)
     return;
   enum observer_frame_kind kind = OBSERVER_PROGRAM_COUNTER;

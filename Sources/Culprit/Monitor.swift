@@ -13,17 +13,38 @@ struct Monitor: ~Copyable {
   /// counted in full.
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
-  /// How long a thread has to answer.
-  static let captureTimeout: UInt64 = 100_000_000
+  /// How long what was learnt about code is believed.
+  static let longestMemory: UInt64 = 1_000_000_000
+
+  /// How long the threads of one batch have to answer, all together.
+  static let captureTimeout: UInt64 = 20_000_000
 
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<UnitTracker>
+  /// What is to be sampled in this look, as indices of slots, and how many there are.
+  private let due: UnsafeMutablePointer<Int32>
+  private var dueCount = 0
+  /// Signals that are on their way.
+  private let sent: UnsafeMutablePointer<Sent>
+  private var sentCount = 0
   private let frames: UnsafeMutablePointer<observer_frame>
   private var stack: observer_stack
+  private let coarseResolution = observer_clock_coarse_resolution_ns()
   private var lastTick: UInt64 = 0
-  private var captures: UInt64 = 0
+  /// How long the captures of this look may have taken.
+  private var worked: UInt64 = 0
+  /// When what was learnt about code was last forgotten.
+  private var lastForgotten: UInt64 = 0
+
+  /// A thread that was signalled and has not answered yet.
+  private struct Sent {
+    var request: UInt32 = 0
+    var index = 0
+    var thread: Int32 = 0
+    var look = observer_look()
+  }
 
   init(
     control: UnsafeMutablePointer<observer_control>,
@@ -35,13 +56,18 @@ struct Monitor: ~Copyable {
     self.ring = ring
     trackers = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
     trackers.initialize(repeating: UnitTracker(), count: Int(OBSERVER_SLOTS_MAX))
+    due = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
+    sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
+    sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
     frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
     stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
   }
 
   deinit {
-    // SAFETY: both were allocated by this value's initializer and nobody else has them.
+    // SAFETY: all were allocated by this value's initializer and nobody else has them.
     trackers.deallocate()
+    due.deallocate()
+    sent.deallocate()
     frames.deallocate()
   }
 
@@ -57,7 +83,7 @@ struct Monitor: ~Copyable {
       // Asked for before looking: work that ended before the stop is still seen to have ended.
       let isStopping = observer_control_stopping(control)
       let now = observer_clock_ns()
-      captures = 0
+      worked = 0
       let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       lastTick = now
@@ -65,52 +91,69 @@ struct Monitor: ~Copyable {
       // At least a millisecond: a section that is always due must not make the monitor spin.
       let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
       // Captures may have taken longer than the sleep that was planned; that time counts, but not without a bound.
-      let worked = min(observer_clock_ns() &- now, captures &* Self.captureTimeout &+ Self.longestSleep)
-      allowed = Self.allowance(planned: max(deadline &- now, worked))
+      let used = min(observer_clock_ns() &- now, worked)
+      allowed = Self.allowance(planned: max(deadline &- now, used))
       observer_control_end_look(control, seen, deadline)
     }
   }
 
-  /// Looks at every slot. Returns how long until one may need it again.
+  /// Looks at every slot: first at what has begun, ended or become a stall, then, because that may take a while, at the
+  /// stacks. Returns how long until a slot may need it again.
   @_noLocks private mutating func look(_ tick: UnitTracker.Tick) -> UInt64 {
     var wait = UInt64.max
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    dueCount = 0
     var index = 0
     while index < used {
       wait = min(wait, look(index, tick))
       index &+= 1
     }
+    // A module may have been replaced by another one since.
+    if dueCount > 0, tick.now &- lastForgotten > Self.longestMemory {
+      observer_unwind_forget()
+      lastForgotten = tick.now
+    }
+    var next = 0
+    while next < dueCount {
+      next = sampleBatch(from: next, tick)
+      worked &+= Self.captureTimeout
+    }
     return wait
   }
 
-  @_noLocks private mutating func look(_ index: Int, _ tick: UnitTracker.Tick) -> UInt64 {
-    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables, which live as long as the monitor.
-    let slot = slots + index
-    let tracker = trackers + index
-    let view = observer_slot_read(slot)
+  /// What slot `index` shows.
+  @_noLocks private func view(_ index: Int) -> (view: observer_slot_view, look: UnitTracker.Look) {
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+    let view = observer_slot_read(slots + index)
     let look = UnitTracker.Look(
       unit: view.unit,
+      resolution: view.polled ? coarseResolution : 0,
       generation: view.generation,
       suspicion: view.suspicion_ns,
       threshold: view.threshold_ns,
       earlyInterval: view.early_interval_ns,
       interval: view.interval_ns
     )
-    let wasSampled = tracker.pointee.isSampled
-    let step = tracker.pointee.advance(look, tick)
-    var wait = step.wait
-    if step.ended { wait = end(index, tick) ? 0 : Self.longestSleep }
-    if step.sample {
-      if wasSampled || observer_slot_attend(slot, view.unit) {
-        // A module may have been replaced since the last unit was sampled.
-        if !wasSampled { observer_unwind_forget() }
-        sample(index, view, tick)
-      } else {
-        tracker.pointee.forget()
-        return view.polled ? view.suspicion_ns : UInt64.max
-      }
+    return (view, look)
+  }
+
+  @_noLocks private mutating func look(_ index: Int, _ tick: UnitTracker.Tick) -> UInt64 {
+    // SAFETY: as in view(_:); `trackers` has as many entries.
+    let tracker = trackers + index
+    let (view, look) = view(index)
+    var step = tracker.pointee.advance(look, tick)
+    if step.ended {
+      // The ring is full: there is no hurry to look again.
+      guard end(index, tick) else { return Self.longestSleep }
+      // The unit that came after it has its age from this tick, not from the next.
+      step = tracker.pointee.advance(look, tick)
     }
-    if step.declare { declare(index, view, tick) }
+    var wait = step.wait
+    if step.sample {
+      due[dueCount] = Int32(truncatingIfNeeded: index)
+      dueCount &+= 1
+    }
+    if step.declare, !declare(index, view, tick) { wait = Self.longestSleep }
     // A unit that begins right after this look must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
@@ -122,108 +165,141 @@ struct Monitor: ~Copyable {
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.unit)
     tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
-    var event = event(OBSERVER_EVENT_UNIT_ENDED, index, tick)
+    var event = event(OBSERVER_EVENT_UNIT_ENDED, index, tick.now)
+    event.age_ns = tracker.pointee.age
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     tracker.pointee.endRecorded()
     return true
   }
 
-  /// Tells the recorder that the unit in slot `index` is a stall. The tracker asks again when that was not possible.
-  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) {
-    var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick)
+  /// Tells the recorder that the unit in slot `index` is a stall. Returns whether that was possible.
+  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
+    // A unit that is declared at first sight has not been attended to yet.
+    guard observer_slot_attend(slots + index, view.unit) else { return true }
+    var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
     event.tid = threadID(view)
     event.threshold_ns = view.threshold_ns
-    if observer_ring_write(ring, &event, nil, 0) { trackers[index].stallRecorded() }
+    event.age_ns = trackers[index].age
+    guard observer_ring_write(ring, &event, nil, 0) else { return false }
+    trackers[index].stallRecorded()
+    return true
   }
 
-  /// Captures the stack of the thread that works on slot `index`.
-  @_noLocks private mutating func sample(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) {
-    // SAFETY: as in look(_:_:); `frames` has the room that observer_unwind requires and is used by this thread only.
-    let tracker = trackers + index
-    captures &+= 1
-    let taken = capture(slots + index, view)
-    if taken.status == OBSERVER_UNIT_OVER { return }
-    var event = event(OBSERVER_EVENT_SAMPLE, index, tick)
-    event.tid = threadID(view)
-    event.status = taken.status.rawValue
-    event.activity = taken.activity.rawValue
-    event.call = taken.call
-    event.cpu_ns = event.tid == 0 ? 0 : observer_clock_thread_cpu_ns(event.tid)
-    event.handler_ns = taken.handlerTime
-    event.unwind_ns = stack.unwind_ns
-    event.end = stack.end.rawValue
-    if !observer_ring_write(ring, &event, frames, stack.count) {
-      tracker.pointee.lost &+= 1
+  /// Samples what is due from place `first` on, until all is done or as many signals are on their way as there can be,
+  /// and waits for the answers. Returns the place to go on from.
+  @_noLocks private mutating func sampleBatch(from first: Int, _ tick: UnitTracker.Tick) -> Int {
+    var place = first
+    sentCount = 0
+    while place < dueCount, sentCount < Int(OBSERVER_REQUESTS_MAX) {
+      sample(Int(due[place]), tick)
+      place &+= 1
     }
-  }
-
-  /// How a stack was got.
-  private struct Taken {
-    var status: observer_capture_status
-    /// What the thread was doing; ``OBSERVER_RUNNING`` for one that was signalled while it ran.
-    var activity: observer_activity
-    /// The system call that it was blocked in, -1 if in none.
-    var call: Int32
-    /// The time that the thread itself spent in our handler: none when it was read from outside.
-    var handlerTime: UInt64
-
-    @_noLocks init(status: observer_capture_status, look: observer_look, handlerTime: UInt64) {
-      self.status = status
-      activity = look.activity
-      call = look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: look.call) : -1
-      self.handlerTime = handlerTime
+    let deadline = observer_clock_ns() &+ Self.captureTimeout
+    var number = 0
+    while number < sentCount {
+      collect(sent[number], deadline, tick)
+      number &+= 1
     }
+    return place
   }
 
-  /// Fills ``stack`` with the stack of the thread that works on `slot`.
+  /// Takes the stack of the thread that works on slot `index`, or sends it a signal.
   ///
   /// A blocked thread is read from outside. One that runs is signalled; so is one that is blocked in a system call that
   /// goes on after a signal, when what can be read from outside does not lead to its outermost function. Every other
   /// system call would return early: there an incomplete stack has to do.
-  @_noLocks private mutating func capture(_ slot: UnsafeMutablePointer<observer_slot>, _ view: observer_slot_view) -> Taken {
+  @_noLocks private mutating func sample(_ index: Int, _ tick: UnitTracker.Tick) {
+    // SAFETY: as in look(_:_:).
+    let slot = slots + index
+    let view = observer_slot_read(slot)
+    guard view.unit == trackers[index].unit, view.unit != 0, observer_slot_attend(slot, view.unit) else { return }
     stack.count = 0
     stack.end = OBSERVER_END_NOT_CAPTURED
     stack.unwind_ns = 0
+    let thread = threadID(view)
     var look = observer_look()
     var copy: UnsafePointer<observer_copy>?
-    let passive = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
-    if let copy, passive == OBSERVER_CAPTURED {
+    var status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+    let restarts = observer_look_restarts(&look)
+    if let copy, status == OBSERVER_CAPTURED {
       observer_unwind(copy, &stack)
-      if stack.end == OBSERVER_END_OUTERMOST || stack.end == OBSERVER_END_COPY || stack.end == OBSERVER_END_FRAME_LIMIT
-        || !observer_look_restarts(&look)
-      {
-        return Taken(status: passive, look: look, handlerTime: 0)
-      }
-    } else if passive == OBSERVER_UNIT_OVER || passive == OBSERVER_THREAD_GONE {
-      return Taken(status: passive, look: look, handlerTime: 0)
-    } else if look.activity == OBSERVER_IN_CALL, !observer_look_restarts(&look) {
-      return Taken(status: OBSERVER_UNTOUCHABLE, look: look, handlerTime: 0)
+      let isComplete =
+        stack.end == OBSERVER_END_OUTERMOST || stack.end == OBSERVER_END_COPY || stack.end == OBSERVER_END_FRAME_LIMIT
+      if isComplete || !restarts { return emit(index, status, look, thread, handlerTime: 0, tick) }
+    } else if status == OBSERVER_UNIT_OVER {
+      return
+    } else if status == OBSERVER_THREAD_GONE {
+      return emit(index, status, look, thread, handlerTime: 0, tick)
+    } else if look.activity == OBSERVER_IN_CALL, !restarts {
+      return emit(index, OBSERVER_UNTOUCHABLE, look, thread, handlerTime: 0, tick)
     }
-    let kept = (count: stack.count, end: stack.end)
-    let status = observer_capture(view.thread, slot, view.unit, Self.captureTimeout, &copy)
-    guard let copy, status == OBSERVER_CAPTURED else {
-      // What was read from outside is better than nothing.
-      stack.count = kept.count
-      stack.end = kept.end
-      return Taken(status: kept.count > 0 && status == OBSERVER_NO_ANSWER ? passive : status, look: look, handlerTime: 0)
+    var request: UInt32 = 0
+    status = observer_capture_send(view.thread, slot, view.unit, &request)
+    if status == OBSERVER_CAPTURED {
+      sent[sentCount] = Sent(request: request, index: index, thread: thread, look: look)
+      sentCount &+= 1
+    } else {
+      // What was read from outside, if anything, is better than nothing.
+      emit(index, stack.count > 0 ? OBSERVER_CAPTURED : status, look, thread, handlerTime: 0, tick)
     }
-    let handlerTime = copy.pointee.handler_ns
-    observer_unwind(copy, &stack)
-    observer_capture_release(copy)
-    return Taken(status: status, look: look, handlerTime: handlerTime)
+  }
+
+  /// Waits for the answer to a signal and tells the recorder what came of it.
+  @_noLocks private mutating func collect(_ sent: Sent, _ deadline: UInt64, _ tick: UnitTracker.Tick) {
+    stack.count = 0
+    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.unwind_ns = 0
+    var copy: UnsafePointer<observer_copy>?
+    let status = observer_capture_collect(sent.request, deadline, &copy)
+    var handlerTime: UInt64 = 0
+    if let copy, status == OBSERVER_CAPTURED {
+      handlerTime = copy.pointee.handler_ns
+      observer_unwind(copy, &stack)
+      observer_capture_release(copy)
+      trackers[sent.index].answered()
+    } else if status == OBSERVER_UNIT_OVER {
+      return
+    } else {
+      trackers[sent.index].notAnswered()
+    }
+    emit(sent.index, status, sent.look, sent.thread, handlerTime: handlerTime, tick)
+  }
+
+  /// Tells the recorder of a sample whose frames are in ``stack``.
+  @_noLocks private mutating func emit(
+    _ index: Int,
+    _ status: observer_capture_status,
+    _ look: observer_look,
+    _ thread: Int32,
+    handlerTime: UInt64,
+    _ tick: UnitTracker.Tick
+  ) {
+    let now = observer_clock_ns()
+    var event = event(OBSERVER_EVENT_SAMPLE, index, now)
+    // Since the tick so much has passed, of which no more can count than captures may take.
+    event.age_ns = trackers[index].age &+ min(now &- tick.now, worked &+ Self.captureTimeout)
+    event.tid = thread
+    event.status = status.rawValue
+    event.activity = look.activity.rawValue
+    event.call = look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: look.call) : -1
+    event.cpu_ns = thread == 0 ? 0 : observer_clock_thread_cpu_ns(thread)
+    event.handler_ns = handlerTime
+    event.unwind_ns = stack.unwind_ns
+    event.end = stack.end.rawValue
+    if !observer_ring_write(ring, &event, frames, stack.count) { trackers[index].lost &+= 1 }
   }
 
   @_noLocks private func threadID(_ view: observer_slot_view) -> Int32 {
     view.thread.map { observer_thread_id($0) } ?? 0
   }
 
-  @_noLocks private func event(_ kind: observer_event_kind, _ index: Int, _ tick: UnitTracker.Tick) -> observer_event {
+  @_noLocks private func event(_ kind: observer_event_kind, _ index: Int, _ now: UInt64) -> observer_event {
     var event = observer_event()
     event.kind = kind.rawValue
     event.slot = UInt32(truncatingIfNeeded: index)
     event.generation = trackers[index].generation
     event.unit = trackers[index].unit
-    event.time_ns = tick.now
+    event.time_ns = now
     event.age_ns = trackers[index].age
     event.gap_ns = trackers[index].gap
     event.lost = trackers[index].lost

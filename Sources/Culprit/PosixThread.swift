@@ -6,11 +6,19 @@ import Synchronization
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
 
-  /// Starts a thread called `name` (at most 15 characters) that runs `body`. Every signal is
-  /// blocked in it: the service's signals are not its business.
+  /// Which signals a thread blocks.
+  enum Signals {
+    /// Those that its creator blocks: for a thread that runs the application's code.
+    case asCreator
+    /// All that the service may be sent, which are not its business. Not those that tell of a fault in the thread itself,
+    /// and not SIGPROF, with which the runtime and profilers stop threads to look at them.
+    case faultsOnly
+  }
+
+  /// Starts a thread called `name` (at most 15 characters) that runs `body`.
   ///
   /// - Throws: The error number of pthread_create(3).
-  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
+  init(name: String, signals: Signals = .faultsOnly, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     final class Start {
       let name: String
       let body: @Sendable () -> Void
@@ -23,7 +31,9 @@ final class PosixThread: Sendable {
     var all = sigset_t()
     var before = sigset_t()
     sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &before)
+    for fault in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGABRT, SIGPROF] { sigdelset(&all, fault) }
+    pthread_sigmask(SIG_BLOCK, nil, &before)
+    if signals == .faultsOnly { pthread_sigmask(SIG_SETMASK, &all, nil) }
     var created = pthread_t()
     let error = pthread_create(
       &created,

@@ -111,7 +111,10 @@ final class Recorder: Sendable {
       units[index] = box
       add(event, to: &box.unit)
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
-      guard let source = SlotRegistry.shared.source(index, generation: head.generation) else { return }
+      guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
+        note("a stall of a source that has been forgotten was not recorded")
+        return
+      }
       let box = units[index] ?? Box(Unit(unit: head.unit, generation: head.generation))
       units[index] = box
       begin(stall(nextStallID, source, head), &box.unit)
@@ -124,7 +127,6 @@ final class Recorder: Sendable {
         box.unit.stall?.lostSamples = head.lost
         finish(&box.unit)
       }
-      SlotRegistry.shared.acknowledgeEnd(index, generation: head.generation)
     default:
       break
     }
@@ -165,6 +167,8 @@ final class Recorder: Sendable {
     )
     let kept = unit.store.add(sample, stack: stack.frames.isEmpty ? nil : stack)
     unit.stall?.duration = sample.age
+    unit.stall?.gap = Duration(wholeNanoseconds: head.gap_ns)
+    unit.stall?.lostSamples = head.lost
     if kept, unit.stall != nil, let last = unit.store.samples.last { save(last, &unit) }
   }
 

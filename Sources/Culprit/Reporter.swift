@@ -57,6 +57,8 @@ final class Reporter: Sendable {
       if let next {
         deliver(next, to: handlers)
       } else if isStopping {
+        // A handler may refer to the watchdog that refers to it.
+        state.withLock { $0.handlers = [] }
         return
       } else {
         observer_wait(observer_control_wake_address(wake.pointer), seen, .max)

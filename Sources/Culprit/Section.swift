@@ -36,7 +36,13 @@ extension Watchdog {
     let limits = WatchLimits(threshold: budget, interval: min(configuration.sampleInterval, budget))
     let source = WatchedSource(kind: .section, name: name)
     guard
-      let lease = try? SlotRegistry.shared.lease(source, threshold: budget, interval: limits.interval, polled: false)
+      let lease = try? SlotRegistry.shared.lease(
+        source,
+        for: control,
+        threshold: budget,
+        interval: limits.interval,
+        polled: false
+      )
     else { return SectionTimer(watchdog: self, lease: nil) }
     SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     return SectionTimer(watchdog: self, lease: lease)

@@ -18,13 +18,25 @@ final class SlotRegistry: Sendable {
   private struct Owner {
     var source: WatchedSource
     var generation: UInt32
-    /// The owner is gone, but the recorder may still be told of its last unit.
-    var hasLeft = false
+    /// The watch has ended; the owner may still mark its work until it is gone.
+    var hasStopped = false
   }
+
+  /// What a slot watched before its present owner.
+  private struct Former {
+    var index: Int
+    var generation: UInt32
+    var source: WatchedSource
+  }
+
+  /// So many former owners are remembered: the recorder may be told of their last units later than they have left.
+  private static let formerMax = 4096
 
   private struct State {
     var owners: [Owner?] = []
     var free: [Int] = []
+    var former: [Former] = []
+    var nextFormer = 0
     var control: ControlBlock?
     var interval = Duration.seconds(1)
   }
@@ -43,20 +55,15 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Detaches the slots from their monitor, which has ended: no unit of work is watched any more, and nobody will
-  /// acknowledge the end of one.
+  /// Detaches the slots from their monitor, which has ended: no unit of work is watched any more.
   func deactivate() {
     state.withLock { state in
       state.control = nil
-      for index in state.owners.indices {
-        guard let owner = state.owners[index] else { continue }
-        if owner.hasLeft {
-          state.owners[index] = nil
-          state.free.append(index)
-        } else if let slot = slot(index) {
-          observer_slot_end(slot)
-          observer_slot_disable(slot)
-        }
+      state.former = []
+      state.nextFormer = 0
+      for index in state.owners.indices where state.owners[index] != nil {
+        state.owners[index]?.hasStopped = true
+        if let slot = slot(index) { observer_slot_disable(slot) }
       }
     }
   }
@@ -65,6 +72,7 @@ final class SlotRegistry: Sendable {
   ///
   /// - Parameters:
   ///   - source: What is watched.
+  ///   - control: The monitor that is to watch it.
   ///   - threshold: What a unit of work may take.
   ///   - interval: The time between samples of a stall; the configured one when `nil`.
   ///   - polled: Whether units begin without telling the monitor.
@@ -72,13 +80,14 @@ final class SlotRegistry: Sendable {
   /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
   func lease(
     _ source: WatchedSource,
+    for control: ControlBlock,
     threshold: Duration,
     interval: Duration? = nil,
     polled: Bool
   ) throws(WatchdogError) -> Lease {
     let lease: Result<Lease, WatchdogError> = state.withLock { state in
-      guard let control = state.control else { return .failure(.stopped) }
-      if source.kind != .section, state.owners.contains(where: { $0?.source == source && $0?.hasLeft == false }) {
+      guard state.control === control else { return .failure(.stopped) }
+      if source.kind != .section, state.owners.contains(where: { $0?.source == source && $0?.hasStopped == false }) {
         return .failure(.alreadyWatched(source.name))
       }
       guard let index = state.free.popLast() ?? nextUnused(&state), let slot = slot(index) else {
@@ -96,7 +105,7 @@ final class SlotRegistry: Sendable {
       state.owners[index] = Owner(source: source, generation: generation)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
-      if polled { observer_control_look_by(control.pointer, observer_clock_ns() + limits.suspicion.wholeNanoseconds) }
+      if polled { observer_control_look_by(control.pointer, observer_clock_ns() &+ limits.suspicion.wholeNanoseconds) }
       return .success(Lease(slot: slot, index: index, generation: generation))
     }
     return try lease.get()
@@ -104,46 +113,57 @@ final class SlotRegistry: Sendable {
 
   /// Marks the begin of a unit of work on the calling thread, and makes sure that the monitor looks at it in time.
   func begin(_ lease: Lease, suspicion: Duration) {
-    observer_slot_begin(lease.slot)
-    // Copied out of the lock: the monitor is woken without it.
+    observer_slot_begin_exact(lease.slot)
     guard let control = state.withLock({ $0.control }) else { return }
-    observer_control_look_by(control.pointer, observer_clock_ns() + suspicion.wholeNanoseconds)
+    observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
   }
 
-  /// Ends whatever `lease` is marked with and gives the slot back; does nothing when it has been given back.
-  func end(_ lease: Lease) {
+  /// Ends whatever `lease` is marked with and the watch. Its owner may go on marking the slot, which nobody else gets.
+  func stop(_ lease: Lease) {
     state.withLock { state in
-      guard let owner = state.owners[lease.index], owner.generation == lease.generation, !owner.hasLeft else { return }
-      let isAttended = observer_slot_end_and_check(lease.slot)
-      if isAttended, state.control != nil {
-        state.owners[lease.index]?.hasLeft = true
-      } else {
-        observer_slot_disable(lease.slot)
-        state.owners[lease.index] = nil
-        state.free.append(lease.index)
-      }
+      guard owns(lease, state), state.owners[lease.index]?.hasStopped == false else { return }
+      observer_slot_end(lease.slot)
+      remember(lease, &state)
+      state.owners[lease.index]?.hasStopped = true
+      observer_slot_disable(lease.slot)
     }
   }
 
-  /// What slot `index` was watching when its generation was `generation`; `nil` when it has had another owner since.
+  /// Ends the watch, if it has not been stopped, and gives the slot back. Its owner must not mark it any more. Does nothing
+  /// when it has been given back.
+  func end(_ lease: Lease) {
+    stop(lease)
+    state.withLock { state in
+      guard owns(lease, state) else { return }
+      observer_slot_end(lease.slot)
+      state.owners[lease.index] = nil
+      state.free.append(lease.index)
+    }
+  }
+
+  /// What slot `index` was watching when its generation was `generation`; `nil` when that has been forgotten.
   func source(_ index: Int, generation: UInt32) -> WatchedSource? {
     state.withLock { state in
-      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation else {
-        return nil
+      if state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation {
+        return owner.source
       }
-      return owner.source
+      return state.former.first { $0.index == index && $0.generation == generation }?.source
     }
   }
 
-  /// The recorder has handled the end of a unit: a slot whose owner has left can be leased again.
-  func acknowledgeEnd(_ index: Int, generation: UInt32) {
-    state.withLock { state in
-      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
-        owner.hasLeft, let slot = slot(index)
-      else { return }
-      observer_slot_disable(slot)
-      state.owners[index] = nil
-      state.free.append(index)
+  private func owns(_ lease: Lease, _ state: borrowing State) -> Bool {
+    state.owners[lease.index]?.generation == lease.generation
+  }
+
+  /// Keeps what the slot watched for a recorder that is late, if the monitor can have told it anything.
+  private func remember(_ lease: Lease, _ state: inout State) {
+    guard observer_slot_was_attended(lease.slot), let owner = state.owners[lease.index] else { return }
+    let former = Former(index: lease.index, generation: lease.generation, source: owner.source)
+    if state.former.count < Self.formerMax {
+      state.former.append(former)
+    } else {
+      state.former[state.nextFormer] = former
+      state.nextFormer = (state.nextFormer + 1) % Self.formerMax
     }
   }
 

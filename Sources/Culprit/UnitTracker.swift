@@ -7,6 +7,8 @@ struct UnitTracker {
   struct Look {
     /// The unit under way, 0 when there is none.
     var unit: UInt64
+    /// How much earlier than the truth `unit` can be.
+    var resolution: UInt64
     var generation: UInt32
     var suspicion: UInt64
     var threshold: UInt64
@@ -16,6 +18,7 @@ struct UnitTracker {
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
     @_noLocks init(
       unit: UInt64,
+      resolution: UInt64,
       generation: UInt32,
       suspicion: UInt64,
       threshold: UInt64,
@@ -23,6 +26,7 @@ struct UnitTracker {
       interval: UInt64
     ) {
       self.unit = unit
+      self.resolution = resolution
       self.generation = generation
       self.suspicion = suspicion
       self.threshold = threshold
@@ -86,6 +90,8 @@ struct UnitTracker {
   var lost: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
+  /// How much longer than planned to wait for it, because the thread did not answer.
+  private var backoff: UInt64 = 0
   /// Whether the age is that of the unit's end.
   private var isClosed = false
 
@@ -136,8 +142,15 @@ struct UnitTracker {
     if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
   }
 
-  /// The unit had ended when it was to be sampled for the first time: there is nothing to tell anybody.
-  @_noLocks mutating func forget() { phase = .idle }
+  /// The thread did not answer: each time that happens the wait for the next sample doubles, up to ten seconds, because
+  /// waiting for it holds up the others.
+  @_noLocks mutating func notAnswered() {
+    backoff = min(max(backoff &* 2, 100_000_000), 10_000_000_000)
+    nextSample &+= backoff
+  }
+
+  /// The thread answered.
+  @_noLocks mutating func answered() { backoff = 0 }
 
   /// The recorder has been told that the unit is a stall.
   @_noLocks mutating func stallRecorded() { phase = .stalled }
@@ -145,19 +158,19 @@ struct UnitTracker {
   /// The recorder has been told that the unit is over.
   @_noLocks mutating func endRecorded() { phase = .idle }
 
-  /// Whether the unit has been sampled, so that the recorder knows of it.
-  var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled || phase == .over } }
-
   @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
     phase = .young
     unit = look.unit
     generation = look.generation
-    // The unit is younger than the last tick, or that tick would have seen it.
-    let claimed = tick.now > look.unit ? tick.now &- look.unit : 0
+    // The unit is younger than the last tick, or that tick would have seen it. Its stamp may be early by the resolution of
+    // the clock it comes from: counted from there, work that kept to its limit would be called a stall.
+    let begun = look.unit &+ look.resolution
+    let claimed = tick.now > begun ? tick.now &- begun : 0
     age = min(claimed, tick.allowed)
     gap = claimed &- age
     lost = 0
     nextSample = 0
+    backoff = 0
     isClosed = false
   }
 

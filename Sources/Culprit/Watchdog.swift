@@ -36,7 +36,7 @@ public final class Watchdog: Sendable {
   /// Starts a watchdog.
   ///
   /// - Throws: ``WatchdogError`` when the configuration makes no sense, stacks cannot be captured here, the directory
-  ///   cannot be used, or a watchdog is running already. Nothing is left behind then.
+  ///   cannot be used, or a watchdog is running already. Nothing is watched then.
   public init(_ configuration: Configuration = Configuration()) throws(WatchdogError) {
     try configuration.validate()
     self.configuration = configuration
@@ -80,7 +80,7 @@ public final class Watchdog: Sendable {
     )
     let table = SlotTable(pointer: slots)
     do {
-      let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
+      let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
       let monitorThread = try PosixThread(name: "culprit-monitor") {
         var monitor = Monitor(control: control.pointer, slots: table.pointer, ring: ring.pointer)
@@ -104,7 +104,7 @@ public final class Watchdog: Sendable {
   }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
-  /// delivered, unless it is called by a handler. Does nothing the second time.
+  /// delivered, unless it is called by a handler. Does nothing the second time, not even wait.
   ///
   /// Loops and sections may go on marking their work; nobody looks.
   public func stop() {
@@ -122,6 +122,9 @@ public final class Watchdog: Sendable {
     parts.reporterThread.join()
     Self.isRunning.withLock { $0 = false }
   }
+
+  /// The monitor of this watchdog, for leasing slots.
+  var control: ControlBlock { parts.control }
 
   /// Calls `handler` with a report after every stall, on a thread of the watchdog's own, one report at a time.
   ///

@@ -22,7 +22,7 @@ extension Watchdog {
         "the stall threshold of \"\(source.name)\" is \(threshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       )
     }
-    return try SlotRegistry.shared.lease(source, threshold: threshold, polled: true)
+    return try SlotRegistry.shared.lease(source, for: control, threshold: threshold, polled: true)
   }
 }
 
@@ -45,7 +45,7 @@ public final class WatchedLoop: Sendable {
     self.lease = lease
   }
 
-  deinit { stop() }
+  deinit { SlotRegistry.shared.end(lease) }
 
   /// Marks the begin of a turn on the calling thread. When a turn is under way already, a new one begins.
   public func began() { observer_slot_begin(lease.slot) }
@@ -61,5 +61,5 @@ public final class WatchedLoop: Sendable {
   }
 
   /// Ends the watch; marking has no effect from then on. Does nothing the second time.
-  public func stop() { SlotRegistry.shared.end(lease) }
+  public func stop() { SlotRegistry.shared.stop(lease) }
 }

@@ -36,10 +36,20 @@ extension Watchdog {
 /// iteration begins anew when the nested run is left.
 public final class WatchedRunLoop: Sendable {
   /// What the observers' callbacks know.
-  private struct Context {
-    let slot: UnsafeMutablePointer<observer_slot>
-    /// How many runs of the loop are nested in each other; used on the loop's thread only.
-    var depth = 0
+  private final class Context: Sendable {
+    private let slot: Mutex<UnsafeMutablePointer<observer_slot>?>
+    /// How many runs of the loop are nested in each other; changed on the loop's thread only.
+    let depth = Atomic<Int>(0)
+
+    init(_ slot: sending UnsafeMutablePointer<observer_slot>) { self.slot = Mutex(slot) }
+
+    /// Marks the slot, as long as it is ours: the loop's thread may be late in noticing that its observers were removed.
+    func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
+      slot.withLock { if let slot = $0 { body(slot) } }
+    }
+
+    /// Nothing is marked after this has returned.
+    func leave() { slot.withLock { $0 = nil } }
   }
 
   private struct Observers: @unchecked Sendable {
@@ -48,6 +58,7 @@ public final class WatchedRunLoop: Sendable {
   }
 
   private let lease: SlotRegistry.Lease
+  private let context: Context
   private let observers = Mutex(Observers())
   private let watchdog: Watchdog
 
@@ -60,14 +71,14 @@ public final class WatchedRunLoop: Sendable {
     guard let loop else { throw .noRunLoops }
     lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), stallThreshold)
     self.watchdog = watchdog
-    // Never freed: a callback may be under way when the observers are removed.
-    let context = UnsafeMutablePointer<Context>.allocate(capacity: 1)
-    context.initialize(to: Context(slot: lease.slot))
+    context = Context(lease.slot)
+    // Never released: a callback may be under way when the observers are removed.
+    let pointer = Unmanaged.passRetained(context).toOpaque()
     let begins = RUN_LOOP_ENTRY.rawValue | RUN_LOOP_BEFORE_TIMERS.rawValue | RUN_LOOP_AFTER_WAITING.rawValue
     let ends = RUN_LOOP_BEFORE_WAITING.rawValue | RUN_LOOP_EXIT.rawValue
     let added = [
-      run_loop_add_observer(loop, UInt(begins), true, Self.iterationBegins, context),
-      run_loop_add_observer(loop, UInt(ends), false, Self.iterationEnds, context),
+      run_loop_add_observer(loop, UInt(begins), true, Self.iterationBegins, pointer),
+      run_loop_add_observer(loop, UInt(ends), false, Self.iterationEnds, pointer),
     ]
     observers.withLock { $0.pointers = added.compactMap { $0 } }
     guard added.allSatisfy({ $0 != nil }) else {
@@ -85,23 +96,26 @@ public final class WatchedRunLoop: Sendable {
       return Observers(pointers: observers.pointers)
     }
     for pointer in removed.pointers { run_loop_remove_observer(pointer) }
+    context.leave()
     SlotRegistry.shared.end(lease)
   }
 
-  private static let iterationBegins: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, context in
-    guard let context = context?.assumingMemoryBound(to: Context.self) else { return }
-    // SAFETY: the context is never freed, and only the loop's thread calls observers.
-    if activity == UInt(RUN_LOOP_ENTRY.rawValue) { context.pointee.depth += 1 }
-    observer_slot_begin(context.pointee.slot)
+  private static let iterationBegins: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in
+    guard let pointer else { return }
+    // SAFETY: the pointer is the context, which is never released.
+    let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
+    if activity == UInt(RUN_LOOP_ENTRY.rawValue) { context.depth.add(1, ordering: .relaxed) }
+    context.mark { observer_slot_begin($0) }
   }
 
-  private static let iterationEnds: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, context in
-    guard let context = context?.assumingMemoryBound(to: Context.self) else { return }
+  private static let iterationEnds: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in
+    guard let pointer else { return }
     // SAFETY: as above.
-    observer_slot_end(context.pointee.slot)
-    guard activity == UInt(RUN_LOOP_EXIT.rawValue) else { return }
+    let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
+    context.mark { observer_slot_end($0) }
     // A watch that began inside a run sees an exit without an entry.
-    context.pointee.depth = max(0, context.pointee.depth - 1)
-    if context.pointee.depth > 0 { observer_slot_begin(context.pointee.slot) }
+    guard activity == UInt(RUN_LOOP_EXIT.rawValue), context.depth.load(ordering: .relaxed) > 0 else { return }
+    let depth = context.depth.subtract(1, ordering: .relaxed).newValue
+    if depth > 0 { context.mark { observer_slot_begin($0) } }
   }
 }

@@ -71,6 +71,8 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case requestsStuck = 5
   /// The stack could not be read from outside, and a signal would have disturbed the thread's system call.
   case untouchable = 8
+  /// Another handler has been installed for the signal.
+  case handlerReplaced = 9
 
   /// What a reader is told when there is no stack.
   public var explanation: String {
@@ -82,6 +84,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .notSignalled: "the kernel refused to signal the thread"
     case .requestsStuck: "earlier requests were never answered"
     case .untouchable: "the stack could not be read from outside, and a signal would disturb the thread"
+    case .handlerReplaced: "another handler has been installed for SIGPROF"
     }
   }
 }

@@ -39,7 +39,6 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       observer_slot_end(slot)
       observer_slot_end_timed(slot)
       #expect(observer_slot_unit(slot) == 0)
-      #expect(!observer_slot_end_and_check(slot))
     }
   }
 
@@ -83,10 +82,12 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
   @Test func theOwnerLearnsWhetherTheMonitorLooked() throws {
     try withSlot(4005) { slot in
       observer_slot_begin(slot)
-      #expect(!observer_slot_end_and_check(slot))
-      observer_slot_begin(slot)
+      #expect(!observer_slot_was_attended(slot))
       #expect(observer_slot_attend(slot, observer_slot_unit(slot)))
-      #expect(observer_slot_end_and_check(slot))
+      observer_slot_end(slot)
+      #expect(observer_slot_was_attended(slot))
+      _ = observer_slot_configure(slot, false, 1, 1, 1, 1)
+      #expect(!observer_slot_was_attended(slot))
     }
   }
 

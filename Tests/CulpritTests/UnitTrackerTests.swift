@@ -22,6 +22,7 @@ private struct Simulation {
     let ms: UInt64 = 1_000_000
     let look = UnitTracker.Look(
       unit: unit * ms,
+      resolution: 0,
       generation: 1,
       suspicion: limits.suspicion * ms,
       threshold: limits.threshold * ms,
@@ -126,7 +127,15 @@ private struct Simulation {
   /// What opens or closes a stall is told until it is heard.
   @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
     var tracker = UnitTracker()
-    let look = UnitTracker.Look(unit: 1, generation: 1, suspicion: 1, threshold: 10, earlyInterval: 5, interval: 10)
+    let look = UnitTracker.Look(
+      unit: 1,
+      resolution: 0,
+      generation: 1,
+      suspicion: 1,
+      threshold: 10,
+      earlyInterval: 5,
+      interval: 10
+    )
     func tick(_ now: UInt64) -> UnitTracker.Tick { UnitTracker.Tick(now: now, elapsed: 20, allowed: 100) }
     let first = tracker.advance(look, tick(20))
     let second = tracker.advance(look, tick(40))
@@ -145,10 +154,50 @@ private struct Simulation {
     #expect(!sixth.ended)
   }
 
+  /// A stamp from the coarse clock is early: work that kept to its threshold must not be called a stall for that.
+  @Test func theResolutionOfTheClockIsNotCharged() {
+    var tracker = UnitTracker()
+    let look = UnitTracker.Look(
+      unit: 1000,
+      resolution: 4,
+      generation: 1,
+      suspicion: 1,
+      threshold: 10,
+      earlyInterval: 5,
+      interval: 10
+    )
+    let at = tracker.advance(look, UnitTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
+    #expect(!at.declare)
+    let past = tracker.advance(look, UnitTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
+    #expect(past.declare)
+  }
+
+  /// A thread that does not answer holds up the others while it is waited for.
+  @Test func aThreadThatDoesNotAnswerIsAskedLessOften() {
+    var simulation = Simulation()
+    var asked = 0
+    for _ in 0..<3000 {
+      if simulation.tick(after: 10, unit: 1_000_000).sample {
+        asked += 1
+        simulation.tracker.notAnswered()
+      }
+    }
+    #expect(asked < 15)
+    #expect(simulation.declaredAt == 4000)
+  }
+
   /// A slot that got another owner with the same coarse begin is another unit.
   @Test func anotherOwnerIsAnotherUnit() {
     var tracker = UnitTracker()
-    var look = UnitTracker.Look(unit: 1, generation: 1, suspicion: 10, threshold: 1000, earlyInterval: 5, interval: 10)
+    var look = UnitTracker.Look(
+      unit: 1,
+      resolution: 0,
+      generation: 1,
+      suspicion: 10,
+      threshold: 1000,
+      earlyInterval: 5,
+      interval: 10
+    )
     _ = tracker.advance(look, UnitTracker.Tick(now: 60, elapsed: 60, allowed: 100))
     look.generation = 2
     let step = tracker.advance(look, UnitTracker.Tick(now: 120, elapsed: 60, allowed: 100))

@@ -28,6 +28,7 @@ enum observer_capture_status {
   OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */
   OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
+  OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_UNTOUCHABLE = 8,    /* its stack could not be read from outside, and a signal would disturb its system call */
 };
 
@@ -62,6 +63,16 @@ int observer_capture_start(size_t stack_bytes_max);
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);
+
+/* The two halves of observer_capture, for looking at several threads at the same time: at most OBSERVER_REQUESTS_MAX.
+ * observer_capture_send returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be given to
+ * observer_capture_collect, once, which waits until DEADLINE_NS (CLOCK_MONOTONIC) and returns as observer_capture does.
+ * Async-signal-safe: yes. Threads: as observer_capture. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
+                                                                     const struct observer_slot *slot, uint64_t unit,
+                                                                     uint32_t *index);
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t deadline_ns,
+                                                                        const struct observer_copy **copy);
 
 /* Gives COPY's request back, if it has one.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */

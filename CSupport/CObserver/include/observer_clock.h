@@ -15,6 +15,14 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* How much older than the truth the coarse clock can be, in nanoseconds: the length of a kernel tick.
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_resolution_ns(void) {
+  struct timespec resolution;
+  clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);
+  return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
+}
+
 /* Nanoseconds of CLOCK_MONOTONIC, exact.
  * Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_ns(void) {

@@ -56,7 +56,9 @@ static inline uint64_t observer_control_wakeups(const struct observer_control *c
 /* The value of the word to wait on, read before looking: what is notified after that is not missed. Says that the
  * monitor is looking. Async-signal-safe: yes. Threads: the monitor. */
 static inline OBSERVER_NO_LOCKS uint32_t observer_control_begin_look(struct observer_control *control) {
-  atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_seq_cst);
+  atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
+  /* Pairs with the fence in observer_control_look_by: either the monitor sees the new unit, or it is woken. */
+  atomic_thread_fence(memory_order_seq_cst);
   atomic_fetch_add_explicit(&control->wakeups, 1, memory_order_relaxed);
   return observer_word(&control->wake);
 }

@@ -28,7 +28,9 @@ struct observer_slot {
   _Atomic uint64_t attention;
   _Atomic uint64_t ended_ns;   /* exact end of the unit `ended_unit` */
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
-  uint64_t reserved_watched[3];
+  _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
+  uint32_t reserved_generation;
+  uint64_t reserved_watched[2];
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
@@ -71,6 +73,22 @@ static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->began_ns, observer_clock_coarse_ns(), memory_order_release);
 }
 
+/* As observer_slot_begin, with the exact time: for work that begins rarely and may be short.
+ * Async-signal-safe: no. Threads: the slot's watched thread. */
+static inline void observer_slot_begin_exact(struct observer_slot *slot) {
+  atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
+  atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
+}
+
+/* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
+ * Async-signal-safe: yes. Threads: any. */
+static inline bool observer_slot_was_attended(const struct observer_slot *slot) {
+  /* Pairs with observer_slot_attend: either the monitor sees that the unit has ended, or this sees that it looked. */
+  atomic_thread_fence(memory_order_seq_cst);
+  return atomic_load_explicit(&slot->attended_generation, memory_order_seq_cst) ==
+         atomic_load_explicit(&slot->generation, memory_order_relaxed);
+}
+
 /* Marks the end of the unit under way. Does nothing when there is none.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
 static inline OBSERVER_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
@@ -97,12 +115,6 @@ OBSERVER_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t
 /* The exact end of UNIT, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit);
-
-/* Whether the monitor has asked for the end of the unit under way, so that an event about SLOT may still be on its way
- * and its owner must not be forgotten yet. Ordered against observer_slot_attend: after this returned false for an
- * ended unit, that unit is never attended to.
- * Async-signal-safe: yes. Threads: the slot's watched thread. */
-OBSERVER_NO_LOCKS bool observer_slot_end_and_check(struct observer_slot *slot);
 
 /* Gives SLOT, which must not be marked, a new owner with these limits, in nanoseconds. Returns the new generation.
  * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
