@@ -10,13 +10,25 @@ public struct Claim: Hashable, Sendable {
   public var sampleCount: Int
   /// How much of its time it used a processor, from 0 (waiting) to 1 (computing); `nil` if unknown.
   public var processorUse: Double?
+  /// How often it was found waiting; `nil` if unknown.
+  public var waiting: Waiting?
+}
+
+/// How often a thread was found waiting.
+public struct Waiting: Hashable, Sendable {
+  /// So many samples found it waiting for something other than a processor.
+  public var samples: Int
+  /// Of so many that tell.
+  public var of: Int
+  /// The number of the system call that most of them found it in; `nil` if none.
+  public var systemCall: Int32?
 }
 
 /// Who is to blame.
 public enum Verdict: Hashable, Sendable {
   /// One function of the application holds at least half of the stall.
   case culprit(Claim)
-  /// No function of the application does.
+  /// No function of the application does, or one that handed the time on to others of which none does.
   case noSingleCulprit
   /// Not one stack was captured; the text says why.
   case noStacks(String)
@@ -32,14 +44,23 @@ public struct Blame: Hashable, Sendable {
   public var verdict: Verdict
   /// The end of the path; `nil` when already the outermost function holds less than half.
   public var dominant: Claim?
-  /// The application's functions on the way to the culprit, outermost first, without the culprit.
+  /// The application's functions on the way to the culprit, outermost first, without the culprit: the nearest few.
   public var callers: [Claim]
-  /// The culprit's callees and what they took, heaviest first: what it was doing.
+  /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
   public var doing: [Claim]
   /// The time that the culprit spent in its own code.
   public var ownTime: Duration
-  /// The application's functions beside the culprit, or instead of one, heaviest first.
+  /// The application's functions beside the culprit, or instead of one, heaviest first: the first few of
+  /// ``contenderCount``. Each stack without the culprit counts for the outermost of them on it, so that all together make
+  /// up no more than the rest of the stall.
   public var contenders: [Claim]
+  /// How many contenders there are.
+  public var contenderCount: Int
+  /// Where there is no single culprit: the application's deepest function that holds at least half of the stall, whose
+  /// callees divide it between them. `nil` when none does.
+  public var divided: Claim?
+  /// How long the stall took: at least as long as the last sample's age.
+  public var duration: Duration
   /// Every sampled stack, merged; heaviest first.
   public var tree: [CallNode]
   /// The last stack that was captured, innermost first: what a watchdog with a single sample would have shown.
@@ -70,26 +91,41 @@ public struct Blame: Hashable, Sendable {
     sampleCount = observations.stacks.count
     failures = observations.failures
     truncations = observations.truncations
-    processorUse = observations.processorUse { _ in true }
+    processorUse = observations.processorUse { _, _ in true }
     lastStack = observations.stacks.last?.stack.frames.reversed().map(\.resolved) ?? []
     lastStackBlames = observations.stacks.last?.stack.frames.last(where: \.isApplication)?.resolved
     lastStackEnd = observations.lastEnd
     dominant = path.steps.last.map { observations.claim(on: $0) }
-    (callers, doing, ownTime, contenders) = ([], [], .zero, [])
+    duration = observations.duration
+    (callers, doing, ownTime, contenders, contenderCount, divided) = ([], [], .zero, [], 0, nil)
     guard !observations.stacks.isEmpty else {
       verdict = .noStacks(observations.failureText)
       return
     }
     guard let culprit = path.culprit else {
       verdict = .noSingleCulprit
-      contenders = path.contenders(below: path.active).map { observations.claim(on: $0) }
+      let others = path.contenders(below: path.active)
+      contenderCount = others.functions.count
+      contenders = others.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: others.places) }
+      divided = path.nearestOwn.map { observations.claim(on: $0) }
       return
     }
-    verdict = .culprit(observations.claim(on: culprit.identity))
-    var seen: Set<FunctionIdentity> = [culprit.identity]
-    callers = path.ownSteps.filter { seen.insert($0).inserted }.map { observations.claim(on: $0) }
-    doing = culprit.callees.map { callee in observations.claim(on: callee, calledBy: culprit.identity) }
-    ownTime = culprit.ownTime
-    contenders = path.contenders(below: path.beside(culprit)).map { observations.claim(on: $0) }
+    verdict = .culprit(observations.claim(on: culprit))
+    var seen: Set<FunctionIdentity> = [culprit]
+    callers = path.ownSteps.filter { seen.insert($0).inserted }.suffix(Self.claimsMax).map {
+      observations.claim(on: $0)
+    }
+    (ownTime, doing) = observations.breakdown(of: culprit)
+    let others = path.contenders(below: path.beside(culprit))
+    contenderCount = others.functions.count
+    contenders = others.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: others.places) }
+  }
+
+  /// The most callers, callees and contenders that are worked out.
+  private static let claimsMax = 8
+
+  /// The functions in `times`, heaviest first, equal ones in a fixed order.
+  static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {
+    times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
   }
 }

@@ -1,19 +1,21 @@
 import StallRecord
 
-/// What makes two frames the same function: the module's file and the symbol, or where that is missing the function's
-/// first address, or where even that is not known the address.
+/// What makes two frames the same function: the module's file, the symbol and the function's first address (two files of a
+/// program may each have a function of the same name); where no function is known, the address.
 public struct FunctionIdentity: Hashable, Comparable, Sendable {
   let module: String
   let name: String
+  let start: UInt64
 
   init(_ frame: ResolvedFrame) {
     module = frame.module
-    name = frame.rawName ?? frame.function ?? frame.displayName
+    name = frame.rawName ?? frame.function ?? ""
+    start = frame.start?.value ?? (name.isEmpty ? frame.address : 0)
   }
 
   /// An order that makes results repeatable; it means nothing.
   public static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
-    (left.name, left.module) < (right.name, right.module)
+    (left.name, left.module, left.start) < (right.name, right.module, right.start)
   }
 }
 

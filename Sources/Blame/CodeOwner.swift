@@ -10,7 +10,7 @@ enum CodeOwner {
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
     "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
     "FoundationNetworking", "FoundationXML", "CoreFoundation", "Glibc", "Musl", "Cxx", "CxxStdlib", "XCTest", "Testing",
-    "Culprit", "__C", "SwiftShims", "Runtime",
+    "Culprit", "__C", "SwiftShims",
   ]
 
   /// Directories of the system's libraries; what lies deeper in them belongs to somebody's product.
@@ -18,19 +18,20 @@ enum CodeOwner {
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
   ]
 
-  /// The toolchain's libraries, wherever they were installed: services ship them beside the executable.
+  /// The toolchain's and the system's libraries, wherever they were installed: services ship them beside the executable.
   private static let systemLibraries = [
-    "libswift", "lib_Foundation", "libFoundation", "libdispatch.", "libBlocksRuntime.", "lib_InternalSwift",
-    "libTesting.",
-    "lib_Testing", "libXCTest.", "libc.so", "libc-", "libpthread", "libm.so", "libdl.", "libstdc++", "libgcc_s",
-    "ld-linux",
-    "ld-musl", "libunwind",
+    "lib_Foundation", "libFoundation", "libdispatch.so", "libBlocksRuntime.so", "lib_InternalSwift", "libTesting.so",
+    "lib_Testing", "libXCTest.so", "libc.so", "libpthread.so", "libm.so", "libdl.so", "libstdc++.so", "libgcc_s.so",
+    "ld-linux", "ld-musl", "libunwind",
   ]
 
-  /// C functions of those libraries that a static link puts into the executable, and the entry points.
+  /// Functions of those libraries that a static link or an instantiation puts into the executable: the Swift runtime,
+  /// Dispatch, Core Foundation's run loop, the C++ library's templates (Itanium C++ ABI, 5.1.4.2: St is std), the stubs
+  /// that the linker makes.
   private static let systemPrefixes = [
-    "swift_", "_swift_", "dispatch_", "_dispatch_", "CFRunLoop", "__CFRunLoop", "__CFRUNLOOP", "_CF", "observer_",
-    "run_loop_", "__libc_", "_start", "$ss", "$sS",
+    "swift_", "_swift_", "_dispatch_", "CFRunLoop", "__CFRunLoop", "__CFRUNLOOP", "$ss", "$sS", "_ZSt", "_ZNSt",
+    "_ZNKSt",
+    "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", ".plt",
   ]
 
   /// Entry points: they hold all of a thread's time by their nature, so they are never an answer.
@@ -38,17 +39,23 @@ enum CodeOwner {
 
   /// Whether `frame` is in the application's own code and not merely its entry point.
   static func isApplication(_ frame: ResolvedFrame) -> Bool {
-    if let rawName = frame.rawName {
-      if entryPoints.contains(rawName) || rawName.hasSuffix("_main") && frame.function == rawName { return false }
-    }
-    if frame.module.isEmpty || !frame.module.hasPrefix("/") { return false }
+    guard frame.module.hasPrefix("/") else { return false }
     let name = frame.moduleName
-    if systemLibraries.contains(where: { name.hasPrefix($0) }) || isInSystemDirectory(frame.module) { return false }
+    if isSystemLibrary(name) || isInSystemDirectory(frame.module) { return false }
     if let module = frame.swiftModule { return !systemSwiftModules.contains(module) }
     guard let rawName = frame.rawName else { return true }
+    // The package manager calls an executable's entry point by its module.
+    let entryPoint = String(name.map { $0 == "-" || $0 == "." ? "_" : $0 }) + "_main"
+    if entryPoints.contains(rawName) || rawName == entryPoint { return false }
     // Swift glue that belongs to no module (thunks, outlined copies).
     if rawName.hasPrefix("$s") { return false }
     return !systemPrefixes.contains { rawName.hasPrefix($0) }
+  }
+
+  /// `libswiftCore.so` and `libswift_Concurrency.so` are; `libswiftly.so` is somebody's own.
+  private static func isSystemLibrary(_ name: String) -> Bool {
+    if name.hasPrefix("libswift"), let next = name.dropFirst(8).first { return next == "_" || next.isUppercase }
+    return systemLibraries.contains { name.hasPrefix($0) }
   }
 
   /// `/usr/lib/libz.so.1` and `/usr/lib/x86_64-linux-gnu/libz.so.1` are; `/usr/lib/shop/plugin.so` is not.

@@ -4,22 +4,13 @@ import StallRecord
 struct DominantPath {
   /// A stack and how much of it the path has passed.
   struct Position {
+    /// The stack's number among the observations.
+    var number: Int
     var stack: WeightedStack
     var depth: Int
 
     var next: WeightedStack.Frame? { depth < stack.frames.count ? stack.frames[depth] : nil }
     var rest: ArraySlice<WeightedStack.Frame> { stack.frames[min(depth, stack.frames.count)...] }
-  }
-
-  /// The application's deepest function on the path.
-  struct Culprit {
-    var identity: FunctionIdentity
-    /// The stacks that go through it, from the frame after it on.
-    var below: [Position]
-    /// What it called itself, heaviest first.
-    var callees: [FunctionIdentity]
-    /// The time of stacks that end in it.
-    var ownTime: Duration
   }
 
   /// The functions on the path, outermost first.
@@ -28,20 +19,55 @@ struct DominantPath {
   private(set) var ownSteps: [FunctionIdentity] = []
   /// The stacks that the path goes through, from its end on.
   private(set) var active: [Position]
-  private(set) var culprit: Culprit?
+  /// The application's deepest function on the path, if it is to blame.
+  private(set) var culprit: FunctionIdentity?
   private let all: [Position]
   private let total: Duration
 
   init(_ observations: Observations) {
-    all = observations.stacks.map { Position(stack: $0.stack, depth: 0) }
+    all = observations.stacks.enumerated().map { Position(number: $0.offset, stack: $0.element.stack, depth: 0) }
     active = all
     total = observations.duration
-    while let step = heaviestCallee() ?? sharedFunction() { take(step) }
-    // The path ends above the application's own code when there is some below its end and the end itself is not.
-    if let last = lastFrame, !last.isApplication, active.contains(where: { $0.rest.contains(where: \.isApplication) }) {
-      let ownBelow = Self.time(of: active.filter { $0.rest.contains(where: \.isApplication) })
-      if ownBelow * 2 >= Self.time(of: active) { culprit = nil }
+    descend()
+    // A function that is on more stacks than the culprit explains more of the stall, even where its callers divide it.
+    while let better = widerFunction() {
+      active = all
+      take(better)
+      descend()
     }
+    nearestOwn = culprit
+    // The path ends above the application's own code when there is some below its end and the end itself is not.
+    if let last = lastFrame, !last.isApplication {
+      let below = active.filter { $0.rest.contains(where: \.isApplication) }
+      if !below.isEmpty, Self.time(of: below) * 2 >= Self.time(of: active) { culprit = nil }
+    }
+  }
+
+  /// The application's deepest function on the path, even when it is not to blame.
+  private(set) var nearestOwn: FunctionIdentity?
+
+  private mutating func descend() {
+    while let step = heaviestCallee() ?? sharedFunction() { take(step) }
+  }
+
+  /// A function of the application beside the path that holds more than half of the stall, and more than the culprit.
+  private func widerFunction() -> FunctionIdentity? {
+    let passed = Set(steps)
+    let times = Self.times(
+      all.flatMap { position in
+        Set(position.stack.frames.filter { $0.isApplication && !passed.contains($0.identity) }.map(\.identity))
+          .map { ($0, position.stack.time) }
+      }
+    )
+    let held = culprit.map { time(of: $0) } ?? total / 2
+    return Blame.heaviest(times).first { function in
+      let time = times[function] ?? .zero
+      return time * 2 > total && time > held
+    }
+  }
+
+  private func time(of function: FunctionIdentity) -> Duration {
+    Self.time(of: all.filter { position in position.stack.frames.contains { $0.identity == function } })
   }
 
   private var lastFrame: WeightedStack.Frame?
@@ -50,10 +76,10 @@ struct DominantPath {
   /// neither is the one to blame.
   private func heaviestCallee() -> FunctionIdentity? {
     let times = Self.times(active.compactMap { position in position.next.map { ($0.identity, position.stack.time) } })
-    let ranked = times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
-    guard let first = ranked.first, first.value * 2 >= total else { return nil }
-    if ranked.count > 1, ranked[1].value == first.value { return nil }
-    return first.key
+    let ranked = Blame.heaviest(times)
+    guard let first = ranked.first, let time = times[first], time * 2 >= total else { return nil }
+    if ranked.count > 1, times[ranked[1]] == time { return nil }
+    return first
   }
 
   /// A function of the application that holds more than half of the stall although it was reached by different ways, so
@@ -76,37 +102,35 @@ struct DominantPath {
       guard let place = position.rest.firstIndex(where: { $0.identity == step }) else { return nil }
       // A direct callee is at the front; one that is shared by several ways may be deeper.
       lastFrame = position.stack.frames[place]
-      return Position(stack: position.stack, depth: place + 1)
+      return Position(number: position.number, stack: position.stack, depth: place + 1)
     }
     steps.append(step)
     guard lastFrame?.isApplication == true else { return }
     ownSteps.append(step)
-    let callees = Self.times(active.compactMap { position in position.next.map { ($0.identity, position.stack.time) } })
-    culprit = Culprit(
-      identity: step,
-      below: active,
-      callees: callees.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key),
-      ownTime: Self.time(of: active.filter { $0.next == nil })
-    )
+    culprit = step
   }
 
   /// The stacks that do not contain the culprit.
-  func beside(_ culprit: Culprit) -> [Position] {
-    all.filter { position in !position.stack.frames.contains { $0.identity == culprit.identity } }
+  func beside(_ culprit: FunctionIdentity) -> [Position] {
+    all.filter { position in !position.stack.frames.contains { $0.identity == culprit } }
   }
 
-  /// The application's functions that come first below the end of the path in `positions`, heaviest first.
+  /// The application's functions that come first below the end of the path in `positions`, heaviest first, and for each
+  /// stack that has one the place of it.
   ///
   /// "Below the end" because functions above it have already been ruled out: they hold others' time too.
-  func contenders(below positions: [Position]) -> [FunctionIdentity] {
+  func contenders(below positions: [Position]) -> (functions: [FunctionIdentity], places: [Int: Int]) {
     let passed = Set(steps)
-    let times = Self.times(
-      positions.compactMap { position in
-        position.rest.first { $0.isApplication && !passed.contains($0.identity) }
-          .map { ($0.identity, position.stack.time) }
+    var places: [Int: Int] = [:]
+    var times: [FunctionIdentity: Duration] = [:]
+    for position in positions {
+      guard let place = position.rest.firstIndex(where: { $0.isApplication && !passed.contains($0.identity) }) else {
+        continue
       }
-    )
-    return times.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }.map(\.key)
+      places[position.number] = place
+      times[position.stack.frames[place].identity, default: .zero] += position.stack.time
+    }
+    return (Blame.heaviest(times), places)
   }
 
   private static func times(_ pairs: [(FunctionIdentity, Duration)]) -> [FunctionIdentity: Duration] {

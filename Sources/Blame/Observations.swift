@@ -7,6 +7,7 @@ struct Observations {
     /// The age of the work and the thread's processor time when the sample was taken.
     var age: Duration
     var cpuTime: Duration?
+    var activity: ThreadActivity
   }
 
   /// The samples that have a stack, in order of time.
@@ -31,7 +32,12 @@ struct Observations {
       lastEnd = recorded[index].end
       if lastEnd != .outermost { truncations[lastEnd, default: 0] += 1 }
       stacks.append(
-        Observation(stack: WeightedStack(frames: frames, time: time), age: sample.age, cpuTime: sample.cpuTime)
+        Observation(
+          stack: WeightedStack(frames: frames, time: time),
+          age: sample.age,
+          cpuTime: sample.cpuTime,
+          activity: sample.activity
+        )
       )
     }
   }
@@ -46,8 +52,12 @@ struct Observations {
     }
   }
 
+  /// The most frames of a stack that are used: what is left out are the innermost ones. The observer records fewer; a
+  /// file may claim more.
+  private static let framesMax = 512
+
   private static func frames(of stack: Stack, _ resolve: (StackFrame) -> [ResolvedFrame]) -> [WeightedStack.Frame] {
-    stack.frames.reversed()
+    stack.frames.suffix(framesMax).reversed()
       .flatMap { resolve($0).reversed() }
       .map {
         WeightedStack.Frame(
@@ -58,18 +68,50 @@ struct Observations {
       }
   }
 
-  /// What `function` took of the stall, on every stack that contains it; or of the stacks where `caller` called it.
-  func claim(on function: FunctionIdentity, calledBy caller: FunctionIdentity? = nil) -> Claim {
-    func contains(_ frames: [WeightedStack.Frame]) -> Int? {
-      frames.indices.last { index in
-        frames[index].identity == function && (caller == nil || index > 0 && frames[index - 1].identity == caller)
+  /// What `function` took of the stall, on every stack that contains it.
+  func claim(on function: FunctionIdentity) -> Claim {
+    claim(on: function) { _, frames in frames.lastIndex { $0.identity == function } }
+  }
+
+  /// What `function` took of the stall on the stacks that `places` gives a frame of it for, by their numbers.
+  func claim(on function: FunctionIdentity, at places: [Int: Int]) -> Claim {
+    claim(on: function) { number, frames in
+      places[number].flatMap { frames[$0].identity == function ? $0 : nil }
+    }
+  }
+
+  /// What `caller`'s own callees took of it, heaviest first, and what it spent in its own code. Each stack counts for the
+  /// deepest place where it contains `caller`, so that all parts together make up its share.
+  func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [Claim]) {
+    var times: [FunctionIdentity: Duration] = [:]
+    var ownTime = Duration.zero
+    for observation in stacks {
+      let frames = observation.stack.frames
+      guard let place = frames.lastIndex(where: { $0.identity == caller }) else { continue }
+      if place + 1 < frames.count {
+        times[frames[place + 1].identity, default: .zero] += observation.stack.time
+      } else {
+        ownTime += observation.stack.time
       }
     }
+    let callees = Blame.heaviest(times).prefix(8).map { callee in
+      claim(on: callee) { _, frames in
+        guard let place = frames.lastIndex(where: { $0.identity == caller }), place + 1 < frames.count,
+          frames[place + 1].identity == callee
+        else { return nil }
+        return place + 1
+      }
+    }
+    return (ownTime, callees)
+  }
+
+  /// The claim of `function` on the stacks in which `place` finds it.
+  private func claim(on function: FunctionIdentity, _ place: (Int, [WeightedStack.Frame]) -> Int?) -> Claim {
     var places: [ResolvedFrame: Duration] = [:]
     var time = Duration.zero
     var count = 0
-    for observation in stacks {
-      guard let place = contains(observation.stack.frames) else { continue }
+    for (number, observation) in stacks.enumerated() {
+      guard let place = place(number, observation.stack.frames) else { continue }
       time += observation.stack.time
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
@@ -79,8 +121,24 @@ struct Observations {
       frame: heaviest ?? ResolvedFrame(function: function.name, module: function.module, address: 0),
       share: share(of: time),
       sampleCount: count,
-      processorUse: processorUse { contains($0) != nil }
+      processorUse: processorUse { place($0, $1) != nil },
+      waiting: waiting { place($0, $1) != nil }
     )
+  }
+
+  /// How many of the samples whose stacks satisfy `condition` found the thread waiting, and in which system call most did.
+  private func waiting(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Waiting? {
+    var known = 0
+    var waiting = 0
+    var calls: [Int32: Int] = [:]
+    for (number, observation) in stacks.enumerated()
+    where observation.activity != .unknown && condition(number, observation.stack.frames) {
+      known += 1
+      if observation.activity.isWaiting { waiting += 1 }
+      if case .inSystemCall(let call) = observation.activity { calls[call, default: 0] += 1 }
+    }
+    let most = calls.max { $0.value != $1.value ? $0.value < $1.value : $0.key > $1.key }?.key
+    return known > 0 ? Waiting(samples: waiting, of: known, systemCall: most) : nil
   }
 
   /// `time` as a part of the stall.
@@ -89,12 +147,13 @@ struct Observations {
   }
 
   /// How much the thread used a processor between neighbouring samples whose stacks both satisfy `condition`.
-  func processorUse(where condition: ([WeightedStack.Frame]) -> Bool) -> Double? {
+  func processorUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Double? {
     var used = Duration.zero
     var passed = Duration.zero
-    for (earlier, later) in zip(stacks, stacks.dropFirst()) {
+    for number in stacks.indices.dropLast() {
+      let (earlier, later) = (stacks[number], stacks[number + 1])
       guard let before = earlier.cpuTime, let after = later.cpuTime, after >= before, later.age > earlier.age,
-        condition(earlier.stack.frames), condition(later.stack.frames)
+        condition(number, earlier.stack.frames), condition(number + 1, later.stack.frames)
       else { continue }
       used += after - before
       passed += later.age - earlier.age

@@ -4,7 +4,7 @@ import StallRecord
 enum Formatting {
   /// "80 %", "<1 %": a share is an estimate, and digits that it does not have would lie.
   static func percent(_ fraction: Double) -> String {
-    let rounded = Int((fraction * 100).rounded())
+    let rounded = Int((min(1, max(0, fraction)) * 100).rounded())
     if rounded == 0, fraction > 0 { return "<1 %" }
     if rounded == 100, fraction < 1 { return ">99 %" }
     return "\(rounded) %"
@@ -18,6 +18,7 @@ enum Formatting {
   /// "4.01 s", "250 ms", "820 µs": three digits are enough for a stall.
   static func duration(_ duration: Duration) -> String {
     let seconds = duration.inSeconds
+    if seconds >= 360_000 { return "\(Int(min(seconds / 86_400, 1e9))) d" }
     if seconds >= 3600 { return "\(Int(seconds) / 3600) h \(Int(seconds) % 3600 / 60) min" }
     if seconds >= 100 { return "\(Int(seconds.rounded())) s" }
     if seconds >= 1 { return fixed(seconds, decimals: 2) + " s" }
@@ -68,11 +69,29 @@ enum Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
+  /// What a function is called.
+  static func name(_ frame: ResolvedFrame) -> String { printable(frame.displayName) }
+
+  /// `text` without what would move the cursor, colour the terminal, begin a line or turn the direction of writing: names
+  /// come from requests and files, and must not be able to write a report of their own.
+  static func printable(_ text: String) -> String {
+    func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
+      default: true
+      }
+    }
+    guard !text.unicodeScalars.allSatisfy(isHarmless) else { return text }
+    return text.unicodeScalars.map { isHarmless($0) ? String($0) : "\\u{\(String($0.value, radix: 16))}" }.joined()
+  }
+
   /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known.
   static func origin(_ frame: ResolvedFrame) -> String {
-    guard let location = frame.location else { return frame.moduleName }
+    guard let location = frame.location else {
+      return frame.moduleName.isEmpty ? "no module" : printable(frame.moduleName)
+    }
     let file = location.file.split(separator: "/").last.map(String.init) ?? location.file
-    return "\(file):\(location.line)"
+    return "\(printable(file)):\(location.line)"
   }
 
   /// "1 sample", "2 samples".

@@ -40,7 +40,7 @@ public struct TextReport: Sendable {
   }
 
   private func heading(_ page: Page) -> [String] {
-    let name = "\(stall.source.kind.description) \"\(stall.source.name)\""
+    let name = "\(stall.source.kind.description) \"\(Formatting.printable(stall.source.name))\""
     let time = Formatting.duration(stall.duration)
     let threshold = Formatting.duration(stall.threshold)
     let what =
@@ -51,9 +51,9 @@ public struct TextReport: Sendable {
     var place: [String] = []
     if let process {
       let executable = process.executable.split(separator: "/").last.map(String.init) ?? process.executable
-      place.append("\(executable) (process \(process.id))")
+      place.append("\(Formatting.printable(executable)) (process \(process.id))")
     }
-    let threadName = stall.thread.name.isEmpty ? "" : " \"\(stall.thread.name)\""
+    let threadName = stall.thread.name.isEmpty ? "" : " \"\(Formatting.printable(stall.thread.name))\""
     place.append("thread \(stall.thread.id)\(threadName)")
     place.append("since \(stall.began)")
     lines += page.continuation(place.joined(separator: ", "))
@@ -66,10 +66,10 @@ public struct TextReport: Sendable {
       let share = claim.share
       var lines = page.section(
         "CULPRIT",
-        "\(claim.frame.displayName)  \(Formatting.percent(share.fraction)) of the stall, \(Formatting.duration(share.time))"
+        "\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of the stall, \(Formatting.duration(share.time))"
       )
       lines += page.continuation(place(claim.frame))
-      if let use = claim.processorUse { lines += page.continuation(Formatting.activity(use)) }
+      lines += page.continuation(activity(claim))
       lines += page.continuation(doing(claim))
       lines += page.continuation(callers())
       lines += page.continuation(
@@ -78,14 +78,38 @@ public struct TextReport: Sendable {
       )
       return lines + [""]
     case .noSingleCulprit:
-      var text = "no function of the application holds half of the stall"
-      if let dominant = blame.dominant {
-        text += "; the path ends in \(dominant.frame.displayName), \(Formatting.percent(dominant.share.fraction))"
-      }
-      return page.section("NO SINGLE", text) + [""]
+      return page.section("NO SINGLE", nobody()) + [""]
     case .noStacks(let why):
       return page.section("NO STACKS", "nothing can be blamed: \(why)") + [""]
     }
+  }
+
+  /// Why there is no single culprit.
+  private func nobody() -> String {
+    var text = "no function of the application holds half of the stall"
+    if let divided = blame.divided {
+      text =
+        "\(Formatting.name(divided.frame)) holds \(Formatting.percent(divided.share.fraction)) of the stall, divided between "
+        + "functions of which none holds half"
+    }
+    if let dominant = blame.dominant, dominant.frame.displayName != blame.divided?.frame.displayName {
+      text += "; the path ends in \(Formatting.name(dominant.frame)), \(Formatting.percent(dominant.share.fraction))"
+    }
+    return text
+  }
+
+  /// What the thread was doing meanwhile: computing or waiting, and for what.
+  private func activity(_ claim: Claim) -> String {
+    var parts: [String] = []
+    if let use = claim.processorUse { parts.append(Formatting.activity(use)) }
+    if let waiting = claim.waiting, waiting.samples > 0 {
+      var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
+      if let call = waiting.systemCall {
+        text += ", mostly in \(SystemCalls.name(of: call, architecture: process?.architecture ?? ""))"
+      }
+      parts.append(text)
+    }
+    return parts.joined(separator: "; ")
   }
 
   /// What the culprit was doing: its own code and what it called.
@@ -95,7 +119,7 @@ public struct TextReport: Sendable {
     func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
     if part(blame.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(blame.ownTime)))") }
     for callee in blame.doing.prefix(3) where part(callee.share.time) >= 0.005 {
-      parts.append("\(callee.frame.displayName) \(Formatting.percent(part(callee.share.time)))")
+      parts.append("\(Formatting.name(callee.frame)) \(Formatting.percent(part(callee.share.time)))")
     }
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
@@ -105,7 +129,9 @@ public struct TextReport: Sendable {
     let nearest = blame.callers.suffix(Self.callers).reversed()
     guard !nearest.isEmpty else { return "" }
     return "called from: "
-      + nearest.map { "\($0.frame.displayName) \(Formatting.percent($0.share.fraction))" }.joined(separator: ", from ")
+      + nearest.map { "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.fraction))" }.joined(
+        separator: ", from "
+      )
   }
 
   private func contenders(_ page: Page) -> [String] {
@@ -114,24 +140,24 @@ public struct TextReport: Sendable {
     var lines: [String] = []
     for (index, claim) in shown.enumerated() {
       let text =
-        "\(claim.frame.displayName)  \(Formatting.percent(claim.share.fraction)), "
+        "\(Formatting.name(claim.frame))  \(Formatting.percent(claim.share.fraction)), "
         + "\(Formatting.duration(claim.share.time))  (\(Formatting.origin(claim.frame)))"
       lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
     }
-    let rest = blame.contenders.count - shown.count
+    let rest = blame.contenderCount - shown.count
     if rest > 0 { lines += page.continuation("and \(Formatting.count(rest, "other"))") }
     return lines + [""]
   }
 
   private func lastStack(_ page: Page) -> [String] {
     guard !blame.lastStack.isEmpty else { return [] }
-    let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
+    let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \(Formatting.name($0))" }
     var lines = page.section("LAST SEEN", blames ?? "no code of the application")
     let frames = blame.lastStack.prefix(Self.lastStackFrames)
     for (number, frame) in frames.enumerated() {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
-      let name = frame.displayName
+      let name = Formatting.name(frame)
       let both = "\(name)  (\(Formatting.origin(frame)))"
       lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
     }
@@ -145,7 +171,7 @@ public struct TextReport: Sendable {
     guard !blame.tree.isEmpty else { return [] }
     let heading = "\(Formatting.count(blame.sampleCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
-    var writer = TreeWriter(width: page.width, whole: stall.duration)
+    var writer = TreeWriter(width: page.width, whole: blame.duration)
     writer.write(blame.tree, depth: 0)
     lines += writer.lines
     return lines
@@ -180,24 +206,22 @@ public struct TextReport: Sendable {
 
   /// One note for each reason and module for which names are missing.
   private func unnamed() -> [String] {
-    var found: [String: Int] = [:]
+    var found: Set<String> = []
     func visit(_ node: CallNode) {
       if let reason = node.frame.missing {
-        found[
-          "no name in \(node.frame.module.isEmpty ? "no module" : node.frame.module): \(reason.explanation)",
-          default: 0
-        ] += 1
+        let module = node.frame.module.isEmpty ? "no module" : Formatting.printable(node.frame.module)
+        found.insert("no name in \(module): \(Formatting.printable(reason.explanation))")
       }
       node.children.forEach(visit)
     }
     blame.tree.forEach(visit)
-    return found.keys.sorted()
+    return found.sorted()
   }
 
   private func place(_ frame: ResolvedFrame) -> String {
-    let module = frame.moduleName.isEmpty ? "no module" : frame.moduleName
+    let module = frame.moduleName.isEmpty ? "no module" : Formatting.printable(frame.moduleName)
     guard let location = frame.location else { return "in \(module)" }
-    return "at \(location), in \(module)"
+    return "at \(Formatting.printable(location.description)), in \(module)"
   }
 
 }
@@ -227,13 +251,14 @@ private struct TreeWriter {
   /// Branches with a smaller share are summed up in a line.
   private static let smallestBranch = 0.01
   /// Deeper branches are not indented any further.
-  private static let deepestIndent = 20
+  private var deepestIndent: Int { width / 5 }
 
   let width: Int
   let whole: Duration
   var lines: [String] = []
 
-  private var barWidth: Int { width >= 100 ? 12 : 8 }
+  /// No bar where the line is too short for it.
+  private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
 
   mutating func write(_ nodes: [CallNode], depth: Int, isBranch: Bool = true) {
     let shown = nodes.filter { share($0.time) >= Self.smallestBranch }
@@ -241,7 +266,7 @@ private struct TreeWriter {
       let head = figures(share: Formatting.percent(share(node.time)), time: node.time, bar: share(node.time))
       let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.isApplication ? "*" : " ")
       let room = width - head.count - margin.count
-      let name = node.frame.displayName
+      let name = Formatting.name(node.frame)
       let both = name + "  " + Formatting.origin(node.frame)
       lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
       // A chain of single callees keeps its column, so that deep stacks stay readable.
@@ -259,10 +284,10 @@ private struct TreeWriter {
 
   private func figures(share: String, time: Duration, bar: Double) -> String {
     Formatting.right(share, 6) + " " + Formatting.right(Formatting.duration(time), 7) + " "
-      + Formatting.bar(bar, width: barWidth) + " "
+      + (barWidth > 0 ? Formatting.bar(bar, width: barWidth) + " " : "")
   }
 
-  private func indent(_ depth: Int) -> String { String(repeating: " ", count: min(depth, Self.deepestIndent)) }
+  private func indent(_ depth: Int) -> String { String(repeating: " ", count: min(depth, deepestIndent)) }
 
   private func share(_ time: Duration) -> Double {
     whole > .zero ? time.inSeconds / whole.inSeconds : 0

@@ -43,7 +43,8 @@ public struct Module: Hashable, Sendable {
   /// The file offset of the code at `address`, or `nil` when the module is not mapped there.
   public func fileOffset(of address: RuntimeAddress) -> UInt64? {
     for mapping in mappings where mapping.start <= address && address < mapping.end {
-      return address.value - mapping.start.value + mapping.fileOffset
+      let (offset, overflow) = (address.value - mapping.start.value).addingReportingOverflow(mapping.fileOffset)
+      return overflow ? nil : offset
     }
     return nil
   }
@@ -60,15 +61,22 @@ public struct ModuleMap: Sendable {
   /// The modules, in the order they were given.
   public let modules: [Module]
   private let entries: [Entry]
+  /// The highest end among the entries up to each place: tells when searching backwards can stop.
+  private let highestEnd: [RuntimeAddress]
 
-  /// A map of `modules`. Where two claim the same address, the one given later wins.
+  /// A map of `modules`. Where several claim the same address, the one given last wins.
   public init(_ modules: [Module]) {
     self.modules = modules
     entries = modules.enumerated()
       .flatMap { index, module in
         module.mappings.map { Entry(start: $0.start, end: $0.end, module: index) }
       }
-      .sorted { ($0.start, $0.module) < ($1.start, $1.module) }
+      .sorted { $0.start < $1.start }
+    var highest = RuntimeAddress(0)
+    highestEnd = entries.map {
+      highest = max(highest, $0.end)
+      return highest
+    }
   }
 
   /// The index in ``modules`` of the module at `address`, or `nil`.
@@ -79,7 +87,12 @@ public struct ModuleMap: Sendable {
       let middle = (low + high) / 2
       if entries[middle].start <= address { low = middle + 1 } else { high = middle }
     }
-    guard low > 0, address < entries[low - 1].end else { return nil }
-    return entries[low - 1].module
+    var found: Int?
+    var place = low - 1
+    while place >= 0, highestEnd[place] > address {
+      if address < entries[place].end { found = max(found ?? 0, entries[place].module) }
+      place -= 1
+    }
+    return found
   }
 }

@@ -28,6 +28,8 @@ public enum MissingNameReason: Hashable, Sendable {
   case unreadableFile(String)
   /// The file is not the one that ran: its build-id differs.
   case changedFile(expected: String, found: String)
+  /// The file was deleted or replaced, and has no build-id by which what is there now could be known for it.
+  case unverifiable
   /// The file has no symbol table.
   case noSymbols
   /// The file has symbols, but none that covers the address.
@@ -41,6 +43,7 @@ public enum MissingNameReason: Hashable, Sendable {
     case .unreadableFile(let why): why
     case .changedFile(let expected, let found):
       "the file has changed since: its build-id is \(found), the one that ran had \(expected)"
+    case .unverifiable: "the file was deleted, and without a build-id what is there now cannot be known for it"
     case .noSymbols: "the file has no symbols"
     case .noSymbolHere: "the file has no symbol for this address"
     }

@@ -74,6 +74,11 @@ public struct StallFile: Sendable {
     problems = scanner.problems + builder.problems
   }
 
+  /// Whether a file that begins with `bytes` may be a `.stall` file.
+  public static func canBegin(with bytes: [UInt8]) -> Bool {
+    bytes.starts(with: StallFileFormat.magic.prefix(bytes.count))
+  }
+
   private static func checkedVersion(_ bytes: [UInt8]) throws(StallFileError) -> (major: UInt16, minor: UInt16) {
     guard !bytes.isEmpty else { throw .empty }
     let magic = StallFileFormat.magic
@@ -173,8 +178,9 @@ private struct RecordScanner {
     while candidate < bytes.count, searched < Self.searchBytesMax {
       var head = ByteReader(bytes[candidate...])
       let length = Int(head.number(UInt32.self) ?? .max)
-      if length <= StallFileFormat.payloadBytesMax, length <= bytes.count - candidate {
-        searched += length
+      let kind = head.number(UInt16.self) ?? 0
+      if kind != 0, length <= StallFileFormat.payloadBytesMax, length <= bytes.count - candidate {
+        searched += StallFileFormat.recordHeadBytes + length
         if case .whole(let record) = record(at: candidate) { return record }
       }
       candidate += 1
@@ -215,7 +221,7 @@ private struct RecordingBuilder {
       )
     }
     for index in recording.stalls.indices where !recording.stalls[index].hasEnded {
-      let lastSeen = recording.stalls[index].samples.last?.age ?? .zero
+      let lastSeen = recording.stalls[index].samples.map(\.age).max() ?? .zero
       recording.stalls[index].duration = max(lastSeen, recording.stalls[index].threshold)
     }
     return recording

@@ -31,6 +31,8 @@ struct DemangledName: Equatable {
 
 /// What `rawName`, as it stands in a symbol table, means: a Swift, a C++ or a plain name.
 func demangle(_ rawName: String) -> DemangledName {
+  // No compiler makes a name of such a length for a function that somebody would recognise.
+  guard rawName.utf8.count <= 8192 else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
   if rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0"),
     let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)), full != rawName
   {

@@ -9,7 +9,7 @@ struct ElfError: Error {
 
 /// An ELF file: its segments, its build-id and its symbols.
 ///
-/// A thin face of libelf, which maps the file and checks the offsets in it.
+/// A thin face of libelf, which reads the file as needed and checks the offsets in it.
 final class ElfFile {
   /// The opened file, for libdw.
   let elf: OpaquePointer
@@ -32,9 +32,17 @@ final class ElfFile {
     guard elf_version(UInt32(EV_CURRENT)) != UInt32(EV_NONE) else {
       throw ElfError(text: "libelf does not know ELF version \(EV_CURRENT)")
     }
-    descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
+    // Without O_NONBLOCK a FIFO at the place would be waited for.
+    descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else { throw ElfError(text: "cannot open \(path): \(String(cString: strerror(errno)))") }
-    guard let elf = elf_begin(descriptor, ELF_C_READ_MMAP, nil) else {
+    var information = stat()
+    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw ElfError(text: "\(path) is not a regular file")
+    }
+    // Not mapped: a file that is cut while it is read must not end the process with SIGBUS.
+    guard let elf = elf_begin(descriptor, ELF_C_READ, nil) else {
       close(descriptor)
       throw ElfError(text: "cannot read \(path): \(Self.lastError)")
     }
@@ -66,7 +74,7 @@ final class ElfFile {
   /// The name in the symbol table that `symbol` comes from.
   func name(of symbol: SymbolIndex.Symbol) -> String? {
     guard let name = elf_strptr(elf, stringTable, Int(symbol.name)) else { return nil }
-    // SAFETY: libelf returns a string only if it ends inside its section, which stays mapped while `elf` is open.
+    // SAFETY: libelf returns a string only if it ends inside its section, which stays in memory while `elf` is open.
     return String(cString: name)
   }
 
@@ -138,7 +146,8 @@ final class ElfFile {
       return SymbolIndex([], limit: { $0 })
     }
     stringTable = Int(table.header.sh_link)
-    let count = min(data.pointee.d_size / Int(table.header.sh_entsize), Int(Int32.max))
+    let entryBytes = Int(exactly: table.header.sh_entsize) ?? .max
+    let count = min(data.pointee.d_size / entryBytes, Int(Int32.max))
     var symbols: [SymbolIndex.Symbol] = []
     symbols.reserveCapacity(count)
     for index in 0..<count {
@@ -166,12 +175,54 @@ final class ElfFile {
     }
     let start = entry.st_value
     guard endOfCode(at: start) > start else { return nil }
+    // $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2).
+    if rank == .label, let name = elf_strptr(elf, stringTable, Int(entry.st_name)), name[0] == UInt8(ascii: "$"),
+      name[1] == UInt8(ascii: "x") || name[1] == UInt8(ascii: "d"), name[2] == 0 || name[2] == UInt8(ascii: ".")
+    {
+      return nil
+    }
     let (end, overflow) = start.addingReportingOverflow(entry.st_size)
     return SymbolIndex.Symbol(start: start, end: overflow ? start : end, rank: rank, name: entry.st_name)
   }
 
-  /// The end of the executable segment that contains `address`; `address` itself when none does.
+  /// Whether `address` is in a section of stubs that the linker made.
+  func isLinkageStub(_ address: FileAddress) -> Bool {
+    codeSections.contains { $0.isStubs && $0.start <= address.value && address.value < $0.end }
+  }
+
+  /// The sections with code in them; none when the file has no section headers.
+  private lazy var codeSections: [CodeSection] = loadCodeSections()
+
+  private struct CodeSection {
+    var start: UInt64
+    var end: UInt64
+    var isStubs: Bool
+  }
+
+  private func loadCodeSections() -> [CodeSection] {
+    var sections: [CodeSection] = []
+    var names = 0
+    guard elf_getshdrstrndx(elf, &names) == 0 else { return [] }
+    var section: OpaquePointer?
+    while let next = elf_nextscn(elf, section) {
+      section = next
+      var header = GElf_Shdr()
+      guard gelf_getshdr(next, &header) != nil, header.sh_flags & UInt64(SHF_EXECINSTR) != 0 else { continue }
+      let (end, overflow) = header.sh_addr.addingReportingOverflow(header.sh_size)
+      guard !overflow, end > header.sh_addr else { continue }
+      // SAFETY: libelf returns a string that ends inside its section.
+      let name = elf_strptr(elf, names, Int(header.sh_name)).map { String(cString: $0) } ?? ""
+      sections.append(CodeSection(start: header.sh_addr, end: end, isStubs: name.hasPrefix(".plt")))
+    }
+    return sections.sorted { $0.start < $1.start }
+  }
+
+  /// The end of the code that contains `address`: of its section, or where there are none of its segment; `address` itself
+  /// when it is not in code.
   private func endOfCode(at address: UInt64) -> UInt64 {
+    if !codeSections.isEmpty {
+      return codeSections.last { $0.start <= address && address < $0.end }?.end ?? address
+    }
     for segment in segments where segment.p_type == UInt32(PT_LOAD) && segment.p_flags & UInt32(PF_X) != 0 {
       if address >= segment.p_vaddr, address - segment.p_vaddr < segment.p_memsz {
         return segment.p_vaddr &+ segment.p_memsz
@@ -187,7 +238,7 @@ final class ElfFile {
       let offset = Int64(exactly: segment.p_offset), let size = Int(exactly: segment.p_filesz), size >= 12,
       let data = elf_getdata_rawchunk(elf, offset, size, ELF_T_BYTE), let bytes = data.pointee.d_buf
     else { return [] }
-    // SAFETY: libelf has checked that the chunk of `size` bytes lies inside the file, which stays mapped.
+    // SAFETY: libelf has checked that the chunk of `size` bytes lies inside the file; `elf` keeps it.
     let raw = UnsafeRawBufferPointer(start: bytes, count: size)
     guard raw[0] == 1, raw[1] == 0x1b, raw[2] == 0x03, raw[3] == 0x3b else { return [] }
     let claimed = Int(UInt32(littleEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt32.self)))

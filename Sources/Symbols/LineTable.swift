@@ -23,14 +23,23 @@ final class LineTable {
     guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
     self.file = file
     self.dwarf = dwarf
+    _ = dwarf_errno()
     ranges = Self.unitRanges(dwarf)
-    if ranges.isEmpty {
+    isDamaged = dwarf_errno() != 0
+    if ranges.isEmpty { return nil }
+  }
+
+  deinit {
+    // After an error in the abbreviations elfutils 0.188 frees them twice here. What is leaked instead is one damaged file's.
+    if isDamaged {
+      _ = Unmanaged.passRetained(file)
+    } else {
       dwarf_end(dwarf)
-      return nil
     }
   }
 
-  deinit { dwarf_end(dwarf) }
+  /// Whether libdw has met an error in this file.
+  private var isDamaged = false
 
   /// The place in the source of the function at `address` that the instruction there comes from.
   ///
@@ -39,6 +48,8 @@ final class LineTable {
   func location(of address: FileAddress) -> SourceLocation? {
     guard let range = covering(address.value, in: ranges) else { return nil }
     var unit = Dwarf_Die()
+    _ = dwarf_errno()
+    defer { if dwarf_errno() != 0 { isDamaged = true } }
     guard dwarf_offdie(dwarf, range.entry, &unit) != nil else { return nil }
     return callOfInlinedCode(at: address.value, in: &unit) ?? lineRow(at: address.value, in: &unit)
   }

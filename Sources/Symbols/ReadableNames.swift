@@ -51,7 +51,10 @@ struct SwiftName {
         changed = true
       }
     }
-    if let conformance = Nesting.first(" in conformance ", in: text) { text = text[..<conformance.lowerBound] }
+    if let conformance = Nesting.first(" in conformance ", in: text) {
+      (short, module) = Self.witness(of: text[..<conformance.lowerBound], in: text[conformance.upperBound...])
+      return
+    }
     if Self.glue.contains(where: { text.hasPrefix($0) }) {
       short = String(text)
       module = nil
@@ -65,6 +68,21 @@ struct SwiftName {
     let entity = Self.entity(text)
     short = prefix + entity.short
     module = entity.module
+  }
+
+  /// The name of what a type does to conform to a protocol: `requirement` is the protocol's, "Swift.Hashable.hash(…)"; the
+  /// code is that of the type in `conformance`, "Shop.Item : Swift.Hashable in Shop".
+  private static func witness(
+    of requirement: Substring,
+    in conformance: Substring
+  ) -> (short: String, module: String?) {
+    let requirementName = entity(requirement).short
+    let member =
+      requirementName.split(separator: ".", maxSplits: 1).dropFirst().first.map(String.init) ?? requirementName
+    let type = Nesting.first(" : ", in: conformance).map { conformance[..<$0.lowerBound] } ?? conformance
+    let parts = Nesting.split(type, at: ".").map { component(String($0)) }
+    let module = Nesting.last(" in ", in: conformance).map { String(conformance[$0.upperBound...]) }
+    return ((parts.dropFirst() + [member]).joined(separator: "."), module ?? parts.first)
   }
 
   /// Splits "closure #1 (Swift.Int) -> () in REST" into "closure #1 in " and REST; `nil` for a name that is not of
@@ -104,7 +122,10 @@ struct SwiftName {
       if let found = Nesting.first(arrow, in: text) { text = text[..<found.lowerBound] }
     }
     var labels = ""
-    if text.last == ")", let open = Nesting.openOfLastGroup(in: text), open != text.startIndex {
+    // "(name in _1234)" is a private name, not a list of arguments.
+    if text.last == ")", let open = Nesting.openOfLastGroup(in: text), open != text.startIndex,
+      text[open...].range(of: " in _") == nil
+    {
       labels = argumentLabels(text[text.index(after: open)..<text.index(before: text.endIndex)])
       text = text[..<open]
     }

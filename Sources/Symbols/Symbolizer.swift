@@ -65,6 +65,10 @@ public final class Symbolizer {
       frame.start = FileAddress(symbol.start)
       // Code that the compiler attributes to no line is still in its function.
       frame.location = opened.lines?.location(of: address) ?? opened.lines?.location(of: FileAddress(symbol.start))
+    } else if opened.file.isLinkageStub(address) {
+      // A jump to a function in another module, made by the linker.
+      frame.function = "linkage stub"
+      frame.rawName = ".plt"
     } else {
       frame.start = opened.file.functionStart(at: address)
       frame.missing = opened.file.symbols.count == 0 ? .noSymbols : .noSymbolHere
@@ -84,6 +88,7 @@ public final class Symbolizer {
     guard module.isFile else { return .unusable(.noFile) }
     let deleted = " (deleted)"
     let path = module.path.hasSuffix(deleted) ? String(module.path.dropLast(deleted.count)) : module.path
+    if path != module.path, module.buildID.isEmpty { return .unusable(.unverifiable) }
     do {
       let file = try ElfFile(path: path)
       guard file.buildID == module.buildID else {

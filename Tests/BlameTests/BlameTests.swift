@@ -216,6 +216,58 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(made.blame(stall).culpritName == "run")
   }
 
+  /// A function that is on more of the stall than the one the path leads to explains more of it.
+  @Test func theWiderFunctionIsBlamed() throws {
+    var made = Synthetic()
+    let stall = made.stall(times(2, ["main", "D", "B"]) + times(1, ["main", "D"]) + times(2, ["main", "B"]))
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "B")
+    #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.8) < 0.001)
+    let other = made.stall(times(6, ["R", "F", "A"]) + times(5, ["R", "F", "B"]) + times(9, ["R", "G", "A"]))
+    #expect(made.blame(other).culpritName == "A")
+  }
+
+  /// The verdict and what is listed beside it never add up to more than the stall, and nobody beside holds more.
+  @Test func nothingIsCountedTwice() {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<400 {
+      var made = Synthetic()
+      let timeline = (0..<Int.random(in: 1...8, using: &random))
+        .map { _ in
+          ["main"]
+            + (0..<Int.random(in: 1...5, using: &random))
+            .map { _ in ["A", "B", "C", "D", "c.x", "c.y"].randomElement(using: &random) ?? "A" }
+        }
+      let stall = made.stall(timeline)
+      let blame = made.blame(stall)
+      let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
+      let verdict = blame.culprit?.share.fraction ?? 0
+      #expect(verdict + beside <= 1.000001, "\(timeline)")
+      if let culprit = blame.culprit {
+        #expect(culprit.share.fraction >= 0.499999, "\(timeline)")
+        let parts = blame.doing.reduce(blame.ownTime) { $0 + $1.share.time }
+        let difference = parts - culprit.share.time
+        #expect(abs(difference.inSeconds) < 0.000001, "\(timeline)")
+      }
+    }
+  }
+
+  /// Own code that hands the time on through system code to others of which none holds half: it is named, not blamed.
+  @Test func whoDividesTheTimeIsNamed() {
+    var made = Synthetic()
+    let stall = made.stall((0..<9).map { ["main", "F", "c.each", ["A", "B", "C"][$0 % 3]] })
+    let blame = made.blame(stall)
+    #expect(blame.verdict == .noSingleCulprit)
+    #expect(blame.divided?.frame.function == "F")
+    #expect(Set(blame.contenderNames) == ["A", "B", "C"])
+  }
+
+  @Test func veryDeepStacksAreCutNotFatal() {
+    var made = Synthetic()
+    let stall = made.stall([["main"] + Array(repeating: "walk", count: 20_000)])
+    #expect(made.blame(stall).culpritName == "walk")
+  }
+
   @Test func onlySystemFramesHaveNoCulprit() {
     var made = Synthetic()
     let stall = made.stall(times(10, ["c.start", "c.poll"]))
@@ -341,10 +393,16 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   @Test func entryPointsAndStaticRuntimeAreNotTheApplication() {
-    for name in ["main", "_start", "swift_retain", "_dispatch_call_block_and_release", "__CFRunLoopRun"] {
+    for name in [
+      "main", "_start", "shop_main", "swift_retain", "_dispatch_call_block_and_release", "__CFRunLoopRun", ".plt",
+      "_ZSt4sortIPiEvT_S1_",
+    ] {
       #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: name, function: name)))
     }
-    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: "main_loop", function: "main_loop")))
+    for name in ["main_loop", "worker_main", "dispatch_request", "observer_notify", "_ZN4shop4findEv"] {
+      #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: name, function: name)))
+    }
+    #expect(CodeOwner.isApplication(frame("/opt/app/libswiftly.so", raw: "f")))
     #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: nil, function: nil)))
   }
 }

@@ -68,6 +68,21 @@ private func capturing(
 /// Names come from a symbolizer that is kept, because opening the executable takes longer than everything else.
 nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one serialized suite
 
+/// The raw names of the functions in `stack`, innermost first.
+private func named(_ stack: observer_stack) -> [String] {
+  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules())
+  keptSymbolizer = symbolizer
+  return (0..<Int(stack.count))
+    .map { place in
+      let address = RuntimeAddress(stack.frames[place].address)
+      let isReturn = stack.frames[place].kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
+      return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
+    }
+}
+
+/// What the thread of the test that is running is to block in; read by that thread.
+nonisolated(unsafe) private var blockKind = WORKLOAD_READ
+
 private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? = nil) -> Captured {
   let view = observer_slot_read(slot)
   var copy: UnsafePointer<observer_copy>?
@@ -79,20 +94,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   observer_unwind(copy, &stack)
   let taken = copy.pointee
   observer_capture_release(copy)
-  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules())
-  keptSymbolizer = symbolizer
-  let names = (0..<Int(stack.count)).map { place -> String in
-    let address = RuntimeAddress(frames[place].address)
-    let isReturn = frames[place].kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
-    let resolved = symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address))
-    return resolved.first?.rawName ?? "?"
-  }
+  let names = named(stack)
   let kinds = (0..<Int(stack.count)).map { frames[$0].kind }
   return .stack(NamedStack(names: names, kinds: kinds, end: stack.end), copy: taken)
 }
 
 /// One after the other: captures are for one thread at a time.
-@Suite(.serialized) struct CaptureTests {
+@Suite(.serialized, .usesObserver) struct CaptureTests {
   @Test func aRunningThreadsStackIsComplete() throws {
     try capturing(slot: 3000, { workload_spin(.max, $0) }) { slot in
       for _ in 0..<200 {
@@ -164,6 +172,124 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         #expect(stack.contains("workload_coroutine_body"))
         #expect(copy.stack_bytes > 0)
       }
+    }
+  }
+
+  /// A function without unwind information whose frame pointer is something else ends the stack, which must say so.
+  @Test func aStackThatCannotBeFollowedSaysSo() throws {
+    try capturing(slot: 3008, { workload_without_unwind_information(.max, $0) }) { slot in
+      var bare = 0
+      for _ in 0..<100 {
+        guard case .stack(let stack, _) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        guard stack.names.first == "workload_bare" else { continue }
+        bare += 1
+        #expect(stack.end != OBSERVER_END_OUTERMOST || stack.contains("workload_without_unwind_information"))
+      }
+      #expect(bare > 20)
+    }
+  }
+
+  /// A blocked thread is read from outside: in full, like by a signal where that can be compared, and without its system
+  /// call noticing anything.
+  @Test(arguments: 0..<Int(WORKLOAD_BLOCKS.rawValue))
+  func blockedThreadsAreReadWithoutASignal(kind: Int) throws {
+    try #require(observer_passive_start(128 << 10) == 0)
+    workload_prepare_block()
+    blockKind = workload_block(UInt32(kind))
+    try capturing(slot: 3009, { _ in workload_block(blockKind) }) { slot in
+      defer { workload_unblock() }
+      let answered = observer_capture_answered()
+      let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+      defer { frames.deallocate() }
+      var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+      var taken = 0
+      for _ in 0..<2000 where taken < 50 {
+        let view = observer_slot_read(slot)
+        var look = observer_look()
+        var copy: UnsafePointer<observer_copy>?
+        let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+        // Between two calls, and after a signal, the thread runs for a moment.
+        guard let copy, status == OBSERVER_CAPTURED else {
+          usleep(1000)
+          continue
+        }
+        taken += 1
+        observer_unwind(copy, &stack)
+        let names = named(stack)
+        try #require(stack.end == OBSERVER_END_OUTERMOST, "\(names)")
+        try #require(names.contains("workload_block"), "\(names)")
+        if observer_look_restarts(&look), case .stack(let truth, _) = capture(slot) {
+          try #require(
+            Array(names.drop { $0 != "workload_block" }) == Array(truth.names.drop { $0 != "workload_block" })
+          )
+        }
+      }
+      #expect(taken == 50)
+      #expect(workload_interrupted() == 0)
+      if kind >= Int(WORKLOAD_NANOSLEEP.rawValue) { #expect(observer_capture_answered() == answered) }
+    }
+  }
+
+  @Test func runningThreadsAreNotReadFromOutside() throws {
+    try #require(observer_passive_start(128 << 10) == 0)
+    try capturing(slot: 3010, { workload_spin(.max, $0) }) { slot in
+      let view = observer_slot_read(slot)
+      var look = observer_look()
+      var copy: UnsafePointer<observer_copy>?
+      #expect(observer_capture_passively(view.thread, slot, view.unit, &look, &copy) == OBSERVER_NOT_BLOCKED)
+      #expect(look.activity == OBSERVER_RUNNING)
+    }
+  }
+
+  @Test func whatTheKernelSaysIsParsed() {
+    func parse(_ text: String) -> observer_look {
+      let bytes = text.utf8.map { CChar(bitPattern: $0) }
+      return observer_look_parse(bytes, bytes.count)
+    }
+    #expect(parse("running\n").activity == OBSERVER_RUNNING)
+    let call = parse("202 0x7f12 0x80 0x2 0x0 0x0 0xffffffff 0x7ffc01 0x7f55aa\n")
+    #expect(call.activity == OBSERVER_IN_CALL)
+    #expect(
+      (call.call, call.arguments.0, call.arguments.5, call.sp, call.pc) == (
+        202, 0x7f12, 0xffff_ffff, 0x7ffc01, 0x7f55aa
+      )
+    )
+    let outside = parse("-1 0x7ffc01 0x7f55aa\n")
+    #expect(outside.activity == OBSERVER_BLOCKED)
+    #expect((outside.call, outside.sp, outside.pc) == (-1, 0x7ffc01, 0x7f55aa))
+    for broken in ["", "-", "-1", "202 0x1 0x2", "run", "x y z", "0x", "202 0x7f12 0x80 0x2 0x0 0x0 0x0 0x7ffc01 \n"] {
+      #expect(parse(broken).activity == OBSERVER_ACTIVITY_UNKNOWN, "\(broken)")
+    }
+  }
+
+  /// Somebody resets SIGPROF: its default action would end the process with the next sample.
+  @Test func aHandlerThatWasResetIsPutBack() throws {
+    try capturing(slot: 3011, { workload_spin(.max, $0) }) { slot in
+      signal(SIGPROF, SIG_DFL)
+      guard case .stack(let stack, _) = capture(slot) else {
+        Issue.record("not captured")
+        return
+      }
+      #expect(stack.contains("workload_spin"))
+    }
+  }
+
+  /// Somebody else's handler is not replaced under way, and a signal it knows nothing of is not sent to it.
+  @Test func aHandlerThatWasReplacedIsNoticed() throws {
+    try capturing(slot: 3012, { workload_spin(.max, $0) }) { slot in
+      let before = workload_signals()
+      workload_install_handler()
+      guard case .failed(let status) = capture(slot) else {
+        Issue.record("captured through a foreign handler")
+        return
+      }
+      #expect(status == OBSERVER_HANDLER_REPLACED)
+      #expect(workload_signals() == before)
+      signal(SIGPROF, SIG_DFL)
+      #expect(observer_capture_start(128 << 10) == 0)
     }
   }
 

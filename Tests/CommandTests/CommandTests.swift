@@ -249,7 +249,7 @@ private let buildDirectory: URL = {
             /opt/shop/shop  01
               0x1000-0x2000 from byte 0
           stacks    1 distinct
-          stall 1   event loop "x", thread 1 "t", 2.0 seconds of 1.0 seconds allowed, 1 samples, ended
+          stall 1   event loop "x", thread 1 "t", 2.00 s of 1.00 s allowed, samples: 1, ended
 
         """
     )

@@ -24,6 +24,24 @@ func computeAfterwards(for duration: Duration) {
 
 nonisolated(unsafe) private var computed: UInt64 = 0
 
+/// Calls itself so often, then computes: a stack of its own for every depth.
+@inline(never)
+func recurse(_ depth: Int, for duration: Duration) {
+  if depth > 0 { recurse(depth - 1, for: duration) } else { stallByComputing(for: duration) }
+  computed &+= 1
+}
+
+/// Sleeps for 700 ms in one call; what was left of it, in seconds, tells whether it was cut short.
+@inline(never)
+func sleepOnce() {
+  var left = timespec()
+  var time = timespec(tv_sec: 0, tv_nsec: 700_000_000)
+  slept = nanosleep(&time, &left) == 0 ? 0 : 1
+}
+
+nonisolated(unsafe) private var slept = -1
+nonisolated(unsafe) private var over = 0
+
 /// Collects reports.
 final class Reports: Sendable {
   private let list = Mutex<[StallReport]>([])
@@ -49,7 +67,7 @@ func read(_ path: String) throws -> StallFile {
 }
 
 /// Real stalls on real threads. One after the other: there is one watchdog at a time in a process.
-@Suite(.serialized) struct WatchdogTests {
+@Suite(.serialized, .usesObserver) struct WatchdogTests {
   private let quick = Configuration(stallThreshold: .milliseconds(400), sampleInterval: .milliseconds(50))
 
   /// Runs `body` with a watchdog, stops it and returns what it reported.
@@ -434,7 +452,122 @@ func read(_ path: String) throws -> StallFile {
     try Watchdog(quick).stop()
   }
 
-  /// A disk that is full: /dev/full refuses every write. The report is made all the same, and the status says what failed.
+  /// What is stopped marks nothing any more: neither its own work, nor that of whoever was watched since.
+  @Test func aStoppedLoopDisturbsNobody() throws {
+    let found = try reports { watchdog in
+      let old = try watchdog.watchLoop(named: "old")
+      old.stop()
+      let new = try watchdog.watchLoop(named: "new")
+      old.began()
+      computeAfterwards(for: .milliseconds(600))
+      old.ended()
+      new.began()
+      for _ in 0..<60 {
+        old.began()
+        stallByComputing(for: .milliseconds(10))
+        old.ended()
+      }
+      new.ended()
+    }
+    #expect(found.map(\.stall.source.name) == ["new"])
+  }
+
+  /// The turn right after a stalled one has its full age.
+  @Test func aStallRightAfterAStallIsReported() throws {
+    let found = try reports { watchdog in
+      let loop = try watchdog.watchLoop(named: "twice")
+      for _ in 0..<3 { loop.turn { stallByComputing(for: .milliseconds(450)) } }
+    }
+    #expect(found.count == 3)
+    for report in found { #expect(report.stall.gap < .milliseconds(50)) }
+  }
+
+  /// Work that keeps to its budget is never a stall, however close it comes.
+  @Test func workWithinItsBudgetIsNotReported() throws {
+    let found = try reports { watchdog in
+      for _ in 0..<50 {
+        let begin = ContinuousClock.now
+        let timer = watchdog.timer("close", budget: .milliseconds(60))
+        stallByComputing(for: .milliseconds(52))
+        timer.invalidate()
+        // On a busy machine it may have taken longer after all.
+        if ContinuousClock.now - begin > .milliseconds(60) { over += 1 }
+      }
+    }
+    #expect(found.count <= over)
+  }
+
+  /// Threads that cannot answer must not keep others from being sampled.
+  @Test func threadsThatDoNotAnswerHoldUpNobody() throws {
+    let found = try reports { watchdog in
+      let stop = Finished()
+      let deaf = (0..<12).map { number in
+        let finished = Finished()
+        Thread {
+          var set = sigset_t()
+          sigemptyset(&set)
+          sigaddset(&set, SIGPROF)
+          pthread_sigmask(SIG_BLOCK, &set, nil)
+          let loop = try? watchdog.watchLoop(named: "deaf \(number)")
+          loop?.began()
+          while !stop.isSet { sched_yield() }
+          loop?.ended()
+          finished.set()
+        }.start()
+        return finished
+      }
+      Thread.sleep(forTimeInterval: 0.3)
+      watchdog.section("victim", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(900)) }
+      stop.set()
+      for finished in deaf { while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) } }
+    }
+    let victim = found.first { $0.stall.source.name == "victim" }
+    #expect(victim?.culprit?.frame.function == "stallByComputing(for:)")
+    #expect((victim?.blame.sampleCount ?? 0) > 5)
+  }
+
+  /// A blocked stall is read without a signal: its sleep is not cut short.
+  @Test func sleepsAreNotCutShort() throws {
+    let found = try reports { watchdog in
+      watchdog.section("asleep", budget: .milliseconds(200)) { sleepOnce() }
+    }
+    #expect(slept == 0)
+    #expect(found.first?.culprit?.frame.function == "sleepOnce()")
+    #expect(found.first?.culprit?.waiting.map { $0.samples * 2 > $0.of } == true)
+    #expect(found.first?.description.contains("found waiting in ") == true)
+    #expect(found.first?.description.contains("nanosleep") == true)
+  }
+
+  /// A file system of 64 KiB that is full in mid-stall: the report is made all the same, the status says what is missing,
+  /// and the file can be read as far as it goes.
+  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  func aFullDiskCostsTheRecordNotTheReport() throws {
+    try withDirectory { directory in
+      try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
+      defer { umount(directory) }
+      // Room for the beginning of the record, and not for all of it.
+      try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
+      var configuration = Configuration(stallThreshold: .milliseconds(100), sampleInterval: .milliseconds(10))
+      configuration.directory = directory
+      let reports = Reports()
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { reports.add($0) }
+      watchdog.section("full", budget: .milliseconds(100)) {
+        for number in 0..<80 { recurse(number * 3, for: .milliseconds(15)) }
+      }
+      watchdog.stop()
+      #expect(reports.all.count == 1)
+      #expect(
+        watchdog.status.problems.first?.hasSuffix("No space left on device") == true,
+        "\(watchdog.status.problems)"
+      )
+      let file = try read(try #require(stallFiles(in: directory).first))
+      #expect(file.recording.process != nil)
+      #expect((file.recording.stalls.first?.samples.count ?? 0) < (reports.all.first?.stall.samples.count ?? 0))
+    }
+  }
+
+  /// The directory goes away underneath. The report is made all the same, and the status says what failed.
   @Test func whatCannotBeSavedIsStillReported() throws {
     try withDirectory { directory in
       var configuration = quick
@@ -470,7 +603,7 @@ extension Reports {
   }
 }
 
-@Suite struct ConfigurationTests {
+@Suite(.usesObserver) struct ConfigurationTests {
   @Test(arguments: [
     (
       Configuration(stallThreshold: .zero),

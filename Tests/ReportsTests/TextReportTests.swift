@@ -106,11 +106,31 @@ private let exampleProcess = ObservedProcess(
   }
 
   @Test func aStallWithoutAnEnd() {
-    var (stall, blame) = exampleStall()
+    var (stall, _) = exampleStall()
     stall.hasEnded = false
     stall.duration = .milliseconds(4900)
-    blame.verdict = .noSingleCulprit
-    blame.lastStackBlames = nil
+    stall.samples = []
+    var stacks: [Stack] = []
+    for (number, leaf) in [3, 4, 3, 5, 4, 5].enumerated() {
+      stacks.append(Stack(frames: [UInt64(leaf), 2, 1].map { .programCounter(RuntimeAddress($0)) }, end: .outermost))
+      stall.samples.append(
+        Sample(
+          age: .milliseconds(500 + 800 * number),
+          stack: number,
+          outcome: .captured,
+          cpuTime: nil,
+          activity: .inSystemCall(number < 4 ? 202 : 35)
+        )
+      )
+    }
+    let names = [
+      1: "Server.run()", 2: "forEach(_:)", 3: "closure #1 in load()", 4: "closure #2 in load()", 5: "store()",
+    ]
+    let blame = Blame(stall: stall, stacks: stacks) { frame in
+      let name = names[Int(frame.address.value)] ?? "?"
+      let module = name == "forEach(_:)" ? "/usr/lib/swift/linux/libswiftCore.so" : "/opt/shop/bin/shop"
+      return [ResolvedFrame(function: name, rawName: name, module: module, address: frame.address.value)]
+    }
     expectSnapshot(TextReport(process: nil, stall: stall, blame: blame).text(width: 80), "unfinished-80")
   }
 
@@ -130,6 +150,31 @@ private let exampleProcess = ObservedProcess(
       #expect(line.drop(while: { $0 == " " }).split(separator: " ").count == 1, "\(line)")
     }
     #expect(!text.contains(" \n"))
+  }
+
+  /// Names come from requests and files. None may write a report of its own, or to the terminal.
+  @Test func namesCannotForgeAReport() {
+    var (stall, blame) = exampleStall()
+    stall.source.name = "s\u{1b}[31m\n\nCULPRIT   innocent()"
+    stall.thread.name = "t\r\u{202e}"
+    blame.lastStack[0].function = "f\u{7}\u{0}"
+    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 200)
+    #expect(text.split(separator: "\n").filter { $0.hasPrefix("CULPRIT") }.count == 1)
+    #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
+    #expect(text.contains("s\\u{1b}[31m\\u{a}"))
+  }
+
+  /// Whatever a file claims is printed, not trapped on.
+  @Test func absurdFiguresArePrinted() {
+    var (stall, _) = exampleStall()
+    stall.duration = .nanoseconds(1)
+    stall.samples = [Sample(age: Duration(wholeNanoseconds: .max), stack: 0, outcome: .captured, cpuTime: nil)]
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
+    let blame = Blame(stall: stall, stacks: [stack]) { frame in
+      [ResolvedFrame(function: "f", rawName: "f", module: "/a", address: frame.address.value)]
+    }
+    let text = TextReport(process: nil, stall: stall, blame: blame).text(width: 80)
+    #expect(text.contains("CULPRIT   f 100 %"))
   }
 
   @Test func figuresAreReadable() {

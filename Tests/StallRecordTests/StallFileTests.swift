@@ -179,6 +179,14 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
     #expect(file.problems.first?.text.hasPrefix("a record claims to have 2147483647 bytes") == true)
   }
 
+  /// Zeros after a header, as a file that grew and was not written has them, are passed over quickly.
+  @Test func aLongGapIsPassedOver() throws {
+    let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 4 << 20)
+    let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
+    #expect(file.recording == sampleRecording())
+    #expect(file.problems.count == 1)
+  }
+
   @Test func longTextIsCutAtACharacter() throws {
     var recording = sampleRecording()
     recording.stalls[0].source.name = String(repeating: "é", count: 40_000)
@@ -232,5 +240,20 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
     #expect(map.index(at: RuntimeAddress(0x2000)) == nil)
     #expect(map.index(at: RuntimeAddress(0x3800)) == 0)
     #expect(map.modules[1].fileOffset(of: RuntimeAddress(0x1010)) == 0x110)
+  }
+
+  @Test func theLastOfOverlappingModulesWins() {
+    func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
+      Module(
+        path: path,
+        buildID: [],
+        mappings: [Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: .max - 8)]
+      )
+    }
+    let map = ModuleMap([module("/a", 0x1000, 0x9000), module("/b", 0x2000, 0x3000)])
+    #expect(map.index(at: RuntimeAddress(0x1800)) == 0)
+    #expect(map.index(at: RuntimeAddress(0x2800)) == 1)
+    #expect(map.index(at: RuntimeAddress(0x4000)) == 0)
+    #expect(map.modules[0].fileOffset(of: RuntimeAddress(0x1800)) == nil)
   }
 }

@@ -126,7 +126,15 @@ struct Seeded: RandomNumberGenerator {
     ("(1) suspend resume partial function for Shop.Server.serve() async -> ()", "Server.serve()", "Shop"),
     (
       "protocol witness for Shop.Codec.encode(Swift.Int) -> () in conformance Shop.JSON : Shop.Codec in Shop",
-      "Codec.encode(_:)", "Shop"
+      "JSON.encode(_:)", "Shop"
+    ),
+    (
+      "protocol witness for Swift.CustomStringConvertible.description.getter : Swift.String in conformance Shop.Item : "
+        + "Swift.CustomStringConvertible in Shop", "Item.description.getter", "Shop"
+    ),
+    (
+      "variable initialization expression of Shop.Timer.(isOver in _1234ABCD) : Swift.Bool",
+      "variable initialization expression of Timer.isOver", "Shop"
     ),
     ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default argument 0 of run(times:)", "Shop"),
     ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
@@ -172,6 +180,12 @@ struct Seeded: RandomNumberGenerator {
     #expect(throws: ElfError.self) { try ElfFile(path: "/etc/passwd") }
     #expect(throws: ElfError.self) { try ElfFile(path: "/tmp") }
     #expect(throws: ElfError.self) { try ElfFile(path: "/dev/null") }
+    #expect(throws: ElfError.self) { try ElfFile(path: "/etc/passwd\0x") }
+    // Nobody writes to it: opening it must not wait for that.
+    let fifo = "/tmp/culprit-test-fifo-\(getpid())"
+    mkfifo(fifo, 0o600)
+    defer { unlink(fifo) }
+    #expect(throws: ElfError.self) { try ElfFile(path: fifo) }
   }
 
   /// Every function that nm lists is found at its start and at its last byte.
@@ -180,6 +194,8 @@ struct Seeded: RandomNumberGenerator {
     let file = try ElfFile(path: path)
     let listed = nm(path)
     try #require(listed.count > 1000)
+    var names: [UInt64: Set<String>] = [:]
+    for entry in listed { names[entry.start, default: []].insert(entry.name) }
     var missed = 0
     for entry in listed {
       for address in [entry.start, entry.start + max(1, entry.size) - 1] {
@@ -282,14 +298,14 @@ private func run(_ command: String) -> String {
   }
 }
 
-private func nm(_ path: String) -> [(start: UInt64, size: UInt64)] {
+private func nm(_ path: String) -> [(start: UInt64, size: UInt64, name: String)] {
   run("nm --defined-only --print-size \(path)").split(separator: "\n")
     .compactMap { line in
       let fields = line.split(separator: " ")
       guard fields.count == 4, "tTwWi".contains(fields[2]), let start = UInt64(fields[0], radix: 16),
         let size = UInt64(fields[1], radix: 16)
       else { return nil }
-      return (start, size)
+      return (start, size, String(fields[3]))
     }
 }
 

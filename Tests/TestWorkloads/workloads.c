@@ -2,12 +2,19 @@
 #include "TestWorkloads.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define KEPT __attribute__((noinline, visibility("default"), used))
 
@@ -97,11 +104,13 @@ KEPT void workload_epilogues(uint64_t deadline_ns, const volatile int *stop) {
   sink++;
 }
 
-volatile int workload_signals;
+static atomic_int signals;
+
+int workload_signals(void) { return signals; }
 
 void workload_on_signal(int signal) {
   (void)signal;
-  workload_signals++;
+  signals++;
 }
 
 bool workload_has_handler(void) {
@@ -165,4 +174,141 @@ void workload_file_of_symbol(const char *name, char *file, uint64_t length) {
   void *symbol = dlsym(RTLD_DEFAULT, name);
   if (length > 0 && symbol && dladdr(symbol, &information) && information.dli_fname)
     strncat(file, information.dli_fname, length - 1);
+}
+
+static atomic_flag observer_lock = ATOMIC_FLAG_INIT;
+
+bool workload_try_lock(void) { return !atomic_flag_test_and_set(&observer_lock); }
+
+void workload_unlock(void) { atomic_flag_clear(&observer_lock); }
+
+static atomic_int interrupted;
+
+int workload_interrupted(void) { return interrupted; }
+
+static struct {
+  atomic_int over;
+  int pipe[2];
+  sem_t semaphore;
+  pthread_mutex_t mutex, condition_mutex;
+  pthread_cond_t condition;
+} block = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+           .condition_mutex = PTHREAD_MUTEX_INITIALIZER,
+           .condition = PTHREAD_COND_INITIALIZER};
+
+void workload_prepare_block(void) {
+  block.over = 0;
+  interrupted = 0;
+  if (pipe(block.pipe) != 0)
+    abort();
+  sem_init(&block.semaphore, 0, 0);
+  pthread_mutex_lock(&block.mutex);
+}
+
+void workload_unblock(void) {
+  block.over = 1;
+  pthread_mutex_unlock(&block.mutex);
+  sem_post(&block.semaphore);
+  pthread_mutex_lock(&block.condition_mutex);
+  pthread_cond_broadcast(&block.condition);
+  pthread_mutex_unlock(&block.condition_mutex);
+  close(block.pipe[1]); /* ends reads and polls */
+}
+
+static void count_interruption(int result) {
+  if (result < 0 && errno == EINTR)
+    interrupted++;
+}
+
+KEPT void workload_block(enum workload_block kind) {
+  char byte;
+  struct timespec half = {0, 500000000};
+  switch (kind) {
+  case WORKLOAD_READ:
+    count_interruption((int)read(block.pipe[0], &byte, 1));
+    break;
+  case WORKLOAD_SEMAPHORE:
+    while (!block.over)
+      count_interruption(sem_wait(&block.semaphore));
+    break;
+  case WORKLOAD_MUTEX:
+    pthread_mutex_lock(&block.mutex);
+    pthread_mutex_unlock(&block.mutex);
+    break;
+  case WORKLOAD_CONDITION:
+    pthread_mutex_lock(&block.condition_mutex);
+    while (!block.over)
+      pthread_cond_wait(&block.condition, &block.condition_mutex);
+    pthread_mutex_unlock(&block.condition_mutex);
+    break;
+  case WORKLOAD_NANOSLEEP:
+    while (!block.over)
+      count_interruption(nanosleep(&half, NULL));
+    break;
+  case WORKLOAD_POLL: {
+    struct pollfd polled = {block.pipe[0], POLLIN, 0};
+    while (!block.over)
+      count_interruption(poll(&polled, 1, 10000));
+    break;
+  }
+  case WORKLOAD_EPOLL: {
+    int set = epoll_create1(0);
+    struct epoll_event event = {EPOLLIN, {0}};
+    epoll_ctl(set, EPOLL_CTL_ADD, block.pipe[0], &event);
+    while (!block.over)
+      count_interruption(epoll_wait(set, &event, 1, 10000));
+    close(set);
+    break;
+  }
+  case WORKLOAD_SELECT: {
+    while (!block.over) {
+      fd_set set;
+      FD_ZERO(&set);
+      FD_SET(block.pipe[0], &set);
+      struct timeval timeout = {10, 0};
+      count_interruption(select(block.pipe[0] + 1, &set, NULL, NULL, &timeout));
+    }
+    break;
+  }
+  case WORKLOAD_TIMED_SEMAPHORE: {
+    while (!block.over) {
+      struct timespec until;
+      clock_gettime(CLOCK_REALTIME, &until);
+      until.tv_sec += 1;
+      count_interruption(sem_timedwait(&block.semaphore, &until));
+    }
+    break;
+  }
+  default:
+    abort();
+  }
+  sink++;
+}
+
+/* No .cfi directives: the unwind table has no entry for it. */
+#if defined(__x86_64__)
+__asm__(".text\n"
+        ".globl workload_bare\n"
+        ".type workload_bare, @function\n"
+        "workload_bare:\n"
+        "push %rbp\n"
+        "push %rbx\n"
+        "mov $8, %rbp\n"
+        "mov $20000, %ecx\n"
+        "1: dec %ecx\n"
+        "jnz 1b\n"
+        "pop %rbx\n"
+        "pop %rbp\n"
+        "ret\n"
+        ".size workload_bare, . - workload_bare\n");
+void workload_bare(void);
+#else
+static void workload_bare(void) { sink++; }
+#endif
+
+KEPT void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop) {
+  while (goes_on(deadline_ns, stop))
+    for (int round = 0; round < 50; round++)
+      workload_bare();
+  sink++;
 }

@@ -1,4 +1,5 @@
 import CommandLineOptions
+import Reports
 import StallRecord
 
 private let infoTable = OptionTable(
@@ -12,7 +13,7 @@ private let infoTable = OptionTable(
         process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
         modules   21, 20 of them with a build-id
         stacks    24 distinct
-        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.5 s allowed, 25 samples, ended
+        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, ended
     """
 )
 
@@ -53,9 +54,9 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
   for stall in recording.stalls {
     lines.append(
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
-        + "\"\(stall.thread.name)\", \(stall.duration) of \(stall.threshold) allowed, \(stall.samples.count) samples, "
+        + "\"\(stall.thread.name)\", \(readable(stall.duration)) of \(readable(stall.threshold)) allowed, samples: \(stall.samples.count), "
         + (stall.hasEnded ? "ended" : "its end was not recorded")
     )
   }
-  return lines.joined(separator: "\n") + "\n"
+  return lines.map { printable($0) }.joined(separator: "\n") + "\n"
 }

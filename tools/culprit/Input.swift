@@ -1,5 +1,6 @@
 import CommandLineOptions
 import Glibc
+import Reports
 import StallRecord
 
 /// The version that `--version` prints.
@@ -14,7 +15,7 @@ struct InputError: Error, CustomStringConvertible {
 }
 
 /// The largest file that is read: a `.stall` file is some kilobytes, and a mistaken argument may be a disk image.
-private let fileBytesMax = 1 << 30
+private let fileBytesMax = 256 << 20
 
 /// The bytes of the file at `path`, or of standard input when that is "-".
 func readInput(_ path: String) throws(InputError) -> [UInt8] {
@@ -29,6 +30,8 @@ func readInput(_ path: String) throws(InputError) -> [UInt8] {
     if count < 0 { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
     if count == 0 { return bytes }
     bytes += chunk[..<count]
+    // What is not a .stall file is not read to its end, which may be far away.
+    if !StallFile.canBegin(with: bytes) { return bytes }
     guard bytes.count <= fileBytesMax else {
       throw InputError(description: "\(path): is larger than \(fileBytesMax) bytes, which no .stall file is")
     }
@@ -45,14 +48,14 @@ func forEachStallFile(_ paths: [String], _ body: (String, StallFile) -> Void) ->
       let file = try StallFile(bytes: readInput(path))
       body(name, file)
       for problem in file.problems {
-        output.error("\(name): \(problem)")
+        output.error("\(printable(name)): \(problem)")
         allGood = false
       }
     } catch let error as StallFileError {
-      output.error("\(name): \(error)")
+      output.error("\(printable(name)): \(error)")
       allGood = false
     } catch {
-      output.error("\(error)")
+      output.error(printable("\(error)"))
       allGood = false
     }
   }

@@ -19,8 +19,8 @@ void workload_spin_on_coroutine(uint64_t bytes, uint64_t deadline_ns, const vola
  * program counter is often in the epilogue, where saved registers are below the stack pointer. */
 void workload_epilogues(uint64_t deadline_ns, const volatile int *stop);
 
-/* A signal handler for SIGPROF that counts its calls in workload_signals. */
-extern volatile int workload_signals;
+/* A signal handler for SIGPROF, and how often it has been called. */
+int workload_signals(void);
 void workload_on_signal(int signal);
 
 /* Whether a handler other than the default one is installed for SIGPROF. */
@@ -40,6 +40,32 @@ uint64_t workload_now_ns(void);
 struct workload_thread;
 struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
 void workload_thread_stop(struct workload_thread *thread);
+
+/* One lock for all tests of the process that use the observer. Not bound to a thread. */
+bool workload_try_lock(void);
+void workload_unlock(void);
+
+/* Blocks in the system call that KIND names until workload_unblock. Each restarts or is called again when it is
+ * interrupted, and workload_interrupted tells how often it was. Not inlined, so that it is seen on the stack. */
+enum workload_block {
+  WORKLOAD_READ,
+  WORKLOAD_SEMAPHORE,
+  WORKLOAD_MUTEX,
+  WORKLOAD_CONDITION,
+  WORKLOAD_NANOSLEEP,
+  WORKLOAD_POLL,
+  WORKLOAD_EPOLL,
+  WORKLOAD_SELECT,
+  WORKLOAD_TIMED_SEMAPHORE,
+  WORKLOAD_BLOCKS,
+};
+void workload_block(enum workload_block kind);
+void workload_prepare_block(void);
+void workload_unblock(void);
+int workload_interrupted(void);
+
+/* Runs in a function without unwind information whose frame pointer register holds something else. */
+void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop);
 
 /* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);

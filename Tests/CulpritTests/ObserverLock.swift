@@ -1,0 +1,1 @@
+../CObserverTests/ObserverLock.swift
