@@ -55,11 +55,20 @@ enum Formatting {
     return bar + String(repeating: " ", count: width - bar.count)
   }
 
-  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own.
+  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own. A percent sign
+  /// stays with its number.
   static func wrapped(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var line = ""
-    for word in text.split(separator: " ") {
+    let words = text.split(separator: " ")
+      .reduce(into: [String]()) { words, word in
+        if word.hasPrefix("%"), let last = words.popLast() {
+          words.append(last + " " + word)
+        } else {
+          words.append(String(word))
+        }
+      }
+    for word in words {
       if !line.isEmpty, line.count + 1 + word.count > width {
         lines.append(line)
         line = ""
