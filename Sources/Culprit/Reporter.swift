@@ -49,25 +49,28 @@ final class Reporter: Sendable {
 
   /// Reports until it is stopped.
   func run() {
+    // Kept from report to report while they come one after the other: opening the modules' files takes most of the time.
+    var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = observer_control_wake_word(wake.pointer)
       let (next, handlers, isStopping) = state.withLock { state in
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.handlers, state.isStopping)
       }
       if let next {
-        deliver(next, to: handlers)
+        if symbolizer?.modules != next.modules { symbolizer = (next.modules, Symbolizer(modules: next.modules)) }
+        if let symbolizer { deliver(next, to: handlers, symbolizer.value) }
       } else if isStopping {
         // A handler may refer to the watchdog that refers to it.
         state.withLock { $0.handlers = [] }
         return
       } else {
+        symbolizer = nil
         observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
       }
     }
   }
 
-  private func deliver(_ recording: Recording, to handlers: [Handler]) {
-    let symbolizer = Symbolizer(modules: recording.modules)
+  private func deliver(_ recording: Recording, to handlers: [Handler], _ symbolizer: Symbolizer) {
     for stall in recording.stalls {
       let blame = Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve)
       let report = StallReport(recording: recording, stall: stall, blame: blame, width: width)

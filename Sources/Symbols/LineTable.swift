@@ -23,9 +23,9 @@ final class LineTable {
     guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
     self.file = file
     self.dwarf = dwarf
-    _ = dwarf_errno()
-    ranges = Self.unitRanges(dwarf)
-    isDamaged = dwarf_errno() != 0
+    var isDamaged = false
+    ranges = Self.unitRanges(dwarf, &isDamaged)
+    self.isDamaged = isDamaged
     if ranges.isEmpty { return nil }
   }
 
@@ -38,8 +38,17 @@ final class LineTable {
     }
   }
 
-  /// Whether libdw has met an error in this file.
+  /// Whether libdw has met something invalid in this file.
   private var isDamaged = false
+
+  /// Remembers whether libdw's last error was damage; most are mere answers ("no such address").
+  private func noteDamage() { isDamaged = Self.lastErrorWasDamage() || isDamaged }
+
+  private static func lastErrorWasDamage() -> Bool {
+    let error = dwarf_errno()
+    guard error != 0, let message = dwarf_errmsg(error) else { return false }
+    return String(cString: message).hasPrefix("invalid")
+  }
 
   /// The place in the source of the function at `address` that the instruction there comes from.
   ///
@@ -48,8 +57,7 @@ final class LineTable {
   func location(of address: FileAddress) -> SourceLocation? {
     guard let range = covering(address.value, in: ranges) else { return nil }
     var unit = Dwarf_Die()
-    _ = dwarf_errno()
-    defer { if dwarf_errno() != 0 { isDamaged = true } }
+    defer { noteDamage() }
     guard dwarf_offdie(dwarf, range.entry, &unit) != nil else { return nil }
     return callOfInlinedCode(at: address.value, in: &unit) ?? lineRow(at: address.value, in: &unit)
   }
@@ -67,6 +75,7 @@ final class LineTable {
   /// Where the function at `address` calls the code that was inlined there; `nil` when none was.
   private func callOfInlinedCode(at address: UInt64, in unit: inout Dwarf_Die) -> SourceLocation? {
     let functions = functions(in: unit)
+    noteDamage()
     guard let function = covering(address, in: functions) else { return nil }
     var die = Dwarf_Die()
     guard dwarf_offdie(dwarf, function.entry, &die) != nil, var inlined = outermostInlined(at: address, in: &die) else {
@@ -155,7 +164,8 @@ final class LineTable {
     return ranges[low - 1]
   }
 
-  private static func unitRanges(_ dwarf: OpaquePointer) -> [CodeRange] {
+  private static func unitRanges(_ dwarf: OpaquePointer, _ isDamaged: inout Bool) -> [CodeRange] {
+    _ = dwarf_errno()
     var ranges: [CodeRange] = []
     var offset: Dwarf_Off = 0
     var next: Dwarf_Off = 0
@@ -166,7 +176,9 @@ final class LineTable {
       var unit = Dwarf_Die()
       guard dwarf_offdie(dwarf, dieOffset, &unit) != nil else { continue }
       ranges += codeRanges(of: &unit, as: dieOffset)
+      isDamaged = lastErrorWasDamage() || isDamaged
     }
+    isDamaged = lastErrorWasDamage() || isDamaged
     return ranges.sorted { $0.start < $1.start }
   }
 

@@ -354,6 +354,23 @@ func read(_ path: String) throws -> StallFile {
     second.stop()
   }
 
+  /// Neither watchdogs that come and go nor their reports leave anything behind.
+  @Test func nothingIsLeftBehind() throws {
+    func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+    let brief = Configuration(stallThreshold: .milliseconds(40), sampleInterval: .milliseconds(10))
+    func cycle() throws {
+      let found = try reports(brief) { watchdog in
+        watchdog.section("brief", budget: .milliseconds(40)) { stallByComputing(for: .milliseconds(80)) }
+      }
+      #expect(found.count == 1)
+    }
+    for _ in 0..<3 { try cycle() }
+    let before = try openFiles()
+    for _ in 0..<12 { try cycle() }
+    // Other tests open a file or a pipe or two at the same time.
+    #expect(try openFiles() < before + 10)
+  }
+
   @Test func aWatchdogThatIsLetGoStops() throws {
     _ = try Watchdog(quick)
     try Watchdog(quick).stop()
