@@ -1,0 +1,260 @@
+import Foundation
+import StallRecord
+import Synchronization
+import Testing
+
+@testable import Culprit
+
+/// Starting, stopping, and everything that goes wrong.
+extension WatchdogTests {
+  /// A stall that is under way when the watchdog is stopped is told as far as it was seen.
+  @Test func stoppingReportsWhatIsStuck() throws {
+    try withDirectory { directory in
+      var configuration = quick
+      configuration.directory = directory
+      let reports = Reports()
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { reports.add($0) }
+      let loop = try watchdog.watchLoop(named: "endless")
+      loop.began()
+      stallByComputing(for: .milliseconds(700))
+      watchdog.stop()
+      loop.ended()
+      #expect(reports.all.count == 1)
+      #expect(reports.all.first?.stall.hasEnded == false)
+      let file = try read(try #require(stallFiles(in: directory).first))
+      #expect(file.recording.stalls.first?.hasEnded == false)
+      #expect(file.problems.isEmpty)
+    }
+  }
+
+  /// The file is whole at every moment of the stall, not only after it.
+  @Test func theFileGrowsWhileTheStallLasts() throws {
+    try withDirectory { directory in
+      var configuration = quick
+      configuration.directory = directory
+      let sizes = Reports.Counts()
+      _ = try reports(configuration) { watchdog in
+        let loop = try watchdog.watchLoop(named: "growing")
+        let watcher = Thread {
+          for _ in 0..<12 {
+            Thread.sleep(forTimeInterval: 0.1)
+            for path in (try? stallFiles(in: directory)) ?? [] {
+              if let file = try? read(path), file.recording.process != nil {
+                sizes.add(file.recording.stalls.first?.samples.count ?? 0)
+              }
+            }
+          }
+        }
+        watcher.start()
+        loop.turn { stallByComputing(for: .milliseconds(1300)) }
+      }
+      let seen = sizes.all
+      #expect(seen.count > 3)
+      #expect(seen == seen.sorted())
+      #expect((seen.last ?? 0) > (seen.first ?? 0))
+    }
+  }
+
+  @Test func theSecondWatchdogIsRefusedWhileOneRuns() throws {
+    let first = try Watchdog(quick)
+    #expect(throws: WatchdogError.alreadyRunning) { try Watchdog() }
+    first.stop()
+    first.stop()
+    let second = try Watchdog(quick)
+    second.stop()
+  }
+
+  /// Neither watchdogs that come and go nor their reports leave anything behind.
+  @Test func nothingIsLeftBehind() throws {
+    func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+    let brief = Configuration(stallThreshold: .milliseconds(40), sampleInterval: .milliseconds(10))
+    func cycle() throws {
+      let found = try reports(brief) { watchdog in
+        watchdog.section("brief", budget: .milliseconds(40)) { stallByComputing(for: .milliseconds(80)) }
+      }
+      #expect(found.count == 1)
+    }
+    for _ in 0..<3 { try cycle() }
+    let before = try openFiles()
+    for _ in 0..<12 { try cycle() }
+    // Other tests open a file or a pipe or two at the same time.
+    #expect(try openFiles() < before + 10)
+  }
+
+  @Test func aWatchdogThatIsLetGoStops() throws {
+    _ = try Watchdog(quick)
+    try Watchdog(quick).stop()
+  }
+
+  @Test func aStoppedWatchdogWatchesNothingMore() throws {
+    let watchdog = try Watchdog(quick)
+    let loop = try watchdog.watchLoop(named: "late")
+    watchdog.stop()
+    #expect(throws: WatchdogError.stopped) { try watchdog.watchLoop(named: "later") }
+    #expect(!watchdog.timer("later", budget: .seconds(1)).isWatched)
+    #expect(watchdog.section("later", budget: .seconds(1)) { 7 } == 7)
+    // Neither a new watchdog nor the old loop's marks may disturb each other.
+    let found = try reports { _ in loop.turn { stallByComputing(for: .milliseconds(600)) } }
+    #expect(found.isEmpty)
+  }
+
+  @Test func tooManySourcesAreRefusedAndComeBack() throws {
+    let found = try reports { watchdog in
+      var timers: [SectionTimer] = []
+      while timers.count < 5000 {
+        let timer = watchdog.timer("many", budget: .seconds(100))
+        guard timer.isWatched else { break }
+        timers.append(timer)
+      }
+      #expect(timers.count <= 4096 && timers.count > 4000)
+      #expect(throws: WatchdogError.tooManySources(limit: 4096)) { try watchdog.watchLoop(named: "one more") }
+      timers.removeAll()
+      #expect(watchdog.timer("again", budget: .seconds(1)).isWatched)
+    }
+    #expect(found.isEmpty)
+  }
+
+  /// A handler that blocks holds up later reports, not the recording.
+  @Test func aBlockingHandlerDoesNotHoldUpTheRecord() throws {
+    try withDirectory { directory in
+      var configuration = quick
+      configuration.directory = directory
+      let watchdog = try Watchdog(configuration)
+      let gate = Finished()
+      watchdog.onStall { _ in while !gate.isSet { Thread.sleep(forTimeInterval: 0.01) } }
+      for name in ["first", "second"] {
+        watchdog.section(name, budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+      }
+      // Both are recorded in full although the handler still has the first.
+      var ended = 0
+      for _ in 0..<300 {
+        ended = try stallFiles(in: directory).filter { try read($0).recording.stalls.first?.hasEnded == true }.count
+        if ended == 2 { break }
+        Thread.sleep(forTimeInterval: 0.01)
+      }
+      #expect(ended == 2)
+      gate.set()
+      watchdog.stop()
+    }
+  }
+
+  @Test func stoppingInAHandlerIsAllowed() throws {
+    let watchdog = try Watchdog(quick)
+    let finished = Finished()
+    watchdog.onStall { _ in
+      watchdog.stop()
+      finished.set()
+    }
+    watchdog.section("stopping", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+    while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) }
+    try Watchdog(quick).stop()
+  }
+
+  /// What is stopped marks nothing any more: neither its own work, nor that of whoever was watched since.
+  @Test func aStoppedLoopDisturbsNobody() throws {
+    let found = try reports { watchdog in
+      let old = try watchdog.watchLoop(named: "old")
+      old.stop()
+      let new = try watchdog.watchLoop(named: "new")
+      old.began()
+      computeAfterwards(for: .milliseconds(600))
+      old.ended()
+      new.began()
+      for _ in 0..<60 {
+        old.began()
+        stallByComputing(for: .milliseconds(10))
+        old.ended()
+      }
+      new.ended()
+    }
+    #expect(found.map(\.stall.source.name) == ["new"])
+  }
+
+  /// Threads that cannot answer must not keep others from being sampled.
+  @Test func threadsThatDoNotAnswerHoldUpNobody() throws {
+    let found = try reports { watchdog in
+      let stop = Finished()
+      let deaf = (0..<12).map { number in
+        let finished = Finished()
+        Thread {
+          var set = sigset_t()
+          sigemptyset(&set)
+          sigaddset(&set, SIGPROF)
+          pthread_sigmask(SIG_BLOCK, &set, nil)
+          let loop = try? watchdog.watchLoop(named: "deaf \(number)")
+          loop?.began()
+          while !stop.isSet { sched_yield() }
+          loop?.ended()
+          finished.set()
+        }.start()
+        return finished
+      }
+      Thread.sleep(forTimeInterval: 0.3)
+      watchdog.section("victim", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(900)) }
+      stop.set()
+      for finished in deaf { while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) } }
+    }
+    let victim = found.first { $0.stall.source.name == "victim" }
+    #expect(victim?.culprit?.frame.function == "stallByComputing(for:)")
+    #expect((victim?.blame.sampleCount ?? 0) > 5)
+  }
+
+  /// A blocked stall is read without a signal: its sleep is not cut short.
+  @Test func sleepsAreNotCutShort() throws {
+    let found = try reports { watchdog in
+      watchdog.section("asleep", budget: .milliseconds(200)) { sleepOnce() }
+    }
+    #expect(slept == 0)
+    #expect(found.first?.culprit?.frame.function == "sleepOnce()")
+    #expect(found.first?.culprit?.waiting.map { $0.samples * 2 > $0.of } == true)
+    #expect(found.first?.description.contains("found waiting in ") == true)
+    #expect(found.first?.description.contains("nanosleep") == true)
+  }
+
+  /// A file system of 64 KiB that is full in mid-stall: the report is made all the same, the status says what is missing,
+  /// and the file can be read as far as it goes.
+  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  func aFullDiskCostsTheRecordNotTheReport() throws {
+    try withDirectory { directory in
+      try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
+      defer { umount(directory) }
+      // Room for the beginning of the record, and not for all of it.
+      try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
+      var configuration = Configuration(stallThreshold: .milliseconds(100), sampleInterval: .milliseconds(10))
+      configuration.directory = directory
+      let reports = Reports()
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { reports.add($0) }
+      watchdog.section("full", budget: .milliseconds(100)) {
+        for number in 0..<80 { recurse(number * 3, for: .milliseconds(15)) }
+      }
+      watchdog.stop()
+      #expect(reports.all.count == 1)
+      #expect(
+        watchdog.status.problems.first?.hasSuffix("No space left on device") == true,
+        "\(watchdog.status.problems)"
+      )
+      let file = try read(try #require(stallFiles(in: directory).first))
+      #expect(file.recording.process != nil)
+      #expect((file.recording.stalls.first?.samples.count ?? 0) < (reports.all.first?.stall.samples.count ?? 0))
+    }
+  }
+
+  /// The directory goes away underneath. The report is made all the same, and the status says what failed.
+  @Test func whatCannotBeSavedIsStillReported() throws {
+    try withDirectory { directory in
+      var configuration = quick
+      configuration.directory = directory
+      let reports = Reports()
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { reports.add($0) }
+      // The directory goes away underneath.
+      try FileManager.default.removeItem(atPath: directory)
+      watchdog.section("unsaved", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
+      watchdog.stop()
+      #expect(reports.all.count == 1)
+      #expect(watchdog.status.problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true)
+    }
+  }
+}

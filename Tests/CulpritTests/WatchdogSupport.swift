@@ -1,0 +1,85 @@
+import Foundation
+import StallRecord
+import Synchronization
+import Testing
+
+@testable import Culprit
+
+/// Computes for a while: the code that the tests' stalls are blamed on.
+@inline(never)
+func stallByComputing(for duration: Duration) {
+  let end = ContinuousClock.now + duration
+  var value: UInt64 = 1
+  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
+  computed = value
+}
+
+@inline(never)
+func computeAfterwards(for duration: Duration) {
+  let end = ContinuousClock.now + duration
+  var value: UInt64 = 2
+  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 3 &+ 1 } }
+  computed = value
+}
+
+nonisolated(unsafe) var computed: UInt64 = 0
+
+/// Calls itself so often, then computes: a stack of its own for every depth.
+@inline(never)
+func recurse(_ depth: Int, for duration: Duration) {
+  if depth > 0 { recurse(depth - 1, for: duration) } else { stallByComputing(for: duration) }
+  computed &+= 1
+}
+
+/// Sleeps for 700 ms in one call; what was left of it, in seconds, tells whether it was cut short.
+@inline(never)
+func sleepOnce() {
+  var left = timespec()
+  var time = timespec(tv_sec: 0, tv_nsec: 700_000_000)
+  slept = nanosleep(&time, &left) == 0 ? 0 : 1
+}
+
+nonisolated(unsafe) var slept = -1
+nonisolated(unsafe) var over = 0
+
+/// Collects reports.
+final class Reports: Sendable {
+  private let list = Mutex<[StallReport]>([])
+  var all: [StallReport] { list.withLock { $0 } }
+  func add(_ report: StallReport) { list.withLock { $0.append(report) } }
+}
+
+/// A directory that is removed with its content at the end.
+func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+  let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
+  try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(atPath: path) }
+  return try body(path)
+}
+
+func stallFiles(in directory: String) throws -> [String] {
+  try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
+    .map { "\(directory)/\($0)" }
+}
+
+func read(_ path: String) throws -> StallFile {
+  try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: path))))
+}
+
+let done = Atomic<Bool>(false)
+
+/// A flag between threads.
+final class Finished: Sendable {
+  private let flag = Atomic<Bool>(false)
+  var isSet: Bool { flag.load(ordering: .acquiring) }
+  func set() { flag.store(true, ordering: .releasing) }
+}
+
+extension Reports {
+  /// Numbers in the order they came.
+  final class Counts: Sendable {
+    private let list = Mutex<[Int]>([])
+    var all: [Int] { list.withLock { $0 } }
+    func add(_ number: Int) { list.withLock { $0.append(number) } }
+  }
+}
