@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -153,19 +152,16 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   return status;
 }
 
-/* Whether a read or write on DESCRIPTOR restarts: on a socket only as long as it has no timeout. */
+/* Whether a read or write on DESCRIPTOR restarts: on a socket only as long as it has no timeout. Asks the socket layer only:
+ * fstat would ask the file system, which may be what the thread is stuck on, and the monitor would be stuck with it. */
 static bool transfer_restarts(uint64_t descriptor) {
-  struct stat information;
-  if (fstat((int)descriptor, &information) != 0)
-    return false;
-  if (!S_ISSOCK(information.st_mode))
-    return true;
-  struct timeval timeout;
+  static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO};
   for (int index = 0; index < 2; index++) {
+    struct timeval timeout = {0, 0};
     socklen_t length = sizeof timeout;
-    memset(&timeout, 0, sizeof timeout);
-    if (getsockopt((int)descriptor, SOL_SOCKET, index == 0 ? SO_RCVTIMEO : SO_SNDTIMEO, &timeout, &length) != 0 ||
-        timeout.tv_sec != 0 || timeout.tv_usec != 0)
+    if (getsockopt((int)descriptor, SOL_SOCKET, options[index], &timeout, &length) != 0)
+      return errno == ENOTSOCK;
+    if (timeout.tv_sec != 0 || timeout.tv_usec != 0)
       return false;
   }
   return true;

@@ -220,17 +220,16 @@ struct Monitor: ~Copyable {
     var look = observer_look()
     var copy: UnsafePointer<observer_copy>?
     var status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
-    let restarts = observer_look_restarts(&look)
     if let copy, status == OBSERVER_CAPTURED {
       observer_unwind(copy, &stack)
       let isComplete =
         stack.end == OBSERVER_END_OUTERMOST || stack.end == OBSERVER_END_COPY || stack.end == OBSERVER_END_FRAME_LIMIT
-      if isComplete || !restarts { return emit(index, status, look, thread, handlerTime: 0, tick) }
+      if isComplete || !observer_look_restarts(&look) { return emit(index, status, look, thread, handlerTime: 0, tick) }
     } else if status == OBSERVER_UNIT_OVER {
       return
     } else if status == OBSERVER_THREAD_GONE {
       return emit(index, status, look, thread, handlerTime: 0, tick)
-    } else if look.activity == OBSERVER_IN_CALL, !restarts {
+    } else if look.activity == OBSERVER_IN_CALL, !observer_look_restarts(&look) {
       return emit(index, OBSERVER_UNTOUCHABLE, look, thread, handlerTime: 0, tick)
     }
     var request: UInt32 = 0

@@ -244,6 +244,39 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
+  /// A read restarts after a signal, unless it is one of a socket with a timeout; what is not known does not.
+  @Test func onlyCallsThatRestartAreSignalled() throws {
+    var pipes: [Int32] = [0, 0]
+    var sockets: [Int32] = [0, 0]
+    try #require(pipe(&pipes) == 0 && socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &sockets) == 0)
+    defer { for descriptor in pipes + sockets { close(descriptor) } }
+    func restarts(_ call: Int64, _ first: Int32, operation: UInt64 = 0, timeout: UInt64 = 0) -> Bool {
+      var look = observer_look()
+      look.activity = OBSERVER_IN_CALL
+      look.call = call
+      look.arguments.0 = UInt64(UInt32(bitPattern: first))
+      look.arguments.1 = operation
+      look.arguments.3 = timeout
+      return observer_look_restarts(&look)
+    }
+    let (read, poll) = (workload_call_read, workload_call_ppoll)
+    let (futex, nanosleep) = (workload_call_futex, workload_call_nanosleep)
+    #expect(restarts(read, pipes[0]))
+    #expect(restarts(read, sockets[0]))
+    var timeout = timeval(tv_sec: 1, tv_usec: 0)
+    try #require(setsockopt(sockets[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size)) == 0)
+    #expect(!restarts(read, sockets[0]))
+    #expect(restarts(read, sockets[1]))
+    #expect(!restarts(read, -1))
+    #expect(!restarts(poll, pipes[0]))
+    #expect(!restarts(nanosleep, 0))
+    // FUTEX_WAIT_PRIVATE, without and with a timeout; FUTEX_WAKE is not one to be blocked in.
+    #expect(restarts(futex, 0, operation: 0x80))
+    #expect(!restarts(futex, 0, operation: 0x80, timeout: 0x1000))
+    #expect(!restarts(futex, 0, operation: 0x81))
+    #expect(!restarts(9999, 0))
+  }
+
   @Test func whatTheKernelSaysIsParsed() {
     func parse(_ text: String) -> observer_look {
       let bytes = text.utf8.map { CChar(bitPattern: $0) }

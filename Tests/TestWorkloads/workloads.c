@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -312,3 +313,6 @@ KEPT void workload_without_unwind_information(uint64_t deadline_ns, const volati
       workload_bare();
   sink++;
 }
+
+const int64_t workload_call_read = SYS_read, workload_call_ppoll = SYS_ppoll, workload_call_futex = SYS_futex,
+              workload_call_nanosleep = SYS_nanosleep;

@@ -46,7 +46,7 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct
                                                                           const struct observer_copy **copy);
 
 /* Whether the system call that LOOK shows goes on by itself after a handler that was installed with SA_RESTART: signalling
- * its thread does not change what the call does. False in case of doubt. From signal(7), and tried for each call.
+ * its thread does not change what the call does. False in case of doubt. Waits for nothing. From signal(7), and tried for each call.
  * Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS bool observer_look_restarts(const struct observer_look *look);
 
