@@ -3,9 +3,11 @@
 
 #include "observer_clock.h"
 #include "observer_memory.h"
+#include "observer_signal.h"
 #include "observer_wait.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -25,6 +27,7 @@ struct request {
   _Atomic uint32_t word;
   bool sent;      /* the monitor has yet to collect or release it; monitor-owned */
   bool abandoned; /* the monitor no longer waits for it; monitor-owned */
+  int timer;      /* what sends the signal, or OBSERVER_NO_TIMER; monitor-owned */
   /* Written by the monitor before ARMED, read by the handler. */
   pid_t tid;
   const struct observer_slot *slot;
@@ -41,10 +44,15 @@ struct request {
 #define SIGNAL_MAGIC UINT64_C(0x43554c50)
 
 static struct request requests[OBSERVER_REQUESTS_MAX];
-static struct sigaction previous_action;
-static bool handler_installed;
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
+static _Atomic uint64_t unguarded;
+
+/* The action that ours replaced last. Older ones stay readable for handlers that are still running. */
+enum { PREVIOUS_MAX = 16 };
+static struct sigaction previous_actions[PREVIOUS_MAX];
+static uint32_t previous_count;
+static const struct sigaction *_Atomic previous_action;
 
 /* BEGIN ASYNC-SIGNAL-SAFE SECTION
  * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, raw system calls,
@@ -72,47 +80,68 @@ static enum request_state answer(struct request *request, const void *context) {
     copy->truncated = copy->stack_bytes == request->stack_capacity;
   }
   copy->stack_start = start;
+  copy->taken_ns = began;
   copy->handler_ns = observer_clock_ns() - began;
   return REQUEST_DONE;
 }
 
+/* Whether this thread is just passing a signal on. In the static part of a thread's storage: looking it up allocates
+ * nothing. */
+static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
+
 /* Passes a signal that is not ours to the handler that was installed before. The default action would end the process
- * (a profiling timer left running is not a reason to die), so it counts as ignored. */
+ * (a profiling timer left running is not a reason to die), so it counts as ignored. That handler may pass on to us, when it
+ * was installed over ours and ours over it again: the chain ends here then. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
-  if (previous_action.sa_flags & SA_SIGINFO) {
-    if (previous_action.sa_sigaction)
-      previous_action.sa_sigaction(signal, information, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
+  const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
+  if (!previous || is_passing_on)
+    return;
+  is_passing_on = true;
+  if (previous->sa_flags & SA_SIGINFO) {
+    if (previous->sa_sigaction)
+      previous->sa_sigaction(signal, information, context);
+  } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
+    previous->sa_handler(signal);
   }
+  is_passing_on = false;
+}
+
+/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did. */
+static bool serve(uint32_t index, pid_t tid, const void *context) {
+  struct request *request = &requests[index];
+  uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
+  uint32_t use = word & ~(uint32_t)STATE_MASK;
+  if ((word & STATE_MASK) != REQUEST_ARMED || request->tid != tid ||
+      !atomic_compare_exchange_strong_explicit(&request->word, &word, use | REQUEST_COPYING, memory_order_acquire,
+                                               memory_order_relaxed))
+    return false;
+  enum request_state state = answer(request, context);
+  atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
+  observer_wake(&request->word);
+  return true;
 }
 
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
-  bool from_here = information->si_pid == (pid_t)syscall(SYS_getpid);
-  bool marked = from_here && information->si_code == SI_QUEUE &&
-                (uint64_t)(uintptr_t)information->si_value.sival_ptr >> 32 == SIGNAL_MAGIC;
+  bool from_timer = information->si_code == SI_TIMER;
+  bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
+  uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
+  bool marked = (from_timer || (from_here && information->si_code == SI_QUEUE)) && value >> 32 == SIGNAL_MAGIC;
+  /* Our signal loses its mark when it has to be sent by tgkill (observer_signal_now). */
+  bool unmarked = from_here && information->si_code == SI_TKILL;
+  pid_t tid = marked || unmarked ? (pid_t)syscall(SYS_gettid) : 0;
   bool served = false;
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct request *request = &requests[index];
-    uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
-    uint32_t use = word & ~(uint32_t)STATE_MASK;
-    if ((word & STATE_MASK) != REQUEST_ARMED || request->tid != (pid_t)syscall(SYS_gettid) ||
-        !atomic_compare_exchange_strong_explicit(&request->word, &word, use | REQUEST_COPYING, memory_order_acquire,
-                                                 memory_order_relaxed))
-      continue;
-    enum request_state state = answer(request, context);
-    atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
-    observer_wake(&request->word);
-    served = true;
+  if (marked) {
+    uint32_t index = (uint32_t)value;
+    served = index < OBSERVER_REQUESTS_MAX && serve(index, tid, context);
+    atomic_fetch_add_explicit(served ? &answered : &late, 1, memory_order_relaxed);
+  } else if (unmarked) {
+    for (uint32_t index = 0; index < OBSERVER_REQUESTS_MAX && !served; index++)
+      served = serve(index, tid, context);
+    if (served)
+      atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
   }
-  if (served)
-    atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
-  else if (marked)
-    atomic_fetch_add_explicit(&late, 1, memory_order_relaxed);
-  /* Our signal loses its mark when it has to be sent by tgkill (observer_thread_signal). */
-  bool ours = marked || (served && from_here && information->si_code == SI_TKILL);
-  if (!ours)
+  if (!marked && !served)
     pass_on(signal, information, context);
   errno = saved_errno;
 }
@@ -130,26 +159,30 @@ static int install_handler(void) {
     return errno;
   if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
     return 0;
-  /* Filled before the handler can run. Kept from the first installation on if ours was chained to by the one that
-   * replaced it: passing on to a handler that passes on to us would never end. */
-  if (!handler_installed)
-    previous_action = current;
-  if (sigaction(OBSERVER_SIGNAL, &action, NULL) != 0)
-    return errno;
-  handler_installed = true;
-  return 0;
+  /* Published before our handler can need it. */
+  struct sigaction *kept = &previous_actions[previous_count++ % PREVIOUS_MAX];
+  *kept = current;
+  atomic_store_explicit(&previous_action, kept, memory_order_release);
+  return sigaction(OBSERVER_SIGNAL, &action, NULL) == 0 ? 0 : errno;
+}
+
+static bool is_nobodys(const struct sigaction *action) {
+  return !(action->sa_flags & SA_SIGINFO) && (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
+}
+
+bool observer_capture_handler_is_ours(void) {
+  struct sigaction current;
+  return sigaction(OBSERVER_SIGNAL, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
+         current.sa_sigaction == on_signal;
 }
 
 /* Whether SIGPROF still comes to us. Somebody may have replaced the handler since; where nobody has taken it over (the
  * default action would end the process) ours is put back. */
-static bool handler_is_ours(void) {
-  struct sigaction current;
-  if (sigaction(OBSERVER_SIGNAL, NULL, &current) != 0)
-    return false;
-  if ((current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_signal)
+static bool keep_handler(void) {
+  if (observer_capture_handler_is_ours())
     return true;
-  bool nobodys = !(current.sa_flags & SA_SIGINFO) && (current.sa_handler == SIG_DFL || current.sa_handler == SIG_IGN);
-  return nobodys && install_handler() == 0;
+  struct sigaction current;
+  return sigaction(OBSERVER_SIGNAL, NULL, &current) == 0 && is_nobodys(&current) && install_handler() == 0;
 }
 
 static void set_state(struct request *request, enum request_state state) {
@@ -172,30 +205,47 @@ static struct request *free_request(void) {
   return NULL;
 }
 
-/* Waits until REQUEST is answered or DEADLINE_NS has come; takes it back if nobody has begun to answer. Returns the state
- * that the request was found in: DONE or OVER, IDLE when it was taken back, COPYING when it is stuck. */
-static uint32_t await(struct request *request, uint64_t deadline_ns) {
+static bool is_answered(uint32_t word) {
+  uint32_t state = word & STATE_MASK;
+  return state == REQUEST_DONE || state == REQUEST_OVER;
+}
+
+bool observer_capture_is_answered(uint32_t index) {
+  return is_answered(atomic_load_explicit(&requests[index].word, memory_order_acquire));
+}
+
+/* Waits until REQUEST is answered, until DEADLINE_NS at most. */
+static void await(const struct request *request, uint64_t deadline_ns) {
   for (;;) {
     uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
-    uint32_t state = word & STATE_MASK;
-    if (state == REQUEST_DONE || state == REQUEST_OVER)
-      return state;
-    if (observer_clock_ns() < deadline_ns) {
-      observer_wait(&request->word, word, deadline_ns);
-    } else if (state == REQUEST_COPYING) {
-      return state;
-    } else if (atomic_compare_exchange_strong_explicit(&request->word, &word, word - REQUEST_ARMED + REQUEST_IDLE,
-                                                       memory_order_acquire, memory_order_acquire)) {
-      return REQUEST_IDLE;
-    }
+    if (is_answered(word) || observer_clock_ns() >= deadline_ns)
+      return;
+    observer_wait(&request->word, word, deadline_ns);
   }
 }
 
+/* Sends the signal for REQUEST, which is armed, to THREAD, which is kept from exiting meanwhile. */
+static int send_signal(struct observer_thread *thread, struct request *request, enum observer_send_when when) {
+  if (!observer_thread_hold(thread))
+    return ESRCH;
+  uint64_t value = SIGNAL_MAGIC << 32 | (uint64_t)(request - requests);
+  int error = ENOTSUP;
+  if (when != OBSERVER_SEND_NOW)
+    error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
+  if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING) {
+    error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value);
+    if (error == 0 && when == OBSERVER_SEND_SEEN_RUNNING)
+      atomic_fetch_add_explicit(&unguarded, 1, memory_order_relaxed);
+  }
+  observer_thread_let_go(thread);
+  return error;
+}
+
 enum observer_capture_status observer_capture_send(struct observer_thread *thread, const struct observer_slot *slot,
-                                                   uint64_t unit, uint32_t *index) {
+                                                   uint64_t unit, enum observer_send_when when, uint32_t *index) {
   if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
     return OBSERVER_THREAD_GONE;
-  if (!handler_is_ours())
+  if (!keep_handler())
     return OBSERVER_HANDLER_REPLACED;
   struct request *request = free_request();
   if (!request)
@@ -205,24 +255,31 @@ enum observer_capture_status observer_capture_send(struct observer_thread *threa
   request->unit = unit;
   request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
+  request->timer = OBSERVER_NO_TIMER;
   uint32_t use = (atomic_load_explicit(&request->word, memory_order_relaxed) & ~(uint32_t)STATE_MASK) + USE_STEP;
   atomic_store_explicit(&request->word, use | REQUEST_ARMED, memory_order_release);
   request->sent = true;
   *index = (uint32_t)(request - requests);
-  int error = observer_thread_signal(thread, OBSERVER_SIGNAL, SIGNAL_MAGIC << 32 | *index);
+  int error = send_signal(thread, request, when);
   if (error == 0)
     return OBSERVER_CAPTURED;
   /* Nothing was sent: the request is taken back, unless an earlier, late signal is just answering it. */
   const struct observer_copy *copy = NULL;
-  if (observer_capture_collect(*index, 0, &copy) == OBSERVER_CAPTURED)
+  if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
   return error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
 }
 
-enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t deadline_ns,
-                                                      const struct observer_copy **copy) {
+enum observer_capture_status observer_capture_collect(uint32_t index, const struct observer_copy **copy) {
   struct request *request = &requests[index];
-  switch (await(request, deadline_ns)) {
+  observer_signal_cancel(request->timer);
+  request->timer = OBSERVER_NO_TIMER;
+  uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
+  while ((word & STATE_MASK) == REQUEST_ARMED &&
+         !atomic_compare_exchange_weak_explicit(&request->word, &word, word - REQUEST_ARMED + REQUEST_IDLE,
+                                                memory_order_acquire, memory_order_acquire))
+    continue;
+  switch (word & STATE_MASK) {
   case REQUEST_DONE:
     *copy = &request->copy;
     return OBSERVER_CAPTURED;
@@ -230,10 +287,10 @@ enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t d
     set_state(request, REQUEST_IDLE);
     request->sent = false;
     return OBSERVER_UNIT_OVER;
-  case REQUEST_IDLE:
+  case REQUEST_ARMED: /* nobody had begun to answer, and now nobody will */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
-  default:
+  default: /* its thread was stopped in the middle of answering */
     request->abandoned = true;
     request->sent = false;
     return OBSERVER_NO_ANSWER;
@@ -243,8 +300,11 @@ enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t d
 enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
                                               uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
   uint32_t index;
-  enum observer_capture_status status = observer_capture_send(thread, slot, unit, &index);
-  return status == OBSERVER_CAPTURED ? observer_capture_collect(index, observer_clock_ns() + timeout_ns, copy) : status;
+  enum observer_capture_status status = observer_capture_send(thread, slot, unit, OBSERVER_SEND_NOW, &index);
+  if (status != OBSERVER_CAPTURED)
+    return status;
+  await(&requests[index], observer_clock_ns() + timeout_ns);
+  return observer_capture_collect(index, copy);
 }
 
 void observer_capture_release(const struct observer_copy *copy) {
@@ -257,6 +317,8 @@ void observer_capture_release(const struct observer_copy *copy) {
 uint64_t observer_capture_answered(void) { return atomic_load_explicit(&answered, memory_order_relaxed); }
 
 uint64_t observer_capture_late(void) { return atomic_load_explicit(&late, memory_order_relaxed); }
+
+uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
 /* Maps larger copy buffers where a request has a smaller one. The smaller ones are not unmapped: a late handler may still
  * be writing to one. */
@@ -277,9 +339,21 @@ static int map_buffers(size_t capacity) {
   return 0;
 }
 
+/* Runs in the child after fork(2): nobody waits for what the parent's monitor asked for. Timers are not inherited. */
+static void forget_parent(void) {
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    requests[index].sent = requests[index].abandoned = false;
+    requests[index].timer = OBSERVER_NO_TIMER;
+    set_state(&requests[index], REQUEST_IDLE);
+  }
+}
+
 int observer_capture_start(size_t stack_bytes_max) {
   if (!observer_arch_supported())
     return ENOTSUP;
+  static bool is_guarded;
+  if (!is_guarded)
+    is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   int error = map_buffers(stack_bytes_max);
   if (error == 0)
     error = install_handler();

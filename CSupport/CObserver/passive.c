@@ -5,12 +5,9 @@
 #include "observer_memory.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 static struct {
@@ -104,6 +101,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
   copy->stack = passive.stack;
   copy->request = UINT32_MAX;
+  copy->taken_ns = observer_clock_ns();
   copy->stack_start = start;
   if (start >= low && look->sp < high) {
     uint64_t live = high - start;
@@ -143,68 +141,11 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       else
         look->activity = OBSERVER_RUNNING;
     } else {
-      status = OBSERVER_NO_LOOK;
+      status = OBSERVER_UNTOUCHABLE;
     }
   }
   observer_thread_let_go(thread);
   if (status == OBSERVER_CAPTURED)
     *copy = &passive.copy;
   return status;
-}
-
-/* Whether a read or write on DESCRIPTOR restarts: on a socket only as long as it has no timeout. Asks the socket layer only:
- * fstat would ask the file system, which may be what the thread is stuck on, and the monitor would be stuck with it. */
-static bool transfer_restarts(uint64_t descriptor) {
-  static const int options[] = {SO_RCVTIMEO, SO_SNDTIMEO};
-  for (int index = 0; index < 2; index++) {
-    struct timeval timeout = {0, 0};
-    socklen_t length = sizeof timeout;
-    if (getsockopt((int)descriptor, SOL_SOCKET, options[index], &timeout, &length) != 0)
-      return errno == ENOTSOCK;
-    if (timeout.tv_sec != 0 || timeout.tv_usec != 0)
-      return false;
-  }
-  return true;
-}
-
-bool observer_look_restarts(const struct observer_look *look) {
-  if (look->activity != OBSERVER_IN_CALL)
-    return look->activity == OBSERVER_RUNNING;
-  int saved_errno = errno;
-  bool restarts = false;
-  switch (look->call) {
-  case SYS_futex:
-    switch (look->arguments[1] & FUTEX_CMD_MASK) {
-    case FUTEX_WAIT:
-    case FUTEX_WAIT_BITSET:
-    case FUTEX_LOCK_PI:
-    case FUTEX_LOCK_PI2:
-      restarts = look->arguments[3] == 0; /* with a timeout it returns EINTR */
-      break;
-    default:
-      break;
-    }
-    break;
-  case SYS_wait4:
-  case SYS_waitid:
-  case SYS_flock:
-    restarts = true;
-    break;
-  case SYS_read:
-  case SYS_readv:
-  case SYS_write:
-  case SYS_writev:
-  case SYS_accept:
-  case SYS_accept4:
-  case SYS_recvfrom:
-  case SYS_recvmsg:
-  case SYS_sendto:
-  case SYS_sendmsg:
-    restarts = transfer_restarts(look->arguments[0]);
-    break;
-  default:
-    break;
-  }
-  errno = saved_errno;
-  return restarts;
 }

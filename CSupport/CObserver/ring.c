@@ -57,6 +57,14 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 
 void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(&ring->published); }
 
+bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
+  uint64_t longest = sizeof(struct entry) + sizeof(struct observer_event) + OBSERVER_FRAMES_MAX * sizeof(struct observer_frame);
+  uint64_t used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
+                  atomic_load_explicit(&ring->tail, memory_order_acquire);
+  /* One more, because an event that does not fit before the end of the buffer leaves that end unused. */
+  return ring->capacity - used >= (events + UINT64_C(1)) * longest;
+}
+
 bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
                          const struct observer_frame *frames, uint32_t count) {
   uint64_t bytes = sizeof(struct entry) + sizeof *event + (uint64_t)count * sizeof *frames;

@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -19,7 +17,7 @@ _Thread_local struct observer_thread *observer_thread_self;
 /* Registration and exit are serialised by this lock. Only watched threads take it, never the monitor or the handler. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct observer_thread *threads; /* mapped on the first registration, never unmapped */
-static uint32_t threads_used;           /* entries that were ever used: [0, threads_used) */
+static _Atomic uint32_t threads_used;   /* entries that were ever used: [0, threads_used) */
 static _Atomic uint32_t threads_live;
 static pthread_key_t exit_key;
 static bool exit_key_made;
@@ -37,19 +35,42 @@ static void thread_exits(void *entry) {
         observer_slot_unit(slot) != OBSERVER_IDLE)
       observer_slot_end(slot);
   }
-  /* Closed once the monitor can no longer read it, and taken before somebody else can have the entry. */
-  int look_descriptor = atomic_load_explicit(&self->look_descriptor, memory_order_relaxed);
   uint32_t live = OBSERVER_THREAD_LIVE;
-  while (!atomic_compare_exchange_weak_explicit(&self->state, &live, OBSERVER_THREAD_FREE, memory_order_acq_rel,
+  while (!atomic_compare_exchange_weak_explicit(&self->state, &live, OBSERVER_THREAD_HELD, memory_order_acq_rel,
                                                 memory_order_relaxed)) {
     /* The monitor is inside a few system calls about this thread; it never blocks there. */
     live = OBSERVER_THREAD_LIVE;
     sched_yield();
   }
+  /* The monitor can no longer use it, and nobody else has the entry yet. */
+  int look_descriptor = atomic_load_explicit(&self->look_descriptor, memory_order_relaxed);
+  atomic_store_explicit(&self->look_descriptor, -1, memory_order_relaxed);
+  atomic_store_explicit(&self->state, OBSERVER_THREAD_FREE, memory_order_release);
   observer_thread_self = NULL;
   if (look_descriptor >= 0)
     close(look_descriptor);
   atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
+}
+
+/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there; their entries are free, with
+ * the descriptors of the files that tell of the parent's threads, which are closed when an entry is used again. The lock
+ * may have been held by one of them. */
+static void forget_parent(void) {
+  pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  registry_lock = unlocked;
+  struct observer_slot *slots = observer_slot_table();
+  for (uint32_t index = 0; slots && index < OBSERVER_SLOTS_MAX; index++) {
+    if (atomic_load_explicit(&slots[index].generation, memory_order_relaxed) == 0)
+      break;
+    observer_slot_end(&slots[index]);
+  }
+  uint32_t used = atomic_load_explicit(&threads_used, memory_order_relaxed);
+  for (uint32_t index = 0; index < used; index++)
+    atomic_store_explicit(&threads[index].state, OBSERVER_THREAD_FREE, memory_order_relaxed);
+  atomic_store_explicit(&threads_live, 0, memory_order_relaxed);
+  if (observer_thread_self)
+    pthread_setspecific(exit_key, NULL);
+  observer_thread_self = NULL;
 }
 
 /* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by page
@@ -75,10 +96,14 @@ static struct observer_thread *take_entry(void) {
       return NULL;
     threads = memory;
   }
-  for (uint32_t index = 0; index < threads_used; index++)
+  uint32_t used = atomic_load_explicit(&threads_used, memory_order_relaxed);
+  for (uint32_t index = 0; index < used; index++)
     if (atomic_load_explicit(&threads[index].state, memory_order_acquire) == OBSERVER_THREAD_FREE)
       return &threads[index];
-  return threads_used < OBSERVER_THREADS_MAX ? &threads[threads_used++] : NULL;
+  if (used == OBSERVER_THREADS_MAX)
+    return NULL;
+  atomic_store_explicit(&threads_used, used + 1, memory_order_release);
+  return &threads[used];
 }
 
 struct observer_thread *observer_thread_register(void) {
@@ -86,7 +111,7 @@ struct observer_thread *observer_thread_register(void) {
   struct observer_thread *entry = NULL;
   pthread_mutex_lock(&registry_lock);
   if (!exit_key_made)
-    exit_key_made = pthread_key_create(&exit_key, thread_exits) == 0;
+    exit_key_made = pthread_key_create(&exit_key, thread_exits) == 0 && pthread_atfork(NULL, NULL, forget_parent) == 0;
   if (exit_key_made)
     entry = take_entry();
   if (entry && pthread_setspecific(exit_key, entry) != 0)
@@ -94,10 +119,11 @@ struct observer_thread *observer_thread_register(void) {
   if (entry) {
     find_stack(entry);
     int32_t tid = (int32_t)syscall(SYS_gettid);
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+    int left_by_parent = atomic_load_explicit(&entry->look_descriptor, memory_order_relaxed);
+    if (left_by_parent > 0)
+      close(left_by_parent);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
-    atomic_store_explicit(&entry->look_descriptor, open(path, O_RDONLY | O_CLOEXEC), memory_order_relaxed);
+    atomic_store_explicit(&entry->look_descriptor, observer_thread_open_look(tid), memory_order_relaxed);
     atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
     atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);
     observer_thread_self = entry;
@@ -105,6 +131,35 @@ struct observer_thread *observer_thread_register(void) {
   pthread_mutex_unlock(&registry_lock);
   errno = saved_errno;
   return entry;
+}
+
+int observer_thread_open_look(int32_t tid) {
+  int saved_errno = errno;
+  /* Put together by hand: snprintf is not async-signal-safe. */
+  char path[sizeof "/proc/self/task/" + 10 + sizeof "/syscall"] = "/proc/self/task/";
+  char digits[10];
+  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
+  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
+    digits[count++] = (char)('0' + rest % 10);
+  while (count > 0)
+    path[length++] = digits[--count];
+  memcpy(path + length, "/syscall", sizeof "/syscall");
+  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  if (descriptor < 0)
+    descriptor = -errno;
+  errno = saved_errno;
+  return descriptor;
+}
+
+struct observer_thread *observer_thread_find(int32_t tid) {
+  uint32_t used = atomic_load_explicit(&threads_used, memory_order_acquire);
+  for (uint32_t index = 0; index < used; index++) {
+    struct observer_thread *thread = &threads[index];
+    if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid &&
+        atomic_load_explicit(&thread->state, memory_order_acquire) != OBSERVER_THREAD_FREE)
+      return thread;
+  }
+  return NULL;
 }
 
 void observer_thread_set_name(const char *name) {
@@ -123,24 +178,4 @@ bool observer_thread_hold(struct observer_thread *thread) {
 
 void observer_thread_let_go(struct observer_thread *thread) {
   atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
-}
-
-int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t value) {
-  if (!observer_thread_hold(thread))
-    return ESRCH;
-  pid_t pid = getpid();
-  pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  siginfo_t information;
-  memset(&information, 0, sizeof information);
-  information.si_signo = signal;
-  information.si_code = SI_QUEUE;
-  information.si_pid = pid;
-  information.si_uid = getuid();
-  information.si_value.sival_ptr = (void *)(uintptr_t)value;
-  int result = syscall(SYS_rt_tgsigqueueinfo, pid, tid, signal, &information) == 0 ? 0 : errno;
-  /* A sandbox may refuse that call, and RLIMIT_SIGPENDING may be used up; tgkill carries no value but does arrive. */
-  if (result == EPERM || result == ENOSYS || result == EAGAIN)
-    result = syscall(SYS_tgkill, pid, tid, signal) == 0 ? 0 : errno;
-  observer_thread_let_go(thread);
-  return result;
 }

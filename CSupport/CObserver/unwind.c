@@ -96,8 +96,11 @@ static bool read_word(struct walk *walk, uint64_t address, uint64_t *value) {
     memcpy(value, copy->stack + offset, sizeof *value);
     return true;
   }
-  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. */
-  if (copy->truncated && address >= copy->stack_start && address < copy->stack_end) {
+  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where the
+   * stack's end is not known, a module may lie where it could be. */
+  struct observer_module module;
+  if (copy->truncated && address >= copy->stack_start && address < copy->stack_end &&
+      !observer_module_find(address, &module)) {
     walk->beyond_copy = true;
     return false;
   }
@@ -233,8 +236,6 @@ static unw_accessors_t accessors = {
 const char *observer_unwind_start(void) {
   if (address_space)
     return NULL;
-  if (!observer_module_available())
-    return "this C library has no _dl_find_object (glibc 2.35 or later has)";
   void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return LIBRARY " cannot be loaded (Debian's package libunwind8 has it)";
@@ -276,6 +277,7 @@ const char *observer_unwind_start(void) {
 }
 
 void observer_unwind_forget(void) {
+  observer_module_forget();
   if (address_space)
     libunwind.flush_cache(address_space, 0, 0);
 }

@@ -96,6 +96,10 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
   case alreadyRunning
   /// The watchdog has been stopped.
   case stopped
+  /// The watchdog watches the process `watched`, of which this one is a child (fork(2)).
+  case notInThisProcess(watched: Int32)
+  /// What was asked for was not done in time.
+  case noAnswer(within: Duration)
   /// The loop is watched already.
   case alreadyWatched(String)
   /// As many sources are watched as can be at a time.
@@ -113,6 +117,8 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
     case .invalidConfiguration(let what): what
     case .alreadyRunning: "a watchdog is running in this process already; stop() it before another is started"
     case .stopped: "the watchdog has been stopped"
+    case .notInThisProcess(let watched): "the watchdog watches process \(watched), of which this one is a child"
+    case .noAnswer(let timeout): "the threads were not captured within \(timeout)"
     case .alreadyWatched(let name): "\"\(name)\" is watched already"
     case .tooManySources(let limit): "\(limit) sources are watched already, which is the most at a time"
     case .noRunLoops: "this process has no run loops, because it does not link Foundation"

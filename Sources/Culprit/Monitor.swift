@@ -13,11 +13,11 @@ struct Monitor: ~Copyable {
   /// counted in full.
   static let longestSleep: UInt64 = longestTick / 9 * 8
 
+  /// How long reading one stack may take.
+  static let longestReading: UInt64 = 20_000_000
+
   /// How long what was learnt about code is believed.
   static let longestMemory: UInt64 = 1_000_000_000
-
-  /// How long the threads of one batch have to answer, all together.
-  static let captureTimeout: UInt64 = 20_000_000
 
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
@@ -26,25 +26,14 @@ struct Monitor: ~Copyable {
   /// What is to be sampled in this look, as indices of slots, and how many there are.
   private let due: UnsafeMutablePointer<Int32>
   private var dueCount = 0
-  /// Signals that are on their way.
-  private let sent: UnsafeMutablePointer<Sent>
-  private var sentCount = 0
-  private let frames: UnsafeMutablePointer<observer_frame>
-  private var stack: observer_stack
+  private var reader = ThreadReader()
+  private var sweep = Sweep()
   private let coarseResolution = observer_clock_coarse_resolution_ns()
   private var lastTick: UInt64 = 0
   /// How long the captures of this look may have taken.
   private var worked: UInt64 = 0
   /// When what was learnt about code was last forgotten.
   private var lastForgotten: UInt64 = 0
-
-  /// A thread that was signalled and has not answered yet.
-  private struct Sent {
-    var request: UInt32 = 0
-    var index = 0
-    var thread: Int32 = 0
-    var look = observer_look()
-  }
 
   init(
     control: UnsafeMutablePointer<observer_control>,
@@ -57,18 +46,12 @@ struct Monitor: ~Copyable {
     trackers = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
     trackers.initialize(repeating: UnitTracker(), count: Int(OBSERVER_SLOTS_MAX))
     due = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
-    sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
-    sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
-    frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
-    stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
   }
 
   deinit {
-    // SAFETY: all were allocated by this value's initializer and nobody else has them.
+    // SAFETY: both were allocated by this value's initializer and nobody else has them.
     trackers.deallocate()
     due.deallocate()
-    sent.deallocate()
-    frames.deallocate()
   }
 
   /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the scheduler.
@@ -77,6 +60,10 @@ struct Monitor: ~Copyable {
   /// Watches until the control says stop.
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
+    // A monitor that waits for a processor is late, too; but the process runs, and its threads' time counts.
+    let schedule = observer_task_open_schedule()
+    defer { observer_task_close_schedule(schedule) }
+    var starved = observer_task_starved_ns(schedule)
     lastTick = observer_clock_ns()
     while true {
       let seen = observer_control_begin_look(control)
@@ -84,10 +71,16 @@ struct Monitor: ~Copyable {
       let isStopping = observer_control_stopping(control)
       let now = observer_clock_ns()
       worked = 0
+      let starvedBefore = starved
+      starved = observer_task_starved_ns(schedule)
+      allowed &+= starved &- starvedBefore
       let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       lastTick = now
-      if isStopping { return }
+      if isStopping {
+        reader.takeAllBack()
+        return
+      }
       // At least a millisecond: a section that is always due must not make the monitor spin.
       let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
       // Captures may have taken longer than the sleep that was planned; that time counts, but not without a bound.
@@ -113,11 +106,21 @@ struct Monitor: ~Copyable {
       observer_unwind_forget()
       lastForgotten = tick.now
     }
+    // Answers are collected first: what they are about is not due again then.
+    reader.beginCollecting()
+    while let taken = reader.nextAnswer(trackers) { emit(taken.target, taken.reading, tick) }
     var next = 0
     while next < dueCount {
-      next = sampleBatch(from: next, tick)
-      worked &+= Self.captureTimeout
+      sample(Int(due[next]), tick)
+      next &+= 1
     }
+    let wanted = observer_control_threads_wanted(control)
+    if sweep.isWanted(wanted) {
+      if !sweep.isUnderWay { observer_unwind_forget() }
+      wait = min(wait, sweep.advance(&reader, ring, wanted: wanted))
+      worked &+= sweep.slice
+    }
+    if reader.openCount > 0 { wait = min(wait, reader.tick) }
     return wait
   }
 
@@ -165,8 +168,10 @@ struct Monitor: ~Copyable {
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.unit)
     tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
+    if tracker.pointee.isUndeclaredStall {
+      guard tell(index, tracker.pointee.threadID, tracker.pointee.threshold, tick) else { return false }
+    }
     var event = event(OBSERVER_EVENT_UNIT_ENDED, index, tick.now)
-    event.age_ns = tracker.pointee.age
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     tracker.pointee.endRecorded()
     return true
@@ -176,116 +181,70 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
     // A unit that is declared at first sight has not been attended to yet.
     guard observer_slot_attend(slots + index, view.unit) else { return true }
+    guard tell(index, threadID(view), view.threshold_ns, tick) else { return false }
+    sweep.stallDeclared()
+    return true
+  }
+
+  /// Tells the recorder that the unit that is followed in slot `index` is a stall.
+  @_noLocks private func tell(_ index: Int, _ thread: Int32, _ threshold: UInt64, _ tick: UnitTracker.Tick) -> Bool {
     var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
-    event.tid = threadID(view)
-    event.threshold_ns = view.threshold_ns
-    event.age_ns = trackers[index].age
+    event.tid = thread
+    event.threshold_ns = threshold
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     trackers[index].stallRecorded()
     return true
   }
 
-  /// Samples what is due from place `first` on, until all is done or as many signals are on their way as there can be,
-  /// and waits for the answers. Returns the place to go on from.
-  @_noLocks private mutating func sampleBatch(from first: Int, _ tick: UnitTracker.Tick) -> Int {
-    var place = first
-    sentCount = 0
-    while place < dueCount, sentCount < Int(OBSERVER_REQUESTS_MAX) {
-      sample(Int(due[place]), tick)
-      place &+= 1
-    }
-    let deadline = observer_clock_ns() &+ Self.captureTimeout
-    var number = 0
-    while number < sentCount {
-      collect(sent[number], deadline, tick)
-      number &+= 1
-    }
-    return place
+  /// Samples slot `index`, unless its thread has been asked already.
+  @_noLocks private mutating func sample(_ index: Int, _ tick: UnitTracker.Tick) {
+    guard let target = target(index), !reader.isAsked(index) else { return }
+    trackers[index].threadID = target.threadID
+    if let taken = reader.read(target) { emit(taken.target, taken.reading, tick) }
+    worked &+= Self.longestReading
   }
 
-  /// Takes the stack of the thread that works on slot `index`, or sends it a signal.
-  ///
-  /// A blocked thread is read from outside. One that runs is signalled; so is one that is blocked in a system call that
-  /// goes on after a signal, when what can be read from outside does not lead to its outermost function. Every other
-  /// system call would return early: there an incomplete stack has to do.
-  @_noLocks private mutating func sample(_ index: Int, _ tick: UnitTracker.Tick) {
+  /// What is to be sampled in slot `index`; `nil` when its unit is over.
+  @_noLocks private func target(_ index: Int) -> ThreadReader.Target? {
     // SAFETY: as in look(_:_:).
     let slot = slots + index
     let view = observer_slot_read(slot)
-    guard view.unit == trackers[index].unit, view.unit != 0, observer_slot_attend(slot, view.unit) else { return }
-    stack.count = 0
-    stack.end = OBSERVER_END_NOT_CAPTURED
-    stack.unwind_ns = 0
-    let thread = threadID(view)
-    var look = observer_look()
-    var copy: UnsafePointer<observer_copy>?
-    var status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
-    if let copy, status == OBSERVER_CAPTURED {
-      observer_unwind(copy, &stack)
-      let isComplete =
-        stack.end == OBSERVER_END_OUTERMOST || stack.end == OBSERVER_END_COPY || stack.end == OBSERVER_END_FRAME_LIMIT
-      if isComplete || !observer_look_restarts(&look) { return emit(index, status, look, thread, handlerTime: 0, tick) }
-    } else if status == OBSERVER_UNIT_OVER {
-      return
-    } else if status == OBSERVER_THREAD_GONE {
-      return emit(index, status, look, thread, handlerTime: 0, tick)
-    } else if look.activity == OBSERVER_IN_CALL, !observer_look_restarts(&look) {
-      return emit(index, OBSERVER_UNTOUCHABLE, look, thread, handlerTime: 0, tick)
-    }
-    var request: UInt32 = 0
-    status = observer_capture_send(view.thread, slot, view.unit, &request)
-    if status == OBSERVER_CAPTURED {
-      sent[sentCount] = Sent(request: request, index: index, thread: thread, look: look)
-      sentCount &+= 1
-    } else {
-      // What was read from outside, if anything, is better than nothing.
-      emit(index, stack.count > 0 ? OBSERVER_CAPTURED : status, look, thread, handlerTime: 0, tick)
-    }
+    guard view.unit == trackers[index].unit, view.unit != 0, observer_slot_attend(slot, view.unit) else { return nil }
+    var target = ThreadReader.Target()
+    target.index = index
+    target.thread = view.thread
+    target.threadID = threadID(view)
+    target.slot = UnsafePointer(slot)
+    target.unit = view.unit
+    return target
   }
 
-  /// Waits for the answer to a signal and tells the recorder what came of it.
-  @_noLocks private mutating func collect(_ sent: Sent, _ deadline: UInt64, _ tick: UnitTracker.Tick) {
-    stack.count = 0
-    stack.end = OBSERVER_END_NOT_CAPTURED
-    stack.unwind_ns = 0
-    var copy: UnsafePointer<observer_copy>?
-    let status = observer_capture_collect(sent.request, deadline, &copy)
-    var handlerTime: UInt64 = 0
-    if let copy, status == OBSERVER_CAPTURED {
-      handlerTime = copy.pointee.handler_ns
-      observer_unwind(copy, &stack)
-      observer_capture_release(copy)
-      trackers[sent.index].answered()
-    } else if status == OBSERVER_UNIT_OVER {
-      return
-    } else {
-      trackers[sent.index].notAnswered()
-    }
-    emit(sent.index, status, sent.look, sent.thread, handlerTime: handlerTime, tick)
-  }
-
-  /// Tells the recorder of a sample whose frames are in ``stack``.
+  /// Tells the recorder of a sample.
   @_noLocks private mutating func emit(
-    _ index: Int,
-    _ status: observer_capture_status,
-    _ look: observer_look,
-    _ thread: Int32,
-    handlerTime: UInt64,
+    _ target: ThreadReader.Target,
+    _ reading: ThreadReader.Reading,
     _ tick: UnitTracker.Tick
   ) {
-    let now = observer_clock_ns()
-    var event = event(OBSERVER_EVENT_SAMPLE, index, now)
-    // Since the tick so much has passed, of which no more can count than captures may take.
-    event.age_ns = trackers[index].age &+ min(now &- tick.now, worked &+ Self.captureTimeout)
-    event.tid = thread
-    event.status = status.rawValue
-    event.activity = look.activity.rawValue
-    event.call = look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: look.call) : -1
-    event.cpu_ns = thread == 0 ? 0 : observer_clock_thread_cpu_ns(thread)
-    event.handler_ns = handlerTime
-    event.unwind_ns = stack.unwind_ns
-    event.end = stack.end.rawValue
-    if !observer_ring_write(ring, &event, frames, stack.count) { trackers[index].lost &+= 1 }
+    let index = target.index
+    guard target.slot != nil else {
+      sweep.write(target, reading, reader, ring)
+      return
+    }
+    switch reading.status {
+    case OBSERVER_UNIT_OVER: return
+    case OBSERVER_CAPTURED: trackers[index].answered()
+    case OBSERVER_NO_ANSWER, OBSERVER_NO_LOOK, OBSERVER_REQUESTS_STUCK: trackers[index].notAnswered()
+    default: break
+    }
+    var event = event(OBSERVER_EVENT_SAMPLE, index, reading.time)
+    // The tracker's age is that at this tick. An answer may be older; what is newer by more than captures may take came
+    // after the process had been stopped.
+    let age = trackers[index].age
+    event.age_ns =
+      reading.time >= tick.now
+      ? age &+ min(reading.time &- tick.now, worked &+ Self.longestReading) : age &- min(age, tick.now &- reading.time)
+    reader.describe(target, reading, &event)
+    if !reader.write(&event, to: ring) { trackers[index].lost &+= 1 }
   }
 
   @_noLocks private func threadID(_ view: observer_slot_view) -> Int32 {

@@ -6,6 +6,12 @@ import Synchronization
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
 
+  /// The kernel's ids of the threads that are running.
+  private static let running = Mutex<Set<Int32>>([])
+
+  /// Whether thread `id` is one of the watchdog's own.
+  static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.contains(id) } }
+
   /// Which signals a thread blocks.
   enum Signals {
     /// Those that its creator blocks: for a thread that runs the application's code.
@@ -43,7 +49,10 @@ final class PosixThread: Sendable {
         // SAFETY: the argument is the reference retained above, consumed exactly once.
         let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
         observer_thread_set_name(start.name)
+        let id = observer_task_self()
+        PosixThread.running.withLock { _ = $0.insert(id) }
         start.body()
+        PosixThread.running.withLock { _ = $0.remove(id) }
         return nil
       },
       start.toOpaque()

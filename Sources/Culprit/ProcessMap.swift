@@ -13,6 +13,42 @@ enum ProcessMap {
     return modules(maps: text, buildID: buildID)
   }
 
+  /// The module that the loader has at `address`, for when `/proc/self/maps` cannot be read; `nil` when there is none. Its
+  /// extent is what its own program headers say.
+  static func module(at address: RuntimeAddress) -> Module? {
+    var start: UInt64 = 0
+    var file = [CChar](repeating: 0, count: Int(PATH_MAX))
+    guard observer_module_file(address.value, &start, &file, file.count) else { return nil }
+    let name = String(decoding: file.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let path = name.isEmpty ? executablePath() : name.hasPrefix("/") ? name : "[vdso]"
+    let segments = programHeaders(at: RuntimeAddress(start)).filter { $0.p_type == UInt32(PT_LOAD) }
+    guard let first = segments.map(\.p_vaddr).min() else { return nil }
+    let page: UInt64 = 4096
+    let base = start &- (first & ~(page &- 1))
+    let mappings = segments.filter { $0.p_flags & UInt32(PF_X) != 0 }
+      .map { segment in
+        let skew = segment.p_vaddr % page
+        return Module.Mapping(
+          start: RuntimeAddress(base &+ segment.p_vaddr &- skew),
+          end: RuntimeAddress(base &+ segment.p_vaddr &+ segment.p_filesz),
+          fileOffset: segment.p_offset &- skew
+        )
+      }
+    return Module(path: path, buildID: buildID(at: RuntimeAddress(start)), mappings: mappings)
+  }
+
+  /// The path of this process's executable.
+  static func executablePath() -> String {
+    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+    let count = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
+    if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+    // There is no /proc.
+    guard let started = observer_module_executable() else { return "" }
+    guard let resolved = realpath(started, nil) else { return String(cString: started) }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
   /// The modules that `maps`, the text of a `/proc/PID/maps` file (proc(5)), shows.
   ///
   /// - Parameters:
@@ -55,21 +91,26 @@ enum ProcessMap {
     }
   }
 
-  /// The GNU build-id of the ELF image at `base`, read from memory; empty when there is none.
-  private static func buildID(at base: RuntimeAddress) -> [UInt8] {
+  /// The program headers of the ELF image at `base`, read from memory.
+  private static func programHeaders(at base: RuntimeAddress) -> [Elf64_Phdr] {
     guard let header: Elf64_Ehdr = read(base.value), header.e_ident.0 == 0x7f, header.e_ident.1 == UInt8(ascii: "E"),
       header.e_phentsize == MemoryLayout<Elf64_Phdr>.size
     else { return [] }
+    var segments: [Elf64_Phdr] = []
     for index in 0..<UInt64(header.e_phnum) {
       guard
         let segment: Elf64_Phdr = read(base.value &+ header.e_phoff &+ index &* UInt64(MemoryLayout<Elf64_Phdr>.size))
       else { return [] }
-      // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
-      if segment.p_type == UInt32(PT_NOTE),
-        let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz)
-      {
-        return id
-      }
+      segments.append(segment)
+    }
+    return segments
+  }
+
+  /// The GNU build-id of the ELF image at `base`, read from memory; empty when there is none.
+  private static func buildID(at base: RuntimeAddress) -> [UInt8] {
+    // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
+    for segment in programHeaders(at: base) where segment.p_type == UInt32(PT_NOTE) {
+      if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) { return id }
     }
     return []
   }

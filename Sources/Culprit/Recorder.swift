@@ -9,25 +9,13 @@ import Synchronization
 /// It may block on the disk or in the allocator. The ring then fills up and samples are lost and counted; the monitor
 /// never waits.
 final class Recorder: Sendable {
-  /// A unit of work that has been sampled.
-  private struct Unit: ~Copyable {
-    let unit: UInt64
-    let generation: UInt32
-    var store = SampleStore()
-    var stall: Stall?
-    var sink: StallFileSink?
-    /// The stacks that the file has, by the number that its samples refer to them with, as far as they are remembered.
-    var savedStacks: [Stack: Int] = [:]
-    var savedStackCount = 0
-    var modules: [Module] = []
-  }
-
   private let ring: RingHandle
   private let stopping = WakeWord()
   private let process: ObservedProcess
   private let directory: String?
   private let deliver: @Sendable (Recording) -> Void
   private let failures = Mutex<[String]>([])
+  private let threadRequests = Mutex(ThreadRequests())
 
   /// The ring that events come from, freed with the last reference.
   final class RingHandle: @unchecked Sendable {
@@ -70,14 +58,25 @@ final class Recorder: Sendable {
     observer_ring_wake_reader(ring.pointer)
   }
 
+  /// Asks `control`'s monitor for a capture of all threads.
+  ///
+  /// - Returns: What receives it.
+  func requestThreads(_ control: ControlBlock) -> ThreadRequest {
+    threadRequests.withLock { requests in
+      // Under the lock: the answer must not come before the request is known here.
+      let request = ThreadRequest(number: observer_control_want_threads(control.pointer))
+      if requests.isClosed { request.finish(nil) } else { requests.waiting.append(request) }
+      return request
+    }
+  }
+
   /// Records until it is stopped.
   func run() {
-    var units: [Int: Box] = [:]
-    var nextStallID: UInt64 = 1
+    var state = State()
     while true {
       let seen = observer_ring_published(ring.pointer)
       if let event = observer_ring_read(ring.pointer) {
-        handle(event, &units, &nextStallID)
+        handle(event, &state)
         observer_ring_consume(ring.pointer)
         continue
       }
@@ -85,50 +84,135 @@ final class Recorder: Sendable {
       observer_ring_wait(ring.pointer, seen)
     }
     // What is stuck when the watchdog is stopped has no end.
-    for box in units.values where box.unit.stall != nil { finish(&box.unit) }
+    for box in state.units.values where box.unit.stall != nil { finish(&box.unit) }
+    let left = threadRequests.withLock { requests in
+      defer { requests = ThreadRequests(isClosed: true) }
+      return requests.waiting
+    }
+    for request in left + (state.sweep?.requests ?? []) { request.finish(nil) }
   }
 
   /// Keeps a non-copyable unit in a dictionary.
   private final class Box {
-    var unit: Unit
-    init(_ unit: consuming Unit) { self.unit = unit }
+    var unit: RecordedUnit
+    init(_ unit: consuming RecordedUnit) { self.unit = unit }
   }
 
-  private func handle(
-    _ event: UnsafePointer<observer_event>,
-    _ units: inout [Int: Box],
-    _ nextStallID: inout UInt64
-  ) {
+  /// What the thread knows between two events.
+  private struct State {
+    /// The units under suspicion and in a stall, by their slots.
+    var units: [Int: Box] = [:]
+    var nextStallID: UInt64 = 1
+    var sweep: SweepRecord?
+  }
+
+  /// A capture of all threads that is under way.
+  private struct SweepRecord {
+    var number: UInt64
+    var requests: [ThreadRequest]
+    /// What the requests get.
+    var all = AllThreads()
+    var stacks = StackTable()
+  }
+
+  /// Who waits for a capture of all threads.
+  private struct ThreadRequests {
+    var waiting: [ThreadRequest] = []
+    var isClosed = false
+  }
+
+  private func handle(_ event: UnsafePointer<observer_event>, _ state: inout State) {
     // SAFETY: the ring's reader may use the event until it consumes it.
     let head = event.pointee
+    switch head.kind {
+    case OBSERVER_EVENT_SWEEP_BEGAN.rawValue, OBSERVER_EVENT_THREAD.rawValue, OBSERVER_EVENT_SWEEP_ENDED.rawValue:
+      handleSweep(event, &state)
+      return
+    default: break
+    }
     let index = Int(head.slot)
-    if let box = units[index], box.unit.unit != head.unit || box.unit.generation != head.generation {
-      units[index] = nil
+    if let box = state.units[index], box.unit.unit != head.unit || box.unit.generation != head.generation {
+      state.units[index] = nil
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
-      let box = units[index] ?? Box(Unit(unit: head.unit, generation: head.generation))
-      units[index] = box
-      add(event, to: &box.unit)
+      box(index, head, &state).unit.add(look(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         note("a stall of a source that has been forgotten was not recorded")
         return
       }
-      let box = units[index] ?? Box(Unit(unit: head.unit, generation: head.generation))
-      units[index] = box
-      begin(stall(nextStallID, source, head), &box.unit)
-      nextStallID += 1
+      let box = box(index, head, &state)
+      do {
+        try box.unit.begin(stall(state.nextStallID, source, head), process: process, directory: directory)
+      } catch {
+        note(error.text)
+      }
+      state.nextStallID += 1
     case OBSERVER_EVENT_UNIT_ENDED.rawValue:
-      if let box = units.removeValue(forKey: index), box.unit.stall != nil {
-        box.unit.stall?.duration = Duration(wholeNanoseconds: head.age_ns)
-        box.unit.stall?.hasEnded = true
-        box.unit.stall?.gap = Duration(wholeNanoseconds: head.gap_ns)
-        box.unit.stall?.lostSamples = head.lost
+      if let box = state.units.removeValue(forKey: index), box.unit.stall != nil {
+        box.unit.end(
+          duration: Duration(wholeNanoseconds: head.age_ns),
+          gap: Duration(wholeNanoseconds: head.gap_ns),
+          lost: head.lost
+        )
         finish(&box.unit)
       }
     default:
       break
+    }
+  }
+
+  private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
+    let box = state.units[index] ?? Box(RecordedUnit(unit: head.unit, generation: head.generation))
+    state.units[index] = box
+    return box
+  }
+
+  /// Threads go to each stall that was declared before their capture began, and to who asked for them.
+  private func handleSweep(_ event: UnsafePointer<observer_event>, _ state: inout State) {
+    // SAFETY: as in handle(_:_:).
+    let head = event.pointee
+    switch head.kind {
+    case OBSERVER_EVENT_SWEEP_BEGAN.rawValue:
+      for box in state.units.values where box.unit.stall != nil && box.unit.sweep == nil {
+        box.unit.sweep = head.sweep
+      }
+      let requests = threadRequests.withLock { requests in
+        // The numbers may have wrapped around.
+        let answered = requests.waiting.filter { Int32(bitPattern: head.served &- $0.number) >= 0 }
+        requests.waiting.removeAll { request in answered.contains { $0 === request } }
+        return answered
+      }
+      state.sweep = SweepRecord(number: head.sweep, requests: requests)
+    case OBSERVER_EVENT_THREAD.rawValue:
+      guard !PosixThread.isOurs(head.tid) else { return }
+      let look = look(event)
+      let thread = ThreadSample(
+        thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
+        stack: nil,
+        outcome: look.sample.outcome,
+        cpuTime: look.sample.cpuTime,
+        activity: look.sample.activity,
+        handlerTime: look.sample.handlerTime,
+        unwindTime: look.sample.unwindTime
+      )
+      for box in state.units.values where box.unit.sweep == head.sweep {
+        box.unit.add(other: thread, stack: look.stack)
+      }
+      if let sweep = state.sweep, !sweep.requests.isEmpty {
+        var placed = thread
+        placed.stack = look.stack.map { state.sweep?.stacks.place(of: $0) } ?? nil
+        state.sweep?.all.threads.append(placed)
+      }
+    default:
+      for box in state.units.values where box.unit.sweep == head.sweep { box.unit.endOthers(leftOut: Int(head.lost)) }
+      if var sweep = state.sweep, !sweep.requests.isEmpty {
+        sweep.all.leftOut = Int(head.lost)
+        sweep.all.isComplete = true
+        for request in sweep.requests { request.finish((sweep.all, sweep.stacks.stacks)) }
+      }
+      state.sweep = nil
     }
   }
 
@@ -144,11 +228,10 @@ final class Recorder: Sendable {
     )
   }
 
-  private func add(_ event: UnsafePointer<observer_event>, to unit: inout Unit) {
+  private func look(_ event: UnsafePointer<observer_event>) -> RecordedLook {
+    // SAFETY: as in handle(_:_:); `count` frames follow the event in the ring.
     let head = event.pointee
-    // SAFETY: `count` frames follow the event in the ring, until it is consumed.
     let frames = UnsafeBufferPointer(start: observer_event_frames(event), count: Int(head.count))
-    let outcome = CaptureOutcome(rawValue: UInt8(truncatingIfNeeded: head.status)) ?? .noAnswer
     let stack = Stack(
       frames: frames.map { frame in
         frame.kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
@@ -159,64 +242,25 @@ final class Recorder: Sendable {
     let sample = Sample(
       age: Duration(wholeNanoseconds: head.age_ns),
       stack: nil,
-      outcome: outcome,
+      outcome: CaptureOutcome(rawValue: UInt8(truncatingIfNeeded: head.status)) ?? .noAnswer,
       cpuTime: head.cpu_ns == 0 ? nil : Duration(wholeNanoseconds: head.cpu_ns),
       activity: ThreadActivity(code: UInt8(truncatingIfNeeded: head.activity), call: head.call),
       handlerTime: Duration(wholeNanoseconds: head.handler_ns),
       unwindTime: Duration(wholeNanoseconds: head.unwind_ns)
     )
-    let kept = unit.store.add(sample, stack: stack.frames.isEmpty ? nil : stack)
-    unit.stall?.duration = sample.age
-    unit.stall?.gap = Duration(wholeNanoseconds: head.gap_ns)
-    unit.stall?.lostSamples = head.lost
-    if kept, unit.stall != nil, let last = unit.store.samples.last { save(last, &unit) }
+    return RecordedLook(
+      sample: sample,
+      stack: stack.frames.isEmpty ? nil : stack,
+      gap: Duration(wholeNanoseconds: head.gap_ns),
+      lost: head.lost
+    )
   }
 
-  private func begin(_ stall: Stall, _ unit: inout Unit) {
-    unit.stall = stall
-    unit.modules = ProcessMap.modules()
-    guard let directory else { return }
-    do {
-      unit.sink = try StallFileSink(directory: directory, process: process, stall: stall)
-    } catch {
-      note(error.text)
-      return
-    }
-    unit.sink?.append(StallFileWriter.header())
-    unit.sink?.append(StallFileWriter.record(of: process))
-    for module in unit.modules { unit.sink?.append(StallFileWriter.record(of: module)) }
-    unit.sink?.append(StallFileWriter.record(of: stall.thread))
-    unit.sink?.append(StallFileWriter.record(ofBeginOf: stall))
-    for sample in unit.store.samples { save(sample, &unit) }
-  }
-
-  private func save(_ sample: Sample, _ unit: inout Unit) {
-    guard let stall = unit.stall, unit.sink != nil else { return }
-    var saved = sample
-    if let place = sample.stack {
-      let stack = unit.store.stacks[place]
-      if let number = unit.savedStacks[stack] {
-        saved.stack = number
-      } else {
-        let number = unit.savedStackCount
-        unit.savedStackCount += 1
-        // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
-        if unit.savedStacks.count == SampleStore.limit { unit.savedStacks = [:] }
-        unit.savedStacks[stack] = number
-        unit.sink?.append(StallFileWriter.record(of: stack, index: number))
-        saved.stack = number
-      }
-    }
-    unit.sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
-  }
-
-  private func finish(_ unit: inout Unit) {
-    guard var stall = unit.stall else { return }
-    stall.samples = unit.store.samples
-    if stall.hasEnded { unit.sink?.append(StallFileWriter.record(ofEndOf: stall)) }
-    if let failure = unit.sink?.failure { note(failure) }
-    unit.sink = nil
-    deliver(Recording(process: process, modules: unit.modules, stacks: unit.store.stacks, stalls: [stall]))
+  private func finish(_ unit: inout RecordedUnit) {
+    let recording = unit.finished(process: process)
+    if let failure = unit.failure { note(failure) }
+    unit.close()
+    if let recording { deliver(recording) }
   }
 
   private func note(_ failure: String) {
@@ -229,6 +273,32 @@ final class Recorder: Sendable {
   private static func threadName(_ id: Int32) -> String {
     guard id > 0, let name = ProcessMap.readAll("/proc/self/task/\(id)/comm") else { return "" }
     return String(name.prefix { $0 != "\n" })
+  }
+}
+
+/// Somebody who waits for the stacks of all threads.
+final class ThreadRequest: Sendable {
+  /// The request's number in the monitor's count.
+  let number: UInt32
+  private let answer = Mutex<(AllThreads, [Stack])?>(nil)
+  private let word = ControlBlock()
+
+  init(number: UInt32) { self.number = number }
+
+  /// Gives the threads and their stacks, or `nil` when the watchdog was stopped.
+  func finish(_ threads: (AllThreads, [Stack])?) {
+    answer.withLock { $0 = threads }
+    observer_control_stop(word.pointer)
+  }
+
+  /// Waits for the answer until `deadline`, on the observer's clock. Returns whether there is one, and what.
+  func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
+    while true {
+      let seen = observer_control_wake_word(word.pointer)
+      if observer_control_stopping(word.pointer) { return (true, answer.withLock { $0 }) }
+      if observer_clock_ns() >= deadline { return (false, nil) }
+      observer_wait(observer_control_wake_address(word.pointer), seen, deadline)
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import Blame
 import CObserver
 import Glibc
+import Reports
 import StallRecord
 import Symbols
 import Synchronization
@@ -73,7 +74,13 @@ final class Reporter: Sendable {
   private func deliver(_ recording: Recording, to handlers: [Handler], _ symbolizer: Symbolizer) {
     for stall in recording.stalls {
       let blame = Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve)
-      let report = StallReport(recording: recording, stall: stall, blame: blame, width: width)
+      let report = StallReport(
+        recording: recording,
+        stall: stall,
+        blame: blame,
+        others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
+        width: width
+      )
       if handlers.isEmpty {
         printToStandardError(report.description)
       } else {

@@ -38,7 +38,7 @@ extension Watchdog {
     guard
       let lease = try? SlotRegistry.shared.lease(
         source,
-        for: control,
+        for: control(),
         threshold: budget,
         interval: limits.interval,
         polled: false

@@ -10,12 +10,15 @@ public struct StallReport: Sendable, CustomStringConvertible {
   public let stall: Stall
   /// Who is to blame.
   public let blame: Blame
+  /// The other threads by what they were doing when the stall was declared, the largest group first.
+  public let others: [ThreadGroup]
   private let width: Int
 
-  init(recording: Recording, stall: Stall, blame: Blame, width: Int) {
+  init(recording: Recording, stall: Stall, blame: Blame, others: [ThreadGroup], width: Int) {
     self.recording = recording
     self.stall = stall
     self.blame = blame
+    self.others = others
     self.width = width
   }
 
@@ -30,6 +33,6 @@ public struct StallReport: Sendable, CustomStringConvertible {
 
   /// The report as text, in lines of at most `width` characters.
   public func text(width: Int) -> String {
-    TextReport(process: recording.process, stall: stall, blame: blame).text(width: width)
+    TextReport(process: recording.process, stall: stall, blame: blame, others: others).text(width: width)
   }
 }

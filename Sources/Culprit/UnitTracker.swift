@@ -94,6 +94,12 @@ struct UnitTracker {
   private var backoff: UInt64 = 0
   /// Whether the age is that of the unit's end.
   private var isClosed = false
+  /// What the unit may take.
+  private(set) var threshold: UInt64 = 0
+  /// Whether the recorder knows that the unit is a stall.
+  private var isDeclared = false
+  /// The thread that was sampled last, 0 if unknown.
+  var threadID: Int32 = 0
 
   /// Follows the slot for one tick.
   @_noLocks mutating func advance(_ look: Look, _ tick: Tick) -> Step {
@@ -114,6 +120,7 @@ struct UnitTracker {
       }
     }
     guard look.unit != 0 else { return step }
+    threshold = look.threshold
     if phase == .idle {
       begin(look, tick)
     } else {
@@ -152,8 +159,15 @@ struct UnitTracker {
   /// The thread answered.
   @_noLocks mutating func answered() { backoff = 0 }
 
+  /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and ended
+  /// between two ticks.
+  var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
+
   /// The recorder has been told that the unit is a stall.
-  @_noLocks mutating func stallRecorded() { phase = .stalled }
+  @_noLocks mutating func stallRecorded() {
+    isDeclared = true
+    if phase != .over { phase = .stalled }
+  }
 
   /// The recorder has been told that the unit is over.
   @_noLocks mutating func endRecorded() { phase = .idle }
@@ -172,6 +186,8 @@ struct UnitTracker {
     nextSample = 0
     backoff = 0
     isClosed = false
+    isDeclared = false
+    threadID = 0
   }
 
   /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so that

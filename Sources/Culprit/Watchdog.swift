@@ -19,6 +19,8 @@ public final class Watchdog: Sendable {
   public let configuration: Configuration
 
   private struct Parts: Sendable {
+    /// The process that the threads are in. A child of it after fork(2) has this value, but not the threads.
+    let processID: pid_t
     let control: ControlBlock
     let recorder: Recorder
     let reporter: Reporter
@@ -27,8 +29,8 @@ public final class Watchdog: Sendable {
     let reporterThread: PosixThread
   }
 
-  /// Whether a watchdog is running in this process.
-  private static let isRunning = Mutex(false)
+  /// The process in which a watchdog is running: this one, or one that this one was forked from.
+  private static let owner = Mutex<pid_t?>(nil)
 
   private let parts: Parts
   private let hasStopped = Mutex(false)
@@ -40,15 +42,19 @@ public final class Watchdog: Sendable {
   public init(_ configuration: Configuration = Configuration()) throws(WatchdogError) {
     try configuration.validate()
     self.configuration = configuration
-    let claimed = Self.isRunning.withLock { isRunning in
-      defer { isRunning = true }
-      return !isRunning
+    let (claimed, isChild) = Self.owner.withLock { owner in
+      let former = owner
+      guard former != getpid() else { return (false, false) }
+      owner = getpid()
+      return (true, former != nil)
     }
     guard claimed else { throw .alreadyRunning }
+    // What the parent watched is nothing that this process does.
+    if isChild { SlotRegistry.shared.deactivate() }
     do {
       parts = try Self.start(configuration)
     } catch {
-      Self.isRunning.withLock { $0 = false }
+      Self.owner.withLock { $0 = nil }
       throw error
     }
   }
@@ -57,9 +63,16 @@ public final class Watchdog: Sendable {
 
   private static func start(_ configuration: Configuration) throws(WatchdogError) -> Parts {
     if let directory = configuration.directory { try StallFileSink.prepare(directory: directory) }
+    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
+      throw .cannotObserve("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
+    }
+    guard observer_module_start(true) != OBSERVER_MODULES_UNKNOWN else {
+      throw .cannotObserve("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
+    }
     if let missing = observer_unwind_start() { throw .cannotObserve(String(cString: missing)) }
     var error = observer_capture_start(configuration.stackBytesMax)
     if error == 0 { error = observer_passive_start(configuration.stackBytesMax) }
+    if error == 0 { error = observer_task_start() }
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
     guard let slots = observer_slot_table(), let ring = Recorder.RingHandle(capacity: 1 << 20) else {
       throw .cannotObserve("there is no memory for the tables")
@@ -70,7 +83,7 @@ public final class Watchdog: Sendable {
       ring: ring,
       process: ObservedProcess(
         id: getpid(),
-        executable: executablePath(),
+        executable: ProcessMap.executablePath(),
         architecture: String(cString: observer_arch_name()),
         observerVersion: culpritVersion,
         watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
@@ -88,6 +101,7 @@ public final class Watchdog: Sendable {
       }
       SlotRegistry.shared.activate(control, interval: configuration.sampleInterval)
       return Parts(
+        processID: getpid(),
         control: control,
         recorder: recorder,
         reporter: reporter,
@@ -106,13 +120,14 @@ public final class Watchdog: Sendable {
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
   /// delivered, unless it is called by a handler. Does nothing the second time, not even wait.
   ///
-  /// Loops and sections may go on marking their work; nobody looks.
+  /// Loops and sections may go on marking their work; nobody looks. In a child of the watched process (fork(2)) there is
+  /// nothing to stop.
   public func stop() {
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
       return !hasStopped
     }
-    guard isFirst else { return }
+    guard isFirst, parts.processID == getpid() else { return }
     observer_control_stop(parts.control.pointer)
     parts.monitorThread.join()
     parts.recorder.stop()
@@ -120,53 +135,56 @@ public final class Watchdog: Sendable {
     SlotRegistry.shared.deactivate()
     parts.reporter.stop()
     parts.reporterThread.join()
-    Self.isRunning.withLock { $0 = false }
+    Self.owner.withLock { $0 = nil }
   }
 
   /// The monitor of this watchdog, for leasing slots.
-  var control: ControlBlock { parts.control }
+  ///
+  /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no monitor.
+  func control() throws(WatchdogError) -> ControlBlock {
+    guard parts.processID == getpid() else { throw .notInThisProcess(watched: parts.processID) }
+    return parts.control
+  }
+
+  /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
+  ///
+  /// Waits until that is done, some milliseconds for each hundred threads. May be called by a handler.
+  ///
+  /// - Parameter timeout: How long to wait at most; 10 s unless told otherwise.
+  /// - Returns: The threads with their stacks, but for those of the watchdog itself.
+  /// - Throws: ``WatchdogError/stopped`` when the watchdog has been stopped,
+  ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`.
+  public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
+    guard !hasStopped.withLock({ $0 }) else { throw .stopped }
+    let request = parts.recorder.requestThreads(try control())
+    let deadline = observer_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
+    let (isAnswered, threads) = request.wait(until: deadline)
+    guard isAnswered else { throw .noAnswer(within: timeout) }
+    guard let (all, stacks) = threads else { throw .stopped }
+    return ThreadsReport(all, stacks: stacks, width: configuration.reportWidth)
+  }
 
   /// Calls `handler` with a report after every stall, on a thread of the watchdog's own, one report at a time.
   ///
   /// Several handlers are called in the order they were added. While there is none, reports go to standard error.
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts.reporter.add(handler) }
 
-  /// How the watchdog itself is doing.
+  /// How the watchdog itself is doing, and what it cannot do here.
   public var status: Status {
     Status(
       wakeups: observer_control_wakeups(parts.control.pointer),
       captures: observer_capture_answered(),
       lateAnswers: observer_capture_late(),
       reportsDropped: parts.reporter.dropped,
-      problems: parts.recorder.problems
+      problems: parts.recorder.problems,
+      limitations: Limitation.found()
     )
-  }
-
-  /// How a watchdog is doing.
-  public struct Status: Sendable {
-    /// How often the monitor has looked at the watched work.
-    public var wakeups: UInt64
-    /// How many stacks have been copied in this process, those for checking the set-up included.
-    public var captures: UInt64
-    /// How many threads answered when nobody waited for them any more.
-    public var lateAnswers: UInt64
-    /// How many stalls no handler was told of, because handlers could not keep up.
-    public var reportsDropped: UInt64
-    /// What could not be saved, and why: the first sixteen sentences.
-    public var problems: [String]
   }
 
   /// Carries the slot table into the monitor's thread.
   private struct SlotTable: @unchecked Sendable {
     // SAFETY: the table is never freed, and its fields are atomic.
     let pointer: UnsafeMutablePointer<observer_slot>
-  }
-
-  private static func executablePath() -> String {
-    var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    let count = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
-    guard count > 0 else { return CommandLine.arguments.first ?? "" }
-    return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
   private static func captureProblem(_ error: Int32) -> String {

@@ -22,7 +22,7 @@ extension Watchdog {
         "the stall threshold of \"\(source.name)\" is \(threshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       )
     }
-    return try SlotRegistry.shared.lease(source, for: control, threshold: threshold, polled: true)
+    return try SlotRegistry.shared.lease(source, for: control(), threshold: threshold, polled: true)
   }
 }
 

@@ -11,7 +11,31 @@ extension Recording {
   public func textReports(width: Int, resolve: (StackFrame) -> [ResolvedFrame]) -> [String] {
     stalls.map { stall in
       let blame = Blame(stall: stall, stacks: stacks, resolve: resolve)
-      return TextReport(process: process, stall: stall, blame: blame).text(width: width)
+      let others = otherThreads(in: stall, resolve: resolve)
+      return TextReport(process: process, stall: stall, blame: blame, others: others).text(width: width)
+    }
+  }
+
+  /// The other threads that were captured for `stall`, by what they were doing.
+  ///
+  /// - Parameters:
+  ///   - stall: One of this recording's.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  public func otherThreads(in stall: Stall, resolve: (StackFrame) -> [ResolvedFrame]) -> [ThreadGroup] {
+    stall.others.map { ThreadGroup.groups(of: $0, stacks: stacks, resolve: resolve) } ?? []
+  }
+
+  /// The other threads of each stall with their whole stacks, as text.
+  ///
+  /// - Parameters:
+  ///   - width: The length of a line in characters.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  /// - Returns: A text for each stall for which threads were captured, in order.
+  public func textsOfOtherThreads(width: Int, resolve: (StackFrame) -> [ResolvedFrame]) -> [String] {
+    stalls.compactMap { stall in
+      guard let others = stall.others else { return nil }
+      let groups = otherThreads(in: stall, resolve: resolve)
+      return ThreadsText(others, groups: groups, architecture: process?.architecture ?? "").text(width: width)
     }
   }
 }

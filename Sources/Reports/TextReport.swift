@@ -11,6 +11,8 @@ public struct TextReport: Sendable {
   public var stall: Stall
   /// Who is to blame for it.
   public var blame: Blame
+  /// The other threads by what they were doing when the stall was declared.
+  public var others: [ThreadGroup]
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
@@ -21,10 +23,11 @@ public struct TextReport: Sendable {
   private static let labelWidth = 10
 
   /// A report on `stall`, for which `blame` was found.
-  public init(process: ObservedProcess?, stall: Stall, blame: Blame) {
+  public init(process: ObservedProcess?, stall: Stall, blame: Blame, others: [ThreadGroup] = []) {
     self.process = process
     self.stall = stall
     self.blame = blame
+    self.others = others
   }
 
   /// The report in lines of at most `width` characters, but at least 40.
@@ -35,7 +38,11 @@ public struct TextReport: Sendable {
     lines += contenders(page)
     lines += lastStack(page)
     lines += tree(page)
-    lines += notes(page)
+    for part in [otherThreads(page), observed(page), notes(page)] where !part.isEmpty {
+      if lines.last != "" { lines.append("") }
+      lines += part
+    }
+    if lines.last == "" { lines.removeLast() }
     return lines.joined(separator: "\n") + "\n"
   }
 
@@ -177,6 +184,32 @@ public struct TextReport: Sendable {
     return lines
   }
 
+  private func otherThreads(_ page: Page) -> [String] {
+    guard let others = stall.others, !self.others.isEmpty else { return [] }
+    let text = ThreadsText(others, groups: self.others, architecture: process?.architecture ?? "")
+    var lines: [String] = []
+    for (index, paragraph) in text.summary("when the stall was declared").enumerated() {
+      lines += index == 0 ? page.section("OTHERS", paragraph) : page.item(paragraph)
+    }
+    return lines
+  }
+
+  /// What the observation cost the service.
+  private func observed(_ page: Page) -> [String] {
+    let cost = stall.cost
+    guard cost != ObservationCost() else { return [] }
+    var parts = ["\(Formatting.count(cost.fromOutside, "stack")) read from outside"]
+    if cost.bySignal > 0 {
+      parts.append(
+        "\(cost.bySignal) by signal, at most \(Formatting.duration(cost.longestHandlerTime)) in a handler and "
+          + "\(Formatting.duration(cost.handlerTime)) in all"
+      )
+    }
+    if cost.withoutStack > 0 { parts.append("\(Formatting.count(cost.withoutStack, "look")) without a stack") }
+    parts.append("\(Formatting.duration(cost.unwindTime)) of unwinding on a thread of Culprit's own")
+    return page.section("COST", parts.joined(separator: "; "))
+  }
+
   /// What a reader must know before believing the rest.
   private func notes(_ page: Page) -> [String] {
     var notes: [String] = []
@@ -196,8 +229,7 @@ public struct TextReport: Sendable {
       notes.append("\(Formatting.duration(stall.gap)) in which the process could not run are left out")
     }
     notes += unnamed()
-    guard !notes.isEmpty else { return [] }
-    var lines = blame.tree.isEmpty ? [] : [""]
+    var lines: [String] = []
     for (index, note) in notes.enumerated() {
       lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
     }
@@ -240,6 +272,11 @@ private struct Page {
       .map { index, line in
         (index == 0 ? label + String(repeating: " ", count: labelWidth - label.count) : indent) + line
       }
+  }
+
+  /// An item of a list below a labelled paragraph.
+  func item(_ text: String) -> [String] {
+    Formatting.wrapped(text, textWidth - 2).enumerated().map { index, line in indent + (index == 0 ? "- " : "  ") + line }
   }
 
   /// A paragraph below a labelled one; nothing for an empty text.

@@ -40,6 +40,11 @@ public struct Module: Hashable, Sendable {
   /// Whether there is a file behind the module at all.
   public var isFile: Bool { path.hasPrefix("/") }
 
+  /// Whether the module is mapped at `address`.
+  public func contains(_ address: RuntimeAddress) -> Bool {
+    mappings.contains { $0.start <= address && address < $0.end }
+  }
+
   /// The file offset of the code at `address`, or `nil` when the module is not mapped there.
   public func fileOffset(of address: RuntimeAddress) -> UInt64? {
     for mapping in mappings where mapping.start <= address && address < mapping.end {

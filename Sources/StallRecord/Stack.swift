@@ -69,7 +69,10 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case notSignalled = 4
   /// Too many earlier requests are held by threads that were stopped while they answered.
   case requestsStuck = 5
-  /// The stack could not be read from outside, and a signal would have disturbed the thread's system call.
+  /// The kernel does not tell what the thread does, and the thread did not run: it was blocked, as far as can be known.
+  case noLook = 7
+  /// The thread was blocked and its stack could not be read from outside. Blocked threads are sent no signal, because
+  /// what they wait in would return early.
   case untouchable = 8
   /// Another handler has been installed for the signal.
   case handlerReplaced = 9
@@ -83,7 +86,8 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .noAnswer: "the thread did not answer in time"
     case .notSignalled: "the kernel refused to signal the thread"
     case .requestsStuck: "earlier requests were never answered"
-    case .untouchable: "the stack could not be read from outside, and a signal would disturb the thread"
+    case .noLook: "the kernel does not tell what the thread does, and it did not run"
+    case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }
   }

@@ -137,6 +137,10 @@ public struct Stall: Hashable, Sendable, Identifiable {
   public var lostSamples: UInt64
   /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.
   public var gap: Duration
+  /// The other threads when the stall was declared; `nil` when they were not captured.
+  public var others: AllThreads?
+  /// What it cost to observe the stall, the other threads included.
+  public var cost: ObservationCost
 
   /// A stall of `source` on `thread`.
   public init(
@@ -149,7 +153,9 @@ public struct Stall: Hashable, Sendable, Identifiable {
     duration: Duration = .zero,
     hasEnded: Bool = false,
     lostSamples: UInt64 = 0,
-    gap: Duration = .zero
+    gap: Duration = .zero,
+    others: AllThreads? = nil,
+    cost: ObservationCost = ObservationCost()
   ) {
     self.id = id
     self.source = source
@@ -161,6 +167,8 @@ public struct Stall: Hashable, Sendable, Identifiable {
     self.hasEnded = hasEnded
     self.lostSamples = lostSamples
     self.gap = gap
+    self.others = others
+    self.cost = cost
   }
 }
 
@@ -170,7 +178,7 @@ public struct Recording: Hashable, Sendable {
   public var process: ObservedProcess?
   /// What was mapped into it.
   public var modules: [Module]
-  /// The distinct stacks that samples refer to.
+  /// The distinct stacks that samples and threads refer to.
   public var stacks: [Stack]
   /// The stalls, in the order in which they were declared.
   public var stalls: [Stall]

@@ -210,6 +210,8 @@ private struct RecordingBuilder {
     case .stallBegan: return addBegin(&reader)
     case .sample: return addSample(&reader)
     case .stallEnded: return addEnd(&reader)
+    case .otherThread: return addOther(&reader)
+    case .othersCaptured: return addOthersEnd(&reader)
     case nil: return true
     }
   }
@@ -308,6 +310,11 @@ private struct RecordingBuilder {
       samplesWithoutStall += 1
       return true
     }
+    recording.stalls[place].cost.add(
+      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
+      handlerTime: handler,
+      unwindTime: unwind
+    )
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -331,6 +338,54 @@ private struct RecordingBuilder {
     recording.stalls[place].gap = gap
     recording.stalls[place].lostSamples = lost
     recording.stalls[place].hasEnded = true
+    addCost(&reader, place)
+    return true
+  }
+
+  /// What the observation cost; files of version 1.0 do not say it, and what their samples say is kept.
+  private mutating func addCost(_ reader: inout ByteReader, _ place: Int) {
+    guard let outside = reader.number(UInt32.self), let signal = reader.number(UInt32.self),
+      let without = reader.number(UInt32.self), let longest = reader.duration(), let handler = reader.duration(),
+      let unwind = reader.duration()
+    else { return }
+    var cost = ObservationCost()
+    cost.fromOutside = Int(outside)
+    cost.bySignal = Int(signal)
+    cost.withoutStack = Int(without)
+    cost.longestHandlerTime = longest
+    cost.handlerTime = handler
+    cost.unwindTime = unwind
+    recording.stalls[place].cost = cost
+  }
+
+  private mutating func addOther(_ reader: inout ByteReader) -> Bool {
+    guard let stallID = reader.number(UInt64.self), let threadID = reader.signed(),
+      let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
+      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
+      let activity = reader.number(UInt8.self), let call = reader.signed()
+    else { return false }
+    guard let place = stallPlaces[stallID] else { return true }
+    let other = ThreadSample(
+      thread: ObservedThread(id: threadID, name: threads[threadID] ?? ""),
+      stack: stackPlaces[stack],
+      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
+      cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
+      activity: ThreadActivity(code: activity, call: call),
+      handlerTime: handler,
+      unwindTime: unwind
+    )
+    recording.stalls[place].others = recording.stalls[place].others ?? AllThreads()
+    recording.stalls[place].others?.threads.append(other)
+    recording.stalls[place].cost.add(outcome: other.outcome, handlerTime: handler, unwindTime: unwind)
+    return true
+  }
+
+  private mutating func addOthersEnd(_ reader: inout ByteReader) -> Bool {
+    guard let stallID = reader.number(UInt64.self), let leftOut = reader.number(UInt32.self) else { return false }
+    guard let place = stallPlaces[stallID] else { return true }
+    recording.stalls[place].others = recording.stalls[place].others ?? AllThreads()
+    recording.stalls[place].others?.leftOut = Int(leftOut)
+    recording.stalls[place].others?.isComplete = true
     return true
   }
 }

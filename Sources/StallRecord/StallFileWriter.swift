@@ -83,8 +83,7 @@ public enum StallFileWriter {
       $0.append(sample.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
       $0.append(sample.handlerTime.wholeNanoseconds)
       $0.append(sample.unwindTime.wholeNanoseconds)
-      $0.append(sample.activity.code)
-      if case .inSystemCall(let number) = sample.activity { $0.append(number) } else { $0.append(Int32(-1)) }
+      $0.append(sample.activity)
     }
   }
 
@@ -95,6 +94,35 @@ public enum StallFileWriter {
       $0.append(stall.duration.wholeNanoseconds)
       $0.append(stall.gap.wholeNanoseconds)
       $0.append(stall.lostSamples)
+      $0.append(UInt32(clamping: stall.cost.fromOutside))
+      $0.append(UInt32(clamping: stall.cost.bySignal))
+      $0.append(UInt32(clamping: stall.cost.withoutStack))
+      $0.append(stall.cost.longestHandlerTime.wholeNanoseconds)
+      $0.append(stall.cost.handlerTime.wholeNanoseconds)
+      $0.append(stall.cost.unwindTime.wholeNanoseconds)
+    }
+  }
+
+  /// The record of another thread, captured when the stall `stallID` was declared. The record of its
+  /// ``ThreadSample/thread`` goes before it.
+  public static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
+    record(.otherThread) {
+      $0.append(stallID)
+      $0.append(other.thread.id)
+      $0.append(other.stack.map { UInt32($0) } ?? UInt32.max)
+      $0.append(other.outcome.rawValue)
+      $0.append(other.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
+      $0.append(other.handlerTime.wholeNanoseconds)
+      $0.append(other.unwindTime.wholeNanoseconds)
+      $0.append(other.activity)
+    }
+  }
+
+  /// The record that all other threads have been captured for the stall `stallID`, but for so many.
+  public static func record(ofOthersLeftOut leftOut: Int, stallID: UInt64) -> [UInt8] {
+    record(.othersCaptured) {
+      $0.append(stallID)
+      $0.append(UInt32(clamping: leftOut))
     }
   }
 
@@ -108,6 +136,13 @@ public enum StallFileWriter {
       bytes += record(of: stall.thread)
       bytes += record(ofBeginOf: stall)
       for sample in stall.samples { bytes += record(of: sample, stallID: stall.id) }
+      if let others = stall.others {
+        for other in others.threads {
+          bytes += record(of: other.thread)
+          bytes += record(of: other, stallID: stall.id)
+        }
+        if others.isComplete { bytes += record(ofOthersLeftOut: others.leftOut, stallID: stall.id) }
+      }
       if stall.hasEnded { bytes += record(ofEndOf: stall) }
     }
     return bytes
@@ -125,5 +160,13 @@ public enum StallFileWriter {
     tail.append(CRC32.checksum(bytes[...]))
     bytes += tail.bytes
     return bytes
+  }
+}
+
+extension ByteWriter {
+  /// Appends what a thread was doing: its code, and the number of the system call, −1 if there is none.
+  fileprivate mutating func append(_ activity: ThreadActivity) {
+    append(activity.code)
+    if case .inSystemCall(let number) = activity { append(number) } else { append(Int32(-1)) }
   }
 }

@@ -10,6 +10,7 @@ private struct Simulation {
   var samples: [UInt64] = []
   var declaredAt: UInt64?
   var ended: UInt64?
+  var noticedAtEnd = false
   private var last: UInt64 = 1_000_000
   let limits = (suspicion: UInt64(500), threshold: UInt64(4000), early: UInt64(200), interval: UInt64(1000))
 
@@ -32,6 +33,7 @@ private struct Simulation {
     let step = tracker.advance(look, UnitTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms))
     if step.ended {
       tracker.close(endedAt: endedAt * ms, lastTick: last * ms, allowed: allowed * ms)
+      noticedAtEnd = tracker.isUndeclaredStall
       ended = tracker.age / ms
       tracker.endRecorded()
     }
@@ -54,6 +56,27 @@ private struct Simulation {
       let step = simulation.tick(after: 225, unit: UInt64(1_000_000 + number * 225 + 100))
       #expect(!step.sample && !step.declare && !step.ended)
     }
+  }
+
+  /// The monitor was late: the unit passed its threshold and ended between two ticks. Its exact end tells.
+  @Test func whatEndsPastItsThresholdBetweenTicksIsNoticed() {
+    for (endedAt, isStall) in [(UInt64(4100), true), (3990, false)] {
+      var simulation = Simulation()
+      let unit = simulation.now
+      for _ in 0..<19 { simulation.tick(after: 200, unit: unit) }
+      #expect(simulation.declaredAt == nil)
+      simulation.tick(after: 400, unit: 0, allowed: 400, endedAt: unit + endedAt)
+      #expect(simulation.declaredAt == nil)
+      #expect(simulation.ended == endedAt)
+      #expect(simulation.noticedAtEnd == isStall)
+    }
+    // What has been declared is not declared again.
+    var simulation = Simulation()
+    let unit = simulation.now
+    for _ in 0..<21 { simulation.tick(after: 200, unit: unit) }
+    #expect(simulation.declaredAt != nil)
+    simulation.tick(after: 200, unit: 0, endedAt: unit + 4300)
+    #expect(simulation.ended == 4300 && !simulation.noticedAtEnd)
   }
 
   /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.

@@ -71,7 +71,7 @@ extension WatchdogTests {
     let brief = Configuration(stallThreshold: .milliseconds(40), sampleInterval: .milliseconds(10))
     func cycle() throws {
       let found = try reports(brief) { watchdog in
-        watchdog.section("brief", budget: .milliseconds(40)) { stallByComputing(for: .milliseconds(80)) }
+        watchdog.section("brief", budget: .milliseconds(40)) { stallByComputing(for: .milliseconds(300)) }
       }
       #expect(found.count == 1)
     }

@@ -40,7 +40,6 @@ func sleepOnce() {
 }
 
 nonisolated(unsafe) var slept = -1
-nonisolated(unsafe) var over = 0
 
 /// Collects reports.
 final class Reports: Sendable {

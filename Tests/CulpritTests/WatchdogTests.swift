@@ -50,14 +50,18 @@ import Testing
       // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.problems.isEmpty)
-      #expect(
-        file.recording.stalls
-          == [report.stall].map { stall in
-            var saved = stall
-            saved.samples = file.recording.stalls.first?.samples ?? []
-            return saved
-          }
-      )
+      // Stacks may have other numbers in the file than in memory.
+      func unnumbered(_ stall: Stall?) -> Stall? {
+        var stall = stall
+        stall?.samples = []
+        for index in stall?.others?.threads.indices ?? 0..<0 { stall?.others?.threads[index].stack = nil }
+        return stall
+      }
+      #expect(file.recording.stalls.map(unnumbered) == [unnumbered(report.stall)])
+      func others(_ recording: Recording) -> [Stack?] {
+        recording.stalls[0].others?.threads.map { $0.stack.map { recording.stacks[$0] } } ?? []
+      }
+      #expect(others(file.recording) == others(report.recording))
       #expect(file.recording.stalls.first?.samples.map(\.age) == report.stall.samples.map(\.age))
       #expect(file.recording.modules == report.recording.modules)
       let savedStacks = file.recording.stalls[0].samples.map { $0.stack.map { file.recording.stacks[$0] } }
@@ -229,16 +233,18 @@ import Testing
 
   /// Work that keeps to its budget is never a stall, however close it comes.
   @Test func workWithinItsBudgetIsNotReported() throws {
+    var took: [Duration] = []
     let found = try reports { watchdog in
       for _ in 0..<50 {
         let begin = ContinuousClock.now
         let timer = watchdog.timer("close", budget: .milliseconds(60))
         stallByComputing(for: .milliseconds(52))
         timer.invalidate()
-        // On a busy machine it may have taken longer after all.
-        if ContinuousClock.now - begin > .milliseconds(60) { over += 1 }
+        took.append(ContinuousClock.now - begin)
       }
     }
-    #expect(found.count <= over)
+    // On a busy machine some may have taken longer after all.
+    let over = took.filter { $0 >= .milliseconds(60) }
+    #expect(found.count <= over.count, "\(found.map(\.stall.duration)) of \(over)")
   }
 }

@@ -30,7 +30,28 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
     duration: hasEnded ? .milliseconds(5010) : .milliseconds(4000),
     hasEnded: hasEnded,
     lostSamples: hasEnded ? 3 : 0,
-    gap: hasEnded ? .milliseconds(20) : .zero
+    gap: hasEnded ? .milliseconds(20) : .zero,
+    others: AllThreads(
+      threads: [
+        ThreadSample(
+          thread: ObservedThread(id: 4244, name: "pool"),
+          stack: 1,
+          outcome: .captured,
+          cpuTime: .seconds(2),
+          activity: .inSystemCall(232)
+        ),
+        ThreadSample(
+          thread: ObservedThread(id: 4245, name: ""),
+          stack: nil,
+          outcome: .untouchable,
+          cpuTime: nil,
+          activity: .blocked
+        ),
+      ],
+      leftOut: hasEnded ? 2 : 0,
+      isComplete: hasEnded
+    ),
+    cost: cost(hasEnded: hasEnded)
   )
   return Recording(
     process: ObservedProcess(
@@ -53,12 +74,46 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
   )
 }
 
+/// What the looks in the recording cost; and a few more, of which a file has only the sum.
+private func cost(hasEnded: Bool) -> ObservationCost {
+  var cost = ObservationCost()
+  cost.add(outcome: .captured, handlerTime: .nanoseconds(700), unwindTime: .zero)
+  cost.add(outcome: .captured, handlerTime: .zero, unwindTime: .microseconds(30))
+  cost.add(outcome: .noAnswer, handlerTime: .zero, unwindTime: .zero)
+  cost.add(outcome: .captured, handlerTime: .zero, unwindTime: .zero)
+  cost.add(outcome: .untouchable, handlerTime: .zero, unwindTime: .zero)
+  guard hasEnded else { return cost }
+  for _ in 0..<5 { cost.add(outcome: .captured, handlerTime: .microseconds(2), unwindTime: .microseconds(9)) }
+  return cost
+}
+
 @Suite struct StallFileTests {
   @Test func everythingComesBack() throws {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
+    #expect(file.version == (1, 1))
+  }
+
+  /// A file of version 1.0 ends stalls without saying what they cost, and has no other threads.
+  @Test func filesOfTheFirstVersionAreRead() throws {
+    var recording = sampleRecording()
+    recording.stalls[0].others = nil
+    var bytes = StallFileWriter.file(of: recording)
+    // The header of 1.0, and a last record that is shorter by what 1.1 added: three 32-bit and three 64-bit numbers.
+    bytes.replaceSubrange(8..<16, with: [1, 0, 0, 0, 0x65, 0x85, 0x96, 0x60])
+    let added = 3 * 4 + 3 * 8
+    let end = bytes.count - (8 + 32 + added + 4)
+    var record = Array(bytes[end..<(bytes.count - 4 - added)])
+    record[0] -= UInt8(added)
+    let checksum = CRC32.checksum(record[...])
+    bytes.replaceSubrange(end..., with: record + (0..<4).map { UInt8(truncatingIfNeeded: checksum >> ($0 * 8)) })
+    let file = try StallFile(bytes: bytes)
+    #expect(file.problems.isEmpty)
     #expect(file.version == (1, 0))
+    let stall = try #require(file.recording.stalls.first)
+    #expect(stall.hasEnded && stall.lostSamples == 3 && stall.others == nil)
+    #expect((stall.cost.bySignal, stall.cost.fromOutside, stall.cost.withoutStack) == (1, 1, 1))
   }
 
   @Test func aStallWithoutAnEndLastsAsLongAsItWasSeen() throws {
@@ -68,7 +123,7 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
 
   /// The page docs/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
   @Test func bytesAreThoseOfTheDocumentation() {
-    let header = ["43554c505249540a", "0100", "0000", "65859660"].joined()
+    let header = ["43554c505249540a", "0100", "0100", "24b48d79"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
     let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
     let expected = ["08000000", "0300", "0000", "93100000", "0200", "696f", "9a4ddced"].joined()

@@ -314,5 +314,3 @@ KEPT void workload_without_unwind_information(uint64_t deadline_ns, const volati
   sink++;
 }
 
-const int64_t workload_call_read = SYS_read, workload_call_ppoll = SYS_ppoll, workload_call_futex = SYS_futex,
-              workload_call_nanosleep = SYS_nanosleep;

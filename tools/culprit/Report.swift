@@ -13,7 +13,8 @@ private let reportTable = OptionTable(
       letter: "w",
       argument: "COLUMNS",
       help: "length of a line, 40 to 1000; the terminal's, or 100"
-    )
+    ),
+    CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
   ],
   epilogue: """
     Names come from the files that were mapped into the process, as far as they are still there unchanged.
@@ -40,6 +41,10 @@ func runReport(_ arguments: [String]) throws -> Bool {
     for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
       output.print((isFirst ? "" : "\n") + report)
       isFirst = false
+    }
+    guard parsed.has("threads") else { return }
+    for threads in file.recording.textsOfOtherThreads(width: width, resolve: symbolizer.resolve) {
+      output.print("\n" + threads)
     }
   }
 }

@@ -11,8 +11,10 @@
  *   observer_memory.h   reading memory that may be gone
  *   observer_control.h  what the monitor and the rest of the watchdog tell each other
  *   observer_thread.h   threads that watched work runs on
+ *   observer_task.h     all threads of the process
  *   observer_slot.h     target slots: which thread works on what since when
  *   observer_arch.h     registers, per processor architecture
+ *   observer_signal.h   a signal that disturbs nothing its thread does
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_module.h   which module an address is in, without the loader's lock
@@ -31,7 +33,9 @@
 #include "observer_module.h"
 #include "observer_passive.h"
 #include "observer_ring.h"
+#include "observer_signal.h"
 #include "observer_slot.h"
+#include "observer_task.h"
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_wait.h"

@@ -25,8 +25,8 @@
 /* The most frames one stack is unwound to; more are dropped and the stack says so. */
 #define OBSERVER_FRAMES_MAX 512
 
-/* Capture requests that exist at the same time. One is in use; the others replace requests whose thread began to answer
- * and was stopped in the middle of it. */
-#define OBSERVER_REQUESTS_MAX 8
+/* Threads that can be asked for their stack at the same time. A request whose thread began to answer and was stopped in the
+ * middle of it is out of use until that thread goes on. */
+#define OBSERVER_REQUESTS_MAX 64
 
 #endif

@@ -29,7 +29,14 @@ enum observer_capture_status {
   OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */
   OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
-  OBSERVER_UNTOUCHABLE = 8,    /* its stack could not be read from outside, and a signal would disturb its system call */
+  OBSERVER_UNTOUCHABLE = 8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
+};
+
+/* When a thread is to get the signal. */
+enum observer_send_when {
+  OBSERVER_SEND_WHEN_RUNNING = 0, /* as soon as it computes: observer_signal.h. Not at all where timers are refused */
+  OBSERVER_SEND_SEEN_RUNNING = 1, /* the same, but at once where timers are refused: it has just been seen running */
+  OBSERVER_SEND_NOW = 2,          /* at once, whatever it does: a system call may return early */
 };
 
 /* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count as
@@ -43,44 +50,55 @@ struct observer_copy {
   uint64_t stack_bytes;    /* length of the copy */
   uint64_t stack_end;      /* one past the stack's highest address; a generous guess where that is not known */
   bool truncated;          /* the stack goes on beyond the copy */
+  uint64_t taken_ns;       /* when it was made, CLOCK_MONOTONIC */
   uint64_t handler_ns;     /* time spent in the handler */
   const uint8_t *stack;    /* the copy; belongs to the request */
   uint32_t request;        /* index of the request, for observer_capture_release; UINT32_MAX: none */
 };
 
 /* Installs the handler and maps room for copies of STACK_BYTES_MAX bytes each, then captures the calling thread once, so
- * that every function the handler calls is bound and a broken set-up is noticed here. Keeps the handler that was there
- * before, to which signals that are not ours are passed on. Further calls only raise STACK_BYTES_MAX if they can and
+ * that every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
+ * on to the handler that was there before. Further calls only raise STACK_BYTES_MAX if they can and
  * check that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
  * the handler did not run.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_capture_start(size_t stack_bytes_max);
 
-/* Copies the registers and stack of THREAD, provided that it still works on UNIT of SLOT when it is looked at (a NULL
- * SLOT: whatever it works on). Waits for at most TIMEOUT_NS. On OBSERVER_CAPTURED, *COPY is valid until it is given to
- * observer_capture_release.
- * Async-signal-safe: yes. Threads: the monitor only, one capture at a time. */
+/* Asks THREAD for a copy of its registers and stack, provided that it still works on UNIT of SLOT when it comes to it (a
+ * NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be given to
+ * observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
+ * Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
+                                                                     const struct observer_slot *slot, uint64_t unit,
+                                                                     enum observer_send_when when, uint32_t *index);
+
+/* Whether request INDEX is answered. Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
+
+/* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY is
+ * valid until it is given to observer_capture_release. Waits for nothing.
+ * Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index,
+                                                                        const struct observer_copy **copy);
+
+/* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
+ * Async-signal-safe: yes. Threads: the monitor only. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);
-
-/* The two halves of observer_capture, for looking at several threads at the same time: at most OBSERVER_REQUESTS_MAX.
- * observer_capture_send returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be given to
- * observer_capture_collect, once, which waits until DEADLINE_NS (CLOCK_MONOTONIC) and returns as observer_capture does.
- * Async-signal-safe: yes. Threads: as observer_capture. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
-                                                                     const struct observer_slot *slot, uint64_t unit,
-                                                                     uint32_t *index);
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, uint64_t deadline_ns,
-                                                                        const struct observer_copy **copy);
 
 /* Gives COPY's request back, if it has one.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
 OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
 
-/* Handler runs that found a live request, and those of our signals that came too late for theirs.
+/* Handler runs that found a live request; those of our signals that came too late for theirs; signals that were sent at
+ * once because timers are refused here.
  * Async-signal-safe: yes. Threads: any. */
 uint64_t observer_capture_answered(void);
 uint64_t observer_capture_late(void);
+uint64_t observer_capture_unguarded(void);
+
+/* Whether SIGPROF comes to our handler. Async-signal-safe: yes. Threads: any. */
+bool observer_capture_handler_is_ours(void);
 
 #endif

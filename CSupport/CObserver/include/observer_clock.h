@@ -39,14 +39,19 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_wall_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Nanoseconds that thread TID of this process has spent on a processor, or 0 when there is no such thread. The clock id
- * is built as clock_getcpuclockid(3) and the kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK |
- * CPUCLOCK_SCHED) have it: that works for a thread id, where pthread_getcpuclockid needs a live pthread_t.
+/* The clock of the processor time of thread TID of this process. The id is built as clock_getcpuclockid(3) and the kernel's
+ * include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED) have it: that works for a thread id, where
+ * pthread_getcpuclockid needs a live pthread_t.
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS clockid_t observer_clock_of_thread(pid_t tid) {
+  return (clockid_t)((~(unsigned)tid << 3) | 6u);
+}
+
+/* Nanoseconds that thread TID of this process has spent on a processor, or 0 when there is no such thread.
  * Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_thread_cpu_ns(pid_t tid) {
   struct timespec used;
-  clockid_t clock = (clockid_t)((~(unsigned)tid << 3) | 6u);
-  if (clock_gettime(clock, &used) != 0)
+  if (clock_gettime(observer_clock_of_thread(tid), &used) != 0)
     return 0;
   return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }

@@ -11,6 +11,7 @@ struct observer_control {
   _Atomic uint32_t slots_used; /* the monitor looks at slots [0, slots_used) */
   _Atomic uint64_t wakes_at_ns; /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
   _Atomic uint64_t wakeups;    /* how often it has looked */
+  _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
 };
 
 /* Makes the monitor look now. Async-signal-safe: yes. Threads: any. */
@@ -36,6 +37,19 @@ static inline void observer_control_stop(struct observer_control *control) {
 /* Whether the monitor is to end. Async-signal-safe: yes. Threads: the monitor. */
 static inline OBSERVER_NO_LOCKS bool observer_control_stopping(const struct observer_control *control) {
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
+}
+
+/* Asks for a capture of all threads. Returns the number of the request: a capture that answers it, or a later one, answers
+ * the caller. Async-signal-safe: yes. Threads: any. */
+static inline uint32_t observer_control_want_threads(struct observer_control *control) {
+  uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;
+  observer_notify(&control->wake);
+  return request;
+}
+
+/* How often that was asked for. Async-signal-safe: yes. Threads: the monitor. */
+static inline OBSERVER_NO_LOCKS uint32_t observer_control_threads_wanted(const struct observer_control *control) {
+  return atomic_load_explicit(&control->threads_wanted, memory_order_acquire);
 }
 
 /* How many slots the monitor is to look at. Async-signal-safe: yes. Threads: any. */

@@ -1,7 +1,7 @@
 /* Which module an address is in, without the loader's lock.
  *
  * dl_iterate_phdr(3) takes a lock that the stalled thread may hold (it may be inside dlopen); glibc's _dl_find_object
- * (2.35 and later) takes none and is documented as async-signal-safe.
+ * (2.35 and later) takes none and is documented as async-signal-safe. Where it is missing, /proc/self/maps tells.
  */
 #ifndef OBSERVER_MODULE_H
 #define OBSERVER_MODULE_H
@@ -14,13 +14,33 @@ struct observer_module {
   uint64_t eh_frame_hdr; /* address of its .eh_frame_hdr (PT_GNU_EH_FRAME), 0 if it has none */
 };
 
-/* Whether modules can be found in this process: false on a C library without _dl_find_object.
- * Async-signal-safe: yes. Threads: any. */
-bool observer_module_available(void);
+/* How modules are found in this process. */
+enum observer_module_way {
+  OBSERVER_MODULES_BY_LOADER = 0, /* _dl_find_object */
+  OBSERVER_MODULES_BY_MAPS = 1,   /* /proc/self/maps, read again when observer_module_forget was called */
+  OBSERVER_MODULES_UNKNOWN = 2,   /* not at all: no stack can be unwound */
+};
+
+/* Chooses the way: the loader, if USE_LOADER and the C library can tell. To be called once observer_memory_start has been.
+ * Async-signal-safe: yes. Threads: any, one at a time, while no stack is unwound. */
+enum observer_module_way observer_module_start(bool use_loader);
+
+/* Forgets what /proc/self/maps showed: a module may have been loaded or replaced since.
+ * Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS void observer_module_forget(void);
 
 /* Finds the module that ADDRESS is in. Returns false when there is none (code made at run time, or a module that is
  * gone). The answer holds until the module is unloaded.
- * Async-signal-safe: yes. Threads: any. */
+ * Async-signal-safe: yes. Threads: the monitor; with OBSERVER_MODULES_BY_LOADER any. */
 bool observer_module_find(uint64_t address, struct observer_module *module);
+
+/* What the loader knows of the module that ADDRESS is in: where it begins, and its file in PATH, which has room for LENGTH
+ * bytes and is empty for the executable. Returns false when the loader does not tell.
+ * Async-signal-safe: yes. Threads: any. */
+bool observer_module_file(uint64_t address, uint64_t *start, char *path, size_t length);
+
+/* What this process was started as, as the kernel was told (AT_EXECFN of getauxval(3)); NULL if it does not say.
+ * Async-signal-safe: yes. Threads: any. */
+const char *observer_module_executable(void);
 
 #endif

@@ -38,16 +38,11 @@ int observer_passive_start(size_t stack_bytes_max);
 /* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK says
  * what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or did so
  * while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that is not
- * mounted).
+ * mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read.
  * Async-signal-safe: yes. Threads: the monitor only. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                           const struct observer_slot *slot,
                                                                           uint64_t unit, struct observer_look *look,
                                                                           const struct observer_copy **copy);
-
-/* Whether the system call that LOOK shows goes on by itself after a handler that was installed with SA_RESTART: signalling
- * its thread does not change what the call does. False in case of doubt. Waits for nothing. From signal(7), and tried for each call.
- * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS bool observer_look_restarts(const struct observer_look *look);
 
 #endif

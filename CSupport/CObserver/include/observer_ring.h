@@ -14,6 +14,9 @@ enum observer_event_kind {
   OBSERVER_EVENT_SAMPLE = 1,      /* a stack of a unit under suspicion or in a stall */
   OBSERVER_EVENT_STALL_BEGAN = 2, /* the unit passed its threshold */
   OBSERVER_EVENT_UNIT_ENDED = 3,  /* a unit that was sampled is over, stalled or not */
+  OBSERVER_EVENT_SWEEP_BEGAN = 4, /* all threads are being captured, for the stalls that were declared by now */
+  OBSERVER_EVENT_THREAD = 5,      /* one of them */
+  OBSERVER_EVENT_SWEEP_ENDED = 6, /* that was all */
 };
 
 struct observer_event {
@@ -25,9 +28,12 @@ struct observer_event {
   uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
   uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
   uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
-  uint64_t lost;       /* samples of this unit that found the ring full so far */
+  uint64_t lost;       /* samples of this unit that found the ring full so far; sweeps: threads that were left out */
   uint64_t threshold_ns; /* what the unit may take; stalls only */
-  /* Samples only. */
+  uint64_t sweep;        /* which capture of all threads; sweeps and their threads only */
+  uint32_t served;       /* the last request for a capture of all threads that this one answers; sweeps only */
+  uint32_t found;        /* how many threads there were; sweeps only */
+  /* Samples and threads only. */
   uint64_t cpu_ns;     /* the thread's processor time so far */
   uint64_t handler_ns; /* time in the handler */
   uint64_t unwind_ns;  /* time unwinding */
@@ -65,6 +71,10 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen);
 
 /* Makes observer_ring_wait return. Async-signal-safe: yes. Threads: any. */
 void observer_ring_wake_reader(struct observer_ring *ring);
+
+/* Whether there is room for so many EVENTS, however many frames they have.
+ * Async-signal-safe: yes. Threads: the writer. */
+OBSERVER_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events);
 
 /* Appends EVENT with the COUNT frames at FRAMES and wakes the reader. Returns false, having done nothing, when there is
  * no room.

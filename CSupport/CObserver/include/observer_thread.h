@@ -13,7 +13,7 @@
 enum observer_thread_state {
   OBSERVER_THREAD_FREE = 0,       /* no thread, or one that has left */
   OBSERVER_THREAD_LIVE = 1,       /* may be signalled */
-  OBSERVER_THREAD_HELD = 2, /* the monitor is signalling it or reading its stack: some system calls; its exit waits */
+  OBSERVER_THREAD_HELD = 2, /* the monitor is signalling it or reading its stack (its exit waits), or it is just exiting */
 };
 
 /* One registered thread. STATE is changed by the thread itself (FREE to LIVE, LIVE to FREE) and by the monitor (LIVE to
@@ -21,7 +21,7 @@ enum observer_thread_state {
 struct observer_thread {
   _Atomic uint32_t state;
   _Atomic int32_t tid;
-  _Atomic int32_t look_descriptor; /* /proc/self/task/TID/syscall, open as long as the thread is LIVE; -1 if refused */
+  _Atomic int32_t look_descriptor; /* /proc/self/task/TID/syscall, open as long as the thread is LIVE; negative if refused */
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
 };
@@ -56,11 +56,13 @@ OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);
 
-/* Sends THREAD the signal SIGNAL with VALUE, if it is alive. The thread's exit hook waits until this call is over, so
- * that the signal can neither reach another thread nor an exited one. Returns 0, ESRCH when the thread is no longer
- * registered, or the error of rt_tgsigqueueinfo(2).
- * Async-signal-safe: yes. Threads: the monitor only. */
-OBSERVER_NO_LOCKS int observer_thread_signal(struct observer_thread *thread, int signal, uint64_t value);
+/* The entry of the registered thread TID, or NULL. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
+
+/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h). Returns a descriptor,
+ * or the negative of an errno value when the kernel refuses.
+ * Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS int observer_thread_open_look(int32_t tid);
 
 /* Names the calling thread; at most 15 bytes are kept (pthread_setname_np(3)).
  * Async-signal-safe: no. Threads: any, for itself. */

@@ -67,9 +67,6 @@ int workload_interrupted(void);
 /* Runs in a function without unwind information whose frame pointer register holds something else. */
 void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop);
 
-/* System call numbers of this architecture, which Swift does not import. */
-extern const int64_t workload_call_read, workload_call_ppoll, workload_call_futex, workload_call_nanosleep;
-
 /* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);
 

@@ -1,0 +1,205 @@
+import CObserver
+import StallRecord
+
+/// A unit of work that has been sampled: what the recorder knows of it, and its file once it is a stall.
+struct RecordedUnit: ~Copyable {
+  let unit: UInt64
+  let generation: UInt32
+  /// The sweep whose threads belong to this stall.
+  var sweep: UInt64?
+  private(set) var stall: Stall?
+  private var store = SampleStore()
+  /// What observing the unit cost before it was a stall.
+  private var cost = ObservationCost()
+  private var otherStacks = StackTable()
+  private var modules = ModuleList()
+  private var sink: StallFileSink?
+  /// The stacks that the file has, by the number that its samples refer to them with, as far as they are remembered.
+  private var savedStacks: [Stack: Int] = [:]
+  private var savedStackCount = 0
+
+  init(unit: UInt64, generation: UInt32) {
+    self.unit = unit
+    self.generation = generation
+  }
+
+  /// The first error of the file, if it has one.
+  var failure: String? {
+    switch sink {
+    case .some(let sink): sink.failure
+    case .none: nil
+    }
+  }
+
+  /// Adds a look at the unit's thread.
+  mutating func add(_ look: RecordedLook) {
+    let kept = store.add(look.sample, stack: look.stack)
+    cost.add(outcome: look.sample.outcome, handlerTime: look.sample.handlerTime, unwindTime: look.sample.unwindTime)
+    guard stall != nil else { return }
+    stall?.duration = look.sample.age
+    stall?.gap = look.gap
+    stall?.lostSamples = look.lost
+    stall?.cost = cost
+    if kept, let last = store.samples.last { save(last) }
+  }
+
+  /// The unit has become `stall`, which is saved in `directory`, if one is given.
+  mutating func begin(_ stall: Stall, process: ObservedProcess, directory: String?) throws(StallFileSinkError) {
+    self.stall = stall
+    self.stall?.cost = cost
+    modules.load()
+    for stack in store.stacks { modules.cover(stack) }
+    guard let directory else { return }
+    sink = try StallFileSink(directory: directory, process: process, stall: stall)
+    sink?.append(StallFileWriter.header())
+    sink?.append(StallFileWriter.record(of: process))
+    for module in modules.all { sink?.append(StallFileWriter.record(of: module)) }
+    sink?.append(StallFileWriter.record(of: stall.thread))
+    sink?.append(StallFileWriter.record(ofBeginOf: stall))
+    for sample in store.samples { save(sample) }
+  }
+
+  /// Adds another thread, captured for this stall.
+  mutating func add(other: ThreadSample, stack: Stack?) {
+    guard let stall, other.thread.id != stall.thread.id else { return }
+    var kept = other
+    kept.stack = stack.map { otherStacks.place(of: $0) }
+    self.stall?.others = stall.others ?? AllThreads()
+    self.stall?.others?.threads.append(kept)
+    cost.add(outcome: other.outcome, handlerTime: other.handlerTime, unwindTime: other.unwindTime)
+    self.stall?.cost = cost
+    guard sink != nil else {
+      if let stack { modules.cover(stack) }
+      return
+    }
+    var saved = other
+    saved.stack = stack.map { save($0) }
+    sink?.append(StallFileWriter.record(of: other.thread))
+    sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
+  }
+
+  /// All other threads have been captured, but for so many.
+  mutating func endOthers(leftOut: Int) {
+    guard let stall else { return }
+    self.stall?.others = stall.others ?? AllThreads()
+    self.stall?.others?.leftOut = leftOut
+    self.stall?.others?.isComplete = true
+    sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
+  }
+
+  /// The work has ended.
+  mutating func end(duration: Duration, gap: Duration, lost: UInt64) {
+    stall?.duration = duration
+    stall?.gap = gap
+    stall?.lostSamples = lost
+    stall?.hasEnded = true
+  }
+
+  /// Completes the file, if the end of the work was seen, and returns what was recorded.
+  mutating func finished(process: ObservedProcess) -> Recording? {
+    guard var stall else { return nil }
+    stall.samples = store.samples
+    if stall.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: stall)) }
+    if let others = stall.others {
+      stall.others?.threads = others.threads.map { thread in
+        var placed = thread
+        placed.stack = thread.stack.map { $0 + store.stacks.count }
+        return placed
+      }
+    }
+    return Recording(
+      process: process,
+      modules: modules.all,
+      stacks: store.stacks + otherStacks.stacks,
+      stalls: [stall]
+    )
+  }
+
+  /// Closes the file.
+  mutating func close() { sink = nil }
+
+  private mutating func save(_ sample: Sample) {
+    if let place = sample.stack, sink == nil { modules.cover(store.stacks[place]) }
+    guard let stall, sink != nil else { return }
+    var saved = sample
+    saved.stack = sample.stack.map { save(store.stacks[$0]) }
+    sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
+  }
+
+  /// Writes `stack`, if the file does not have it, and the modules that are new in it. Returns its number in the file.
+  private mutating func save(_ stack: Stack) -> Int {
+    if let number = savedStacks[stack] { return number }
+    for module in modules.cover(stack) { sink?.append(StallFileWriter.record(of: module)) }
+    let number = savedStackCount
+    savedStackCount += 1
+    // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
+    if savedStacks.count == SampleStore.limit { savedStacks = [:] }
+    savedStacks[stack] = number
+    sink?.append(StallFileWriter.record(of: stack, index: number))
+    return number
+  }
+}
+
+/// A look at a watched thread, as it came out of the ring.
+struct RecordedLook {
+  var sample: Sample
+  var stack: Stack?
+  var gap: Duration
+  var lost: UInt64
+}
+
+/// Distinct stacks, each of which has a place.
+struct StackTable {
+  private(set) var stacks: [Stack] = []
+  private var places: [Stack: Int] = [:]
+
+  /// The place of `stack`, which is added if it is new.
+  mutating func place(of stack: Stack) -> Int {
+    if let place = places[stack] { return place }
+    places[stack] = stacks.count
+    stacks.append(stack)
+    return stacks.count - 1
+  }
+}
+
+/// The modules of the running process as far as stacks need them: those that were there at the beginning, and those that were
+/// loaded since and are met in a stack.
+struct ModuleList {
+  private(set) var all: [Module] = []
+  /// The process's modules are read again no sooner than this, on the clock of the observer: a stack may have addresses that
+  /// are in no module.
+  private var nextLoad: UInt64 = 0
+
+  private static let interval: UInt64 = 1_000_000_000
+
+  /// Takes the modules that are there now.
+  mutating func load() {
+    all = ProcessMap.modules()
+    nextLoad = observer_clock_ns() &+ Self.interval
+  }
+
+  /// Adds the modules that `stack` needs and that have been loaded since. Returns them.
+  @discardableResult
+  mutating func cover(_ stack: Stack) -> [Module] {
+    let unknown = stack.frames.map(\.address).filter { address in !all.contains { $0.contains(address) } }
+    guard !unknown.isEmpty else { return [] }
+    var found = unknown.compactMap { ProcessMap.module(at: $0) }
+    if found.isEmpty, observer_clock_ns() >= nextLoad {
+      found = ProcessMap.modules()
+      nextLoad = observer_clock_ns() &+ Self.interval
+    }
+    var new: [Module] = []
+    for module in found where !overlaps(module) {
+      new.append(module)
+      all.append(module)
+    }
+    return new
+  }
+
+  /// Whether a module is known already where `module` is: the one that was there before it.
+  private func overlaps(_ module: Module) -> Bool {
+    all.contains { known in
+      known.mappings.contains { one in module.mappings.contains { $0.start < one.end && one.start < $0.end } }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import CObserver
+import Glibc
+
+extension Watchdog {
+  /// How a watchdog is doing.
+  public struct Status: Sendable {
+    /// How often the monitor has looked at the watched work.
+    public var wakeups: UInt64
+    /// How many stacks have been copied by a signal handler in this process, those for checking the set-up included.
+    public var captures: UInt64
+    /// How many threads answered when nobody waited for them any more.
+    public var lateAnswers: UInt64
+    /// How many stalls no handler was told of, because handlers could not keep up.
+    public var reportsDropped: UInt64
+    /// What could not be saved, and why: the first sixteen sentences.
+    public var problems: [String]
+    /// What is lost in these surroundings; empty where everything can be observed.
+    public var limitations: [Limitation]
+  }
+
+  /// Something that cannot be observed here, because the process or its sandbox lacks what it takes.
+  public enum Limitation: Hashable, Sendable, CustomStringConvertible {
+    /// Stacks of blocked threads are missing: the kernel does not tell what threads do, for `reason`. Threads that compute
+    /// are captured all the same.
+    case blockedThreads(reason: String)
+    /// Timers on a thread's processor time are refused, so that threads that compute are sent their signal at once: a
+    /// system call that the thread enters in just that moment can return early.
+    case signalsAtOnce
+    /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not known,
+    /// are missing for threads that compute.
+    case unknownStacks
+    /// The list of the process's threads cannot be read, for `reason`: a stall's record has no other threads.
+    case otherThreads(reason: String)
+    /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
+    case handlerReplaced
+
+    /// What is lost, and why, in a sentence without its end.
+    public var description: String {
+      switch self {
+      case .blockedThreads(let reason):
+        "stacks of blocked threads cannot be read, because /proc/self/task/TID/syscall cannot be opened: \(reason)"
+      case .signalsAtOnce:
+        "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
+      case .unknownStacks:
+        "coroutine and alternate stacks cannot be read, because process_vm_readv and /proc/self/mem are refused"
+      case .otherThreads(let reason):
+        "the other threads are missing in reports, because /proc/self/task cannot be read: \(reason)"
+      case .handlerReplaced:
+        "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
+      }
+    }
+
+    /// What is lost here and now.
+    static func found() -> [Limitation] {
+      var found: [Limitation] = []
+      let look = observer_thread_open_look(observer_task_self())
+      if look >= 0 { close(look) } else { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
+      if !observer_signal_timers_work() { found.append(.signalsAtOnce) }
+      if observer_memory_way() == OBSERVER_MEMORY_BY_PIPE { found.append(.unknownStacks) }
+      let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(reason: String(cString: strerror(errno)))) }
+      if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
+      return found
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import CObserver
+
+/// Captures every thread of the process once: for each stall when it is declared, and on request.
+///
+/// A slice at a time, so that the monitor goes on looking at its slots meanwhile. Stalls that are declared before a sweep
+/// begins share it. When the ring is full the sweep pauses; after ``longest`` what is left is left out and counted.
+struct Sweep: ~Copyable {
+  /// How long the monitor works on a sweep before it looks at its slots again.
+  let slice: UInt64 = 10_000_000
+
+  /// How long a sweep may take.
+  private let longest: UInt64 = 10_000_000_000
+
+  /// How many threads may be asked at the same time: some requests are left for what is watched.
+  private let askedMax = Int(OBSERVER_VISITS_MAX)
+
+  private var isForStalls = false
+  private var served: UInt32 = 0
+  private var number: UInt64 = 0
+  private var tids: UnsafePointer<Int32>?
+  private var count = 0
+  private var next = 0
+  private var leftOut: UInt64 = 0
+  /// Threads that were asked and have not answered yet.
+  private var asked = 0
+  private var began: UInt64 = 0
+  private(set) var isUnderWay = false
+  private let monitor = observer_task_self()
+
+  /// A stall has been declared, whose record is to have all threads.
+  @_noLocks mutating func stallDeclared() { isForStalls = true }
+
+  /// Whether there is something to do, when so many requests have been made in all.
+  @_noLocks func isWanted(_ requests: UInt32) -> Bool { isUnderWay || isForStalls || requests != served }
+
+  /// Works on the sweep for a slice of time. Returns how long until it is to be called again.
+  @_noLocks mutating func advance(
+    _ reader: inout ThreadReader,
+    _ ring: OpaquePointer,
+    wanted: UInt32
+  ) -> UInt64 {
+    if !isUnderWay {
+      guard begin(ring, wanted) else { return 1_000_000 }
+    }
+    let sliceEnd = observer_clock_ns() &+ slice
+    while next < count {
+      let now = observer_clock_ns()
+      if now &- began > longest {
+        leftOut &+= UInt64(count &- next)
+        next = count
+        break
+      }
+      // Every thread that was asked may answer at once.
+      guard now < sliceEnd, asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
+        return 1_000_000
+      }
+      capture(&reader, ring)
+    }
+    if asked > 0 { return reader.tick }
+    return end(ring) ? .max : 1_000_000
+  }
+
+  @_noLocks private mutating func begin(_ ring: OpaquePointer, _ wanted: UInt32) -> Bool {
+    guard observer_ring_has_room(ring, 1) else { return false }
+    let listed = observer_task_list(&tids)
+    count = listed > 0 ? Int(listed) : 0
+    number &+= 1
+    next = 0
+    leftOut = 0
+    began = observer_clock_ns()
+    isForStalls = false
+    served = wanted
+    var event = event(OBSERVER_EVENT_SWEEP_BEGAN)
+    isUnderWay = observer_ring_write(ring, &event, nil, 0)
+    return isUnderWay
+  }
+
+  @_noLocks private mutating func end(_ ring: OpaquePointer) -> Bool {
+    var event = event(OBSERVER_EVENT_SWEEP_ENDED)
+    guard observer_ring_write(ring, &event, nil, 0) else { return false }
+    isUnderWay = false
+    return !isForStalls
+  }
+
+  /// Captures the next thread, or asks it.
+  @_noLocks private mutating func capture(_ reader: inout ThreadReader, _ ring: OpaquePointer) {
+    guard let tids else { return }
+    // SAFETY: the list has `count` entries and stays until the next sweep begins.
+    let tid = tids[next]
+    next &+= 1
+    guard tid != monitor else { return }
+    var target = ThreadReader.Target()
+    target.index = -1
+    target.threadID = tid
+    target.thread = observer_task_visit(tid)
+    asked &+= 1
+    if let taken = reader.read(target) { write(taken.target, taken.reading, reader, ring) }
+  }
+
+  /// Tells the recorder of a thread that was asked.
+  @_noLocks mutating func write(
+    _ target: ThreadReader.Target,
+    _ reading: ThreadReader.Reading,
+    _ reader: borrowing ThreadReader,
+    _ ring: OpaquePointer
+  ) {
+    asked &-= 1
+    if let thread = target.thread { observer_task_leave(thread) }
+    // It has exited since it was listed.
+    if reading.status == OBSERVER_THREAD_GONE { return }
+    var event = event(OBSERVER_EVENT_THREAD)
+    reader.describe(target, reading, &event)
+    if !reader.write(&event, to: ring) { leftOut &+= 1 }
+  }
+
+  @_noLocks private func event(_ kind: observer_event_kind) -> observer_event {
+    var event = observer_event()
+    event.kind = kind.rawValue
+    event.slot = .max
+    event.time_ns = observer_clock_ns()
+    event.sweep = number
+    event.served = served
+    event.found = UInt32(truncatingIfNeeded: count)
+    event.lost = leftOut
+    return event
+  }
+}

@@ -1,0 +1,238 @@
+import CObserver
+
+/// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose answer
+/// comes later.
+///
+/// A thread that is blocked is never sent a signal, however incomplete its stack is when read from outside: what it waits
+/// in would return early. Nothing here waits for a thread.
+struct ThreadReader: ~Copyable {
+  /// Whose stack is to be taken.
+  struct Target {
+    /// What it is to the monitor.
+    var index = 0
+    var thread: UnsafeMutablePointer<observer_thread>?
+    var threadID: Int32 = 0
+    /// What the thread must be working on still when it is looked at; anything, when there is no slot.
+    var slot: UnsafePointer<observer_slot>?
+    var unit: UInt64 = 0
+
+    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+    @_noLocks init() {}
+  }
+
+  /// What came of it; ``write(_:to:)`` has the frames.
+  struct Reading {
+    var status = OBSERVER_NO_ANSWER
+    var look = observer_look()
+    var handlerTime: UInt64 = 0
+    /// When the stack was copied, or when it was given up.
+    var time: UInt64 = 0
+  }
+
+  /// How long a thread has to answer. One that is starved by others needs its turn twice: the kernel must find it on a
+  /// processor in its tick, and the signal is delivered when the thread goes on.
+  private static let patience: UInt64 = 500_000_000
+
+  /// How often answers are to be collected while some are outstanding: the kernel's tick.
+  let tick: UInt64
+  private let frames: UnsafeMutablePointer<observer_frame>
+  private let sent: UnsafeMutablePointer<Sent>
+  /// How many threads have been asked and have not answered.
+  private(set) var openCount = 0
+  /// The place in `sent` that ``nextAnswer(_:)`` looks at next.
+  private var next = 0
+  /// The frames of the last reading.
+  private var stack: observer_stack
+
+  /// A thread that was asked and has not answered yet.
+  private struct Sent {
+    var request: UInt32 = 0
+    var target = Target()
+    var look = observer_look()
+    var isOpen = false
+    /// When it was asked, and when it is to be looked at from outside again.
+    var time: UInt64 = 0
+    var nextLook: UInt64 = 0
+  }
+
+  init() {
+    tick = observer_clock_coarse_resolution_ns()
+    frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
+    sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
+    stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
+  }
+
+  deinit {
+    // SAFETY: both were allocated by this value's initializer and nobody else has them.
+    frames.deallocate()
+    sent.deallocate()
+  }
+
+  /// Whether the thread of a target with this index has been asked and has not answered yet.
+  @_noLocks func isAsked(_ index: Int) -> Bool {
+    guard openCount > 0 else { return false }
+    for place in 0..<Int(OBSERVER_REQUESTS_MAX) where sent[place].isOpen && sent[place].target.index == index {
+      return true
+    }
+    return false
+  }
+
+  /// Takes the stack of `target`, or asks for it: then `nil` is returned, and the answer comes from ``nextAnswer(_:)``.
+  @_noLocks mutating func read(_ target: Target) -> (target: Target, reading: Reading)? {
+    clear()
+    var reading = Reading()
+    reading.time = observer_clock_ns()
+    reading.status = readFromOutside(target, &reading)
+    switch reading.status {
+    case OBSERVER_CAPTURED, OBSERVER_UNIT_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNTOUCHABLE: return (target, reading)
+    default: break
+    }
+    var place = 0
+    // SAFETY: `sent` has OBSERVER_REQUESTS_MAX places.
+    while place < Int(OBSERVER_REQUESTS_MAX), sent[place].isOpen { place &+= 1 }
+    guard place < Int(OBSERVER_REQUESTS_MAX) else {
+      reading.status = OBSERVER_REQUESTS_STUCK
+      return (target, reading)
+    }
+    var request: UInt32 = 0
+    reading.status = observer_capture_send(
+      target.thread,
+      target.slot,
+      target.unit,
+      reading.look.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
+      &request
+    )
+    guard reading.status == OBSERVER_CAPTURED else { return (target, reading) }
+    sent[place].request = request
+    sent[place].target = target
+    sent[place].look = reading.look
+    sent[place].time = reading.time
+    sent[place].nextLook = reading.time &+ 2 &* tick
+    sent[place].isOpen = true
+    openCount &+= 1
+    return nil
+  }
+
+  /// Begins to collect what threads have answered.
+  @_noLocks mutating func beginCollecting() { next = 0 }
+
+  /// The next answer of a thread that was asked, or what came of it instead; `nil` when there are no more for now.
+  ///
+  /// - Parameter trackers: What is followed in each slot. A request for a unit that is not followed any more is taken back.
+  @_noLocks mutating func nextAnswer(
+    _ trackers: UnsafePointer<UnitTracker>
+  ) -> (target: Target, reading: Reading)? {
+    while openCount > 0, next < Int(OBSERVER_REQUESTS_MAX) {
+      let place = next
+      next &+= 1
+      // SAFETY: `place` is below OBSERVER_REQUESTS_MAX; the index of a target with a slot is one of a tracker.
+      guard sent[place].isOpen else { continue }
+      let target = sent[place].target
+      if target.slot != nil, trackers[target.index].unit != target.unit {
+        takeBack(place)
+        continue
+      }
+      var reading = Reading()
+      reading.look = sent[place].look
+      reading.time = observer_clock_ns()
+      if observer_capture_is_answered(sent[place].request) {
+        collect(place, &reading)
+        return (target, reading)
+      }
+      guard reading.time >= sent[place].nextLook else { continue }
+      sent[place].nextLook = reading.time &+ 2 &* tick
+      // It may have blocked since.
+      clear()
+      var seen = reading
+      seen.status = readFromOutside(target, &seen)
+      if seen.status != OBSERVER_NOT_BLOCKED, seen.status != OBSERVER_NO_LOOK {
+        takeBack(place)
+        return (target, seen)
+      }
+      guard reading.time &- sent[place].time >= Self.patience else { continue }
+      collect(place, &reading)
+      // A thread that did not run, and of which the kernel does not tell, is blocked as far as can be known.
+      if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_NO_LOOK { reading.status = OBSERVER_NO_LOOK }
+      return (target, reading)
+    }
+    return nil
+  }
+
+  /// Takes back every request: nobody waits for the answers any more.
+  @_noLocks mutating func takeAllBack() {
+    var place = 0
+    while place < Int(OBSERVER_REQUESTS_MAX) {
+      // SAFETY: as in nextAnswer(_:).
+      if sent[place].isOpen { takeBack(place) }
+      place &+= 1
+    }
+  }
+
+  /// Fills in what `event` says of the thread.
+  @_noLocks func describe(_ target: Target, _ reading: Reading, _ event: inout observer_event) {
+    event.tid = target.threadID
+    event.status = reading.status.rawValue
+    event.activity = reading.look.activity.rawValue
+    event.call = reading.look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: reading.look.call) : -1
+    event.cpu_ns = target.threadID == 0 ? 0 : observer_clock_thread_cpu_ns(target.threadID)
+    event.handler_ns = reading.handlerTime
+    event.unwind_ns = stack.unwind_ns
+    event.end = stack.end.rawValue
+  }
+
+  /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.
+  @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
+    observer_ring_write(ring, &event, frames, stack.count)
+  }
+
+  @_noLocks private mutating func clear() {
+    stack.count = 0
+    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.unwind_ns = 0
+  }
+
+  /// Reads a blocked thread; its frames are then in ``stack``.
+  @_noLocks private mutating func readFromOutside(
+    _ target: Target,
+    _ reading: inout Reading
+  ) -> observer_capture_status {
+    var copy: UnsafePointer<observer_copy>?
+    let status = observer_capture_passively(target.thread, target.slot, target.unit, &reading.look, &copy)
+    if status == OBSERVER_CAPTURED, let copy {
+      reading.time = copy.pointee.taken_ns
+      observer_unwind(copy, &stack)
+    }
+    return status
+  }
+
+  /// Takes the answer to the request at `place` and ends the request.
+  @_noLocks private mutating func collect(_ place: Int, _ reading: inout Reading) {
+    clear()
+    close(place)
+    var copy: UnsafePointer<observer_copy>?
+    reading.status = observer_capture_collect(sent[place].request, &copy)
+    guard reading.status == OBSERVER_CAPTURED, let copy else { return }
+    // It ran, whatever was seen before.
+    reading.look.activity = OBSERVER_RUNNING
+    reading.time = copy.pointee.taken_ns
+    reading.handlerTime = max(1, copy.pointee.handler_ns)
+    observer_unwind(copy, &stack)
+    observer_capture_release(copy)
+  }
+
+  /// Ends the request at `place`, whose answer is not needed any more.
+  @_noLocks private mutating func takeBack(_ place: Int) {
+    close(place)
+    var copy: UnsafePointer<observer_copy>?
+    if observer_capture_collect(sent[place].request, &copy) == OBSERVER_CAPTURED, let copy {
+      observer_capture_release(copy)
+    }
+  }
+
+  @_noLocks private mutating func close(_ place: Int) {
+    // SAFETY: as in nextAnswer(_:).
+    sent[place].isOpen = false
+    openCount &-= 1
+  }
+}

@@ -1,0 +1,34 @@
+import Blame
+import CObserver
+import Reports
+import StallRecord
+import Symbols
+
+/// The stacks of all threads of this process, at about the same time.
+public struct ThreadsReport: Sendable, CustomStringConvertible {
+  /// The threads, in the order in which the kernel lists them; their stacks are indices into ``stacks``.
+  public let all: AllThreads
+  /// The distinct stacks.
+  public let stacks: [Stack]
+  /// The threads by what they were doing, the largest group first.
+  public let groups: [ThreadGroup]
+  private let width: Int
+
+  init(_ all: AllThreads, stacks: [Stack], width: Int) {
+    self.all = all
+    self.stacks = stacks
+    self.width = width
+    var modules = ModuleList()
+    modules.load()
+    for stack in stacks { modules.cover(stack) }
+    groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: Symbolizer(modules: modules.all).resolve)
+  }
+
+  /// The threads as text, in lines as long as the configuration says.
+  public var description: String { text(width: width) }
+
+  /// The threads as text, in lines of at most `width` characters.
+  public func text(width: Int) -> String {
+    ThreadsText(all, groups: groups, architecture: String(cString: observer_arch_name())).text(width: width)
+  }
+}
