@@ -60,6 +60,8 @@ let package = Package(
     .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestWorkloads"]),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
+    // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.
+    .executableTarget(name: "surroundings", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/Surroundings"),
   ],
   swiftLanguageModes: [.v6]
 )

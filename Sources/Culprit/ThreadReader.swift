@@ -33,6 +33,9 @@ struct ThreadReader: ~Copyable {
   /// processor in its tick, and the signal is delivered when the thread goes on.
   private static let patience: UInt64 = 500_000_000
 
+  /// The same for a thread of which the kernel does not tell what it does: it is most likely blocked.
+  private static let blindPatience: UInt64 = 100_000_000
+
   /// How often answers are to be collected while some are outstanding: the kernel's tick.
   let tick: UInt64
   private let frames: UnsafeMutablePointer<observer_frame>
@@ -117,9 +120,10 @@ struct ThreadReader: ~Copyable {
   /// Begins to collect what threads have answered.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
-  /// The next answer of a thread that was asked, or what came of it instead; `nil` when there are no more for now.
+  /// Takes the next answer of a thread that was asked.
   ///
   /// - Parameter trackers: What is followed in each slot. A request for a unit that is not followed any more is taken back.
+  /// - Returns: The answer, or what came of it instead; `nil` when there are no more for now.
   @_noLocks mutating func nextAnswer(
     _ trackers: UnsafePointer<UnitTracker>
   ) -> (target: Target, reading: Reading)? {
@@ -150,7 +154,8 @@ struct ThreadReader: ~Copyable {
         takeBack(place)
         return (target, seen)
       }
-      guard reading.time &- sent[place].time >= Self.patience else { continue }
+      let patience = seen.status == OBSERVER_NO_LOOK ? Self.blindPatience : Self.patience
+      guard reading.time &- sent[place].time >= patience else { continue }
       collect(place, &reading)
       // A thread that did not run, and of which the kernel does not tell, is blocked as far as can be known.
       if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_NO_LOOK { reading.status = OBSERVER_NO_LOOK }

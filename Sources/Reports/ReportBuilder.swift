@@ -21,6 +21,7 @@ extension Recording {
   /// - Parameters:
   ///   - stall: One of this recording's.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  /// - Returns: The threads in groups, the largest first; none when they were not captured.
   public func otherThreads(in stall: Stall, resolve: (StackFrame) -> [ResolvedFrame]) -> [ThreadGroup] {
     stall.others.map { ThreadGroup.groups(of: $0, stacks: stacks, resolve: resolve) } ?? []
   }

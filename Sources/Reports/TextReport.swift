@@ -276,7 +276,8 @@ private struct Page {
 
   /// An item of a list below a labelled paragraph.
   func item(_ text: String) -> [String] {
-    Formatting.wrapped(text, textWidth - 2).enumerated().map { index, line in indent + (index == 0 ? "- " : "  ") + line }
+    Formatting.wrapped(text, textWidth - 2).enumerated().map { index, line in indent + (index == 0 ? "- " : "  ") + line
+    }
   }
 
   /// A paragraph below a labelled one; nothing for an empty text.

@@ -55,7 +55,8 @@ public struct ThreadsText: Sendable {
     let rest = groups.dropFirst(Self.summarizedGroups)
     if !rest.isEmpty {
       let threads = rest.reduce(0) { $0 + $1.threads.count }
-      paragraphs.append("\(Formatting.count(threads, "thread")) more, in \(Formatting.count(rest.count, "other place"))")
+      let places = Formatting.count(rest.count, "other place")
+      paragraphs.append("\(Formatting.count(threads, "thread")) more, in \(places)")
     }
     return paragraphs
   }

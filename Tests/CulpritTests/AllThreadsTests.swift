@@ -13,7 +13,8 @@ private func waitForTheEnd(_ stop: Finished) {
 }
 
 /// Starts `count` threads that run `body` and returns what ends them.
-private func withThreads(_ count: Int, _ body: @escaping @Sendable (Finished) -> Void, _ during: () throws -> Void) throws
+private func withThreads(_ count: Int, _ body: @escaping @Sendable (Finished) -> Void, _ during: () throws -> Void)
+  throws
 {
   let stop = Finished()
   let ended = (0..<count).map { number in

@@ -70,4 +70,20 @@ void workload_without_unwind_information(uint64_t deadline_ns, const volatile in
 /* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);
 
+/* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether that is so. */
+bool workload_refuse_call(const char *name);
+
+/* Makes this process one that is not dumpable (prctl(2)), and no longer root's. Returns whether that is so. */
+bool workload_become_undumpable(void);
+
+/* Takes /proc away from this process, which must have one thread. Returns whether that is so: it takes privileges. */
+bool workload_hide_proc(void);
+
+/* A profiler: a handler for SIGPROF and an interval timer that sends it; how often the handler was called by it. */
+void workload_start_profiler(void);
+int workload_profiled(void);
+
+/* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
+int workload_fork(int (*child)(void));
+
 #endif

@@ -1,0 +1,101 @@
+import Foundation
+import Testing
+
+/// A process that lacks something, or shares SIGPROF with somebody: what is observed there, and what the watchdog says that
+/// it cannot do. Each in a process of its own.
+@Suite(.serialized) struct SurroundingsTests {
+  private let computing =
+    "computing: computeForLong(), captured many, truncated few, failures [], others yes"
+  private let asleep = "asleep: sleepForLong(), captured many, truncated few, failures [], others yes"
+  private let asleepUnseen = "asleep: nobody, captured 0, truncated few, failures [\"noLook\"], others yes"
+
+  /// The lines that the program printed; `nil` where the surroundings cannot be made, for want of privileges.
+  private func lines(_ arguments: [String]) throws -> [String]? {
+    let outcome = try run("surroundings", arguments)
+    if outcome.status == 77 { return nil }
+    #expect(outcome.status == 0, "\(outcome)")
+    return outcome.out.split(separator: "\n").map(String.init)
+  }
+
+  @Test func nothingIsLostInOrdinarySurroundings() throws {
+    #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
+  }
+
+  /// A sandbox without process_vm_readv: memory is read through /proc/self/mem.
+  @Test func withoutProcessVMReadvNothingIsLost() throws {
+    #expect(
+      try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
+    )
+  }
+
+  /// Not even that file: memory is read through a pipe.
+  @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
+    guard let lines = try lines(["refuse:process_vm_readv", "undumpable"]) else { return }
+    #expect(lines.prefix(2) == [computing, asleepUnseen])
+    #expect(
+      lines.contains(
+        "limitation: coroutine and alternate stacks cannot be read, because process_vm_readv and /proc/self/mem are refused"
+      )
+    )
+    #expect(lines.last == "interrupted: false")
+  }
+
+  /// The kernel does not tell what threads of a process do that is not dumpable: blocked ones are left alone.
+  @Test func inAnUndumpableProcessComputingThreadsAreSeen() throws {
+    guard let lines = try lines(["undumpable"]) else { return }
+    #expect(
+      lines == [
+        computing, asleepUnseen,
+        "limitation: stacks of blocked threads cannot be read, because /proc/self/task/TID/syscall cannot be opened: "
+          + "Permission denied",
+        "profiled: 0", "interrupted: false",
+      ]
+    )
+  }
+
+  @Test func withoutTimersThreadsAreSignalledAtOnce() throws {
+    for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
+      #expect(
+        try lines(refused) == [
+          computing, asleep,
+          "limitation: a system call can return early when its thread enters it just when it is captured, because "
+            + "timer_create is refused", "profiled: 0", "interrupted: false",
+        ]
+      )
+    }
+  }
+
+  /// Without /proc modules come from the loader, and names are there all the same.
+  @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
+    guard let lines = try lines(["no-proc"]) else { return }
+    #expect(lines.first == computing.replacingOccurrences(of: "others yes", with: "others no"))
+    #expect(lines.filter { $0.hasPrefix("limitation: ") }.count == 2)
+    #expect(lines.last == "interrupted: false")
+  }
+
+  /// A profiler that was there first gets its signals, and only those. They may well interrupt a sleep.
+  @Test func aProfilerInTheSameProcessGoesOn() throws {
+    #expect(try lines(["profiler"])?.dropLast() == [computing, asleep, "profiled: many"])
+  }
+
+  /// One that comes later is not replaced under way, and told of; the next watchdog passes its signals on.
+  @Test func aHandlerThatWasReplacedIsToldOfAndChained() throws {
+    #expect(
+      try lines(["replaced"])?.dropLast() == [
+        "replaced: [\"stacks of computing threads cannot be captured, because another handler has been installed for "
+          + "SIGPROF\"]", computing, asleep, "profiled: many",
+      ]
+    )
+  }
+
+  /// A child after fork(2) has no watchdog, may start one, and ends neither the parent's nor its own in a hang.
+  @Test func aChildHasNoHalfAliveWatchdog() throws {
+    #expect(
+      try lines(["fork"]) == [
+        "child: computing: computeForLong(), captured many, truncated few, failures [], others no",
+        "child: asleep: sleepForLong(), captured many, truncated few, failures [], others no",
+        "child exited with 0", "parent: over the fork: workload_fork", "interrupted: false",
+      ]
+    )
+  }
+}

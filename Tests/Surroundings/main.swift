@@ -1,0 +1,143 @@
+import Blame
+import Culprit
+import Glibc
+import StallRecord
+import TestWorkloads
+
+// Stalls twice, computing and asleep, in the surroundings that its arguments name, and prints what a watchdog says of it:
+//
+//   surroundings [refuse:CALL | undumpable | no-proc | profiler | fork | replaced]...
+
+@inline(never)
+func computeForLong() {
+  let end = ContinuousClock.now + .milliseconds(1000)
+  var value: UInt64 = 1
+  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
+  computed = value
+}
+
+@inline(never)
+func sleepForLong() {
+  var time = timespec(tv_sec: 0, tv_nsec: 999_000_000)
+  var left = timespec()
+  while nanosleep(&time, &left) != 0 {
+    wasInterrupted = true
+    time = left
+  }
+  computed &+= 1
+}
+
+nonisolated(unsafe) var computed: UInt64 = 0
+nonisolated(unsafe) var wasInterrupted = false
+
+/// What the watchdog makes of the two stalls, a line each, then what it says that it cannot do.
+func describeStalls() throws -> [String] {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  nonisolated(unsafe) var lines: [String] = []
+  watchdog.onStall { report in
+    let captured = report.stall.samples.filter { $0.outcome == .captured }
+    let truncated = captured.filter { sample in sample.stack.map { report.recording.stacks[$0].isTruncated } ?? false }
+    let failures = Set(report.stall.samples.map(\.outcome)).subtracting([.captured])
+    lines.append(
+      "\(report.stall.source.name): \(report.culprit?.frame.function ?? "nobody"), "
+        + "captured \(captured.count > 3 ? "many" : "\(captured.count)"), truncated \(truncated.count > 3 ? "many" : "few"), "
+        + "failures \(failures.map { "\($0)" }.sorted()), others \(report.stall.others?.threads.isEmpty == false ? "yes" : "no")"
+    )
+  }
+  watchdog.section("computing", budget: .milliseconds(200)) { computeForLong() }
+  watchdog.section("asleep", budget: .milliseconds(200)) { sleepForLong() }
+  let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
+  watchdog.stop()
+  return lines + limitations
+}
+
+/// Somebody to be seen among the other threads.
+func startBystander() {
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { _ in
+      while true { pause() }
+    },
+    nil
+  )
+}
+
+nonisolated(unsafe) var parentsWatchdog: Watchdog?
+
+/// The child has no watchdog: its parent's does nothing here, and one of its own works.
+func runChild() -> Int32 {
+  guard let parents = parentsWatchdog else { return 2 }
+  do {
+    _ = try parents.watchLoop(named: "in the child")
+    return 3
+  } catch WatchdogError.notInThisProcess(getppid()) {
+  } catch {
+    return 4
+  }
+  // What the parent marked is nothing that the child does, and stopping must not wait for threads that are not there.
+  parents.section("in the child", budget: .milliseconds(10)) { computed &+= 1 }
+  parents.stop()
+  parentsWatchdog = nil
+  do {
+    for line in try describeStalls() { print("child: \(line)") }
+  } catch {
+    print("child: \(error)")
+  }
+  fflush(nil)
+  return 0
+}
+
+var isReplaced = false
+var forks = false
+for argument in CommandLine.arguments.dropFirst() {
+  let isDone: Bool
+  switch argument {
+  case "undumpable": isDone = workload_become_undumpable()
+  case "no-proc": isDone = workload_hide_proc()
+  case "profiler":
+    workload_start_profiler()
+    isDone = true
+  case "fork":
+    forks = true
+    isDone = true
+  case "replaced":
+    isReplaced = true
+    isDone = true
+  default: isDone = argument.hasPrefix("refuse:") && workload_refuse_call(String(argument.dropFirst(7)))
+  }
+  if !isDone {
+    print("not possible here: \(argument): \(String(cString: strerror(errno)))")
+    exit(77)
+  }
+}
+startBystander()
+
+if forks {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  parentsWatchdog = watchdog
+  watchdog.onStall { print("parent: \($0.stall.source.name): \($0.culprit?.frame.function ?? "nobody")") }
+  let loop = try watchdog.watchLoop(named: "over the fork")
+  // The fork in the middle of a stall: the parent goes on with it, the child has nothing to do with it.
+  loop.began()
+  computeForLong()
+  print("child exited with \(workload_fork(runChild))")
+  loop.ended()
+  watchdog.stop()
+} else if isReplaced {
+  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  workload_start_profiler()
+  print("replaced: \(watchdog.status.limitations.map { "\($0)" })")
+  watchdog.stop()
+  let before = workload_profiled()
+  for line in try describeStalls() { print(line) }
+  print("profiled: \(workload_profiled() - before > 50 ? "many" : "\(workload_profiled() - before)")")
+} else {
+  for line in try describeStalls() { print(line) }
+  print("profiled: \(workload_profiled() > 50 ? "many" : "\(workload_profiled())")")
+}
+// After stop() a signal is harmless, whoever sends it.
+raise(SIGPROF)
+print("interrupted: \(wasInterrupted)")

@@ -1,0 +1,92 @@
+#define _GNU_SOURCE
+#include "TestWorkloads.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct {
+  const char *name;
+  uint32_t number;
+} calls[] = {
+    {"process_vm_readv", SYS_process_vm_readv},
+    {"timer_create", SYS_timer_create},
+    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
+};
+
+bool workload_refuse_call(const char *name) {
+  for (size_t index = 0; index < sizeof calls / sizeof calls[0]; index++) {
+    if (strcmp(calls[index].name, name) != 0)
+      continue;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[index].number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+  }
+  return false;
+}
+
+bool workload_become_undumpable(void) {
+  const uid_t nobody = 65534;
+  if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
+                         setresuid(nobody, nobody, nobody) != 0))
+    return false;
+  return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
+}
+
+bool workload_hide_proc(void) {
+  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+    return false;
+  mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+  /* Not every sandbox lets it be unmounted; an empty directory over it hides it as well. */
+  return umount2("/proc", MNT_DETACH) == 0 || mount("none", "/proc", "tmpfs", 0, NULL) == 0;
+}
+
+static volatile int profiled;
+
+static void on_profile(int signal, siginfo_t *information, void *context) {
+  (void)signal;
+  (void)context;
+  /* What an interval timer of the process sends (setitimer(2)). */
+  if (information->si_code == SI_KERNEL)
+    profiled++;
+}
+
+void workload_start_profiler(void) {
+  struct sigaction action;
+  memset(&action, 0, sizeof action);
+  action.sa_sigaction = on_profile;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGPROF, &action, NULL);
+  struct itimerval every = {{0, 2000}, {0, 2000}};
+  setitimer(ITIMER_PROF, &every, NULL);
+}
+
+int workload_profiled(void) { return profiled; }
+
+int workload_fork(int (*child)(void)) {
+  pid_t pid = fork();
+  if (pid == 0)
+    _exit(child());
+  int status = -1;
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    continue;
+  return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
