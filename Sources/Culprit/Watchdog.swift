@@ -99,6 +99,8 @@ public final class Watchdog: Sendable {
         var monitor = Monitor(control: control.pointer, slots: table.pointer, ring: ring.pointer)
         monitor.run()
       }
+      // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
+      while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
       SlotRegistry.shared.activate(control, interval: configuration.sampleInterval)
       return Parts(
         processID: getpid(),
