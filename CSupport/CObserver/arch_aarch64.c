@@ -33,6 +33,8 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
 
 int observer_arch_frame_pointer(void) { return DWARF_X29; }
 
+int observer_arch_result_register(void) { return DWARF_X0; }
+
 static uint32_t instruction(const uint8_t *code) {
   uint32_t word;
   memcpy(&word, code, sizeof word);
@@ -57,6 +59,14 @@ enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t 
   return OBSERVER_CALL_NONE;
 }
 
+/* Such a call takes several instructions here, which need not stand beside each other. */
+bool observer_arch_call_slot(const uint8_t *code, uint64_t return_address, uint64_t *slot) {
+  (void)code;
+  (void)return_address;
+  (void)slot;
+  return false;
+}
+
 /* Length of a "bti" at CODE, which functions and stubs begin with where indirect branches are tracked. */
 static size_t landing_pad(const uint8_t *code) { return (instruction(code) & 0xffffff3f) == 0xd503241f ? 4 : 0; }
 
@@ -69,6 +79,11 @@ bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
   int64_t pages = field(page, 5, 19) * 4 + (page >> 29 & 3);
   *slot = ((address + at) & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096) + (load >> 10 & 0xfff) * 8;
   return true;
+}
+
+/* mov x8, SYS_rt_sigreturn; svc 0, in the vDSO. */
+bool observer_arch_signal_return(const uint8_t *code) {
+  return instruction(code) == 0xd2801168 && instruction(code + 4) == 0xd4000001;
 }
 
 /* Either stp x29, x30, [sp, -n]!; mov x29, sp, or sub sp, sp, n; stp x29, x30, [sp, m]; add x29, sp, m. Registers that are

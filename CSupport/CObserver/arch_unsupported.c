@@ -30,6 +30,8 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
 
 int observer_arch_frame_pointer(void) { return -1; }
 
+int observer_arch_result_register(void) { return -1; }
+
 enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target) {
   (void)code;
   (void)return_address;
@@ -37,10 +39,22 @@ enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t 
   return OBSERVER_CALL_NONE;
 }
 
+bool observer_arch_call_slot(const uint8_t *code, uint64_t return_address, uint64_t *slot) {
+  (void)code;
+  (void)return_address;
+  (void)slot;
+  return false;
+}
+
 bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
   (void)code;
   (void)address;
   (void)slot;
+  return false;
+}
+
+bool observer_arch_signal_return(const uint8_t *code) {
+  (void)code;
   return false;
 }
 

@@ -7,7 +7,7 @@
 #include <ucontext.h>
 
 /* DWARF register numbers: System V ABI, AMD64 supplement, figure 3.36. libunwind uses the same ones. */
-enum { DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RIP = 16, DWARF_COUNT = 17 };
+enum { DWARF_RAX = 0, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_RIP = 16, DWARF_COUNT = 17 };
 _Static_assert(DWARF_COUNT <= OBSERVER_REGISTERS_MAX, "every register has its place");
 _Static_assert((int)UNW_X86_64_RSP == DWARF_RSP && (int)UNW_X86_64_RIP == DWARF_RIP, "libunwind numbers as DWARF does");
 
@@ -33,6 +33,8 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
 }
 
 int observer_arch_frame_pointer(void) { return DWARF_RBP; }
+
+int observer_arch_result_register(void) { return DWARF_RAX; }
 
 static int32_t signed_32(const uint8_t *bytes) {
   int32_t value;
@@ -68,6 +70,15 @@ enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t 
   return OBSERVER_CALL_NONE;
 }
 
+/* call *displacement(%rip) */
+bool observer_arch_call_slot(const uint8_t *code, uint64_t return_address, uint64_t *slot) {
+  const uint8_t *end = code + OBSERVER_CALL_BYTES;
+  if (end[-6] != 0xff || end[-5] != 0x15)
+    return false;
+  *slot = return_address + (uint64_t)(int64_t)signed_32(end - 4);
+  return true;
+}
+
 /* Length of an "endbr64" at CODE, which functions and stubs begin with where indirect branches are tracked. */
 static size_t landing_pad(const uint8_t *code) {
   static const uint8_t endbr64[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -82,6 +93,12 @@ bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot) {
     return false;
   *slot = address + at + 6 + (uint64_t)(int64_t)signed_32(code + at + 2);
   return true;
+}
+
+/* mov $SYS_rt_sigreturn, %rax; syscall: the only form that unwinders know, and therefore the only one there is. */
+bool observer_arch_signal_return(const uint8_t *code) {
+  static const uint8_t sigreturn[OBSERVER_SIGNAL_RETURN_BYTES] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  return memcmp(code, sigreturn, sizeof sigreturn) == 0;
 }
 
 /* Whether one of the instructions from CODE to END may change the stack pointer by a constant: sub $n,%rsp or

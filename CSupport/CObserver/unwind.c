@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_unwind.h"
 
+#include "frame_walk.h"
 #include "observer_arch.h"
 #include "observer_clock.h"
 #include "observer_memory.h"
@@ -60,6 +61,7 @@ struct walk {
   bool unreadable;  /* memory was asked for that cannot be read */
   bool no_module;   /* an address is in no module */
   bool no_info;     /* a module has no unwind information for an address */
+  uint64_t last_read; /* where the stack was read last; 0: not since this was set to 0 */
 };
 
 static const uint8_t *page_at(uint64_t address) {
@@ -94,6 +96,7 @@ static bool read_word(struct walk *walk, uint64_t address, uint64_t *value) {
   uint64_t offset = address - copy->stack_start;
   if (offset < copy->stack_bytes && copy->stack_bytes - offset >= sizeof *value) {
     memcpy(value, copy->stack + offset, sizeof *value);
+    walk->last_read = address;
     return true;
   }
   /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where the
@@ -303,15 +306,45 @@ static void clear(struct walk *walk) {
   walk->missing = -1;
 }
 
-/* Goes from CURSOR's frame to its caller's. Returns 1, or 0 at the outermost frame, or a negative number when it cannot:
- * WALK says why. */
-static int step(struct walk *walk, unw_cursor_t *cursor) {
+/* Whether the instruction before CURSOR's address is a call. */
+static bool follows_call(unw_cursor_t *cursor) {
+  uint8_t code[OBSERVER_CALL_BYTES];
+  unw_word_t pc;
+  uint64_t target;
+  return libunwind.get_reg(cursor, UNW_REG_IP, &pc) == 0 && read_process(pc - sizeof code, code, sizeof code) &&
+         observer_arch_call_before(code, pc, &target) != OBSERVER_CALL_NONE;
+}
+
+/* Goes from CURSOR's frame, which was INTERRUPTED by a signal or made a call, to its caller's. Returns 1, or 0 at the
+ * outermost frame, or a negative number when it cannot: WALK says why. */
+static int step(struct walk *walk, unw_cursor_t *cursor, bool interrupted) {
   clear(walk);
+  /* libunwind's memory goes by the address alone, which means one thing where a thread was interrupted and another
+   * where a call returns to: after the call of a function that does not return there is another function, or a part
+   * with another frame. */
+  bool ambiguous = interrupted && follows_call(cursor);
+  if (ambiguous)
+    libunwind.flush_cache(address_space, 0, 0);
   int result = libunwind.step(cursor);
+  if (ambiguous)
+    libunwind.flush_cache(address_space, 0, 0);
   /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
   if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
     return -UNW_EBADFRAME;
   return result;
+}
+
+/* Whether NOW's frame, to which a step led from BEFORE's, was interrupted by a signal and made no call. libunwind tells
+ * it of the interrupted frame on x86_64, and of the frame of the kernel's trampoline, from which the step leads to it,
+ * on aarch64. */
+static bool was_interrupted(unw_cursor_t *before, unw_cursor_t *now) {
+#if defined(__x86_64__)
+  (void)before;
+  return libunwind.is_signal_frame(now) > 0;
+#else
+  (void)now;
+  return libunwind.is_signal_frame(before) > 0;
+#endif
 }
 
 /* A blocked thread that is read from outside gives its stack pointer and program counter only. That is enough for frames
@@ -330,6 +363,11 @@ static enum observer_call_kind call_before(uint64_t return_address, uint64_t fun
       !read_process(return_address - sizeof code, code, sizeof code))
     return OBSERVER_CALL_NONE;
   enum observer_call_kind kind = observer_arch_call_before(code, return_address, &target);
+  /* The kernel calls a signal's handler, as through a pointer. */
+  uint8_t trampoline[OBSERVER_SIGNAL_RETURN_BYTES];
+  if (kind == OBSERVER_CALL_NONE && read_process(return_address, trampoline, sizeof trampoline) &&
+      observer_arch_signal_return(trampoline))
+    return OBSERVER_CALL_INDIRECT;
   if (kind != OBSERVER_CALL_DIRECT)
     return kind;
   uint8_t stub[OBSERVER_PROLOGUE_BYTES];
@@ -342,14 +380,15 @@ static enum observer_call_kind call_before(uint64_t return_address, uint64_t fun
 
 /* Whether a frame pointer of RECORD leads from CURSOR's frame to the outermost one, every return address on the way
  * following a call. */
-static bool leads_out(struct walk *walk, unw_cursor_t cursor, uint64_t record) {
+static bool leads_out(struct walk *walk, unw_cursor_t cursor, bool interrupted, uint64_t record) {
   struct observer_registers before = walk->registers;
   int number = observer_arch_frame_pointer();
   walk->registers.values[number] = record;
   walk->registers.known |= UINT64_C(1) << number;
   bool leads = false;
   for (int depth = 0; depth < OBSERVER_FRAMES_MAX; depth++) {
-    int result = step(walk, &cursor);
+    unw_cursor_t callee = cursor;
+    int result = step(walk, &cursor, interrupted);
     unw_word_t pc = 0;
     bool of_function;
     if (result < 0)
@@ -358,7 +397,8 @@ static bool leads_out(struct walk *walk, unw_cursor_t cursor, uint64_t record) {
       leads = result == 0 || pc == 0;
       break;
     }
-    if (call_before(observer_arch_code_address(pc), 0, &of_function) == OBSERVER_CALL_NONE)
+    interrupted = was_interrupted(&callee, &cursor);
+    if (!interrupted && call_before(observer_arch_code_address(pc), 0, &of_function) == OBSERVER_CALL_NONE)
       break;
   }
   walk->registers = before;
@@ -367,7 +407,7 @@ static bool leads_out(struct walk *walk, unw_cursor_t cursor, uint64_t record) {
 
 /* Finds the frame pointer of CURSOR's frame, which WALK does not know. Returns false when there is none, or more than one
  * that could be it: a stack that ends is better than one that is invented. */
-static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, uint64_t *found) {
+static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, bool interrupted, uint64_t *found) {
   const struct observer_copy *copy = walk->copy;
   unw_cursor_t here = *cursor;
   unw_proc_info_t function;
@@ -386,7 +426,7 @@ static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, ui
     if (record % 16 == 0 && record + 16 <= end && read_word(walk, record + 8, &return_address)) {
       enum observer_call_kind kind =
           call_before(observer_arch_code_address(return_address), function.start_ip, &of_function);
-      if ((of_function || kind == OBSERVER_CALL_INDIRECT) && leads_out(walk, *cursor, record)) {
+      if ((of_function || kind == OBSERVER_CALL_INDIRECT) && leads_out(walk, *cursor, interrupted, record)) {
         *found = record;
         return true;
       }
@@ -402,7 +442,7 @@ static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, ui
       continue;
     enum observer_call_kind kind =
         call_before(observer_arch_code_address(return_address), function.start_ip, &of_function);
-    if ((!of_function && kind != OBSERVER_CALL_INDIRECT) || !leads_out(walk, *cursor, record))
+    if ((!of_function && kind != OBSERVER_CALL_INDIRECT) || !leads_out(walk, *cursor, interrupted, record))
       continue;
     if (of_function) {
       direct++;
@@ -417,6 +457,51 @@ static bool find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, ui
   return direct == 1 || (direct == 0 && indirect == 1);
 }
 
+/* The compiler's unwinder hands an exception over by writing what the function that handles it had saved over what its
+ * own caller had (libgcc, uw_install_context): registers one by one, then the return address. A thread that is
+ * interrupted just then seems to be in a mixture of both. Unwinders are known by their saving the register that results
+ * and exceptions are passed in, which no other function does, and are innermost but for what they call. */
+enum { HANDING_OVER_DEPTH = 3 };
+
+/* What is thought of the frame pointer on the way outwards. */
+enum trust {
+  TRUST_ALL = 0,
+  TRUST_NO_FRAME_POINTER = 1, /* it may be that of the function that handles an exception */
+  TRUST_NOTHING = 2,          /* it is; or the return address is */
+};
+
+/* Where in the copied stack CURSOR's frame finds register NUMBER; 0: not there. */
+static uint64_t saved_at(struct walk *walk, unw_cursor_t *cursor, unw_regnum_t number) {
+  unw_word_t value;
+  walk->last_read = 0;
+  return libunwind.get_reg(cursor, number, &value) == 0 ? walk->last_read : 0;
+}
+
+/* What is thought of CURSOR's frame, to which a step led from CALLEE's, the frame number DEPTH from 1, which was
+ * thought of as BEFORE says. */
+static enum trust trust_after(struct walk *walk, unw_cursor_t *callee, unw_cursor_t *cursor, enum trust before,
+                              uint32_t depth) {
+  unw_word_t sp, frame_pointer, caller_sp, return_address;
+  unw_proc_info_t function;
+  int number = observer_arch_frame_pointer();
+  bool unwinder = before == TRUST_ALL && depth <= HANDING_OVER_DEPTH &&
+                  saved_at(walk, cursor, observer_arch_result_register()) != 0;
+  if (before == TRUST_ALL && !unwinder)
+    return TRUST_ALL;
+  if (libunwind.get_reg(callee, UNW_REG_SP, &sp) != 0 || libunwind.get_reg(callee, number, &frame_pointer) != 0 ||
+      libunwind.get_reg(cursor, UNW_REG_SP, &caller_sp) != 0 ||
+      libunwind.get_reg(cursor, UNW_REG_IP, &return_address) != 0 || libunwind.get_proc_info(callee, &function) != 0)
+    return TRUST_NOTHING;
+  return_address = observer_arch_code_address(return_address);
+  if (unwinder)
+    return frame_called(read_process, return_address, function.start_ip) ? TRUST_NO_FRAME_POINTER : TRUST_NOTHING;
+  if (frame_pointer >= sp && frame_pointer < caller_sp)
+    return frame_pointer_fits(read_process, function.start_ip, sp, frame_pointer, return_address) ? TRUST_ALL
+                                                                                                  : TRUST_NOTHING;
+  uint64_t at = saved_at(walk, cursor, number);
+  return at >= sp && at < caller_sp ? TRUST_ALL : TRUST_NO_FRAME_POINTER;
+}
+
 void observer_unwind(const struct observer_copy *copy, struct observer_stack *stack) {
   uint64_t began = observer_clock_ns();
   struct walk walk = {.copy = copy, .registers = copy->registers};
@@ -428,6 +513,7 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
     return;
   enum observer_frame_kind kind = OBSERVER_PROGRAM_COUNTER;
   uint64_t last_sp = 0;
+  enum trust trust = TRUST_ALL;
   for (;;) {
     unw_word_t pc = 0, sp = 0;
     if (libunwind.get_reg(&cursor, UNW_REG_IP, &pc) != 0 || libunwind.get_reg(&cursor, UNW_REG_SP, &sp) != 0)
@@ -452,21 +538,33 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
     }
     last_sp = sp;
     stack->frames[stack->count++] = (struct observer_frame){pc, kind};
-    kind = libunwind.is_signal_frame(&cursor) > 0 ? OBSERVER_PROGRAM_COUNTER : OBSERVER_RETURN_ADDRESS;
     unw_cursor_t before = cursor;
-    int result = step(&walk, &cursor);
+    bool interrupted = kind == OBSERVER_PROGRAM_COUNTER;
+    int result = step(&walk, &cursor, interrupted);
     int frame_pointer = observer_arch_frame_pointer();
     uint64_t record;
     if (result < 0 && walk.missing == frame_pointer) {
-      if (find_frame_pointer(&walk, &before, &record)) {
+      if (find_frame_pointer(&walk, &before, interrupted, &record)) {
         walk.registers.values[frame_pointer] = record;
         walk.registers.known |= UINT64_C(1) << frame_pointer;
       }
       cursor = before;
-      result = step(&walk, &cursor);
+      result = step(&walk, &cursor, interrupted);
     }
     if (result <= 0) {
       stack->end = result == 0 ? OBSERVER_END_OUTERMOST : why_it_stopped(&walk);
+      break;
+    }
+    kind = OBSERVER_RETURN_ADDRESS;
+    if (was_interrupted(&before, &cursor)) {
+      /* Nor is the trampoline in between returned to after a call. */
+      stack->frames[stack->count - 1].kind = kind = OBSERVER_PROGRAM_COUNTER;
+      trust = TRUST_ALL;
+    } else {
+      trust = trust_after(&walk, &before, &cursor, trust, stack->count);
+    }
+    if (trust == TRUST_NOTHING) {
+      stack->end = OBSERVER_END_FAILED;
       break;
     }
   }

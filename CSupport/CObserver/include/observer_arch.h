@@ -19,8 +19,9 @@ enum observer_call_kind {
   OBSERVER_CALL_INDIRECT = 2, /* a call through a register or memory */
 };
 
-/* Bytes of code that are looked at before a return address, and at the beginning of a function or stub. */
-enum { OBSERVER_CALL_BYTES = 8, OBSERVER_PROLOGUE_BYTES = 48 };
+/* Bytes of code that are looked at before a return address, at the beginning of a function or stub, and where a
+ * signal's handler returns to. */
+enum { OBSERVER_CALL_BYTES = 8, OBSERVER_PROLOGUE_BYTES = 48, OBSERVER_SIGNAL_RETURN_BYTES = 9 };
 
 /* The architecture's name as uname(2) has it, or "unsupported". Async-signal-safe: yes. Threads: any. */
 const char *observer_arch_name(void);
@@ -36,8 +37,8 @@ void observer_arch_registers(const void *context, struct observer_registers *reg
 uint64_t observer_arch_pc(const struct observer_registers *registers);
 uint64_t observer_arch_sp(const struct observer_registers *registers);
 
-/* Bytes below the stack pointer that belong to the interrupted function and that the kernel's signal frame leaves alone.
- * Unwind tables refer to them: in an epilogue a register that has just been popped still counts as saved there.
+/* Bytes below the stack pointer that belong to the interrupted function and that the kernel's signal frame leaves
+ * alone. Unwind tables refer to them: in an epilogue a register that has just been popped still counts as saved there.
  * Async-signal-safe: yes. Threads: any. */
 uint64_t observer_arch_red_zone(void);
 
@@ -48,13 +49,26 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
 /* libunwind's number of the frame pointer. Async-signal-safe: yes. Threads: any. */
 int observer_arch_frame_pointer(void);
 
+/* libunwind's number of the register that a function's result is returned in, and exceptions are passed to their
+ * handler.
+ * Async-signal-safe: yes. Threads: any. */
+int observer_arch_result_register(void);
+
 /* What kind of call ends at RETURN_ADDRESS, from the OBSERVER_CALL_BYTES bytes of CODE before it. Sets *TARGET for a direct
  * call. Async-signal-safe: yes. Threads: any. */
 enum observer_call_kind observer_arch_call_before(const uint8_t *code, uint64_t return_address, uint64_t *target);
 
+/* Whether the call that ends at RETURN_ADDRESS, from the OBSERVER_CALL_BYTES bytes of CODE before it, goes to the
+ * address that *SLOT holds: a call through the loader's table of addresses. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_call_slot(const uint8_t *code, uint64_t return_address, uint64_t *slot);
+
 /* Whether the OBSERVER_PROLOGUE_BYTES bytes of CODE at ADDRESS are a linkage stub, which jumps to the address that *SLOT
  * holds. Async-signal-safe: yes. Threads: any. */
 bool observer_arch_stub(const uint8_t *code, uint64_t address, uint64_t *slot);
+
+/* Whether the OBSERVER_SIGNAL_RETURN_BYTES bytes of CODE are what a signal's handler returns to: the system call that
+ * goes on with what the signal interrupted. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_signal_return(const uint8_t *code);
 
 /* How far above the stack pointer the frame pointer is while a function calls others, from the OBSERVER_PROLOGUE_BYTES
  * bytes of CODE at its beginning. Returns false when they do not tell.
