@@ -52,16 +52,25 @@ let package = Package(
       path: "tools/benchmarks"
     ),
 
-    .testTarget(name: "CObserverTests", dependencies: ["CObserver", "Culprit", "Symbols", "TestWorkloads"]),
+    .testTarget(
+      name: "CObserverTests",
+      dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
+    ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
     .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
-    .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestWorkloads"]),
+    .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestSupport", "TestWorkloads"]),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
     // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.
     .executableTarget(name: "surroundings", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/Surroundings"),
+    .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
+    .executableTarget(
+      name: "stalling-process",
+      dependencies: ["Culprit", "TestWorkloads"],
+      path: "Tests/StallingProcess"
+    ),
   ],
   swiftLanguageModes: [.v6]
 )

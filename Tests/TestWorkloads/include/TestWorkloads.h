@@ -3,8 +3,14 @@
 #ifndef TEST_WORKLOADS_H
 #define TEST_WORKLOADS_H
 
+#include "locks_held.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Computes until CLOCK_MONOTONIC reaches DEADLINE_NS or *STOP becomes nonzero (STOP may be NULL). */
 void workload_spin(uint64_t deadline_ns, const volatile int *stop);
@@ -85,5 +91,9 @@ int workload_profiled(void);
 
 /* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
 int workload_fork(int (*child)(void));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,130 @@
+import Culprit
+import Dispatch
+import Glibc
+import Synchronization
+import TestWorkloads
+
+/// A way to stall.
+enum Scenario: String {
+  /// Inside malloc, with the allocator's lock held.
+  case malloc
+  /// In the initializer of a library that is being opened, with the loader's lock held.
+  case initializer
+  /// In a callback of dl_iterate_phdr, with the lock of the loader's list held.
+  case modules
+  /// With stdout and stderr locked.
+  case stdio
+  /// In the making of a global variable, which another watched thread waits for.
+  case once
+  /// In the unwinder, throwing exceptions.
+  case exceptions
+  /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
+  case pools
+
+  /// The time between samples.
+  var sampleInterval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
+
+  /// Stalls on `stage`.
+  func play(on stage: Stage, library: String) throws {
+    switch self {
+    case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())\n") }
+    case .initializer:
+      try stage.turn(against: workload_need_loader) { say("inside=\(workload_hold_in_initializer(library))\n") }
+    case .modules: try stage.turn(against: workload_need_module_list) { workload_hold_in_module_list() }
+    case .stdio: try stage.turn(against: workload_need_stdio) { workload_hold_stdio() }
+    case .once: try playOnce(on: stage)
+    case .exceptions:
+      try stage.turn("main") {
+        say("caught=\(workload_throw_and_catch(workload_now_ns() + 3_000_000_000))\n")
+      }
+    case .pools: try playPools(on: stage)
+    }
+  }
+
+  private func playOnce(on stage: Stage) throws {
+    let second = workload_thread_start(
+      { stage, _ in
+        guard let stage else { return }
+        workload_contend(
+          { stage in
+            guard let stage else { return }
+            // SAFETY: the stage is kept alive until this thread has been joined.
+            let found = Unmanaged<Stage>.fromOpaque(stage).takeUnretainedValue()
+            try? found.turn("second") { say("second=\(awaitWhatIsSlowlyMade())\n") }
+          },
+          stage
+        )
+      },
+      Unmanaged.passUnretained(stage).toOpaque()
+    )
+    try stage.turn("main") { say("first=\(useWhatIsSlowlyMade())\n") }
+    workload_thread_stop(second)
+    say("contended=\(workload_was_contended())\n")
+  }
+
+  private func playPools(on stage: Stage) throws {
+    let pools = BlockedPools(stage)
+    // A thread that contends is not needed: the pools are.
+    let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
+    try stage.turn("main") { workload_hold() }
+    // The handler is called although nothing else moves.
+    while stage.reportCount == 0 { usleep(10_000) }
+    say("idle-workers=\(pools.idleWorkers)\n")
+    pools.release()
+    workload_thread_stop(contender)
+  }
+}
+
+/// Every thread of Dispatch's and of Swift Concurrency's pools, blocked.
+final class BlockedPools: Sendable {
+  private static let qualities: [DispatchQoS.QoSClass] = [
+    .userInteractive, .userInitiated, .default, .utility, .background,
+  ]
+  /// More than a pool has threads.
+  private static let blocksPerQueue = 300
+  private static let taskCount = 64
+
+  private let gate = DispatchSemaphore(value: 0)
+  private let blocked = Atomic<Int>(0)
+  private let witnesses = Atomic<Int>(0)
+
+  /// Blocks them; one thread of each kind works on a section of `stage` meanwhile.
+  init(_ stage: Stage) {
+    DispatchQueue.global().async { stage.watchdog.section("worker", budget: .milliseconds(400)) { self.block() } }
+    Task.detached { stage.watchdog.section("task", budget: .milliseconds(400)) { self.block() } }
+    while blocked.load(ordering: .acquiring) < 2 { usleep(1000) }
+    for _ in 0..<Self.taskCount { Task.detached { self.block() } }
+    for quality in Self.qualities {
+      for _ in 0..<Self.blocksPerQueue { DispatchQueue.global(qos: quality).async { self.block() } }
+    }
+    // Until no more threads are added.
+    var seen = -1
+    while blocked.load(ordering: .acquiring) != seen {
+      seen = blocked.load(ordering: .acquiring)
+      usleep(500_000)
+    }
+    for quality in Self.qualities {
+      DispatchQueue.global(qos: quality).async { self.witnesses.add(1, ordering: .relaxed) }
+    }
+    Task.detached { self.witnesses.add(1, ordering: .relaxed) }
+  }
+
+  /// How many pools had a thread left to run something.
+  var idleWorkers: Int { witnesses.load(ordering: .relaxed) }
+
+  private func block() {
+    blocked.add(1, ordering: .acquiringAndReleasing)
+    waitInPool(gate)
+  }
+
+  /// Lets all of them go on.
+  func release() { for _ in 0..<Self.taskCount + 2 + Self.qualities.count * Self.blocksPerQueue { gate.signal() } }
+}
+
+@inline(never)
+func waitInPool(_ gate: DispatchSemaphore) {
+  gate.wait()
+  waits.add(1, ordering: .relaxed)
+}
+
+private let waits = Atomic<Int>(0)

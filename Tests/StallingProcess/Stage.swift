@@ -1,0 +1,57 @@
+import Culprit
+import Glibc
+import Synchronization
+import TestWorkloads
+
+/// Writes `text` to standard output, past the C library's buffer and its lock.
+func say(_ text: String) {
+  let bytes = Array(text.utf8)
+  _ = write(STDOUT_FILENO, bytes, bytes.count)
+}
+
+/// A watchdog, and what it reports.
+final class Stage: Sendable {
+  let watchdog: Watchdog
+  private let reports = Mutex<[String]>([])
+
+  /// A watchdog that saves stalls in `directory`.
+  init(directory: String, interval: Duration) throws {
+    watchdog = try Watchdog(
+      Configuration(stallThreshold: .milliseconds(400), sampleInterval: interval, directory: directory)
+    )
+    watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report.description) } }
+  }
+
+  /// How many stalls were reported so far.
+  var reportCount: Int { reports.withLock { $0.count } }
+
+  /// Stops the watchdog and prints what it reported.
+  func close() {
+    watchdog.stop()
+    let status = watchdog.status
+    say("problems=\(status.problems)\ndropped=\(status.reportsDropped)\n")
+    for report in reports.withLock({ $0 }) { say(report) }
+  }
+
+  /// Runs `body` as one turn of a loop called `name`, on the calling thread.
+  func turn(_ name: String, _ body: () throws -> Void) throws {
+    let loop = try watchdog.watchLoop(named: name)
+    loop.began()
+    defer { loop.ended() }
+    try body()
+  }
+
+  /// Runs `body` as a turn of the loop "main", while another thread contends by `operation`.
+  func turn(against operation: @escaping @convention(c) (UnsafeMutableRawPointer?) -> Void, _ body: () -> Void) throws {
+    let contender = workload_thread_start(
+      { operation, _ in
+        // SAFETY: the pointer is the function that was passed in, made a pointer below.
+        workload_contend(unsafeBitCast(operation, to: (@convention(c) (UnsafeMutableRawPointer?) -> Void).self), nil)
+      },
+      unsafeBitCast(operation, to: UnsafeMutableRawPointer.self)
+    )
+    try turn("main", body)
+    workload_thread_stop(contender)
+    say("contended=\(workload_was_contended())\n")
+  }
+}

@@ -1,0 +1,32 @@
+// A process that stalls in a given way under a watchdog, for tests: what it holds up meanwhile may be anything, and if it
+// hangs it takes no other test with it.
+//
+//   $ stalling-process malloc waiting /tmp/stalls
+//   contended=true
+//   STALL     event loop "main" was stuck for 1.50 s, 400 ms are allowed
+//   …
+//
+// The stalls are saved in the directory. Facts about what happened are printed as `name=value`, then the reports.
+
+import Culprit
+import Glibc
+import TestWorkloads
+
+// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+alarm(100)
+// Before there is another thread.
+workload_use_one_arena()
+
+guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: CommandLine.arguments[1]) else {
+  say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY]\n")
+  exit(2)
+}
+do {
+  let stage = try Stage(directory: CommandLine.arguments[3], interval: scenario.sampleInterval)
+  workload_prepare_hold(1_500_000_000, CommandLine.arguments[2] == "computing")
+  try scenario.play(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
+  stage.close()
+} catch {
+  say("error=\(error)\n")
+  exit(1)
+}

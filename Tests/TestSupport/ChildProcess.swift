@@ -1,0 +1,48 @@
+import Foundation
+
+/// What a program said and how it ended.
+public struct ChildProcess: Sendable {
+  /// Everything it wrote to its standard output.
+  public var output: String
+  /// Its exit status, or the number of the signal that ended it.
+  public var status: Int32
+  /// Whether it ended by itself.
+  public var hasExited: Bool
+
+  /// Runs the program at `path` to its end.
+  ///
+  /// - Parameters:
+  ///   - path: The program's file.
+  ///   - arguments: What is passed to it.
+  ///   - meanwhile: Called with its process id once it has been started.
+  /// - Throws: What `meanwhile` throws, or why the program could not be started.
+  public init(_ path: String, _ arguments: [String], meanwhile: (pid_t) throws -> Void = { _ in }) throws {
+    let process = Process()
+    let pipe = Pipe()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    process.standardOutput = pipe
+    try process.run()
+    defer { process.waitUntilExit() }
+    try meanwhile(process.processIdentifier)
+    output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+    process.waitUntilExit()
+    status = process.terminationStatus
+    hasExited = process.terminationReason == .exit
+  }
+
+  /// The value of the line `name=value` of its output.
+  public func fact(_ name: String) -> String? {
+    output.split(separator: "\n").first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
+  }
+
+  /// The path of a program of this package, which is built beside the tests.
+  public static func built(_ name: String) -> String { buildDirectory + "/" + name }
+
+  /// Where this test's own code was loaded from.
+  private static let buildDirectory: String = {
+    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
+    let line = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") } ?? ""
+    return String(line.drop { $0 != "/" }.prefix(upTo: line.lastIndex(of: "/") ?? line.endIndex))
+  }()
+}

@@ -1,0 +1,40 @@
+import Foundation
+
+/// A compiler did not do what it was told to.
+public struct CompilationFailure: Error, CustomStringConvertible {
+  /// What it said.
+  public var description: String
+}
+
+/// Compiles `source` in `directory` to the shared library `name`.so.
+///
+/// - Parameters:
+///   - source: The text of the source file.
+///   - language: The ending of the source file's name: `c`, `s`, `swift`.
+///   - name: What the library is called.
+///   - directory: Where the files go.
+///   - options: The compiler's options.
+/// - Returns: The library's path.
+/// - Throws: ``CompilationFailure``.
+public func compiledLibrary(
+  _ source: String,
+  language: String = "c",
+  name: String,
+  in directory: String,
+  options: [String] = ["-O1"]
+) throws -> String {
+  let (file, library) = ("\(directory)/\(name).\(language)", "\(directory)/\(name).so")
+  try source.write(toFile: file, atomically: true, encoding: .utf8)
+  let process = Process()
+  let errors = Pipe()
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+  // Both are part of the Swift toolchain.
+  let command = language == "swift" ? ["swiftc", "-emit-library"] : ["clang", "-shared", "-fPIC"]
+  process.arguments = command + options + ["-o", library, file]
+  process.standardError = errors
+  try process.run()
+  let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+  process.waitUntilExit()
+  guard process.terminationStatus == 0 else { throw CompilationFailure(description: text) }
+  return library
+}

@@ -1,0 +1,60 @@
+import Foundation
+import StallRecord
+import Symbols
+
+/// A sample with the names of its stack's functions.
+public struct NamedSample: Equatable, Sendable {
+  /// The sample.
+  public var sample: Sample
+  /// The functions as reports call them, innermost first; "?" where there is no name.
+  public var names: [String]
+  /// Why there are no more.
+  public var end: StackEnd
+
+  /// Whether the functions `expected` are on the stack in this order, innermost first.
+  public func shows(_ expected: [String]) -> Bool {
+    var rest = expected[...]
+    for name in names where name == rest.first { rest = rest.dropFirst() }
+    return rest.isEmpty
+  }
+}
+
+/// A stall that was saved, with names.
+public struct NamedStall: Sendable {
+  /// The stall.
+  public var stall: Stall
+  /// Its samples.
+  public var samples: [NamedSample]
+
+  /// The stalls of `recording`, with names from the files that were mapped.
+  public static func all(of recording: Recording) -> [NamedStall] {
+    let symbolizer = Symbolizer(modules: recording.modules)
+    return recording.stalls.map { stall in
+      NamedStall(
+        stall: stall,
+        samples: stall.samples.map { sample in
+          let stack = sample.stack.map { recording.stacks[$0] } ?? Stack(frames: [], end: .notCaptured)
+          let names = stack.frames.map { symbolizer.resolve($0).first?.function ?? "?" }
+          return NamedSample(sample: sample, names: names, end: stack.end)
+        }
+      )
+    }
+  }
+}
+
+/// A directory that is removed with its content at the end.
+public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+  let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
+  try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(atPath: path) }
+  return try body(path)
+}
+
+/// The stalls that are saved in `directory`, in order of time.
+public func namedStalls(in directory: String) throws -> [NamedStall] {
+  try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
+    .flatMap { name in
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))
+      return NamedStall.all(of: try StallFile(bytes: [UInt8](bytes)).recording)
+    }
+}

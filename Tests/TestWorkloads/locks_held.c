@@ -1,0 +1,166 @@
+#define _GNU_SOURCE
+#include "TestWorkloads.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KEPT __attribute__((noinline, visibility("default"), used))
+
+static volatile uint64_t sink;
+
+static struct {
+  uint64_t ns;
+  bool computes;
+  atomic_bool begun, contended, was_contended;
+  atomic_bool contends, got_through;
+} held;
+
+void workload_prepare_hold(uint64_t hold_ns, bool computes) {
+  held.ns = hold_ns;
+  held.computes = computes;
+  held.begun = held.was_contended = held.contends = held.got_through = false;
+}
+
+KEPT void workload_hold(void) {
+  uint64_t end = workload_now_ns() + held.ns;
+  struct timespec until = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
+  held.begun = true;
+  if (held.computes)
+    workload_spin(end, NULL);
+  else
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+      continue;
+  while (!held.contends)
+    sink++;
+  held.was_contended = !held.got_through;
+}
+
+void workload_contend(void (*operation)(void *), void *context) {
+  struct timespec moment = {0, 1000000};
+  while (!held.begun)
+    nanosleep(&moment, NULL);
+  held.contends = true;
+  operation(context);
+  held.got_through = true;
+}
+
+bool workload_was_contended(void) { return held.was_contended; }
+
+void workload_use_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
+
+/* Larger than what the caches of threads and the allocator's fast lists keep, smaller than what is mapped on its
+ * own. */
+enum { CHUNK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
+
+static uint8_t *guarded; /* the page that cannot be accessed */
+
+static void on_fault(int signal, siginfo_t *information, void *context) {
+  (void)signal;
+  (void)context;
+  uint8_t *address = information->si_addr;
+  if (!guarded || address < guarded || address >= guarded + PAGE_BYTES)
+    abort();
+  workload_hold();
+  mprotect(guarded, PAGE_BYTES, PROT_READ | PROT_WRITE);
+  guarded = NULL;
+}
+
+/* Three chunks beside each other: the allocator's notes about the middle one share their page with the first one's
+ * content only, and the last one keeps it from being joined to the free memory above. */
+static bool take_chunks(uint8_t *chunks[3]) {
+  for (int attempt = 0; attempt < 16; attempt++) {
+    for (int index = 0; index < 3; index++)
+      chunks[index] = malloc(CHUNK_BYTES);
+    size_t step = malloc_usable_size(chunks[0]) + sizeof(size_t);
+    if (chunks[1] == chunks[0] + step && chunks[2] == chunks[1] + step)
+      return true;
+  }
+  return false;
+}
+
+KEPT bool workload_hold_in_malloc(void) {
+  uint8_t *chunks[3];
+  struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+  mallopt(M_MMAP_THRESHOLD, 4 * CHUNK_BYTES);
+  if (!take_chunks(chunks) || sigaction(SIGSEGV, &action, &before) != 0)
+    return false;
+  free(chunks[1]);
+  uintptr_t size_of_chunk = (uintptr_t)chunks[1] - sizeof(size_t);
+  guarded = (uint8_t *)(size_of_chunk & ~(uintptr_t)(PAGE_BYTES - 1));
+  if (mprotect(guarded, PAGE_BYTES, PROT_NONE) != 0)
+    return false;
+  void *memory = malloc(CHUNK_BYTES);
+  bool held_on = guarded == NULL;
+  sigaction(SIGSEGV, &before, NULL);
+  free(memory);
+  free(chunks[0]);
+  free(chunks[2]);
+  return held_on;
+}
+
+void workload_need_malloc(void *context) {
+  (void)context;
+  void *volatile memory = malloc(CHUNK_BYTES);
+  free(memory);
+}
+
+KEPT void workload_hold_stdio(void) {
+  flockfile(stdout);
+  flockfile(stderr);
+  workload_hold();
+  funlockfile(stderr);
+  funlockfile(stdout);
+}
+
+void workload_need_stdio(void *context) {
+  (void)context;
+  fputs("", stdout);
+}
+
+static int hold_once(struct dl_phdr_info *information, size_t size, void *context) {
+  (void)information;
+  (void)size;
+  (void)context;
+  workload_hold();
+  return 1;
+}
+
+KEPT void workload_hold_in_module_list(void) { sink += (uint64_t)dl_iterate_phdr(hold_once, NULL); }
+
+static int nothing(struct dl_phdr_info *information, size_t size, void *context) {
+  (void)information;
+  (void)size;
+  (void)context;
+  return 1;
+}
+
+void workload_need_module_list(void *context) {
+  (void)context;
+  dl_iterate_phdr(nothing, NULL);
+}
+
+KEPT bool workload_hold_in_initializer(const char *path) {
+  char address[32];
+  snprintf(address, sizeof address, "%lx", (unsigned long)(uintptr_t)workload_hold);
+  setenv("WORKLOAD_HOLD", address, 1);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  sink++;
+  return library != NULL;
+}
+
+void workload_need_loader(void *context) {
+  (void)context;
+  void *library = dlopen("libm.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  if (library)
+    dlclose(library);
+}
