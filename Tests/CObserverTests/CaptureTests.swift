@@ -369,6 +369,29 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     #expect(!observer_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
   }
 
+  /// A C library that cannot tell of modules: /proc/self/maps does, with the same result.
+  @Test func withoutTheLoadersHelpModulesAreFoundInTheMaps() throws {
+    let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
+    var (byLoader, byMaps) = (observer_module(), observer_module())
+    try #require(observer_module_start(true) == OBSERVER_MODULES_BY_LOADER)
+    try #require(observer_module_find(code, &byLoader))
+    try #require(observer_module_start(false) == OBSERVER_MODULES_BY_MAPS)
+    defer { _ = observer_module_start(true) }
+    try #require(observer_module_find(code, &byMaps))
+    #expect(byMaps.start == byLoader.start && byMaps.eh_frame_hdr == byLoader.eh_frame_hdr)
+    #expect(byMaps.end > code)
+    #expect(!observer_module_find(0x10, &byMaps))
+    try capturing(slot: 3013, { workload_spin(.max, $0) }) { slot in
+      for _ in 0..<20 {
+        guard case .stack(let stack, _) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        try #require(stack.contains("workload_spin") && stack.end == OBSERVER_END_OUTERMOST, "\(stack.names)")
+      }
+    }
+  }
+
   @Test func modulesAreFoundWithTheirUnwindTables() throws {
     var module = observer_module()
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
