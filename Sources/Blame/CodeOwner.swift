@@ -32,6 +32,9 @@ enum CodeOwner {
     "swift_", "_swift_", "_dispatch_", "CFRunLoop", "__CFRunLoop", "__CFRUNLOOP", "$ss", "$sS", "_ZSt", "_ZNSt",
     "_ZNKSt",
     "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", ".plt",
+    // What sanitizers put beside and in front of the functions of an executable.
+    "__tsan_", "_ZN6__tsan", "__asan_", "_ZN6__asan", "_ZN11__sanitizer", "__sanitizer_", "__interceptor_",
+    "___interceptor_",
   ]
 
   /// Entry points: they hold all of a thread's time by their nature, so they are never an answer.

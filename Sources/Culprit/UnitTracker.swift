@@ -122,6 +122,11 @@ struct UnitTracker {
     guard look.unit != 0 else { return step }
     threshold = look.threshold
     if phase == .idle {
+      // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
+      guard tick.now >= begun(look) else {
+        step.wait = begun(look) &- tick.now &+ look.suspicion
+        return step
+      }
       begin(look, tick)
     } else {
       age &+= tick.charged
@@ -172,14 +177,16 @@ struct UnitTracker {
   /// The recorder has been told that the unit is over.
   @_noLocks mutating func endRecorded() { phase = .idle }
 
+  /// When the unit began. Its stamp may be early by the resolution of the clock it comes from: counted from there, work that
+  /// kept to its limit would be called a stall.
+  @_noLocks private func begun(_ look: Look) -> UInt64 { look.unit &+ look.resolution }
+
   @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
     phase = .young
     unit = look.unit
     generation = look.generation
-    // The unit is younger than the last tick, or that tick would have seen it. Its stamp may be early by the resolution of
-    // the clock it comes from: counted from there, work that kept to its limit would be called a stall.
-    let begun = look.unit &+ look.resolution
-    let claimed = tick.now > begun ? tick.now &- begun : 0
+    // The unit is younger than the last tick, or that tick would have seen it.
+    let claimed = tick.now &- begun(look)
     age = min(claimed, tick.allowed)
     gap = claimed &- age
     lost = 0

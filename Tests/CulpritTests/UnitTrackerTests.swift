@@ -79,6 +79,17 @@ private struct Simulation {
     #expect(simulation.ended == 4300 && !simulation.noticedAtEnd)
   }
 
+  /// A monitor that is held up between reading the clock and the slot sees units from its future. They must not gain that.
+  @Test func unitsFromTheFutureHaveTheirTrueAge() {
+    var simulation = Simulation()
+    let unit = simulation.now + 200 + 90
+    #expect(simulation.tick(after: 200, unit: unit).wait == 590_000_000)
+    simulation.tick(after: 200, unit: unit)
+    #expect(simulation.age == 110)
+    simulation.tick(after: 200, unit: 0, endedAt: unit + 250)
+    #expect(simulation.ended == nil)
+  }
+
   /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.
   @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
     var simulation = Simulation()

@@ -13,7 +13,7 @@ private let infoTable = OptionTable(
         process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
         modules   21, 20 of them with a build-id
         stacks    24 distinct
-        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, ended
+        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
     """
 )
 
@@ -55,6 +55,7 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
     lines.append(
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
         + "\"\(stall.thread.name)\", \(readable(stall.duration)) of \(readable(stall.threshold)) allowed, samples: \(stall.samples.count), "
+        + (stall.others.map { "other threads: \($0.threads.count), " } ?? "")
         + (stall.hasEnded ? "ended" : "its end was not recorded")
     )
   }
