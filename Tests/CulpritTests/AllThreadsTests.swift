@@ -9,7 +9,7 @@ import Testing
 @inline(never)
 private func waitForTheEnd(_ stop: Finished) {
   while !stop.isSet { usleep(500_000) }
-  computed &+= 1
+  computed.wrappingAdd(1, ordering: .relaxed)
 }
 
 /// Starts `count` threads that run `body` and returns what ends them.
@@ -43,7 +43,7 @@ extension WatchdogTests {
       configuration.directory = directory
       var found: [StallReport] = []
       try withThreads(3, waitForTheEnd) {
-        try withThreads(1, { while !$0.isSet { computed &+= 1 } }) {
+        try withThreads(1, { while !$0.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }) {
           found = try reports(configuration) { watchdog in
             watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(700)) }
           }

@@ -11,7 +11,7 @@ func stallByComputing(for duration: Duration) {
   let end = ContinuousClock.now + duration
   var value: UInt64 = 1
   while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
-  computed = value
+  computed.store(value, ordering: .relaxed)
 }
 
 @inline(never)
@@ -19,16 +19,16 @@ func computeAfterwards(for duration: Duration) {
   let end = ContinuousClock.now + duration
   var value: UInt64 = 2
   while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 3 &+ 1 } }
-  computed = value
+  computed.store(value, ordering: .relaxed)
 }
 
-nonisolated(unsafe) var computed: UInt64 = 0
+let computed = Atomic<UInt64>(0)
 
 /// Calls itself so often, then computes: a stack of its own for every depth.
 @inline(never)
 func recurse(_ depth: Int, for duration: Duration) {
   if depth > 0 { recurse(depth - 1, for: duration) } else { stallByComputing(for: duration) }
-  computed &+= 1
+  computed.wrappingAdd(1, ordering: .relaxed)
 }
 
 /// Sleeps for 700 ms in one call; what was left of it, in seconds, tells whether it was cut short.

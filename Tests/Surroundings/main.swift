@@ -2,6 +2,7 @@ import Blame
 import Culprit
 import Glibc
 import StallRecord
+import Synchronization
 import TestWorkloads
 
 // Stalls twice, computing and asleep, in the surroundings that its arguments name, and prints what a watchdog says of it:
@@ -13,7 +14,7 @@ func computeForLong() {
   let end = ContinuousClock.now + .milliseconds(1000)
   var value: UInt64 = 1
   while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
-  computed = value
+  computed.store(value, ordering: .relaxed)
 }
 
 @inline(never)
@@ -24,10 +25,10 @@ func sleepForLong() {
     wasInterrupted = true
     time = left
   }
-  computed &+= 1
+  computed.wrappingAdd(1, ordering: .relaxed)
 }
 
-nonisolated(unsafe) var computed: UInt64 = 0
+let computed = Atomic<UInt64>(0)
 nonisolated(unsafe) var wasInterrupted = false
 
 /// What the watchdog makes of the two stalls, a line each, then what it says that it cannot do.
@@ -77,7 +78,7 @@ func runChild() -> Int32 {
     return 4
   }
   // What the parent marked is nothing that the child does, and stopping must not wait for threads that are not there.
-  parents.section("in the child", budget: .milliseconds(10)) { computed &+= 1 }
+  parents.section("in the child", budget: .milliseconds(10)) { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   parents.stop()
   parentsWatchdog = nil
   do {

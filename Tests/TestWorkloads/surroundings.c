@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -59,7 +60,7 @@ bool workload_hide_proc(void) {
   return umount2("/proc", MNT_DETACH) == 0 || mount("none", "/proc", "tmpfs", 0, NULL) == 0;
 }
 
-static volatile int profiled;
+static atomic_int profiled;
 
 static void on_profile(int signal, siginfo_t *information, void *context) {
   (void)signal;

@@ -28,7 +28,7 @@ uint64_t workload_now_ns(void) {
 }
 
 static bool goes_on(uint64_t deadline_ns, const volatile int *stop) {
-  return workload_now_ns() < deadline_ns && !(stop && *stop);
+  return workload_now_ns() < deadline_ns && !(stop && __atomic_load_n(stop, __ATOMIC_RELAXED));
 }
 
 KEPT void workload_spin(uint64_t deadline_ns, const volatile int *stop) {
@@ -164,7 +164,7 @@ struct workload_thread *workload_thread_start(void (*body)(void *, const volatil
 }
 
 void workload_thread_stop(struct workload_thread *thread) {
-  thread->stop = 1;
+  __atomic_store_n(&thread->stop, 1, __ATOMIC_RELAXED);
   pthread_join(thread->thread, NULL);
   free(thread);
 }
