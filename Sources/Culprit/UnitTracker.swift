@@ -174,8 +174,11 @@ struct UnitTracker {
     if phase != .over { phase = .stalled }
   }
 
-  /// The recorder has been told that the unit is over.
-  @_noLocks mutating func endRecorded() { phase = .idle }
+  /// The recorder has been told that the unit is over. Answers that come now are about nothing.
+  @_noLocks mutating func endRecorded() {
+    phase = .idle
+    unit = 0
+  }
 
   /// When the unit began. Its stamp may be early by the resolution of the clock it comes from: counted from there, work that
   /// kept to its limit would be called a stall.

@@ -87,11 +87,12 @@ final class BlockedPools: Sendable {
   private let gate = DispatchSemaphore(value: 0)
   private let blocked = Atomic<Int>(0)
   private let witnesses = Atomic<Int>(0)
+  private let sectionsEnded = Atomic<Int>(0)
 
   /// Blocks them; one thread of each kind works on a section of `stage` meanwhile.
   init(_ stage: Stage) {
-    DispatchQueue.global().async { stage.watchdog.section("worker", budget: .milliseconds(400)) { self.block() } }
-    Task.detached { stage.watchdog.section("task", budget: .milliseconds(400)) { self.block() } }
+    DispatchQueue.global().async { self.work(in: "worker", of: stage) }
+    Task.detached { self.work(in: "task", of: stage) }
     while blocked.load(ordering: .acquiring) < 2 { usleep(1000) }
     for _ in 0..<Self.taskCount { Task.detached { self.block() } }
     for quality in Self.qualities {
@@ -117,8 +118,16 @@ final class BlockedPools: Sendable {
     waitInPool(gate)
   }
 
-  /// Lets all of them go on.
-  func release() { for _ in 0..<Self.taskCount + 2 + Self.qualities.count * Self.blocksPerQueue { gate.signal() } }
+  private func work(in section: String, of stage: Stage) {
+    stage.watchdog.section(section, budget: .milliseconds(400)) { block() }
+    sectionsEnded.add(1, ordering: .releasing)
+  }
+
+  /// Lets all of them go on, and waits for the ends of the sections.
+  func release() {
+    for _ in 0..<Self.taskCount + 2 + Self.qualities.count * Self.blocksPerQueue { gate.signal() }
+    while sectionsEnded.load(ordering: .acquiring) < 2 { usleep(1000) }
+  }
 }
 
 @inline(never)
