@@ -61,7 +61,7 @@ static const struct sigaction *_Atomic previous_action;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED 1
 #endif
 #endif
@@ -69,8 +69,8 @@ static const struct sigaction *_Atomic previous_action;
 /* Copies LENGTH bytes of a stack. Sanitizers forbid what this is for: reading frames of other functions, between the variables
  * in them, too. They must neither see it nor have it made a call of their memcpy; a volatile byte is read as it stands. */
 #if defined(SANITIZED)
-__attribute__((no_sanitize("address", "thread", "memory"))) static void copy_stack(uint8_t *to, const uint8_t *from,
-                                                                                   size_t length) {
+__attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *to, const uint8_t *from,
+                                                                         size_t length) {
   for (size_t at = 0; at < length; at++)
     to[at] = *(const volatile uint8_t *)(from + at);
 }

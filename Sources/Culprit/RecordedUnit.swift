@@ -11,6 +11,7 @@ struct RecordedUnit: ~Copyable {
   private var store = SampleStore()
   /// What observing the unit cost before it was a stall.
   private var cost = ObservationCost()
+  private var others: AllThreads?
   private var otherStacks = StackTable()
   private var modules = ModuleList()
   private var sink: StallFileSink?
@@ -64,8 +65,8 @@ struct RecordedUnit: ~Copyable {
     guard let stall, other.thread.id != stall.thread.id else { return }
     var kept = other
     kept.stack = stack.map { otherStacks.place(of: $0) }
-    self.stall?.others = stall.others ?? AllThreads()
-    self.stall?.others?.threads.append(kept)
+    if others == nil { others = AllThreads() }
+    others?.threads.append(kept)
     cost.add(outcome: other.outcome, handlerTime: other.handlerTime, unwindTime: other.unwindTime)
     self.stall?.cost = cost
     guard sink != nil else {
@@ -81,9 +82,9 @@ struct RecordedUnit: ~Copyable {
   /// All other threads have been captured, but for so many.
   mutating func endOthers(leftOut: Int) {
     guard let stall else { return }
-    self.stall?.others = stall.others ?? AllThreads()
-    self.stall?.others?.leftOut = leftOut
-    self.stall?.others?.isComplete = true
+    if others == nil { others = AllThreads() }
+    others?.leftOut = leftOut
+    others?.isComplete = true
     sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
   }
 
@@ -100,12 +101,12 @@ struct RecordedUnit: ~Copyable {
     guard var stall else { return nil }
     stall.samples = store.samples
     if stall.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: stall)) }
-    if let others = stall.others {
-      stall.others?.threads = others.threads.map { thread in
-        var placed = thread
-        placed.stack = thread.stack.map { $0 + store.stacks.count }
-        return placed
+    if var others {
+      // Their stacks come after those of the samples.
+      for index in others.threads.indices {
+        others.threads[index].stack = others.threads[index].stack.map { $0 + store.stacks.count }
       }
+      stall.others = others
     }
     return Recording(
       process: process,
