@@ -5,6 +5,7 @@
 #include "observer_memory.h"
 #include "observer_signal.h"
 #include "observer_wait.h"
+#include "own_stack.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -87,6 +88,8 @@ static enum request_state answer(struct request *request, const void *context) {
   observer_arch_registers(context, &copy->registers);
   uint64_t sp = observer_arch_sp(&copy->registers);
   uint64_t start = sp - observer_arch_red_zone();
+  copy->stack_start = start;
+  copy->own_low = copy->own_end = copy->own_start = copy->own_bytes = 0;
   if (start >= request->stack_low && sp < request->stack_high) {
     size_t live = (size_t)(request->stack_high - start);
     copy->stack_end = request->stack_high;
@@ -98,8 +101,8 @@ static enum request_state answer(struct request *request, const void *context) {
     /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
     copy->stack_bytes = observer_memory_read_some(start, request->stack, request->stack_capacity);
     copy->truncated = copy->stack_bytes == request->stack_capacity;
+    observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
   }
-  copy->stack_start = start;
   copy->taken_ns = began;
   copy->handler_ns = observer_clock_ns() - began;
   return REQUEST_DONE;

@@ -3,6 +3,7 @@
 
 #include "observer_clock.h"
 #include "observer_memory.h"
+#include "own_stack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -113,6 +114,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
   copy->stack_bytes = observer_memory_read_some(start, passive.stack, passive.capacity);
   copy->truncated = copy->stack_bytes == passive.capacity;
+  observer_copy_own_stack(copy, passive.stack, passive.capacity, low, high);
   return copy->stack_bytes > 0;
 }
 

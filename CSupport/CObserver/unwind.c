@@ -99,6 +99,17 @@ static bool read_word(struct walk *walk, uint64_t address, uint64_t *value) {
     walk->last_read = address;
     return true;
   }
+  /* The thread's own stack, where it is on another one. */
+  offset = address - copy->own_start;
+  if (offset < copy->own_bytes && copy->own_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + copy->stack_bytes + offset, sizeof *value);
+    walk->last_read = address;
+    return true;
+  }
+  if (address >= copy->own_low && address < copy->own_end) {
+    walk->beyond_copy = true;
+    return false;
+  }
   /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where the
    * stack's end is not known, a module may lie where it could be. */
   struct observer_module module;

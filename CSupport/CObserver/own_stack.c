@@ -1,0 +1,58 @@
+#define _GNU_SOURCE
+#include "own_stack.h"
+
+#include "observer_memory.h"
+
+#include <string.h>
+#include <ucontext.h>
+
+/* What a signal's frame holds: the head of ucontext_t, the same on every architecture. */
+struct context_head {
+  uint64_t flags;
+  uint64_t link;
+  uint64_t alternate_start;
+  uint64_t alternate_flags;
+  uint64_t alternate_bytes;
+};
+_Static_assert(offsetof(ucontext_t, uc_link) == offsetof(struct context_head, link) &&
+                   offsetof(ucontext_t, uc_stack.ss_sp) == offsetof(struct context_head, alternate_start) &&
+                   offsetof(ucontext_t, uc_stack.ss_size) == offsetof(struct context_head, alternate_bytes),
+               "contexts begin alike");
+
+/* Flags of a context that kernels set are few; anything else is not one. */
+enum { CONTEXT_FLAGS_MAX = 0xff };
+
+/* Finds the stack pointer of what was interrupted on the stack from LOW to HIGH by a signal whose frame is in COPY. The
+ * frame tells which alternate stack was set, and lies on it. */
+static bool interrupted_sp(const struct observer_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
+  for (uint64_t at = -copy->stack_start % 8; at + sizeof(ucontext_t) <= copy->stack_bytes; at += 8) {
+    struct context_head head;
+    memcpy(&head, copy->stack + at, sizeof head);
+    if (head.flags > CONTEXT_FLAGS_MAX || head.link != 0 ||
+        copy->stack_start + at - head.alternate_start >= head.alternate_bytes)
+      continue;
+    struct observer_registers registers;
+    observer_arch_registers(copy->stack + at, &registers);
+    *sp = observer_arch_sp(&registers);
+    if (*sp >= low && *sp < high)
+      return true;
+  }
+  return false;
+}
+
+void observer_copy_own_stack(struct observer_copy *copy, uint8_t *stack, size_t capacity, uint64_t low, uint64_t high) {
+  uint64_t sp;
+  copy->own_low = low;
+  copy->own_end = high;
+  if (!interrupted_sp(copy, low, high, &sp))
+    return;
+  copy->own_start = sp - observer_arch_red_zone();
+  size_t wanted = (size_t)(high - copy->own_start);
+  if (wanted > capacity - copy->stack_bytes && wanted > capacity / 2)
+    wanted = capacity - copy->stack_bytes > capacity / 2 ? capacity - copy->stack_bytes : capacity / 2;
+  if (wanted > capacity - copy->stack_bytes) {
+    copy->stack_bytes = capacity - wanted;
+    copy->truncated = true;
+  }
+  copy->own_bytes = observer_memory_read_some(copy->own_start, stack + copy->stack_bytes, wanted);
+}
