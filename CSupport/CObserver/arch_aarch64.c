@@ -31,6 +31,14 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
   registers->known = UINT64_C(1) << DWARF_SP | UINT64_C(1) << DWARF_PC;
 }
 
+/* syscall(2), "Architecture calling conventions": x0 to x5. */
+void observer_arch_set_arguments(struct observer_registers *registers, const uint64_t *arguments) {
+  for (int index = 0; index < 6; index++) {
+    registers->values[DWARF_X0 + index] = arguments[index];
+    registers->known |= UINT64_C(1) << (DWARF_X0 + index);
+  }
+}
+
 int observer_arch_frame_pointer(void) { return DWARF_X29; }
 
 int observer_arch_result_register(void) { return DWARF_X0; }

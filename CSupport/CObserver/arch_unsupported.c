@@ -28,6 +28,11 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
   (void)pc;
 }
 
+void observer_arch_set_arguments(struct observer_registers *registers, const uint64_t *arguments) {
+  (void)registers;
+  (void)arguments;
+}
+
 int observer_arch_frame_pointer(void) { return -1; }
 
 int observer_arch_result_register(void) { return -1; }

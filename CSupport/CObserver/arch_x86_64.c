@@ -32,6 +32,15 @@ void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp
   registers->known = UINT64_C(1) << DWARF_RSP | UINT64_C(1) << DWARF_RIP;
 }
 
+/* syscall(2), "Architecture calling conventions": rdi, rsi, rdx, r10, r8, r9. */
+void observer_arch_set_arguments(struct observer_registers *registers, const uint64_t *arguments) {
+  static const int passing[6] = {5, 4, 1, 10, 8, 9};
+  for (int index = 0; index < 6; index++) {
+    registers->values[passing[index]] = arguments[index];
+    registers->known |= UINT64_C(1) << passing[index];
+  }
+}
+
 int observer_arch_frame_pointer(void) { return DWARF_RBP; }
 
 int observer_arch_result_register(void) { return DWARF_RAX; }

@@ -100,6 +100,8 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   uint64_t start = look->sp - observer_arch_red_zone();
   memset(copy, 0, sizeof *copy);
   observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
+  if (look->activity == OBSERVER_IN_CALL)
+    observer_arch_set_arguments(&copy->registers, look->arguments);
   copy->stack = passive.stack;
   copy->request = UINT32_MAX;
   copy->taken_ns = observer_clock_ns();

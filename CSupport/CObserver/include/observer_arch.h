@@ -46,6 +46,10 @@ uint64_t observer_arch_red_zone(void);
  * Async-signal-safe: yes. Threads: any. */
 void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc);
 
+/* Adds to REGISTERS those that pass the ARGUMENTS, six, of the system call that the thread is blocked in: where a stub has
+ * no stack to keep something on, it keeps it there. Async-signal-safe: yes. Threads: any. */
+void observer_arch_set_arguments(struct observer_registers *registers, const uint64_t *arguments);
+
 /* libunwind's number of the frame pointer. Async-signal-safe: yes. Threads: any. */
 int observer_arch_frame_pointer(void);
 
