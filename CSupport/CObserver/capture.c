@@ -251,6 +251,10 @@ static void await(const struct request *request, uint64_t deadline_ns) {
 static int send_signal(struct observer_thread *thread, struct request *request, enum observer_send_when when) {
   if (!observer_thread_hold(thread))
     return ESRCH;
+  if (!observer_thread_remains(thread)) {
+    observer_thread_let_go(thread);
+    return ESRCH;
+  }
   uint64_t value = SIGNAL_MAGIC << 32 | (uint64_t)(request - requests);
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)

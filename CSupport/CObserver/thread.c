@@ -176,6 +176,12 @@ bool observer_thread_hold(struct observer_thread *thread) {
                                                  memory_order_relaxed);
 }
 
+bool observer_thread_remains(const struct observer_thread *thread) {
+  char byte;
+  int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
+  return descriptor < 0 || syscall(SYS_pread64, descriptor, &byte, sizeof byte, 0L) > 0;
+}
+
 void observer_thread_let_go(struct observer_thread *thread) {
   atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
 }

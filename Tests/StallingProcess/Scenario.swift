@@ -18,6 +18,8 @@ enum Scenario: String {
   case once
   /// In the unwinder, throwing exceptions.
   case exceptions
+  /// Anywhere, in a process that is stopped for three seconds meanwhile.
+  case stopped
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
@@ -37,6 +39,7 @@ enum Scenario: String {
       try stage.turn("main") {
         say("caught=\(workload_throw_and_catch(workload_now_ns() + 3_000_000_000))\n")
       }
+    case .stopped: try playStopped(on: stage)
     case .pools: try playPools(on: stage)
     }
   }
@@ -60,6 +63,18 @@ enum Scenario: String {
     try stage.turn("main") { say("first=\(useWhatIsSlowlyMade())\n") }
     workload_thread_stop(second)
     say("contended=\(workload_was_contended())\n")
+  }
+
+  private func playStopped(on stage: Stage) throws {
+    workload_prepare_hold(5_000_000_000, CommandLine.arguments[2] == "computing")
+    let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
+    let stopped = workload_stop_process(700_000_000, 3_000_000_000)
+    let began = workload_now_ns()
+    try stage.turn("main") { workload_hold() }
+    say("elapsed=\(workload_now_ns() - began)\n")
+    workload_thread_stop(contender)
+    while stopped?.pointee == 0 { usleep(10_000) }
+    say("stopped=\(stopped?.pointee ?? 0)\n")
   }
 
   private func playPools(on stage: Stage) throws {

@@ -314,3 +314,9 @@ KEPT void workload_without_unwind_information(uint64_t deadline_ns, const volati
   sink++;
 }
 
+/* Where there is no such system call, clone(2) does the same. */
+#if defined(SYS_vfork)
+const int64_t workload_call_vfork = SYS_vfork;
+#else
+const int64_t workload_call_vfork = SYS_clone;
+#endif

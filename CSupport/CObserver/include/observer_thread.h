@@ -53,6 +53,11 @@ static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer
 OBSERVER_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
 OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
+/* Whether the thread that registered THREAD, which is held, still is. One that left by the bare system call ran no exit hook,
+ * and its id may be another's; its file in /proc stays its own, and cannot be read any more.
+ * Async-signal-safe: yes. Threads: the monitor only. */
+OBSERVER_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
+
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);
 

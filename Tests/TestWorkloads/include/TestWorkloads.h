@@ -4,6 +4,7 @@
 #define TEST_WORKLOADS_H
 
 #include "locks_held.h"
+#include "thread_states.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,6 +73,9 @@ int workload_interrupted(void);
 
 /* Runs in a function without unwind information whose frame pointer register holds something else. */
 void workload_without_unwind_information(uint64_t deadline_ns, const volatile int *stop);
+
+/* The number of vfork(2), or of what does the same, on this architecture: Swift does not import it. */
+extern const int64_t workload_call_vfork;
 
 /* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);

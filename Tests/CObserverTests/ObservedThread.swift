@@ -1,0 +1,161 @@
+import CObserver
+import Glibc
+import StallRecord
+import Symbols
+import Synchronization
+import TestWorkloads
+import Testing
+
+@testable import Culprit
+
+/// A body that runs until the flag that it is passed becomes nonzero.
+typealias Workload = @convention(c) (UnsafePointer<Int32>?) -> Void
+
+/// What came of looking at a thread.
+struct Sighting {
+  /// Whether there is a copy, or why there is none.
+  var status: observer_capture_status
+  /// What the kernel said, when it was looked at from outside.
+  var look = observer_look()
+  /// The addresses in the stack, innermost first, and what they are.
+  var frames: [observer_frame] = []
+  /// Where the stack ended.
+  var end = OBSERVER_END_NOT_CAPTURED
+  /// The functions' raw names; "?" where there is none.
+  var names: [String] = []
+  /// What the copy of the stack was.
+  var copy = observer_copy()
+
+  /// Whether the functions `expected` are on the stack in this order, innermost first.
+  func shows(_ expected: [String]) -> Bool {
+    var rest = expected[...]
+    for name in names where name == rest.first { rest = rest.dropFirst() }
+    return rest.isEmpty
+  }
+
+  /// Whether the stack is complete and shows the functions `expected`, innermost first.
+  func isComplete(showing expected: [String]) -> Bool {
+    status == OBSERVER_CAPTURED && end == OBSERVER_END_OUTERMOST && shows(expected)
+  }
+}
+
+/// A thread that has marked a slot and runs a workload.
+struct ObservedThread {
+  /// The slot.
+  let slot: UnsafeMutablePointer<observer_slot>
+  private let symbols = Symbols()
+  private let room = Room()
+
+  /// Captures it by signal, waiting for at most ten seconds unless told otherwise.
+  func signalled(timeout: Duration = .seconds(10), unit: UInt64? = nil, check: (observer_copy) -> Void = { _ in })
+    -> Sighting
+  {
+    let view = observer_slot_read(slot)
+    var copy: UnsafePointer<observer_copy>?
+    let status = observer_capture(view.thread, slot, unit ?? view.unit, timeout.wholeNanoseconds, &copy)
+    guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status) }
+    defer { observer_capture_release(copy) }
+    check(copy.pointee)
+    return sighting(copy, observer_look())
+  }
+
+  /// Looks at it from outside.
+  func passively(check: (observer_copy) -> Void = { _ in }) -> Sighting {
+    let view = observer_slot_read(slot)
+    var look = observer_look()
+    var copy: UnsafePointer<observer_copy>?
+    let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+    guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, look: look) }
+    check(copy.pointee)
+    return sighting(copy, look)
+  }
+
+  /// Looks at it from outside until it is found blocked.
+  func blocked() throws -> Sighting {
+    for _ in 0..<2000 {
+      let seen = passively()
+      if seen.status == OBSERVER_CAPTURED { return seen }
+      usleep(1000)
+    }
+    return try #require(nil as Sighting?, "never found blocked")
+  }
+
+  private func sighting(_ copy: UnsafePointer<observer_copy>, _ look: observer_look) -> Sighting {
+    var stack = observer_stack(frames: room.frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+    observer_unwind(copy, &stack)
+    let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
+    return Sighting(
+      status: OBSERVER_CAPTURED,
+      look: look,
+      frames: frames,
+      end: stack.end,
+      names: frames.map(symbols.name),
+      copy: copy.pointee
+    )
+  }
+
+  /// Room for the frames of one stack.
+  private final class Room {
+    let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    deinit { frames.deallocate() }
+  }
+
+  /// Names for addresses, from the modules that are mapped when the first name is asked for.
+  private final class Symbols {
+    private lazy var symbolizer = Symbolizer(modules: ProcessMap.modules())
+
+    func name(_ frame: observer_frame) -> String {
+      let address = RuntimeAddress(frame.address)
+      let isReturn = frame.kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
+      return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
+    }
+  }
+}
+
+/// Runs `body` on a thread that has marked slot `index`, and `look` meanwhile.
+func observing(
+  slot index: Int,
+  stackBytes: Int = 128 << 10,
+  _ body: @escaping Workload,
+  while look: (ObservedThread) throws -> Void
+) throws {
+  final class Job {
+    let slot: UnsafeMutablePointer<observer_slot>
+    let body: Workload
+    let hasEnded = Atomic<Bool>(false)
+    init(_ slot: UnsafeMutablePointer<observer_slot>, _ body: @escaping Workload) {
+      self.slot = slot
+      self.body = body
+    }
+  }
+  try prepareObserver(stackBytes: stackBytes)
+  try withSlot(index) { slot in
+    let job = Job(slot, body)
+    try withExtendedLifetime(job) {
+      let thread = workload_thread_start(
+        { context, stop in
+          guard let context else { return }
+          // SAFETY: the job is kept alive until the thread has been joined.
+          let job = Unmanaged<Job>.fromOpaque(context).takeUnretainedValue()
+          observer_slot_begin(job.slot)
+          job.body(stop)
+          observer_slot_end(job.slot)
+          job.hasEnded.store(true, ordering: .releasing)
+        },
+        Unmanaged.passUnretained(job).toOpaque()
+      )
+      defer { workload_thread_stop(thread) }
+      while observer_slot_unit(slot) == 0, !job.hasEnded.load(ordering: .acquiring) { sched_yield() }
+      // Into the body: the mark is set just before it.
+      usleep(20_000)
+      try look(ObservedThread(slot: slot))
+    }
+  }
+}
+
+/// Starts what observing needs.
+func prepareObserver(stackBytes: Int = 128 << 10) throws {
+  try #require(observer_unwind_start() == nil)
+  try #require(observer_capture_start(stackBytes) == 0)
+  try #require(observer_passive_start(stackBytes) == 0)
+}

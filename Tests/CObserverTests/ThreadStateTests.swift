@@ -1,0 +1,230 @@
+import CObserver
+import Culprit
+import Foundation
+import StallRecord
+import TestSupport
+import TestWorkloads
+import Testing
+
+/// Threads in states that are hard to look at: each look gives what can be known, and the reason for the rest.
+@Suite(.serialized, .usesObserver) struct ThreadStateTests {
+  /// Threads register, work and exit while they are captured. None must answer for another, whatever became of the one
+  /// that was asked.
+  @Test func threadsThatComeAndGoAreNotMistaken() throws {
+    try prepareObserver()
+    let count = 4
+    let slots = try #require(observer_slot_table())
+    for place in 0..<count { _ = observer_slot_configure(slots + place, false, 10, 80, 4, 20) }
+    defer { for place in 0..<count { observer_slot_disable(slots + place) } }
+    let storm = workload_storm_start(
+      Int32(count),
+      { slots, place in
+        guard let slots else { return 0 }
+        let slot = slots.assumingMemoryBound(to: observer_slot.self) + Int(place)
+        observer_slot_begin_exact(slot)
+        return observer_slot_unit(slot)
+      },
+      { slots, place in
+        guard let slots else { return }
+        observer_slot_end(slots.assumingMemoryBound(to: observer_slot.self) + Int(place))
+      },
+      slots
+    )
+    var signs: [UInt32: Int] = [:]
+    var statuses: [UInt32: Int] = [:]
+    for round in 0..<1_000_000 where signs[WORKLOAD_STORM_RIGHT.rawValue, default: 0] < 400 {
+      let place = round % count
+      let view = observer_slot_read(slots + place)
+      var look = observer_look()
+      var copy: UnsafePointer<observer_copy>?
+      // Mostly by signal: it is when they are not blocked that they come and go.
+      let isPassive = round % 32 < count
+      let status =
+        isPassive
+        ? observer_capture_passively(view.thread, slots + place, view.unit, &look, &copy)
+        : observer_capture(view.thread, slots + place, view.unit, 20_000_000, &copy)
+      statuses[status.rawValue, default: 0] += 1
+      guard let copy, status == OBSERVER_CAPTURED else { continue }
+      // Between two units the copy is of no unit, and nobody would have asked for it.
+      if view.unit != 0 {
+        let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.unit)
+        signs[sign.rawValue, default: 0] += 1
+      }
+      observer_capture_release(copy)
+    }
+    let threads = workload_storm_stop(storm)
+    #expect(threads > 100)
+    #expect(signs[WORKLOAD_STORM_WRONG.rawValue] == nil, "\(signs) \(statuses)")
+    #expect(signs[WORKLOAD_STORM_RIGHT.rawValue] == 400, "\(signs) \(statuses)")
+    // Marks that were forgotten have ended with their threads.
+    for place in 0..<count { #expect(observer_slot_unit(slots + place) == 0) }
+  }
+
+  /// A thread that left by the bare system call could not say so. Its id is another thread's by now.
+  @Test(.enabled(if: access("/proc/sys/kernel/ns_last_pid", W_OK) == 0, "choosing a thread's id takes privileges"))
+  func anIdThatIsUsedAgainIsNotTheSameThread() throws {
+    try prepareObserver()
+    try withSlot(3020) { slot in
+      let id = workload_leave_abruptly(
+        { slot in
+          observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self))
+        },
+        slot
+      )
+      let gone = ObservedThread(slot: slot)
+      #expect(gone.passively().status != OBSERVER_CAPTURED)
+      #expect(gone.signalled(timeout: .milliseconds(50)).status != OBSERVER_CAPTURED)
+      let other = try #require(workload_thread_with_id(id))
+      defer { workload_thread_stop(other) }
+      for _ in 0..<20 {
+        #expect(gone.passively().status != OBSERVER_CAPTURED)
+        let seen = gone.signalled(timeout: .milliseconds(50))
+        #expect(seen.status != OBSERVER_CAPTURED, "\(seen.names)")
+      }
+    }
+  }
+
+  /// A thread in vfork(2) cannot be interrupted until its child has ended, and can be seen all the same. What was sent to
+  /// it meanwhile comes late and disturbs nobody.
+  @Test func aThreadThatCannotBeInterruptedIsSeen() throws {
+    try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
+      defer { workload_end_child() }
+      let seen = try thread.blocked()
+      #expect(seen.look.activity == OBSERVER_IN_CALL && seen.look.call == workload_call_vfork)
+      // The C library keeps the return address in a register there, which the kernel tells as an argument of the call.
+      #expect(seen.isComplete(showing: ["workload_wait_for_child"]), "\(seen.names) \(seen.end)")
+      #expect(thread.signalled(timeout: .milliseconds(50)).status == OBSERVER_NO_ANSWER)
+      #expect(!workload_child_has_ended())
+      workload_end_child()
+      while !workload_child_has_ended() { usleep(1000) }
+      for _ in 0..<20 {
+        let later = thread.signalled()
+        #expect(later.isComplete(showing: ["workload_wait_for_child"]), "\(later.names) \(later.status)")
+        #expect(later.names.contains("workload_spin") || later.names.first == "workload_wait_for_child")
+      }
+    }
+  }
+
+  /// Reading from outside takes no signal.
+  @Test func aThreadThatBlocksTheSignalIsReadWhileItWaits() throws {
+    try observing(slot: 3022, { workload_wait_deaf($0) }) { thread in
+      for _ in 0..<20 {
+        let seen = try thread.blocked()
+        #expect(seen.isComplete(showing: ["workload_wait_deaf"]), "\(seen.names) \(seen.end)")
+      }
+    }
+  }
+
+  /// A thread that computes and blocks the signal has no stack; that it used a processor is known, and the report says so.
+  @Test func aThreadThatDoesNotAnswerIsReportedAsFarAsItIsKnown() throws {
+    let reports = Reported()
+    let watchdog = try Watchdog(
+      Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
+    )
+    watchdog.onStall { reports.add($0) }
+    let loop = try watchdog.watchLoop(named: "deaf")
+    let thread = Thread {
+      var deaf = sigset_t()
+      sigemptyset(&deaf)
+      sigaddset(&deaf, SIGPROF)
+      pthread_sigmask(SIG_BLOCK, &deaf, nil)
+      loop.turn { workload_spin(workload_now_ns() + 1_500_000_000, nil) }
+      pthread_sigmask(SIG_UNBLOCK, &deaf, nil)
+    }
+    thread.start()
+    while reports.all.isEmpty { usleep(10_000) }
+    watchdog.stop()
+    let report = try #require(reports.all.first)
+    #expect(report.stall.source.name == "deaf" && report.stall.hasEnded)
+    #expect(report.culprit == nil)
+    #expect(!report.stall.samples.isEmpty)
+    for sample in report.stall.samples where sample.stack == nil {
+      #expect(sample.outcome == .noAnswer && sample.activity == .running)
+      #expect((sample.cpuTime ?? .zero) > .zero)
+    }
+    #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
+  }
+
+  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most.
+  @Test(arguments: [false, true]) func aStoppedProcessIsNotAStall(computes: Bool) throws {
+    try withTemporaryDirectory { directory in
+      let manner = computes ? "computing" : "waiting"
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["stopped", manner, directory])
+      try #require(process.hasExited && process.status == 0, "\(process)")
+      let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
+      let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
+      let stall = try #require(namedStalls(in: directory).first?.stall)
+      #expect(stall.hasEnded)
+      // A tick, and the resolution of the clock that the begin is stamped with.
+      let tolerance = Duration.milliseconds(250 + 20)
+      #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
+      #expect(stall.gap >= .nanoseconds(stopped) - tolerance)
+    }
+  }
+
+  /// In a signal's handler the stack goes on below it: on the same stack, and on the one that the handler left.
+  @Test(arguments: [false, true]) func aRunningHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
+    try observing(
+      slot: 3023,
+      alternate ? { workload_stay_in_handler(true, false, $0) } : { workload_stay_in_handler(false, false, $0) }
+    ) { thread in
+      for _ in 0..<100 {
+        let seen = thread.signalled()
+        let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])
+        try #require(isComplete, "\(seen.names) \(seen.end) \(seen.status)")
+        try checkKinds(seen)
+      }
+    }
+  }
+
+  @Test(arguments: [false, true]) func aWaitingHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
+    try observing(
+      slot: 3024,
+      alternate ? { workload_stay_in_handler(true, true, $0) } : { workload_stay_in_handler(false, true, $0) }
+    ) { thread in
+      for _ in 0..<20 {
+        let seen = try thread.blocked()
+        let isComplete = seen.isComplete(showing: ["workload_stay", "workload_handler", "workload_stay_in_handler"])
+        try #require(isComplete, "\(seen.names) \(seen.end)")
+        try checkKinds(seen)
+      }
+    }
+  }
+
+  /// What a signal interrupts has not made a call: it, and the trampoline that leads to it, are looked up as they are.
+  private func checkKinds(_ seen: Sighting) throws {
+    let trampoline = try #require(seen.names.firstIndex(of: "workload_handler")) + 1
+    for (place, frame) in seen.frames.enumerated() {
+      let isInterrupted = place == 0 || place == trampoline || place == trampoline + 1
+      let expected = isInterrupted ? OBSERVER_PROGRAM_COUNTER : OBSERVER_RETURN_ADDRESS
+      try #require(frame.kind == UInt64(expected.rawValue), "frame \(place) of \(seen.names)")
+    }
+  }
+
+  /// By the time that a stack is unwound its thread is elsewhere. What the handler says it interrupted must be what it
+  /// interrupted, not what the thread has come to since.
+  @Test func aHandlersStackIsOfOneMoment() throws {
+    try observing(slot: 3025, { workload_raise_in_turn($0) }) { thread in
+      var complete = 0
+      for _ in 0..<2000 {
+        let seen = thread.signalled()
+        try #require(seen.status == OBSERVER_CAPTURED)
+        for (handler, other) in [("first", "second"), ("second", "first")]
+        where seen.names.contains("workload_handle_\(handler)") {
+          try #require(!seen.names.contains("workload_raise_\(other)"), "\(seen.names)")
+          if seen.isComplete(showing: ["workload_handle_\(handler)", "workload_raise_\(handler)"]) { complete += 1 }
+        }
+      }
+      #expect(complete > 200)
+    }
+  }
+}
+
+/// Collects reports.
+final class Reported: @unchecked Sendable {
+  // SAFETY: the list is used under the lock only.
+  private let lock = NSLock()
+  private var list: [StallReport] = []
+  var all: [StallReport] { lock.withLock { list } }
+  func add(_ report: StallReport) { lock.withLock { list.append(report) } }
+}

@@ -1,0 +1,64 @@
+/* Threads in states that are hard to look at: about to exit, gone, unable to answer, on another stack. */
+#ifndef THREAD_STATES_H
+#define THREAD_STATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Threads that come and go, COUNT at a time, each for a millisecond or so. Each calls BEGIN with CONTEXT and its place,
+ * from 0 to COUNT - 1, which returns the number of its work, and END with the same; every second one forgets END. All the
+ * while that number is on its stack, for workload_storm_shows. */
+struct workload_storm;
+struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *context, int place),
+                                            void (*end)(void *context, int place), void *context);
+
+/* Ends the storm, and returns how many threads there were. */
+int64_t workload_storm_stop(struct workload_storm *storm);
+
+/* What the copy of a stack, BYTES long, shows of its thread. */
+enum workload_storm_sign {
+  WORKLOAD_STORM_NOTHING, /* it is not in its work */
+  WORKLOAD_STORM_RIGHT,   /* it works at PLACE on NUMBER, or has just begun to */
+  WORKLOAD_STORM_WRONG,   /* it works on something else */
+};
+enum workload_storm_sign workload_storm_shows(const uint8_t *stack, uint64_t bytes, int place, uint64_t number);
+
+/* Runs BEGIN with CONTEXT on a new thread that then leaves by the bare system call, without what the C library does for a
+ * thread that exits. Returns the thread's id, which is free again. */
+int workload_leave_abruptly(void (*begin)(void *context), void *context);
+
+/* Starts a thread with the id ID, which must be free, that computes until it is told to stop. Returns NULL when that
+ * cannot be had: it takes privileges. */
+struct workload_thread *workload_thread_with_id(int id);
+
+/* Computes in a function of its own, for the thread above. */
+void workload_compute_as_another(const volatile int *stop);
+
+/* Waits in vfork(2) until workload_end_child is called, which cannot be interrupted, then computes until *STOP. */
+void workload_wait_for_child(const volatile int *stop);
+void workload_end_child(void);
+bool workload_child_has_ended(void);
+
+/* Waits, with SIGPROF blocked, until *STOP. */
+void workload_wait_deaf(const volatile int *stop);
+
+/* Sends this process SIGSTOP after BEFORE_NS, and SIGCONT after DURING_NS more. Returns where it will be found how long
+ * that was, in nanoseconds; 0 until it is over. */
+const volatile uint64_t *workload_stop_process(uint64_t before_ns, uint64_t during_ns);
+
+/* Takes signals, on an alternate stack if ALTERNATE, whose handler computes, or waits if WAITS, until *STOP. */
+void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);
+
+/* Takes a signal every few microseconds until *STOP, on an alternate stack, from two functions in turn. The handler calls
+ * workload_handle_first or workload_handle_second, after workload_raise_first or workload_raise_second has raised it. */
+void workload_raise_in_turn(const volatile int *stop);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
