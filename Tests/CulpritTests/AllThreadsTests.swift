@@ -45,7 +45,7 @@ extension WatchdogTests {
       try withThreads(3, waitForTheEnd) {
         try withThreads(1, { while !$0.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }) {
           found = try reports(configuration) { watchdog in
-            watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(700)) }
+            watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1200)) }
           }
         }
       }
@@ -81,10 +81,10 @@ extension WatchdogTests {
       try withThreads(
         4,
         { stop in
-          watchdog.section("one of four", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(600)) }
+          watchdog.section("one of four", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
           waitForTheEnd(stop)
         }
-      ) { Thread.sleep(forTimeInterval: 1.5) }
+      ) { Thread.sleep(forTimeInterval: 2.5) }
     }
     #expect(found.count == 4)
     for report in found {
