@@ -51,6 +51,13 @@ let package = Package(
       dependencies: ["Culprit", "CObserver", "CommandLineOptions"],
       path: "tools/benchmarks"
     ),
+    // Threads whose every system call tells whether something disturbed it, and a program that observes them.
+    .target(name: "SoakCallers", path: "tools/soak-callers"),
+    .executableTarget(
+      name: "culprit-soak",
+      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "SoakCallers"],
+      path: "tools/soaks"
+    ),
 
     .testTarget(
       name: "CObserverTests",

@@ -157,13 +157,19 @@ public final class Watchdog: Sendable {
   /// - Throws: ``WatchdogError/stopped`` when the watchdog has been stopped,
   ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
+    let (all, stacks) = try captureStacks(timeout: timeout)
+    return ThreadsReport(all, stacks: stacks, width: configuration.reportWidth)
+  }
+
+  /// The same without names, which take far longer than the capture: for whoever captures over and over.
+  package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     guard !hasStopped.withLock({ $0 }) else { throw .stopped }
     let request = parts.recorder.requestThreads(try control())
     let deadline = observer_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)
     guard isAnswered else { throw .noAnswer(within: timeout) }
-    guard let (all, stacks) = threads else { throw .stopped }
-    return ThreadsReport(all, stacks: stacks, width: configuration.reportWidth)
+    guard let threads else { throw .stopped }
+    return threads
   }
 
   /// Calls `handler` with a report after every stall, on a thread of the watchdog's own, one report at a time.

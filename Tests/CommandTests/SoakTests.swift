@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+/// `tools/soak observer`, for seconds instead of minutes.
+@Suite(.serialized) struct SoakTests {
+  /// The number in the line "name value unit" of `text`.
+  private func figure(_ name: String, in text: String) throws -> Double {
+    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }, "no \(name) in \(text)")
+    return try #require(Double(line.split(separator: " ")[1]))
+  }
+
+  /// How many calls of each kind were interrupted, from the remarks "# nanosleep: 5 calls, 0 woken, 0 interrupted, …".
+  private func interrupted(in text: String) throws -> [String: Int] {
+    var kinds: [String: Int] = [:]
+    for line in text.split(separator: "\n") {
+      guard let match = line.firstMatch(of: /^# (\w+): \d+ calls, \d+ woken, (\d+) interrupted/) else { continue }
+      kinds[String(match.1)] = try #require(Int(match.2))
+    }
+    return kinds
+  }
+
+  @Test func noCallIsDisturbedByTheObserver() throws {
+    let outcome = try run("culprit-soak", ["observer", "--samples=3000"])
+    #expect(outcome.status == 0, "\(outcome)")
+    #expect(try figure("soak.samples", in: outcome.out) >= 3000)
+    #expect(try figure("soak.passive", in: outcome.out) > 0)
+    #expect(try figure("soak.signalled", in: outcome.out) > 0)
+    #expect(try figure("soak.calls", in: outcome.out) > 1000)
+    #expect(try figure("soak.interrupted", in: outcome.out) == 0)
+    #expect(try figure("soak.early", in: outcome.out) == 0)
+  }
+
+  /// An observer that signals whatever is in its way is found out, by every kind of call that does not restart.
+  @Test func anObserverThatDisturbsIsNoticed() throws {
+    let outcome = try run("culprit-soak", ["observer", "--samples=3000", "--signal=at-once"])
+    #expect(outcome.status == 1, "\(outcome)")
+    #expect(outcome.error.contains("soak.interrupted is "))
+    #expect(try figure("soak.interrupted", in: outcome.out) > 100)
+    #expect(try figure("soak.unexpected", in: outcome.out) == 0)
+    let kinds = try interrupted(in: outcome.out)
+    let restarting: Set = ["pthread_cond_timedwait", "read", "accept", "flock", "sem_wait"]
+    #expect(kinds.count == 17)
+    for (kind, count) in kinds { #expect((count == 0) == restarting.contains(kind), "\(kind): \(outcome)") }
+  }
+
+  @Test func mistakesAreTold() throws {
+    #expect(try run("culprit-soak", ["nothing"]).status == 2)
+    #expect(
+      try run("culprit-soak", ["observer", "--signal=later"]).error.contains("--signal takes as-shipped or at-once")
+    )
+  }
+}

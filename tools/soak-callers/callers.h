@@ -1,0 +1,59 @@
+/* What the calls and the threads that make them share. */
+#ifndef CALLERS_H
+#define CALLERS_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* How a call ended. */
+enum outcome { TIMED_OUT, WOKEN, INTERRUPTED, EARLY, UNEXPECTED, OUTCOMES };
+
+/* A thread and what it waits for. */
+struct caller {
+  const struct kind *kind;
+  uint64_t random; /* the state of its generator */
+  int descriptors[4];
+  int semaphores; /* a System V set */
+  sem_t semaphore;
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+  pthread_t thread;
+  _Atomic int32_t tid;
+  _Atomic uint64_t call;           /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
+  volatile sig_atomic_t signals;   /* SIGUSR1s that it has handled */
+  int look;                        /* /proc/self/task/TID/syscall; the waker's */
+  uint64_t woken_call;             /* the last call that it was woken from; the waker's */
+  _Atomic uint64_t outcomes[OUTCOMES];
+  _Atomic uint64_t most_early_ns; /* by how much the earliest return was too early */
+};
+
+/* One kind of call. */
+struct kind {
+  const char *name;
+  bool (*open)(struct caller *caller);          /* makes what CALLER waits for; NULL: nothing is needed */
+  enum outcome (*call)(struct caller *caller);  /* waits once */
+  void (*wake)(struct caller *caller);          /* ends a wait without a limit; called again and again; NULL: it ends by itself */
+  void (*close)(struct caller *caller);         /* frees what open made */
+};
+
+extern const struct kind kinds[];
+extern const int kinds_count;
+
+/* The next random number of CALLER. */
+uint64_t next_random(struct caller *caller);
+
+/* A random number of at least 1 << LOW and less than 2 << HIGH: each power of two is as likely as another. */
+uint64_t random_between_powers(struct caller *caller, int low, int high);
+
+/* Nanoseconds of CLOCK. */
+uint64_t now_ns(clockid_t clock);
+
+/* Whether the kernel shows CALLER blocked in a system call. */
+bool is_blocked_in_call(struct caller *caller);
+
+#endif

@@ -1,0 +1,157 @@
+import CObserver
+import Culprit
+import Glibc
+import SoakCallers
+import StallRecord
+
+/// Takes the stacks of threads that block all the time, over and over, and counts the system calls that noticed.
+struct ObserverSoak {
+  /// How many stacks are to be taken at least.
+  var samplesMin: Int
+  /// How many threads make each kind of call.
+  var threadsPerKind: Int
+  /// What the threads do at random follows from it.
+  var seed: UInt64
+
+  /// What was taken.
+  private struct Taken {
+    /// Stacks of threads that were read from outside, and of those that were sent the signal.
+    var (passive, signalled) = (0, 0)
+    /// Stacks that reach the thread's first function.
+    var complete = 0
+    /// Threads that gave no stack.
+    var missing = 0
+
+    var samples: Int { passive + signalled }
+
+    mutating func add(isPassive: Bool, isComplete: Bool) {
+      if isPassive { passive += 1 } else { signalled += 1 }
+      if isComplete { complete += 1 }
+    }
+  }
+
+  /// Tells how far it has come, a tenth at a time.
+  private struct Progress {
+    private let all: Int
+    private let figures: Figures
+    private let clock = ContinuousClock()
+    private let began: ContinuousClock.Instant
+    private var tenths = 1
+
+    init(_ all: Int, _ figures: Figures) {
+      self.all = all
+      self.figures = figures
+      began = clock.now
+    }
+
+    mutating func reached(_ samples: Int) {
+      while samples >= all * tenths / 10, tenths <= 10 {
+        figures.note("\(samples) samples after \(began.duration(to: clock.now).components.seconds) s")
+        tenths += 1
+      }
+    }
+  }
+
+  /// Runs the soak and prints what came of it.
+  ///
+  /// - Parameters:
+  ///   - atOnce: Whether every thread is sent the signal at once, whatever it does: what Culprit never does.
+  ///   - figures: Where the figures go.
+  /// - Throws: ``WatchdogError`` when stacks cannot be captured here, ``SoakError`` when the threads cannot be started.
+  func run(atOnce: Bool, _ figures: Figures) throws {
+    figures.note("seed \(seed), \(Int(soak_kinds()) * threadsPerKind) threads")
+    let taken = atOnce ? try signalAtOnce(figures) : try observe(figures)
+    figures.print("soak.samples", Double(taken.samples), "samples", in: Double(samplesMin)...Double.infinity)
+    figures.print("soak.passive", Double(taken.passive), "samples")
+    figures.print("soak.signalled", Double(taken.signalled), "samples")
+    figures.print("soak.missing", Double(taken.missing), "samples")
+    figures.print("soak.complete", 100 * Double(taken.complete) / Double(taken.samples), "%")
+    let kinds = (0..<soak_kinds()).map { (name: String(cString: soak_kind_name($0)), counts: soak_counts($0)) }
+    for (name, counts) in kinds {
+      let early = counts.early == 0 ? "0 early" : "\(counts.early) early, by up to \(counts.most_early_ns) ns"
+      figures.note("\(name): \(counts.calls) calls, \(counts.woken) woken, \(counts.interrupted) interrupted, \(early)")
+    }
+    func sum(_ count: KeyPath<soak_counts, UInt64>) -> Double {
+      Double(kinds.reduce(0) { $0 + $1.counts[keyPath: count] })
+    }
+    figures.print("soak.calls", sum(\.calls), "calls")
+    // A kind of call that is never made, or ends in a way that was not foreseen, tells nothing.
+    figures.print(
+      "soak.kinds",
+      Double(kinds.count { $0.counts.calls > 0 }),
+      "kinds",
+      in: Double(kinds.count)...Double(kinds.count)
+    )
+    figures.print("soak.unexpected", sum(\.unexpected), "calls", in: 0...0)
+    figures.print("soak.interrupted", sum(\.interrupted), "calls", in: 0...0)
+    figures.print("soak.early", sum(\.early), "calls", in: 0...0)
+  }
+
+  /// Runs `body` while the threads run.
+  private func withCallers<Result>(_ body: (Set<Int32>) throws -> Result) throws -> Result {
+    let error = soak_start(Int32(threadsPerKind), seed)
+    guard error == 0 else {
+      throw SoakError(description: "cannot start the threads: \(String(cString: strerror(error)))")
+    }
+    defer { soak_stop() }
+    return try body(Set((0..<soak_kinds() * Int32(threadsPerKind)).map { soak_thread($0) }))
+  }
+
+  /// Takes the stacks as a service gets them: a capture of all threads, and at once the next one.
+  private func observe(_ figures: Figures) throws -> Taken {
+    let watchdog = try Watchdog()
+    defer { watchdog.stop() }
+    var progress = Progress(samplesMin, figures)
+    return try withCallers { callers in
+      var taken = Taken()
+      while taken.samples < samplesMin {
+        let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
+        for sample in all.threads where callers.contains(sample.thread.id) {
+          guard sample.outcome == .captured, let stack = sample.stack else {
+            taken.missing += 1
+            continue
+          }
+          taken.add(isPassive: sample.handlerTime == .zero, isComplete: stacks[stack].end == .outermost)
+        }
+        progress.reached(taken.samples)
+      }
+      return taken
+    }
+  }
+
+  /// Sends each thread the signal at once, whatever it does, and takes the stack that its handler copies.
+  private func signalAtOnce(_ figures: Figures) throws -> Taken {
+    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE,
+      observer_module_start(true) != OBSERVER_MODULES_UNKNOWN, observer_unwind_start() == nil,
+      observer_capture_start(128 << 10) == 0
+    else { throw SoakError(description: "stacks cannot be captured here") }
+    let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    defer { frames.deallocate() }
+    var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
+    var progress = Progress(samplesMin, figures)
+    return try withCallers { callers in
+      var taken = Taken()
+      while taken.samples < samplesMin {
+        for caller in callers {
+          let thread = observer_task_visit(caller)
+          defer { observer_task_leave(thread) }
+          var copy: UnsafePointer<observer_copy>?
+          guard observer_capture(thread, nil, 0, 1_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
+            taken.missing += 1
+            continue
+          }
+          observer_unwind(copy, &stack)
+          observer_capture_release(copy)
+          taken.add(isPassive: false, isComplete: stack.end == OBSERVER_END_OUTERMOST)
+        }
+        progress.reached(taken.samples)
+      }
+      return taken
+    }
+  }
+}
+
+/// Why a soak cannot be run.
+private struct SoakError: Error, CustomStringConvertible {
+  var description: String
+}

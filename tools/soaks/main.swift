@@ -1,0 +1,67 @@
+import CommandLineOptions
+import Glibc
+
+// culprit-soak: what must hold however often it is tried, tried that often.
+
+let table = OptionTable(
+  usage: ["tools/soak [OPTION]... observer"],
+  summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
+  options: [
+    CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
+    CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
+    CommandOption(
+      "signal",
+      argument: "WHEN",
+      help: "as-shipped: threads that run, when they compute; at-once: all, at once"
+    ), CommandOption("seed", argument: "NUMBER", help: "what the threads do at random follows from it"),
+  ],
+  epilogue: """
+    Soaks:
+      observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
+                 any call return early, or with EINTR?
+
+    With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
+    callers notice.
+
+    Example:
+      $ tools/soak observer
+      # x86_64, 2 processors, …
+      soak.samples 1000006 samples
+      …
+      soak.interrupted 0 calls
+      soak.early 0 calls
+
+    Exit status: 0 nothing went wrong, 1 something did, 2 wrong usage.
+    """
+)
+
+let output = CommandOutput(command: "culprit-soak")
+
+do {
+  let parsed = try table.parse(CommandLine.arguments.dropFirst())
+  if parsed.has("help") || parsed.operands.isEmpty {
+    output.print(table.help)
+    exit(parsed.has("help") ? 0 : 2)
+  }
+  for name in parsed.operands where name != "observer" {
+    throw UsageError("there is no soak \"\(name)\"; there is observer")
+  }
+  let when = parsed.value("signal") ?? "as-shipped"
+  guard when == "as-shipped" || when == "at-once" else {
+    throw UsageError("--signal takes as-shipped or at-once, not \"\(when)\"")
+  }
+  let soak = ObserverSoak(
+    samplesMin: try parsed.number("samples", in: 1...1_000_000_000) ?? 1_000_000,
+    threadsPerKind: try parsed.number("threads", in: 1...100) ?? 3,
+    seed: UInt64(try parsed.number("seed", in: 0...Int.max) ?? Int.random(in: 0...Int.max))
+  )
+  let figures = Figures(output: output)
+  output.print("# \(machineDescription())\n")
+  try soak.run(atOnce: when == "at-once", figures)
+  exit(figures.allHold ? 0 : 1)
+} catch let error as UsageError {
+  output.usage(error)
+} catch {
+  output.error("\(error)")
+  exit(1)
+}
