@@ -10,11 +10,11 @@ import Testing
   }
 
   /// How many calls of each kind were interrupted, from the remarks "# nanosleep: 5 calls, 0 woken, 0 interrupted, …".
-  private func interrupted(in text: String) throws -> [String: Int] {
+  private func interrupted(in text: String) -> [String: Int] {
     var kinds: [String: Int] = [:]
     for line in text.split(separator: "\n") {
       guard let match = line.firstMatch(of: /^# (\w+): \d+ calls, \d+ woken, (\d+) interrupted/) else { continue }
-      kinds[String(match.1)] = try #require(Int(match.2))
+      kinds[String(match.1)] = Int(match.2) ?? 0
     }
     return kinds
   }
@@ -37,7 +37,7 @@ import Testing
     #expect(outcome.error.contains("soak.interrupted is "))
     #expect(try figure("soak.interrupted", in: outcome.out) > 100)
     #expect(try figure("soak.unexpected", in: outcome.out) == 0)
-    let kinds = try interrupted(in: outcome.out)
+    let kinds = interrupted(in: outcome.out)
     let restarting: Set = ["pthread_cond_timedwait", "read", "accept", "flock", "sem_wait"]
     #expect(kinds.count == 17)
     for (kind, count) in kinds { #expect((count == 0) == restarting.contains(kind), "\(kind): \(outcome)") }
