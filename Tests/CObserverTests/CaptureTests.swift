@@ -86,7 +86,7 @@ nonisolated(unsafe) private var blockKind = WORKLOAD_READ
 private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? = nil) -> Captured {
   let view = observer_slot_read(slot)
   var copy: UnsafePointer<observer_copy>?
-  let status = observer_capture(view.thread, slot, unit ?? view.unit, 2_000_000_000, &copy)
+  let status = observer_capture(view.thread, slot, unit ?? view.unit, 20_000_000_000, &copy)
   guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
   let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
   defer { frames.deallocate() }

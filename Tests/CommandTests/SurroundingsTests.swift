@@ -9,6 +9,9 @@ import Testing
   private let asleep = "asleep: sleepForLong(), captured many, truncated few, failures [], others yes"
   private let asleepUnseen = "asleep: nobody, captured 0, truncated few, failures [\"noLook\"], others yes"
 
+  /// Where the kernel does not tell what a thread does, one that has to wait for a processor counts as blocked.
+  private let computingUnlessStarved = "computing: computeForLong(), captured many, truncated few, failures ["
+
   /// The lines that the program printed; `nil` where the surroundings cannot be made, for want of privileges.
   private func lines(_ arguments: [String]) throws -> [String]? {
     let outcome = try run("surroundings", arguments)
@@ -31,7 +34,8 @@ import Testing
   /// Not even that file: memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
     guard let lines = try lines(["refuse:process_vm_readv", "undumpable"]) else { return }
-    #expect(lines.prefix(2) == [computing, asleepUnseen])
+    #expect(lines.first?.hasPrefix(computingUnlessStarved) == true)
+    #expect(lines.dropFirst().first == asleepUnseen)
     #expect(
       lines.contains(
         "limitation: coroutine and alternate stacks cannot be read, because process_vm_readv and /proc/self/mem are refused"
@@ -43,9 +47,10 @@ import Testing
   /// The kernel does not tell what threads of a process do that is not dumpable: blocked ones are left alone.
   @Test func inAnUndumpableProcessComputingThreadsAreSeen() throws {
     guard let lines = try lines(["undumpable"]) else { return }
+    #expect(lines.first?.hasPrefix(computingUnlessStarved) == true)
     #expect(
-      lines == [
-        computing, asleepUnseen,
+      lines.dropFirst() == [
+        asleepUnseen,
         "limitation: stacks of blocked threads cannot be read, because /proc/self/task/TID/syscall cannot be opened: "
           + "Permission denied",
         "profiled: 0", "interrupted: false",
@@ -68,7 +73,7 @@ import Testing
   /// Without /proc modules come from the loader, and names are there all the same.
   @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
     guard let lines = try lines(["no-proc"]) else { return }
-    #expect(lines.first == computing.replacingOccurrences(of: "others yes", with: "others no"))
+    #expect(lines.first?.hasPrefix(computingUnlessStarved) == true)
     #expect(lines.filter { $0.hasPrefix("limitation: ") }.count == 2)
     #expect(lines.last == "interrupted: false")
   }

@@ -152,7 +152,7 @@ static bool prepare_id(int id) {
 struct workload_thread *workload_thread_with_id(int id) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/task/%d", id);
-  for (int attempt = 0; attempt < 100 && prepare_id(id); attempt++) {
+  for (int attempt = 0; attempt < 10000 && prepare_id(id); attempt++) {
     struct workload_thread *thread = workload_thread_start(compute_if_wanted, (void *)(intptr_t)id);
     if (access(path, F_OK) == 0)
       return thread;
