@@ -132,7 +132,7 @@ import Testing
       sigemptyset(&deaf)
       sigaddset(&deaf, SIGPROF)
       pthread_sigmask(SIG_BLOCK, &deaf, nil)
-      loop.turn { workload_spin(workload_now_ns() + 1_500_000_000, nil) }
+      loop.turn { workload_spin(workload_now_ns() + 4_000_000_000, nil) }
       pthread_sigmask(SIG_UNBLOCK, &deaf, nil)
     }
     thread.start()

@@ -45,7 +45,7 @@ extension WatchdogTests {
       try withThreads(3, waitForTheEnd) {
         try withThreads(1, { while !$0.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }) {
           found = try reports(configuration) { watchdog in
-            watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1200)) }
+            watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(3000)) }
           }
         }
       }

@@ -133,10 +133,10 @@ if forks {
   watchdog.stop()
   let before = workload_profiled()
   for line in try describeStalls() { print(line) }
-  print("profiled: \(workload_profiled() - before > 50 ? "many" : "\(workload_profiled() - before)")")
+  print("profiled: \(workload_profiled() - before > 5 ? "many" : "\(workload_profiled() - before)")")
 } else {
   for line in try describeStalls() { print(line) }
-  print("profiled: \(workload_profiled() > 50 ? "many" : "\(workload_profiled())")")
+  print("profiled: \(workload_profiled() > 5 ? "many" : "\(workload_profiled())")")
 }
 // After stop() a signal is harmless, whoever sends it.
 raise(SIGPROF)
