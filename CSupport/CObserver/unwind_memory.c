@@ -1,0 +1,94 @@
+#include "unwind_walk.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#include "observer_memory.h"
+#include "observer_module.h"
+
+#include <string.h>
+
+/* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
+ * some eighty reads of its unwind information. */
+enum { PAGE_BYTES = 4096, PAGES = 16 };
+struct page {
+  uint64_t address; /* 0: empty */
+  uint8_t bytes[PAGE_BYTES];
+};
+static struct page pages[PAGES];
+
+/* So far below the copy memory counts as stack. */
+#define BELOW_STACK_BYTES (UINT64_C(64) << 10)
+
+static const uint8_t *page_at(uint64_t address) {
+  struct page *page = &pages[address / PAGE_BYTES % PAGES];
+  if (page->address == address)
+    return page->bytes;
+  page->address = 0;
+  if (!observer_memory_read(address, page->bytes, PAGE_BYTES))
+    return NULL;
+  page->address = address;
+  return page->bytes;
+}
+
+bool observer_walk_read(uint64_t address, void *destination, size_t length) {
+  uint8_t *to = destination;
+  while (length > 0) {
+    uint64_t offset = address % PAGE_BYTES;
+    size_t here = PAGE_BYTES - offset < length ? (size_t)(PAGE_BYTES - offset) : length;
+    const uint8_t *page = address < PAGE_BYTES ? NULL : page_at(address - offset);
+    if (!page)
+      return false;
+    memcpy(to, page + offset, here);
+    to += here;
+    address += here;
+    length -= here;
+  }
+  return true;
+}
+
+bool observer_walk_word(struct walk *walk, uint64_t address, uint64_t *value) {
+  const struct observer_copy *copy = walk->copy;
+  uint64_t offset = address - copy->stack_start;
+  if (offset < copy->stack_bytes && copy->stack_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + offset, sizeof *value);
+    walk->last_read = address;
+    return true;
+  }
+  /* The thread's own stack, where it is on another one. */
+  offset = address - copy->own_start;
+  if (offset < copy->own_bytes && copy->own_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + copy->stack_bytes + offset, sizeof *value);
+    walk->last_read = address;
+    return true;
+  }
+  if (address >= copy->own_low && address < copy->own_end) {
+    walk->beyond_copy = true;
+    return false;
+  }
+  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where the
+   * stack's end is not known, a module may lie where it could be. */
+  struct observer_module module;
+  if (copy->truncated && address >= copy->stack_start && address < copy->stack_end &&
+      !observer_module_find(address, &module)) {
+    walk->beyond_copy = true;
+    return false;
+  }
+  /* Below the copy is what the thread has come to use since: the value that was there is gone. */
+  if (address < copy->stack_start && copy->stack_start - address < BELOW_STACK_BYTES) {
+    walk->unreadable = true;
+    return false;
+  }
+  if (!observer_walk_read(address, value, sizeof *value)) {
+    walk->unreadable = true;
+    return false;
+  }
+  return true;
+}
+
+/* Forgets memory that was read: what a thread may write to must be read anew for every stack. */
+void observer_walk_forget(void) {
+  for (int index = 0; index < PAGES; index++)
+    pages[index].address = 0;
+}
+
+#endif
