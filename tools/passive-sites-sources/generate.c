@@ -1,55 +1,67 @@
-/* Prints a C file of random call chains that end in a blocking call: generate SEED CHAINS. */
+/* Prints a file of random call chains that end in a blocking call: generate c|c++|swift SEED CHAINS. */
+#include "generate.h"
+
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static const char *const leaves[] = {"read", "semaphore", "mutex",  "futex",  "condition", "poll",
-                                     "nanosleep", "epoll", "select", "usleep", "flock",     "wait"};
+static uint64_t state;
 
-static int below(int bound) { return (int)(random() % bound); }
+/* SplitMix64 (Steele, Lea and Flood, 2014): the same numbers on every C library. */
+int below(int bound) {
+  uint64_t mixed = state += 0x9e3779b97f4a7c15u;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+  return (int)((mixed ^ mixed >> 31) % (uint64_t)bound);
+}
 
-int main(int count, char **arguments) {
-  if (count != 3) {
-    fprintf(stderr, "usage: generate SEED CHAINS\n");
-    return 2;
-  }
-  srandom((unsigned)atol(arguments[1]));
-  int chains = atoi(arguments[2]);
-  printf("#include \"sites.h\"\n");
-  for (int chain = 0; chain < chains; chain++) {
-    int depth = 1 + below(6);
-    for (int level = depth - 1; level >= 0; level--) {
-      char callee[64], call[128];
-      if (level + 1 < depth)
-        snprintf(callee, sizeof callee, "s%d_%d", chain, level + 1);
-      else
-        snprintf(callee, sizeof callee, "block_%s", leaves[below(12)]);
-      int kind = below(8);
-      if (level + 1 < depth && kind == 3) {
-        printf("static site *volatile p%d_%d = %s;\n", chain, level, callee);
-        snprintf(callee, sizeof callee, "p%d_%d", chain, level);
-      }
-      snprintf(call, sizeof call, level + 1 < depth ? "%s(a + 1, b, c, d, e, f, g, h)" : "%s()", callee);
-      printf("__attribute__((noinline)) %sint s%d_%d(int a, int b, int c, int d, int e, int f, int g, int h) {\n",
-             level > 0 && below(2) ? "static " : "", chain, level);
-      printf("  (void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)g, (void)h;\n");
-      static const int sizes[] = {100, 1000, 5000};
-      if (kind == 0)
-        printf("  volatile char large[%d];\n  large[a %% 100] = 1;\n  sink += large[a %% 100];\n", sizes[below(3)]);
-      if (kind == 1)
-        printf("  char *taken = __builtin_alloca((unsigned)(a & 63) + %d);\n  taken[0] = 1;\n  escape(taken);\n",
-               below(2) ? 16 : 100);
-      if (kind == 2)
-        printf("  volatile char left[600];\n  left[0] = 1;\n  churn(a & 7);\n  sink += left[0];\n");
-      if (kind == 4)
-        printf("  long v = a * 3L, w = b * 5L, x = c * 7L, y = d * 9L, z = e * 11L;\n  escape(&v);\n");
-      printf("  int result = %s;\n", call);
-      printf(kind == 4 ? "  sink += v + w + x + y + z;\n" : "  sink += result;\n");
-      printf("  return result + 1;\n}\n");
+const char *one_of(const char *const *choices, int count) { return choices[below(count)]; }
+
+int happens(int percent) { return below(100) < percent; }
+
+void print_call(const struct level *level, const char *callee) {
+  printf("%s(", callee);
+  for (int index = 0; index < level->callee_parameters; index++)
+    if (index < level->parameters)
+      printf("%sp%d + %d", index ? ", " : "", index, below(3));
+    else
+      printf("%s%d", index ? ", " : "", below(100));
+  printf(")");
+}
+
+void print_filled(const struct level *level, const char *text) {
+  struct level outside = *level;
+  outside.parameters = 0;
+  for (; *text; text++) {
+    if (strncmp(text, "CALL", 4) == 0) {
+      print_call(&outside, level->callee);
+      text += 3;
+    } else if (strncmp(text, "SELF", 4) == 0) {
+      printf("s%d_%d(", level->chain, level->level);
+      for (int index = 0; index < level->parameters; index++)
+        printf("%sp%d", index ? ", " : "", index);
+      printf(")");
+      text += 3;
+    } else if (strncmp(text, "%1$d", 4) == 0 || strncmp(text, "%2$d", 4) == 0) {
+      printf("%d", text[1] == '1' ? level->chain : level->level);
+      text += 3;
+    } else {
+      putchar(*text);
     }
   }
-  printf("site *const sites[] = {");
-  for (int chain = 0; chain < chains; chain++)
-    printf("s%d_0, ", chain);
-  printf("};\nconst int site_count = %d;\n", chains);
+}
+
+int main(int count, char **arguments) {
+  if (count != 4) {
+    fprintf(stderr, "usage: generate c|c++|swift SEED CHAINS\n");
+    return 2;
+  }
+  state = strtoull(arguments[2], NULL, 10);
+  int chains = atoi(arguments[3]);
+  if (strcmp(arguments[1], "swift") == 0)
+    generate_swift(chains);
+  else
+    generate_c(chains, strcmp(arguments[1], "c++") == 0);
   return 0;
 }

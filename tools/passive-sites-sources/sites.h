@@ -1,21 +1,51 @@
-/* What the generated call chains and the program that compares their stacks share. */
+/* What the generated call chains, the places that they block in and the program that compares their stacks share. */
 #ifndef SITES_H
 #define SITES_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Keeps the compiler from dropping or moving what goes into it. */
 extern volatile long sink;
 void escape(void *pointer);
 
+/* Marks the way to it as seldom taken. */
+__attribute__((cold)) void seldom(void);
+
+/* Above 0 while a chain is run without blocking, to leave its frames behind on the stack. */
+extern volatile int dry;
+
+/* Whether whoever is blocked is to come back. */
+extern volatile int over;
+
+/* Set once a thread is about to block at the end of its chain; it waits nowhere else from then on. */
+extern volatile int arrived;
+
+/* The same for Swift, which does not know volatile. */
+int is_dry(void), is_over(void);
+void arrive(void);
+
 /* Calls itself so often and comes back: leaves frames on the stack below the caller. */
 int churn(int depth);
 
-/* Places to block in: each comes back when the comparison is over, however often it was interrupted. */
+/* Calls FUNCTION with CONTEXT below so many frames of its own, while nothing blocks. */
+void deeper(int depth, int (*function)(void *), void *context);
+
+/* Places to block in: each comes back when the comparison is over, however often it was interrupted; and at once when it
+ * is dry. */
 int block_read(void), block_semaphore(void), block_mutex(void), block_futex(void), block_condition(void), block_poll(void);
 int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(void), block_flock(void), block_wait(void);
 
-/* The generated chains: the outermost function of each. */
-typedef int site(int, int, int, int, int, int, int, int);
-extern site *const sites[];
-extern const int site_count;
+/* Prepare what a thread is to block in, and end whatever it blocks in. */
+void blocks_prepare(const char *file_to_lock);
+void blocks_end(void);
 
+/* The generated chains: how many there are, and a call of one of them. */
+int site_count(void);
+int site_run(int number);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

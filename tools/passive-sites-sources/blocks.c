@@ -1,0 +1,214 @@
+/* The places that call chains block in. */
+#define _GNU_SOURCE
+#include "sites.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+volatile long sink;
+volatile int dry, over, arrived;
+static int ends[2], held_lock, wanted_lock;
+static sem_t semaphore;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, condition_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static uint32_t word;
+static pid_t child;
+
+__attribute__((noinline)) void escape(void *pointer) { sink += (long)pointer; }
+
+__attribute__((noinline)) void seldom(void) { sink++; }
+
+int is_dry(void) { return dry; }
+
+int is_over(void) { return over; }
+
+void arrive(void) { arrived = 1; }
+
+__attribute__((noinline)) int churn(int depth) {
+  volatile char frame[64];
+  frame[0] = (char)depth;
+  if (depth > 0)
+    return churn(depth - 1) + frame[0];
+  usleep(1);
+  return frame[0];
+}
+
+__attribute__((noinline)) void deeper(int depth, int (*function)(void *), void *context) {
+  volatile char frame[40];
+  frame[0] = (char)depth;
+  if (depth > 0) {
+    deeper(depth - 1, function, context);
+  } else {
+    dry++;
+    sink += function(context);
+    dry--;
+  }
+  sink += frame[0];
+}
+
+int block_read(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  char byte;
+  while (!over && read(ends[0], &byte, 1) < 0)
+    continue;
+  return 1;
+}
+
+int block_semaphore(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  while (!over)
+    sem_wait(&semaphore);
+  return 1;
+}
+
+int block_mutex(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  pthread_mutex_lock(&mutex);
+  pthread_mutex_unlock(&mutex);
+  return 1;
+}
+
+int block_futex(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  while (!over)
+    syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
+  return 1;
+}
+
+int block_condition(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  pthread_mutex_lock(&condition_mutex);
+  while (!over)
+    pthread_cond_wait(&condition, &condition_mutex);
+  pthread_mutex_unlock(&condition_mutex);
+  return 1;
+}
+
+int block_poll(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  struct pollfd polled = {ends[0], POLLIN, 0};
+  while (!over)
+    poll(&polled, 1, 5000);
+  return 1;
+}
+
+int block_nanosleep(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  struct timespec time = {5, 0};
+  while (!over)
+    nanosleep(&time, NULL);
+  return 1;
+}
+
+int block_epoll(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  int set = epoll_create1(0);
+  struct epoll_event event = {EPOLLIN, {0}};
+  epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event);
+  while (!over)
+    epoll_wait(set, &event, 1, 5000);
+  close(set);
+  return 1;
+}
+
+int block_select(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  while (!over) {
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(ends[0], &set);
+    struct timeval time = {5, 0};
+    select(ends[0] + 1, &set, NULL, NULL, &time);
+  }
+  return 1;
+}
+
+int block_usleep(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  while (!over)
+    usleep(900000);
+  return 1;
+}
+
+int block_flock(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  flock(wanted_lock, LOCK_EX);
+  flock(wanted_lock, LOCK_UN);
+  return 1;
+}
+
+int block_wait(void) {
+  if (dry)
+    return 1;
+  arrived = 1;
+  int status;
+  waitpid(child, &status, 0);
+  return 1;
+}
+
+void blocks_prepare(const char *file_to_lock) {
+  over = arrived = 0;
+  word = 0;
+  if (pipe(ends) != 0 || sem_init(&semaphore, 0, 0) != 0)
+    abort();
+  held_lock = open(file_to_lock, O_RDWR | O_CREAT, 0600);
+  wanted_lock = open(file_to_lock, O_RDWR);
+  flock(held_lock, LOCK_EX);
+  pthread_mutex_lock(&mutex);
+  child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+}
+
+void blocks_end(void) {
+  over = 1;
+  word = 1;
+  kill(child, SIGKILL);
+  pthread_mutex_unlock(&mutex);
+  flock(held_lock, LOCK_UN);
+  sem_post(&semaphore);
+  syscall(SYS_futex, &word, FUTEX_WAKE, 9, NULL, NULL, 0);
+  pthread_mutex_lock(&condition_mutex);
+  pthread_cond_broadcast(&condition);
+  pthread_mutex_unlock(&condition_mutex);
+  close(ends[1]);
+  waitpid(child, NULL, 0);
+  close(held_lock);
+}
