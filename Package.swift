@@ -48,9 +48,11 @@ let package = Package(
     ),
     .executableTarget(
       name: "culprit-bench",
-      dependencies: ["Culprit", "CObserver", "CommandLineOptions"],
+      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "BenchmarkPeers"],
       path: "tools/benchmarks"
     ),
+    // What the benchmarks observe, and other ways to do it.
+    .target(name: "BenchmarkPeers", path: "tools/benchmark-peers", linkerSettings: [.linkedLibrary("dl")]),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     .executableTarget(

@@ -116,6 +116,12 @@ uint64_t observer_arch_pc(const struct observer_registers *registers) { return r
 
 uint64_t observer_arch_sp(const struct observer_registers *registers) { return registers->values[DWARF_SP]; }
 
+uint64_t observer_arch_thread_pointer(void) {
+  uint64_t pointer;
+  __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+  return pointer;
+}
+
 /* Linux has none on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.5). */
 uint64_t observer_arch_red_zone(void) { return 0; }
 

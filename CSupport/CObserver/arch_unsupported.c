@@ -20,6 +20,8 @@ uint64_t observer_arch_sp(const struct observer_registers *registers) {
   return 0;
 }
 
+uint64_t observer_arch_thread_pointer(void) { return 0; }
+
 uint64_t observer_arch_red_zone(void) { return 0; }
 
 void observer_arch_set_blocked(struct observer_registers *registers, uint64_t sp, uint64_t pc) {

@@ -154,6 +154,13 @@ uint64_t observer_arch_pc(const struct observer_registers *registers) { return r
 
 uint64_t observer_arch_sp(const struct observer_registers *registers) { return registers->values[DWARF_RSP]; }
 
+/* System V ABI, AMD64 supplement, section 3.4.6 of the TLS ABI: the word at %fs:0 is its own address. */
+uint64_t observer_arch_thread_pointer(void) {
+  uint64_t pointer;
+  __asm__("mov %%fs:0, %0" : "=r"(pointer));
+  return pointer;
+}
+
 /* System V ABI, AMD64 supplement, section 3.2.2. */
 uint64_t observer_arch_red_zone(void) { return 128; }
 

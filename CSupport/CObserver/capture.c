@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* The state is the lower part of a request's word; above it is a number that changes with every use, so that a handler
@@ -33,6 +34,7 @@ struct request {
   pid_t tid;
   const struct observer_slot *slot;
   uint64_t unit;
+  bool is_awaited; /* the monitor sleeps until it is answered */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
@@ -79,11 +81,18 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* Answers REQUEST, whose word is COPYING in a use of it. Returns the state that it ends in. */
-static enum request_state answer(struct request *request, const void *context) {
+/* How many bytes from START on are worth copying where a stack's end is not known. Thread libraries put a thread's own data
+ * at the end of its stack (glibc, nptl/allocatestack.c): what is beyond is not stack. */
+static size_t bytes_wanted(uint64_t start, size_t capacity) {
+  uint64_t end = observer_arch_thread_pointer();
+  return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
+}
+
+/* Answers REQUEST, whose word is COPYING in a use of it, in a handler that began at BEGAN. Returns the state that it ends
+ * in. */
+static enum request_state answer(struct request *request, const void *context, uint64_t began) {
   if (request->slot && observer_slot_unit(request->slot) != request->unit)
     return REQUEST_OVER;
-  uint64_t began = observer_clock_ns();
   struct observer_copy *copy = &request->copy;
   observer_arch_registers(context, &copy->registers);
   uint64_t sp = observer_arch_sp(&copy->registers);
@@ -99,9 +108,12 @@ static enum request_state answer(struct request *request, const void *context) {
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
     /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
-    copy->stack_bytes = observer_memory_read_some(start, request->stack, request->stack_capacity);
+    copy->stack_bytes = observer_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
     copy->truncated = copy->stack_bytes == request->stack_capacity;
-    observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
+    /* What a signal interrupted is looked for where signals can have interrupted: looking takes time. */
+    const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
+    if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
+      observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
   }
   copy->taken_ns = began;
   copy->handler_ns = observer_clock_ns() - began;
@@ -130,7 +142,7 @@ static void pass_on(int signal, siginfo_t *information, void *context) {
 }
 
 /* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did. */
-static bool serve(uint32_t index, pid_t tid, const void *context) {
+static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct request *request = &requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
   uint32_t use = word & ~(uint32_t)STATE_MASK;
@@ -138,14 +150,17 @@ static bool serve(uint32_t index, pid_t tid, const void *context) {
       !atomic_compare_exchange_strong_explicit(&request->word, &word, use | REQUEST_COPYING, memory_order_acquire,
                                                memory_order_relaxed))
     return false;
-  enum request_state state = answer(request, context);
+  bool is_awaited = request->is_awaited;
+  enum request_state state = answer(request, context, began);
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
-  observer_wake(&request->word);
+  if (is_awaited)
+    observer_wake(&request->word);
   return true;
 }
 
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
+  uint64_t began = observer_clock_ns();
   bool from_timer = information->si_code == SI_TIMER;
   bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
   uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
@@ -156,11 +171,11 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool served = false;
   if (marked) {
     uint32_t index = (uint32_t)value;
-    served = index < OBSERVER_REQUESTS_MAX && serve(index, tid, context);
+    served = index < OBSERVER_REQUESTS_MAX && serve(index, tid, context, began);
     atomic_fetch_add_explicit(served ? &answered : &late, 1, memory_order_relaxed);
   } else if (unmarked) {
     for (uint32_t index = 0; index < OBSERVER_REQUESTS_MAX && !served; index++)
-      served = serve(index, tid, context);
+      served = serve(index, tid, context, began);
     if (served)
       atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
   }
@@ -268,8 +283,9 @@ static int send_signal(struct observer_thread *thread, struct request *request, 
   return error;
 }
 
-enum observer_capture_status observer_capture_send(struct observer_thread *thread, const struct observer_slot *slot,
-                                                   uint64_t unit, enum observer_send_when when, uint32_t *index) {
+static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,
+                                        uint64_t unit, enum observer_send_when when, bool is_awaited,
+                                        uint32_t *index) {
   if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
     return OBSERVER_THREAD_GONE;
   if (!keep_handler())
@@ -280,6 +296,7 @@ enum observer_capture_status observer_capture_send(struct observer_thread *threa
   request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   request->slot = slot;
   request->unit = unit;
+  request->is_awaited = is_awaited;
   request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   request->timer = OBSERVER_NO_TIMER;
@@ -295,6 +312,11 @@ enum observer_capture_status observer_capture_send(struct observer_thread *threa
   if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
   return error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
+}
+
+enum observer_capture_status observer_capture_send(struct observer_thread *thread, const struct observer_slot *slot,
+                                                   uint64_t unit, enum observer_send_when when, uint32_t *index) {
+  return ask(thread, slot, unit, when, false, index);
 }
 
 enum observer_capture_status observer_capture_collect(uint32_t index, const struct observer_copy **copy) {
@@ -327,7 +349,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
 enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
                                               uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
   uint32_t index;
-  enum observer_capture_status status = observer_capture_send(thread, slot, unit, OBSERVER_SEND_NOW, &index);
+  enum observer_capture_status status = ask(thread, slot, unit, OBSERVER_SEND_NOW, true, &index);
   if (status != OBSERVER_CAPTURED)
     return status;
   await(&requests[index], observer_clock_ns() + timeout_ns);

@@ -44,7 +44,7 @@ void observer_copy_own_stack(struct observer_copy *copy, uint8_t *stack, size_t 
   uint64_t sp;
   copy->own_low = low;
   copy->own_end = high;
-  if (!interrupted_sp(copy, low, high, &sp))
+  if (low == high || !interrupted_sp(copy, low, high, &sp))
     return;
   copy->own_start = sp - observer_arch_red_zone();
   size_t wanted = (size_t)(high - copy->own_start);

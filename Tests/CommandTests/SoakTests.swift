@@ -3,12 +3,6 @@ import Testing
 
 /// `tools/soak observer`, for seconds instead of minutes.
 @Suite(.serialized) struct SoakTests {
-  /// The number in the line "name value unit" of `text`.
-  private func figure(_ name: String, in text: String) throws -> Double {
-    let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }, "no \(name) in \(text)")
-    return try #require(Double(line.split(separator: " ")[1]))
-  }
-
   /// How many calls of each kind were interrupted, from the remarks "# nanosleep: 5 calls, 0 woken, 0 interrupted, …".
   private func interrupted(in text: String) -> [String: Int] {
     var kinds: [String: Int] = [:]

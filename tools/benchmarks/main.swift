@@ -5,6 +5,7 @@ import Glibc
 
 let benchmarks: [String: (Figures) throws -> Void] = [
   "blame": benchBlame, "healthy": benchHealthy, "idle": benchIdle,
+  "observer": benchObserver, "observer-briefly": benchObserverBriefly,
 ]
 
 let table = OptionTable(
@@ -16,6 +17,8 @@ let table = OptionTable(
       blame     60 random stalls: is the function that took most of each named?
       healthy   what marking a unit of work costs
       idle      what a watchdog costs a service that does nothing
+      observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
+                figures that take minutes
 
     Example:
       $ tools/bench healthy

@@ -37,6 +37,9 @@ void observer_arch_registers(const void *context, struct observer_registers *reg
 uint64_t observer_arch_pc(const struct observer_registers *registers);
 uint64_t observer_arch_sp(const struct observer_registers *registers);
 
+/* Where the calling thread's own data is. Async-signal-safe: yes. Threads: any. */
+uint64_t observer_arch_thread_pointer(void);
+
 /* Bytes below the stack pointer that belong to the interrupted function and that the kernel's signal frame leaves
  * alone. Unwind tables refer to them: in an epilogue a register that has just been popped still counts as saved there.
  * Async-signal-safe: yes. Threads: any. */

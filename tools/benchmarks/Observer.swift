@@ -1,0 +1,196 @@
+import BenchmarkPeers
+import CObserver
+import Culprit
+import Glibc
+import StallRecord
+
+/// What taking stacks does to the threads whose stacks they are, and to all others.
+func benchObserver(_ figures: Figures) throws {
+  try ObserverBench(captures: 5000, rounds: 40).run(figures)
+}
+
+/// The same in seconds, for tests: too few rounds for times to mean much.
+func benchObserverBriefly(_ figures: Figures) throws {
+  try ObserverBench(captures: 200, rounds: 2).run(figures)
+}
+
+private struct ObserverBench {
+  /// How many stacks are taken for the times of handlers.
+  var captures: Int
+  /// How often the bystander is watched, with and without captures.
+  var rounds: Int
+
+  /// The stack that handlers are timed with.
+  private static let liveBytes = 16 << 10
+  private static let frames: UInt32 = 40
+
+  /// The most that our handler may use of the stack it runs on, besides the kernel's part: in release, and without
+  /// optimisation.
+  private static let handlerStackBytesMax = 1024
+
+  func run(_ figures: Figures) throws {
+    try prepare()
+    try timeHandlers(figures)
+    try measureHandlerStack(figures)
+    let watchdog = try Watchdog()
+    defer { watchdog.stop() }
+    for count in [8, 64, 900] { try watchBystander(beside: count, watchdog, figures) }
+    try countThreads(2000, watchdog, figures)
+  }
+
+  private func prepare() throws {
+    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE, observer_unwind_start() == nil,
+      observer_capture_start(128 << 10) == 0
+    else { throw BenchError(description: "stacks cannot be captured here") }
+    if let missing = peer_unwinder_start() {
+      throw BenchError(description: "the unwinder to compare with is missing: \(String(cString: missing))")
+    }
+  }
+
+  /// Time in the handler, beside that of a handler that unwinds.
+  private func timeHandlers(_ figures: Figures) throws {
+    let spinner = try Spinner(frames: Self.frames, liveBytes: Self.liveBytes)
+    defer { spinner.stop() }
+    var copying: [Double] = []
+    var warm: [Double] = []
+    var cold: [Double] = []
+    var liveBytes = 0
+    var frames: UInt32 = 0
+    for turn in 0..<captures {
+      let copy = try spinner.capture()
+      liveBytes = max(liveBytes, copy.bytes)
+      copying.append(copy.handlerTime)
+      // In turn, because the machine is shared.
+      if turn % 10 == 0 {
+        cold.append(Double(peer_unwind_in_handler(spinner.pointer, true, &frames)))
+        warm.append(Double(peer_unwind_in_handler(spinner.pointer, false, &frames)))
+      }
+    }
+    guard cold.allSatisfy({ $0 > 0 }), frames >= Self.frames else {
+      throw BenchError(description: "the unwinder to compare with found \(frames) frames of \(Self.frames)")
+    }
+    figures.note("a handler on \(liveBytes) bytes of stack in \(frames) frames; unwinding is unw_step(3) in it")
+    figures.print("handler.p50", percentile(50, copying) / 1000, "us")
+    // A handler that is itself interrupted, by another program on a shared machine, is not slow.
+    figures.print("handler.p99", percentile(99, copying) / 1000, "us", in: 0...2)
+    figures.print("handler.unwind_warm", median(warm) / 1000, "us")
+    figures.print("handler.unwind_cold", median(cold) / 1000, "us")
+    figures.print("handler.vs_unwind_warm", median(warm) / median(copying), "times")
+    figures.print("handler.vs_unwind_cold", median(cold) / median(copying), "times", in: 20...Double.infinity)
+  }
+
+  /// How much of a stack the handler uses, where it copies at once and where it has to ask the kernel what is mapped.
+  private func measureHandlerStack(_ figures: Figures) throws {
+    var most = 0
+    var frame = 0
+    for coroutine in [false, true] {
+      let spinner = try Spinner(frames: 4, liveBytes: 4 << 10, coroutine: coroutine)
+      defer { spinner.stop() }
+      frame = spinner.handlerBytes { peer_spinner_interrupt($0) }
+      most = max(most, try spinner.handlerBytes { _ in _ = try spinner.capture() } - frame)
+    }
+    figures.print("handler.stack", Double(most), "bytes", in: 16...Double(Self.handlerStackBytesMax))
+    figures.print("handler.stack_kernel", Double(frame), "bytes")
+  }
+
+  /// The longest time that a thread which only looks at the clock was held up, while `count` other threads, and it, are
+  /// captured back to back, and while nobody is but the same processor is busy with something else.
+  private func watchBystander(beside count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
+    guard let crowd = peer_crowd_start(UInt32(count)), peer_bystander_start() else {
+      throw BenchError(description: "cannot start \(count) threads")
+    }
+    defer {
+      peer_bystander_stop()
+      peer_crowd_stop(crowd)
+    }
+    var (with, without, stopping): ([Double], [Double], [Double]) = ([], [], [])
+    var captured = 0
+    for turn in 0..<rounds {
+      for way in turn % 2 == 0 ? [0, 1] : [1, 0] {
+        let end = observer_clock_ns() + 250_000_000
+        _ = peer_bystander_worst_ns()
+        if way == 0 {
+          while observer_clock_ns() < end {
+            captured += try watchdog.captureStacks(timeout: .seconds(60)).all.threads.count
+          }
+          with.append(Double(peer_bystander_worst_ns()))
+        } else {
+          while observer_clock_ns() < end { usleep(1000) }
+          without.append(Double(peer_bystander_worst_ns()))
+        }
+      }
+      // For contrast: all stopped until each has been walked, for as long as unwinding in a handler takes.
+      if turn % 8 == 0 {
+        _ = peer_bystander_worst_ns()
+        peer_crowd_stop_all(crowd, 26_000)
+        usleep(10_000)
+        stopping.append(Double(peer_bystander_worst_ns()))
+      }
+    }
+    let least = Double(count * rounds)
+    figures.print("bystander.captured.\(count)", Double(captured), "stacks", in: least...Double.infinity)
+    figures.print("bystander.with.\(count)", median(with) / 1000, "us")
+    figures.print("bystander.without.\(count)", median(without) / 1000, "us")
+    figures.print("bystander.ratio.\(count)", median(with) / median(without), "times", in: 0...2)
+    figures.print("bystander.ratio_stopping_all.\(count)", median(stopping) / median(without), "times")
+  }
+
+  /// Captures `count` threads, none of which may be missing.
+  private func countThreads(_ count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
+    guard let crowd = peer_crowd_start(UInt32(count)) else {
+      throw BenchError(description: "cannot start \(count) threads")
+    }
+    defer { peer_crowd_stop(crowd) }
+    let began = observer_clock_ns()
+    let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
+    let time = Double(observer_clock_ns() - began)
+    let captured = all.threads.filter { $0.outcome == .captured && $0.stack.map { !stacks[$0].frames.isEmpty } == true }
+    figures.print("threads.captured", Double(captured.count), "threads", in: Double(count)...Double.infinity)
+    figures.print("threads.lost", Double(all.threads.count - captured.count + all.leftOut), "threads", in: 0...0)
+    figures.print("threads.time", time / 1e6, "ms")
+    figures.print("threads.time_each", time / 1000 / Double(all.threads.count), "us")
+  }
+}
+
+/// A thread that computes, for taking its stack by signal.
+private struct Spinner {
+  let pointer: OpaquePointer
+
+  init(frames: UInt32, liveBytes: Int, coroutine: Bool = false) throws {
+    guard let pointer = peer_spinner_start(frames, liveBytes, coroutine, { _ = observer_thread_current() }) else {
+      throw BenchError(description: "cannot start a thread")
+    }
+    self.pointer = pointer
+  }
+
+  func stop() { peer_spinner_stop(pointer) }
+
+  /// Takes its stack.
+  func capture() throws -> (bytes: Int, handlerTime: Double) {
+    let thread = observer_thread_find(peer_spinner_thread(pointer))
+    var copy: UnsafePointer<observer_copy>?
+    guard observer_capture(thread, nil, 0, 5_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
+      throw BenchError(description: "a thread that computes did not answer within 5 s")
+    }
+    defer { observer_capture_release(copy) }
+    return (Int(copy.pointee.stack_bytes), Double(copy.pointee.handler_ns))
+  }
+
+  /// How much of their stack the handlers use that `body` makes run.
+  func handlerBytes(_ body: (OpaquePointer) throws -> Void) rethrows -> Int {
+    peer_spinner_forget_handlers(pointer)
+    try body(pointer)
+    // The handler answers before it returns.
+    usleep(20_000)
+    return peer_spinner_handler_bytes(pointer)
+  }
+}
+
+private func percentile(_ percent: Int, _ values: [Double]) -> Double {
+  let sorted = values.sorted()
+  return sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, sorted.count * percent / 100)]
+}
+
+private struct BenchError: Error, CustomStringConvertible {
+  var description: String
+}
