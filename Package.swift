@@ -70,10 +70,17 @@ let package = Package(
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
     .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestSupport", "TestWorkloads"]),
-    .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions"]),
+    .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
     // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.
     .executableTarget(name: "surroundings", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/Surroundings"),
+    // An allocator and locks that count, in front of the C library's, and a process that is observed with them.
+    .target(name: "CountedCalls", path: "Tests/CountedCalls", linkerSettings: [.linkedLibrary("dl")]),
+    .executableTarget(
+      name: "counted-process",
+      dependencies: ["Culprit", "CountedCalls"],
+      path: "Tests/CountedProcess"
+    ),
     .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
     .executableTarget(
       name: "stalling-process",

@@ -1,0 +1,22 @@
+import TestSupport
+import Testing
+
+/// The observing path neither allocates nor locks: counted by an allocator and lock functions in front of the C library's.
+@Suite struct CountedCallsTests {
+  @Test func theObservingPathCallsNeitherTheAllocatorNorALock() throws {
+    let child = try ChildProcess(ChildProcess.built("counted-process"), [])
+    #expect(child.hasExited && child.status == 0, "\(child.output)")
+    func number(_ name: String) throws -> Int { try #require(child.fact(name).flatMap { Int($0) }, "\(name)") }
+    for path in ["handler", "monitor"] {
+      for call in ["allocations", "locks", "loader"] {
+        #expect(try number("\(path).\(call)") == 0, "\(child.fact("\(path).first") ?? "")")
+      }
+    }
+    // It was at work, and who allocates is noticed.
+    #expect(try number("sleeping.passive") > 5)
+    #expect(try number("computing.signalled") > 5)
+    #expect(try number("threads") >= 2)
+    #expect(try number("monitor.unwinder_locks") > 0)
+    #expect(try number("recorder.allocations") > 0)
+  }
+}

@@ -1,0 +1,98 @@
+// Stalls under a watchdog, and counts what the threads on the observing path call meanwhile: the monitor, and a thread that
+// itself calls nothing, so that every call it makes is the signal handler's.
+//
+//   $ counted-process
+//   monitor.allocations=0
+//   …
+
+import CountedCalls
+import Culprit
+import Glibc
+import Synchronization
+
+alarm(100)
+
+func say(_ name: String, _ calls: counted_calls) {
+  let first = withUnsafeBytes(of: calls.first) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+  print("\(name).allocations=\(calls.allocations)\n\(name).locks=\(calls.locks)")
+  print("\(name).loader=\(calls.loader_calls)\n\(name).unwinder_locks=\(calls.unwinder_locks)\n\(name).first=\(first)")
+}
+
+/// A thread that computes in C and does nothing else, as one turn of a watched loop.
+final class Computing: @unchecked Sendable {
+  // SAFETY: the flag is written by one thread and read by another, in C, as volatile.
+  private let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  private let tid = Atomic<Int32>(0)
+  private let counts = Atomic<Bool>(false)
+
+  init(_ loop: WatchedLoop) {
+    flag.pointee = 0
+    let body = Unmanaged.passRetained(Box { [self] in
+      loop.began()
+      tid.store(counted_calls_own_thread(), ordering: .releasing)
+      while !counts.load(ordering: .acquiring) {}
+      counted_calls_compute(flag)
+      loop.ended()
+    })
+    var thread = pthread_t()
+    pthread_create(
+      &thread,
+      nil,
+      { context in
+        // SAFETY: retained for this call above.
+        if let context { Unmanaged<Box>.fromOpaque(context).takeRetainedValue().body() }
+        return nil
+      },
+      body.toOpaque()
+    )
+  }
+
+  /// Begins to count its calls; returns where.
+  func count() -> Int32 {
+    while tid.load(ordering: .acquiring) == 0 { usleep(1000) }
+    // From here on it only looks at a flag.
+    usleep(10_000)
+    let place = counted_calls_begin(tid.load(ordering: .relaxed))
+    counts.store(true, ordering: .releasing)
+    return place
+  }
+
+  /// Ends its turn. What it calls then is not the handler's.
+  func stop() { flag.pointee = 1 }
+
+  private final class Box {
+    let body: () -> Void
+    init(_ body: @escaping () -> Void) { self.body = body }
+  }
+}
+
+let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300), sampleInterval: .milliseconds(20)))
+let reported = Atomic<Int>(0)
+watchdog.onStall { report in
+  let passive = report.stall.samples.count { $0.outcome == .captured && $0.handlerTime == .zero }
+  let signalled = report.stall.samples.count { $0.outcome == .captured && $0.handlerTime > .zero }
+  print("\(report.stall.source.name).passive=\(passive)\n\(report.stall.source.name).signalled=\(signalled)")
+  reported.wrappingAdd(1, ordering: .relaxed)
+}
+let computing = Computing(try watchdog.watchLoop(named: "computing"))
+let sleeping = try watchdog.watchLoop(named: "sleeping")
+let computingPlace = computing.count()
+// Twice, so that nothing which is done once is missed, and nothing that is done again.
+let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
+let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
+for _ in 0..<2 {
+  sleeping.began()
+  counted_calls_sleep(900)
+  sleeping.ended()
+  let threads = try watchdog.captureThreads()
+  print("threads=\(threads.all.threads.count)")
+}
+let inHandler = counted_calls_of(computingPlace)
+computing.stop()
+while reported.load(ordering: .relaxed) < 3 { usleep(10_000) }
+let ofMonitor = counted_calls_of(monitorPlace)
+let ofRecorder = counted_calls_of(recorderPlace)
+say("handler", inHandler)
+say("monitor", ofMonitor)
+say("recorder", ofRecorder)
+watchdog.stop()
