@@ -27,13 +27,15 @@ final class Computing: @unchecked Sendable {
 
   init(_ loop: WatchedLoop) {
     flag.pointee = 0
-    let body = Unmanaged.passRetained(Box { [self] in
-      loop.began()
-      tid.store(counted_calls_own_thread(), ordering: .releasing)
-      while !counts.load(ordering: .acquiring) {}
-      counted_calls_compute(flag)
-      loop.ended()
-    })
+    let body = Unmanaged.passRetained(
+      Box { [self] in
+        loop.began()
+        tid.store(counted_calls_own_thread(), ordering: .releasing)
+        while !counts.load(ordering: .acquiring) {}
+        counted_calls_compute(flag)
+        loop.ended()
+      }
+    )
     var thread = pthread_t()
     pthread_create(
       &thread,
