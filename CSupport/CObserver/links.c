@@ -3,30 +3,127 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #include "observer_module.h"
-#include "unwind_walk.h"
 
-enum observer_call_kind observer_link_before(uint64_t return_address, uint64_t function, bool *of_function) {
-  uint8_t code[OBSERVER_CALL_BYTES];
-  uint64_t target = 0;
-  struct observer_module module;
-  *of_function = false;
-  if (!observer_module_find(return_address, &module) ||
-      !observer_walk_read(return_address - sizeof code, code, sizeof code))
-    return OBSERVER_CALL_NONE;
-  enum observer_call_kind kind = observer_arch_call_before(code, return_address, &target);
-  /* The kernel calls a signal's handler, as through a pointer. */
-  uint8_t trampoline[OBSERVER_SIGNAL_RETURN_BYTES];
-  if (kind == OBSERVER_CALL_NONE && observer_walk_read(return_address, trampoline, sizeof trampoline) &&
-      observer_arch_signal_return(trampoline))
-    return OBSERVER_CALL_INDIRECT;
-  if (kind != OBSERVER_CALL_DIRECT)
-    return kind;
+#include <string.h>
+
+/* Bounds on following jumps from a function that is called to the one that is looked for. */
+enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 32 };
+
+/* What was found out about functions that are called, and the one that is looked for. */
+static struct remembered {
+  uint64_t called, function;
+  enum observer_link link;
+  struct code_range whole;
+} remembered[REMEMBERED];
+
+void observer_links_forget(void) { memset(remembered, 0, sizeof remembered); }
+
+/* Where ADDRESS leads if it is a linkage stub; itself otherwise. */
+static uint64_t behind_stub(uint64_t address) {
   uint8_t stub[OBSERVER_PROLOGUE_BYTES];
   uint64_t slot, resolved;
-  *of_function = target == function || (observer_walk_read(target, stub, sizeof stub) &&
-                                        observer_arch_stub(stub, target, &slot) &&
-                                        observer_walk_read(slot, &resolved, sizeof resolved) && resolved == function);
-  return kind;
+  bool is_stub = observer_walk_read(address, stub, sizeof stub) && observer_arch_stub(stub, address, &slot) &&
+                 observer_walk_read(slot, &resolved, sizeof resolved);
+  return is_stub ? resolved : address;
+}
+
+static enum observer_link link_of_called(uint64_t called, struct code_range function, struct code_range *whole, int depth);
+
+/* What a jump of the function at WHOLE to TARGET makes of its link to FUNCTION. */
+static enum observer_link link_of_jump(uint64_t target, struct code_range function, struct code_range *whole, int depth) {
+  struct code_range other = {0};
+  if (target > function.start && target < function.end)
+    return OBSERVER_LINK_PART;
+  if (depth == 0)
+    return behind_stub(target) == function.start ? OBSERVER_LINK_CERTAIN : OBSERVER_LINK_NONE;
+  enum observer_link link = link_of_called(target, function, &other, depth - 1);
+  if (link == OBSERVER_LINK_PART)
+    *whole = other;
+  return link;
+}
+
+/* Goes through the code of RANGE for jumps that leave it. */
+static enum observer_link link_by_jumps(struct code_range range, struct code_range function, struct code_range *whole,
+                                        int depth) {
+  enum observer_link best = OBSERVER_LINK_NONE;
+  struct code_operation operations[CODE_OPERATIONS];
+  int count;
+  if (range.end - range.start > JUMPING_BYTES_MAX)
+    return OBSERVER_LINK_NONE;
+  for (uint64_t address = range.start; address < range.end;) {
+    uint8_t code[CODE_BYTES] = {0};
+    size_t length =
+        observer_walk_read(address, code, CODE_BYTES / 2) ? code_decode(code, address, operations, &count) : 0;
+    if (length == 0)
+      return best;
+    address += length;
+    for (int index = 0; index < count; index++) {
+      uint64_t target = operations[index].target;
+      enum code_kind kind = operations[index].kind;
+      if (kind == CODE_JUMP_SLOT && !observer_walk_read(target, &target, sizeof target))
+        continue;
+      if ((kind != CODE_JUMP && kind != CODE_BRANCH && kind != CODE_JUMP_SLOT) ||
+          (target >= range.start && target < range.end))
+        continue;
+      struct code_range jumping = range;
+      enum observer_link link = link_of_jump(target, function, &jumping, depth);
+      if (link > best) {
+        best = link;
+        *whole = jumping;
+      }
+    }
+  }
+  return best;
+}
+
+static enum observer_link link_of_called(uint64_t called, struct code_range function, struct code_range *whole, int depth) {
+  static struct frame_facts facts;
+  struct code_range range, none = {0};
+  called = behind_stub(called);
+  if (called == function.start)
+    return OBSERVER_LINK_CERTAIN;
+  struct remembered *memory = &remembered[(called ^ called >> 7) % REMEMBERED];
+  if (memory->called == called && memory->function == function.start) {
+    *whole = memory->whole;
+    return memory->link;
+  }
+  enum observer_link link = OBSERVER_LINK_NONE;
+  *whole = none;
+  if (!observer_walk_function(called, &range)) {
+    link = OBSERVER_LINK_PERHAPS; /* nothing tells where it ends */
+  } else if (range.start == called) {
+    link = link_by_jumps(range, function, whole, depth);
+    if (link == OBSERVER_LINK_NONE && depth == JUMPS_DEPTH && observer_frame_facts(range, none, 0, false, &facts) &&
+        facts.jumps_away)
+      link = OBSERVER_LINK_PERHAPS;
+  }
+  *memory = (struct remembered){called, function.start, link, *whole};
+  return link;
+}
+
+enum observer_link observer_link_before(uint64_t return_address, struct code_range function, struct code_range *whole) {
+  uint8_t code[OBSERVER_CALL_BYTES], trampoline[OBSERVER_SIGNAL_RETURN_BYTES];
+  uint64_t target = 0, slot;
+  struct observer_module module;
+  if (!observer_module_find(return_address, &module) ||
+      !observer_walk_read(return_address - sizeof code, code, sizeof code))
+    return OBSERVER_LINK_NONE;
+  switch (observer_arch_call_before(code, return_address, &target)) {
+  case OBSERVER_CALL_DIRECT:
+    return link_of_called(target, function, whole, JUMPS_DEPTH);
+  case OBSERVER_CALL_INDIRECT:
+    if (observer_arch_call_slot(code, return_address, &slot) && observer_walk_read(slot, &target, sizeof target)) {
+      enum observer_link link = link_of_called(target, function, whole, JUMPS_DEPTH);
+      if (link != OBSERVER_LINK_NONE)
+        return link;
+    }
+    return OBSERVER_LINK_PERHAPS; /* memory may have changed since */
+  default:
+    /* The kernel calls a signal's handler, as through a pointer. */
+    if (observer_walk_read(return_address, trampoline, sizeof trampoline) && observer_arch_signal_return(trampoline))
+      return OBSERVER_LINK_PERHAPS;
+    return OBSERVER_LINK_NONE;
+  }
 }
 
 #endif

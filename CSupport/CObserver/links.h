@@ -2,11 +2,26 @@
 #ifndef LINKS_H
 #define LINKS_H
 
-#include "observer_arch.h"
+#include "frame_facts.h"
 
-/* What kind of call ends at RETURN_ADDRESS, and whether it is one of the function that begins at FUNCTION: directly or
- * through a linkage stub.
+#if defined(__x86_64__) || defined(__aarch64__)
+
+enum observer_link {
+  OBSERVER_LINK_NONE = 0, /* no call stands before the return address, or one of another function */
+  OBSERVER_LINK_PERHAPS,  /* a call through a register or memory, which may lead anywhere; or the kernel's of a handler */
+  OBSERVER_LINK_PART,     /* a call of a function of which this one is a part that stands elsewhere */
+  OBSERVER_LINK_CERTAIN,  /* a call of the function: directly, through a linkage stub or the loader's table, or of one that
+                             goes on to it by a jump */
+};
+
+/* How the call before RETURN_ADDRESS is linked to the frame of FUNCTION. Sets *WHOLE, for OBSERVER_LINK_PART, to the function
+ * that was called.
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
-enum observer_call_kind observer_link_before(uint64_t return_address, uint64_t function, bool *of_function);
+enum observer_link observer_link_before(uint64_t return_address, struct code_range function, struct code_range *whole);
 
+/* Forgets which functions jump where. To be called before a search.
+ * Async-signal-safe: yes. Threads: as observer_unwind. */
+void observer_links_forget(void);
+
+#endif
 #endif

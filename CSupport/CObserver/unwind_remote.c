@@ -132,6 +132,24 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_i
   return result;
 }
 
+bool observer_walk_function(uint64_t address, struct code_range *range) {
+  static const struct observer_copy no_stack;
+  unw_proc_info_t information;
+  struct walk walk = {.copy = &no_stack};
+  if (find_proc_info(address_space, address, &information, 0, &walk) < 0)
+    return false;
+  *range = (struct code_range){information.start_ip, information.end_ip, information.lsda != 0};
+  return true;
+}
+
+bool observer_walk_frame_function(unw_cursor_t *cursor, struct code_range *range) {
+  unw_proc_info_t information;
+  if (observer_libunwind.get_proc_info(cursor, &information) != 0)
+    return false;
+  *range = (struct code_range){information.start_ip, information.end_ip, information.lsda != 0};
+  return true;
+}
+
 static unw_accessors_t accessors = {
     .find_proc_info = find_proc_info,
     .put_unwind_info = put_unwind_info,

@@ -65,5 +65,16 @@ int observer_walk_step(struct walk *walk, unw_cursor_t *cursor, bool interrupted
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 bool observer_walk_interrupted(unw_cursor_t *before, unw_cursor_t *now);
 
+/* A part of the process's code: a function, or the part of one that compilers have put elsewhere; none if both ends are 0. */
+struct code_range {
+  uint64_t start, end;
+  bool catches; /* it has places that only exceptions lead to */
+};
+
+/* Finds the function that has the code at ADDRESS, or the one of CURSOR's frame. Returns false when none is described.
+ * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
+bool observer_walk_function(uint64_t address, struct code_range *range);
+bool observer_walk_frame_function(unw_cursor_t *cursor, struct code_range *range);
+
 #endif
 #endif

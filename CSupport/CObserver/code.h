@@ -1,0 +1,61 @@
+/* What instructions do to the registers and to the stack, as far as finding frames needs to know. Internal to the observer.
+ *
+ * An instruction is taken apart into a few operations that are the same for every processor architecture: code_x86_64.c,
+ * code_aarch64.c and code_unsupported.c do that. */
+#ifndef CODE_H
+#define CODE_H
+
+#include "observer_base.h"
+
+#if defined(__aarch64__)
+enum { CODE_REGISTERS = 32, CODE_SP = 31, CODE_FRAME_POINTER = 29 };
+#else
+enum { CODE_REGISTERS = 16, CODE_SP = 7, CODE_FRAME_POINTER = 6 }; /* numbered as DWARF does */
+#endif
+
+/* Bytes that are read to take an instruction apart, of which the longest one takes half, and operations that there are in one
+ * at most. */
+enum { CODE_BYTES = 32, CODE_OPERATIONS = 6 };
+
+/* Stands for a register whose value does not matter, or is not known. */
+enum { CODE_NO_REGISTER = -1 };
+
+enum code_kind {
+  CODE_SET,           /* TO becomes FROM + AMOUNT; unknown without FROM */
+  CODE_LOWER,         /* TO becomes less by an unknown amount */
+  CODE_ALIGN,         /* TO becomes TO & AMOUNT */
+  CODE_SHIFT_RIGHT,   /* TO becomes TO >> AMOUNT */
+  CODE_SHIFT_LEFT,    /* TO becomes TO << AMOUNT */
+  CODE_LOAD,          /* TO becomes the word at FROM + AMOUNT */
+  CODE_STORE,         /* the word at TO + AMOUNT becomes FROM; unknown without FROM */
+  CODE_CLOBBER,       /* the registers of the set AMOUNT become unknown */
+  CODE_CALL,          /* calls TARGET, 0 if that is not known */
+  CODE_SYSTEM_CALL,
+  CODE_BRANCH,        /* goes to TARGET, or on */
+  CODE_JUMP,          /* goes to TARGET */
+  CODE_JUMP_SLOT,     /* goes to the address that the word at TARGET holds */
+  CODE_JUMP_ANYWHERE, /* goes to where a register says */
+  CODE_END,           /* does not go on: a return, or a trap */
+  CODE_PADDING,       /* does nothing */
+};
+
+struct code_operation {
+  enum code_kind kind;
+  int to, from;
+  int64_t amount;
+  uint64_t target;
+};
+
+/* Takes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, apart into *COUNT operations, in this order. Returns
+ * its length in bytes, or 0 when it is not known.
+ * Async-signal-safe: yes. Threads: any. */
+size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
+
+/* The registers that a call may change, as a set. Async-signal-safe: yes. Threads: any. */
+uint64_t code_volatile_registers(void);
+
+/* How far below a function's canonical frame address the stack pointer is when it is entered.
+ * Async-signal-safe: yes. Threads: any. */
+uint64_t code_entry_bytes(void);
+
+#endif
