@@ -16,11 +16,11 @@ let package = Package(
     ),
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
-    .systemLibrary(name: "CElfutils", path: "CSupport/CElfutils", providers: [.apt(["libdw-dev", "libelf-dev"])]),
+    .systemLibrary(name: "CZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
 
     // The offline half: what was observed, names for it, and who is to blame.
     .target(name: "StallRecord"),
-    .target(name: "Symbols", dependencies: ["StallRecord", "CElfutils"], linkerSettings: [.linkedLibrary("stdc++")]),
+    .target(name: "Symbols", dependencies: ["StallRecord", "CZlib"], linkerSettings: [.linkedLibrary("stdc++")]),
     .target(name: "Blame", dependencies: ["StallRecord"]),
     .target(name: "Reports", dependencies: ["StallRecord", "Blame"]),
 

@@ -94,8 +94,11 @@ enum Formatting {
     return text.unicodeScalars.map { isHarmless($0) ? String($0) : "\\u{\(String($0.value, radix: 16))}" }.joined()
   }
 
-  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known.
-  static func origin(_ frame: ResolvedFrame) -> String {
+  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; and whether it has been
+  /// inlined.
+  static func origin(_ frame: ResolvedFrame) -> String { place(frame) + (frame.isInlined ? ", inlined" : "") }
+
+  private static func place(_ frame: ResolvedFrame) -> String {
     guard let location = frame.location else {
       return frame.moduleName.isEmpty ? "no module" : printable(frame.moduleName)
     }

@@ -69,6 +69,8 @@ public struct ResolvedFrame: Hashable, Sendable {
   public var address: UInt64
   /// Where in the source, if known.
   public var location: SourceLocation?
+  /// Whether the function has no frame of its own because the compiler put its code into its caller, the next one.
+  public var isInlined: Bool
   /// Why there is no name; `nil` when there is one.
   public var missing: MissingNameReason?
 
@@ -82,6 +84,7 @@ public struct ResolvedFrame: Hashable, Sendable {
     start: FileAddress? = nil,
     address: UInt64,
     location: SourceLocation? = nil,
+    isInlined: Bool = false,
     missing: MissingNameReason? = nil
   ) {
     self.function = function
@@ -92,6 +95,7 @@ public struct ResolvedFrame: Hashable, Sendable {
     self.start = start
     self.address = address
     self.location = location
+    self.isInlined = isInlined
     self.missing = missing
   }
 

@@ -1,199 +1,216 @@
-import CElfutils
-import StallRecord
-
-/// Source lines for addresses, from a file's DWARF.
-///
-/// libdw decodes; which unit covers an address is looked up in an index of our own, because elfutils before 0.191 needs
-/// `.debug_aranges` for that, which Swift and clang do not write.
+/// The lines that the code of a unit comes from (DWARF 5, 6.2).
 final class LineTable {
-  /// Code of a compilation unit or a function, and where its debugging entry is.
-  private struct CodeRange {
-    var start: UInt64
-    var end: UInt64
-    var entry: Dwarf_Off
+  /// From an address on, code comes from this place.
+  struct Row {
+    /// The address, from the sequence's beginning.
+    var offset: UInt32
+    var line: UInt32
+    var file: UInt32
+    var column: UInt16
+    /// Which of several blocks on the same line; larger numbers are in ``LineTable/largeDiscriminators``.
+    var discriminator: UInt16
   }
 
-  private let dwarf: OpaquePointer
-  private let file: ElfFile  // keeps what `dwarf` reads from
-  private let ranges: [CodeRange]
-  private var functionsOfUnit: [Dwarf_Off: [CodeRange]] = [:]
-
-  /// The line tables of `file`, or `nil` when it has no debug information.
-  init?(_ file: ElfFile) {
-    guard let dwarf = dwarf_begin_elf(file.elf, DWARF_C_READ, nil) else { return nil }
-    self.file = file
-    self.dwarf = dwarf
-    var isDamaged = false
-    ranges = Self.unitRanges(dwarf, &isDamaged)
-    self.isDamaged = isDamaged
-    if ranges.isEmpty { return nil }
+  /// A run of code without gaps.
+  struct Sequence {
+    var range: AddressRange
+    var first: Int
+    var count: Int
   }
 
-  deinit {
-    // After an error in the abbreviations elfutils 0.188 frees them twice here. What is leaked instead is one damaged file's.
-    if isDamaged {
-      _ = Unmanaged.passRetained(file)
-    } else {
-      dwarf_end(dwarf)
-    }
-  }
+  /// The number that stands for a larger discriminator.
+  private static let isLarge: UInt16 = .max
 
-  /// Whether libdw has met something invalid in this file.
-  private var isDamaged = false
+  private let file: DwarfFile  // keeps the names in `header`
+  private let header: LineHeader
+  private(set) var rows: [Row] = []
+  private(set) var sequences: [Sequence] = []
+  private var largeDiscriminators: [Int: UInt32] = [:]
+  private var highestEnd: [UInt64] = []
+  private var paths: [UInt32: String?] = [:]
 
-  /// Remembers whether libdw's last error was damage; most are mere answers ("no such address").
-  private func noteDamage() { isDamaged = Self.lastErrorWasDamage() || isDamaged }
-
-  private static func lastErrorWasDamage() -> Bool {
-    let error = dwarf_errno()
-    guard error != 0, let message = dwarf_errmsg(error) else { return false }
-    return String(cString: message).hasPrefix("invalid")
-  }
-
-  /// The place in the source of the function at `address` that the instruction there comes from.
-  ///
-  /// Where the function has taken in others' code by inlining, that is where it calls the outermost of them: a line of
-  /// the function itself, not of what was inlined into it.
-  func location(of address: FileAddress) -> SourceLocation? {
-    guard let range = covering(address.value, in: ranges) else { return nil }
-    var unit = Dwarf_Die()
-    defer { noteDamage() }
-    guard dwarf_offdie(dwarf, range.entry, &unit) != nil else { return nil }
-    return callOfInlinedCode(at: address.value, in: &unit) ?? lineRow(at: address.value, in: &unit)
-  }
-
-  /// The row of the line table that covers `address`.
-  private func lineRow(at address: UInt64, in unit: inout Dwarf_Die) -> SourceLocation? {
-    guard let line = dwarf_getsrc_die(&unit, address), let path = dwarf_linesrc(line, nil, nil) else { return nil }
-    var number: Int32 = 0
-    var column: Int32 = 0
-    // Line 0 is the compiler's word for code that comes from no line.
-    guard dwarf_lineno(line, &number) == 0, number > 0 else { return nil }
-    return place(path, line: Int(number), column: dwarf_linecol(line, &column) == 0 ? Int(column) : 0)
-  }
-
-  /// Where the function at `address` calls the code that was inlined there; `nil` when none was.
-  private func callOfInlinedCode(at address: UInt64, in unit: inout Dwarf_Die) -> SourceLocation? {
-    let functions = functions(in: unit)
-    noteDamage()
-    guard let function = covering(address, in: functions) else { return nil }
-    var die = Dwarf_Die()
-    guard dwarf_offdie(dwarf, function.entry, &die) != nil, var inlined = outermostInlined(at: address, in: &die) else {
+  /// Reads the table at `offset` of the sections of `file`; as much of it as is whole. Paths are relative to `directory`,
+  /// where the unit was compiled; an address has `addressBytes` where the table does not say it (before DWARF 5).
+  init?(_ file: DwarfFile, at offset: Int, directory: TextReference?, addressBytes: UInt8) {
+    guard let header = LineHeader(file, at: offset, directory: directory, addressBytes: addressBytes) else {
       return nil
     }
-    var files: OpaquePointer?
-    var fileCount = 0
-    guard let fileNumber = number(DW_AT_call_file, of: &inlined), let line = number(DW_AT_call_line, of: &inlined),
-      line > 0, dwarf_getsrcfiles(&unit, &files, &fileCount) == 0, fileNumber < fileCount,
-      let path = dwarf_filesrc(files, Int(fileNumber), nil, nil)
-    else { return nil }
-    return place(path, line: Int(line), column: number(DW_AT_call_column, of: &inlined).map { Int($0) } ?? 0)
+    self.file = file
+    self.header = header
+    run(file.line.bytes)
+    sequences.sort { $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.first < $1.first }
+    var highest: UInt64 = 0
+    var isNested = false
+    for sequence in sequences {
+      if sequence.range.start < highest { isNested = true }
+      highest = max(highest, sequence.range.end)
+    }
+    guard isNested else { return }
+    highest = 0
+    highestEnd = sequences.map {
+      highest = max(highest, $0.range.end)
+      return highest
+    }
   }
 
-  /// The inlined call that covers `address` and is in no other one, below `parent`.
-  private func outermostInlined(at address: UInt64, in parent: inout Dwarf_Die, depth: Int = 0) -> Dwarf_Die? {
-    var child = Dwarf_Die()
-    // Scopes nest a few dozen deep; a tree that claims more is corrupt.
-    guard depth < 256, dwarf_child(&parent, &child) == 0 else { return nil }
-    repeat {
-      switch dwarf_tag(&child) {
-      case Int32(DW_TAG_inlined_subroutine) where dwarf_haspc(&child, address) > 0: return child
-      case Int32(DW_TAG_lexical_block) where dwarf_haspc(&child, address) > 0:
-        if let found = outermostInlined(at: address, in: &child, depth: depth + 1) { return found }
-      default: break
-      }
-    } while Self.advance(&child)
+  /// How much memory the table takes, about.
+  var byteCount: Int {
+    rows.capacity * MemoryLayout<Row>.stride + sequences.capacity * MemoryLayout<Sequence>.stride + header.byteCount
+  }
+
+  /// The row for the code at `address`.
+  func row(at address: UInt64) -> (row: Row, discriminator: UInt32)? {
+    guard let sequence = sequence(at: address) else { return nil }
+    let offset = address - sequence.range.start
+    let part = rows[sequence.first..<sequence.first + sequence.count]
+    let place = part.partitioningIndex { UInt64($0.offset) > offset } - 1
+    guard place >= sequence.first else { return nil }
+    let row = rows[place]
+    let discriminator =
+      row.discriminator == Self.isLarge
+      ? largeDiscriminators[place] ?? UInt32(row.discriminator) : UInt32(row.discriminator)
+    return (row, discriminator)
+  }
+
+  private func sequence(at address: UInt64) -> Sequence? {
+    var place = sequences.partitioningIndex { $0.range.start > address } - 1
+    if highestEnd.isEmpty { return place >= 0 && address < sequences[place].range.end ? sequences[place] : nil }
+    while place >= 0, highestEnd[place] > address {
+      if address < sequences[place].range.end { return sequences[place] }
+      place -= 1
+    }
     return nil
   }
 
-  private func number(_ attribute: Int, of die: inout Dwarf_Die) -> Dwarf_Word? {
-    var found = Dwarf_Attribute()
-    var value: Dwarf_Word = 0
-    guard dwarf_attr(&die, UInt32(attribute), &found) != nil, dwarf_formudata(&found, &value) == 0 else { return nil }
-    return value
+  /// The path of the file with the number `file`, as the compiler recorded it: absolute, or relative to what the compiler
+  /// was told to put in the place of its directory.
+  func path(_ file: UInt32) -> String? {
+    if let known = paths[file] { return known }
+    let path = header.path(file)
+    paths[file] = path
+    return path
   }
 
-  private func place(_ path: UnsafePointer<CChar>, line: Int, column: Int) -> SourceLocation? {
-    // SAFETY: libdw returns a string that ends inside its section and lives as long as `dwarf`.
-    let name = String(cString: path)
-    return name.hasSuffix("<compiler-generated>") ? nil : SourceLocation(file: name, line: line, column: column)
+  // MARK: The line number program
+
+  private struct State {
+    var address: UInt64 = 0
+    var file: UInt64 = 1
+    var line: UInt32 = 1
+    var column: UInt64 = 0
+    var discriminator: UInt64 = 0
   }
 
-  /// The ranges of the functions of `unit`, by their debugging entries; read once.
-  private func functions(in unit: Dwarf_Die) -> [CodeRange] {
-    var unit = unit
-    let offset = dwarf_dieoffset(&unit)
-    if let known = functionsOfUnit[offset] { return known }
-    var found: [CodeRange] = []
-    collectFunctions(below: &unit, depth: 0, &found)
-    found.sort { $0.start < $1.start }
-    functionsOfUnit[offset] = found
-    return found
-  }
-
-  private func collectFunctions(below parent: inout Dwarf_Die, depth: Int, _ found: inout [CodeRange]) {
-    var child = Dwarf_Die()
-    guard depth < 64, dwarf_child(&parent, &child) == 0 else { return }
-    repeat {
-      switch Int(dwarf_tag(&child)) {
-      case DW_TAG_subprogram: found += Self.codeRanges(of: &child, as: dwarf_dieoffset(&child))
-      case DW_TAG_namespace, DW_TAG_module, DW_TAG_class_type, DW_TAG_structure_type, DW_TAG_enumeration_type,
-        DW_TAG_variant_part, DW_TAG_union_type:
-        collectFunctions(below: &child, depth: depth + 1, &found)
-      default: break
+  private func run(_ section: Bytes) {
+    var cursor = section.cursor(at: header.program, end: header.end)
+    var state = State()
+    var builder = SequenceBuilder()
+    var rows: [Row] = []
+    rows.reserveCapacity(min((header.end - header.program) / 4, 1 << 20))
+    let advance = UInt64(header.minimumInstruction)
+    let constantAdd = UInt64((255 - header.opcodeBase) / header.lineRange) &* advance
+    let (lineBase, lineRange, opcodeBase) = (header.lineBase, header.lineRange, header.opcodeBase)
+    while !cursor.isAtEnd {
+      let opcode = cursor.u8()
+      if opcode >= opcodeBase {
+        let adjusted = opcode - opcodeBase
+        state.address &+= UInt64(adjusted / lineRange) &* advance
+        state.line = state.line &+ UInt32(bitPattern: Int32(lineBase) + Int32(adjusted % lineRange))
+        append(&state, &rows, &builder)
+        continue
       }
-    } while Self.advance(&child)
-  }
-
-  /// Moves `die` to its next sibling. Returns `false` when there is none.
-  private static func advance(_ die: inout Dwarf_Die) -> Bool {
-    var next = Dwarf_Die()
-    guard dwarf_siblingof(&die, &next) == 0 else { return false }
-    die = next
-    return true
-  }
-
-  private func covering(_ address: UInt64, in ranges: [CodeRange]) -> CodeRange? {
-    var low = 0
-    var high = ranges.count
-    while low < high {
-      let middle = (low + high) / 2
-      if ranges[middle].start <= address { low = middle + 1 } else { high = middle }
+      switch opcode {
+      case 0: runExtended(&cursor, &state, &rows, &builder)
+      case 1: append(&state, &rows, &builder)
+      case 2: state.address &+= cursor.uleb() &* advance
+      case 3: state.line = state.line &+ UInt32(truncatingIfNeeded: cursor.sleb())
+      case 4: state.file = cursor.uleb()
+      case 5: state.column = cursor.uleb()
+      case 8: state.address &+= constantAdd
+      case 9: state.address &+= UInt64(cursor.u16())
+      case 6, 7, 10, 11: break
+      case 12: _ = cursor.uleb()
+      default: for _ in 0..<header.arguments(of: opcode) { _ = cursor.uleb() }
+      }
     }
-    guard low > 0, address < ranges[low - 1].end else { return nil }
-    return ranges[low - 1]
+    self.rows = rows
   }
 
-  private static func unitRanges(_ dwarf: OpaquePointer, _ isDamaged: inout Bool) -> [CodeRange] {
-    _ = dwarf_errno()
-    var ranges: [CodeRange] = []
-    var offset: Dwarf_Off = 0
-    var next: Dwarf_Off = 0
-    var headerSize = 0
-    while dwarf_nextcu(dwarf, offset, &next, &headerSize, nil, nil, nil) == 0 {
-      let dieOffset = offset + UInt64(headerSize)
-      offset = next
-      var unit = Dwarf_Die()
-      guard dwarf_offdie(dwarf, dieOffset, &unit) != nil else { continue }
-      ranges += codeRanges(of: &unit, as: dieOffset)
-      isDamaged = lastErrorWasDamage() || isDamaged
+  private func runExtended(
+    _ cursor: inout ByteCursor,
+    _ state: inout State,
+    _ rows: inout [Row],
+    _ builder: inout SequenceBuilder
+  ) {
+    let length = cursor.uleb()
+    guard length > 0, let bytes = Int(exactly: length), bytes <= cursor.remaining else { return cursor.skip(length) }
+    let before = cursor.remaining
+    switch cursor.u8() {
+    case 1:
+      if let sequence = builder.finished(at: state.address, &rows) { sequences.append(sequence) }
+      state = State()
+    case 2: state.address = cursor.number(bytes: bytes - 1)
+    case 4: state.discriminator = cursor.uleb()
+    default: break
     }
-    isDamaged = lastErrorWasDamage() || isDamaged
-    return ranges.sorted { $0.start < $1.start }
+    cursor.skip(bytes - (before - cursor.remaining))
   }
 
-  /// The code that `die` claims, for the debugging entry at `offset`.
-  private static func codeRanges(of die: inout Dwarf_Die, as offset: Dwarf_Off) -> [CodeRange] {
-    var ranges: [CodeRange] = []
-    var base: Dwarf_Addr = 0
-    var start: Dwarf_Addr = 0
-    var end: Dwarf_Addr = 0
-    var position = 0
-    while true {
-      position = dwarf_ranges(&die, position, &base, &start, &end)
-      guard position > 0 else { return ranges }
-      // Code that the linker dropped keeps its range, at address 0.
-      if start != 0, start < end { ranges.append(CodeRange(start: start, end: end, entry: offset)) }
+  @inline(__always) private func append(_ state: inout State, _ rows: inout [Row], _ builder: inout SequenceBuilder) {
+    defer { state.discriminator = 0 }
+    guard let offset = builder.offset(of: state.address, rows.count) else { return }
+    let isLarge = state.discriminator >= UInt64(Self.isLarge)
+    let row = Row(
+      offset: offset,
+      line: state.line,
+      file: UInt32(clamping: state.file),
+      column: UInt16(clamping: state.column),
+      discriminator: isLarge ? Self.isLarge : UInt16(truncatingIfNeeded: state.discriminator)
+    )
+    // Of several rows for one address the last one holds; one that says what the last one said adds nothing.
+    if rows.count > builder.first, let last = rows.last, !isLarge {
+      if last.offset == offset {
+        rows[rows.count - 1] = row
+        return
+      }
+      if last.line == row.line, last.file == row.file, last.column == row.column,
+        last.discriminator == row.discriminator, last.offset < offset
+      {
+        return
+      }
     }
+    if isLarge { largeDiscriminators[rows.count] = UInt32(clamping: state.discriminator) }
+    if rows.count > builder.first, let last = rows.last, last.offset > offset { builder.isUnsorted = true }
+    rows.append(row)
+  }
+}
+
+/// Collects the rows of one sequence.
+private struct SequenceBuilder {
+  /// Where the sequence's rows begin.
+  var first = 0
+  var isUnsorted = false
+  private var start: UInt64?
+
+  /// `address` from the sequence's beginning; `nil` when it is before that or too far away.
+  @inline(__always) mutating func offset(of address: UInt64, _ count: Int) -> UInt32? {
+    guard let start else {
+      start = address
+      first = count
+      return 0
+    }
+    return address >= start ? UInt32(exactly: address - start) : nil
+  }
+
+  /// The sequence, which ends before `end`; `nil` when there is none, or it is of code that the linker dropped.
+  mutating func finished(at end: UInt64, _ rows: inout [LineTable.Row]) -> LineTable.Sequence? {
+    defer { self = SequenceBuilder(first: rows.count) }
+    guard let start else { return nil }
+    guard start != 0, start < end else {
+      rows.removeLast(rows.count - first)
+      return nil
+    }
+    if isUnsorted { rows[first...].sort { $0.offset < $1.offset } }
+    return LineTable.Sequence(range: AddressRange(start: start, end: end), first: first, count: rows.count - first)
   }
 }

@@ -17,6 +17,8 @@ struct SymbolIndex {
     var rank: Rank
     /// Where the name is, for whoever holds the string table.
     var name: UInt32
+    /// Where the name of the source file is that a local symbol is from; 0 when that is not known.
+    var file: UInt32 = 0
 
     /// Whether this name should stand for an address that `other` covers from the same start.
     func isBetter(than other: Symbol) -> Bool {
@@ -29,6 +31,8 @@ struct SymbolIndex {
   }
 
   private let symbols: [Symbol]
+  /// Other names for the same starts, sorted by start.
+  private let aliases: [(start: UInt64, name: UInt32)]
   /// The highest end among the symbols up to each place: tells when searching backwards can stop.
   private let highestEnd: [UInt64]
 
@@ -42,11 +46,20 @@ struct SymbolIndex {
   ///     ends where the next one starts.
   init(_ symbols: [Symbol], limit: (UInt64) -> UInt64) {
     var kept: [Symbol] = []
+    var aliases: [(start: UInt64, name: UInt32)] = []
     kept.reserveCapacity(symbols.count)
-    for symbol in symbols.sorted(by: { $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1) })
-    where kept.last?.start != symbol.start {
-      kept.append(symbol)
+    var functionEnd: UInt64 = 0
+    for symbol in symbols.sorted(by: { $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1) }) {
+      // A label inside a function is a place in it, not another one.
+      if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
+      if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
+      if kept.last?.start != symbol.start {
+        kept.append(symbol)
+      } else if symbol.rank != .label {
+        aliases.append((symbol.start, symbol.name))
+      }
     }
+    self.aliases = aliases
     for place in kept.indices where kept[place].end <= kept[place].start {
       let next = place + 1 < kept.count ? kept[place + 1].start : UInt64.max
       kept[place].end = min(next, max(limit(kept[place].start), kept[place].start))
@@ -61,17 +74,17 @@ struct SymbolIndex {
 
   /// The symbol that covers `address`; the one that starts last when several do.
   func symbol(at address: FileAddress) -> Symbol? {
-    var low = 0
-    var high = symbols.count
-    while low < high {
-      let middle = (low + high) / 2
-      if symbols[middle].start <= address.value { low = middle + 1 } else { high = middle }
-    }
-    var place = low - 1
+    var place = symbols.partitioningIndex { $0.start > address.value } - 1
     while place >= 0, highestEnd[place] > address.value {
       if symbols[place].end > address.value { return symbols[place] }
       place -= 1
     }
     return nil
+  }
+
+  /// Where the other names of what begins at `start` are.
+  func otherNames(at start: UInt64) -> [UInt32] {
+    let first = aliases.partitioningIndex { $0.start >= start }
+    return aliases[first...].prefix { $0.start == start }.map(\.name)
   }
 }

@@ -43,6 +43,21 @@ import Testing
     #expect(name(index, 0x28) == nil)
   }
 
+  /// Assembly has labels inside functions: a place in one is not another function.
+  @Test func labelsInsideFunctionsAreNoFunctions() {
+    let index = SymbolIndex([symbol(0x10, 0x40, 1), symbol(0x20, 0x20, 2, .label)], limit: { _ in 0x100 })
+    #expect(name(index, 0x28) == 1)
+  }
+
+  @Test func otherNamesForTheSameCodeAreKept() {
+    let index = SymbolIndex(
+      [symbol(0x10, 0x20, 1), symbol(0x10, 0x20, 2), symbol(0x10, 0x20, 3, .localFunction), symbol(0x30, 0x40, 4)],
+      limit: { _ in 0x100 }
+    )
+    #expect(Set(index.otherNames(at: 0x10)) == [2, 3])
+    #expect(index.otherNames(at: 0x30).isEmpty)
+  }
+
   @Test func theBetterOfTwoNamesIsTaken() {
     let index = SymbolIndex(
       [
@@ -174,24 +189,24 @@ struct Seeded: RandomNumberGenerator {
 }
 
 /// Against real files: the C library, the Swift runtime and this test's own executable.
-@Suite struct ElfFileTests {
+@Suite struct ElfImageTests {
   @Test func fileThatIsNotThereOrNotElfHasAReason() {
-    #expect(throws: ElfError.self) { try ElfFile(path: "/nonexistent/file") }
-    #expect(throws: ElfError.self) { try ElfFile(path: "/etc/passwd") }
-    #expect(throws: ElfError.self) { try ElfFile(path: "/tmp") }
-    #expect(throws: ElfError.self) { try ElfFile(path: "/dev/null") }
-    #expect(throws: ElfError.self) { try ElfFile(path: "/etc/passwd\0x") }
+    #expect(throws: ElfError.self) { try ElfImage(path: "/nonexistent/file") }
+    #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd") }
+    #expect(throws: ElfError.self) { try ElfImage(path: "/tmp") }
+    #expect(throws: ElfError.self) { try ElfImage(path: "/dev/null") }
+    #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd\0x") }
     // Nobody writes to it: opening it must not wait for that.
     let fifo = "/tmp/culprit-test-fifo-\(getpid())"
     mkfifo(fifo, 0o600)
     defer { unlink(fifo) }
-    #expect(throws: ElfError.self) { try ElfFile(path: fifo) }
+    #expect(throws: ElfError.self) { try ElfImage(path: fifo) }
   }
 
   /// Every function that nm lists is found at its start and at its last byte.
   @Test func everySymbolOfTheSwiftRuntimeIsFound() throws {
     let path = try #require(loadedPath(containing: "libswiftCore.so"))
-    let file = try ElfFile(path: path)
+    let symbols = SymbolTable(try ElfImage(path: path))
     let listed = nm(path)
     try #require(listed.count > 1000)
     var names: [UInt64: Set<String>] = [:]
@@ -199,8 +214,7 @@ struct Seeded: RandomNumberGenerator {
     var missed = 0
     for entry in listed {
       for address in [entry.start, entry.start + max(1, entry.size) - 1] {
-        guard let symbol = file.symbols.symbol(at: FileAddress(address)), symbol.start <= address, address < symbol.end
-        else {
+        guard let symbol = symbols.symbol(at: FileAddress(address)), symbol.range.contains(address) else {
           missed += 1
           continue
         }
@@ -213,23 +227,23 @@ struct Seeded: RandomNumberGenerator {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let text = run("/usr/bin/readelf -nW \(path)")
     let expected = text.split(separator: "\n").first { $0.contains("Build ID:") }?.split(separator: " ").last
-    #expect(hexadecimal(try ElfFile(path: path).buildID) == expected.map(String.init))
+    #expect(hexadecimal(try ElfImage(path: path).buildID) == expected.map(String.init))
   }
 
   /// libc is stripped of local symbols; its unwind table still delimits their functions.
   @Test func strippedFunctionsKeepTheirBounds() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
-    let file = try ElfFile(path: path)
-    #expect(file.functionStarts.count > 1000)
-    for start in file.functionStarts.prefix(500) {
-      #expect(file.functionStart(at: FileAddress(start)) == FileAddress(start))
+    let functions = FunctionStarts(try ElfImage(path: path))
+    #expect(functions.starts.count > 1000)
+    for start in functions.starts.prefix(500) {
+      #expect(functions.start(at: FileAddress(start)) == FileAddress(start))
     }
-    #expect(file.functionStart(at: FileAddress(0)) == nil)
+    #expect(functions.start(at: FileAddress(0)) == nil)
   }
 
   @Test func aFileThatHasChangedIsRefusedByItsBuildID() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
-    let buildID = try ElfFile(path: path).buildID
+    let buildID = try ElfImage(path: path).buildID
     let mapping = Module.Mapping(start: RuntimeAddress(0x1000_0000), end: RuntimeAddress(0x1100_0000), fileOffset: 0)
     func resolve(_ module: Module) throws -> ResolvedFrame {
       try #require(Symbolizer(modules: [module]).resolve(.programCounter(RuntimeAddress(0x1008_0000))).first)
@@ -325,7 +339,7 @@ private func modulesOfThisProcess() -> [Module] {
     .compactMap { fields in
       let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
       let path = String(fields[5].drop { $0 == " " })
-      guard range.count == 2, let offset = UInt64(fields[2], radix: 16), let file = try? ElfFile(path: path) else {
+      guard range.count == 2, let offset = UInt64(fields[2], radix: 16), let file = try? ElfImage(path: path) else {
         return nil
       }
       let mapping = Module.Mapping(start: RuntimeAddress(range[0]), end: RuntimeAddress(range[1]), fileOffset: offset)

@@ -4,16 +4,22 @@ import Glibc
 // culprit: what saved stalls say, and whom they blame.
 
 /// The commands, by name.
-let commands: [String: ([String]) throws -> Bool] = ["report": runReport, "info": runInfo]
+let commands: [String: ([String]) throws -> Bool] = [
+  "report": runReport, "symbolize": runSymbolize, "info": runInfo,
+]
 
 let table = OptionTable(
-  usage: ["culprit report [OPTION]... [FILE]...", "culprit info [OPTION]... [FILE]..."],
+  usage: [
+    "culprit report [OPTION]... [FILE]...", "culprit symbolize [OPTION]... [ADDRESS]...",
+    "culprit info [OPTION]... [FILE]...",
+  ],
   summary: "Says what stalled a service, from the .stall files that its watchdog saved.",
   options: [CommandOption("version", letter: "V", help: "print the version and exit")],
   epilogue: """
     Commands:
-      report   who is to blame for each saved stall, and the evidence
-      info     what is in a file
+      report      who is to blame for each saved stall, and the evidence
+      symbolize   what addresses are called, and where they are in the source
+      info        what is in a file
 
     "culprit COMMAND --help" tells more.
 

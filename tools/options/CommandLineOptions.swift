@@ -62,6 +62,9 @@ public struct OptionTable: Sendable {
     /// The option's argument, the last one if it was given several times.
     public func value(_ name: String) -> String? { values[name]?.last }
 
+    /// The option's arguments, in the order in which they were given.
+    public func values(_ name: String) -> [String] { values[name] ?? [] }
+
     /// The option's argument as a whole number.
     ///
     /// - Throws: ``UsageError`` when it is not a number in `range`.

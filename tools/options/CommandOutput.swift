@@ -10,8 +10,11 @@ public struct CommandOutput: Sendable {
 
   /// Writes `text` to standard output. Ends the program when it cannot be written: with status 0 when the reader has had
   /// enough (a closed pipe), otherwise with a sentence and status 1.
-  public func print(_ text: String) {
-    if let error = writeAll(text, to: STDOUT_FILENO) {
+  public func print(_ text: String) { print(bytes: Array(text.utf8)) }
+
+  /// Writes `bytes` to standard output, like ``print(_:)``.
+  public func print(bytes: [UInt8]) {
+    if let error = writeAll(bytes, to: STDOUT_FILENO) {
       if error == EPIPE { exit(0) }
       self.error("cannot write to standard output: \(String(cString: strerror(error)))")
       exit(1)
@@ -19,7 +22,7 @@ public struct CommandOutput: Sendable {
   }
 
   /// Writes `message`, after the command's name, to standard error.
-  public func error(_ message: String) { _ = writeAll("\(command): \(message)\n", to: STDERR_FILENO) }
+  public func error(_ message: String) { _ = writeAll(Array("\(command): \(message)\n".utf8), to: STDERR_FILENO) }
 
   /// Writes `message` as a usage error and ends the program with status 2.
   public func usage(_ error: UsageError) -> Never {
@@ -27,8 +30,8 @@ public struct CommandOutput: Sendable {
     exit(2)
   }
 
-  private func writeAll(_ text: String, to descriptor: Int32) -> Int32? {
-    var rest = Array(text.utf8)[...]
+  private func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+    var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }

@@ -1,0 +1,110 @@
+import Glibc
+
+/// Compressed sections and images.
+enum Compression {
+  private static let zlibType: UInt32 = 1
+  private static let zstdType: UInt32 = 2
+
+  /// The largest section that is believed: debug information of a few gigabytes exists, and what claims more is corrupt.
+  private static let sectionBytesMax: UInt64 = 64 << 30
+
+  /// The content of a section that begins with a compression header (System V ABI, "Section Compression").
+  static func content(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
+    var cursor = raw.cursor()
+    let (type, _, size, _) = (cursor.u32(), cursor.u32(), cursor.u64(), cursor.u64())
+    guard !cursor.hasFailed, size <= sectionBytesMax else {
+      throw ElfError(text: "the section \(name) has a damaged compression header")
+    }
+    switch type {
+    case zlibType: return try SectionContent(inflating: raw.from(24), to: size, of: file)
+    case zstdType: return try Zstandard.content(of: raw.from(24), size, name)
+    default: throw ElfError(text: "the section \(name) is compressed in a way that is not known (\(type))")
+    }
+  }
+
+  /// The content of a section of GNU's older way: "ZLIB" and the size, big-endian.
+  static func oldContent(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
+    var cursor = raw.cursor()
+    let magic = cursor.u32()
+    let size = cursor.u64().byteSwapped
+    guard !cursor.hasFailed, magic == 0x4249_4c5a, size <= sectionBytesMax else {
+      throw ElfError(text: "the section \(name) has a damaged compression header")
+    }
+    return try SectionContent(inflating: raw.from(12), to: size, of: file)
+  }
+}
+
+/// Zstandard, through the system's library where there is one.
+private enum Zstandard {
+  private typealias Decompress = @convention(c) (UnsafeMutableRawPointer, Int, UnsafeRawPointer, Int) -> Int
+  private typealias IsError = @convention(c) (Int) -> UInt32
+
+  static func content(of compressed: Bytes, _ size: UInt64, _ name: String) throws(ElfError) -> SectionContent {
+    guard let library = SharedLibrary("libzstd.so.1"),
+      let decompress = library.function("ZSTD_decompress", as: Decompress.self),
+      let isError = library.function("ZSTD_isError", as: IsError.self)
+    else {
+      throw ElfError(text: "the section \(name) is compressed with Zstandard, and there is no libzstd.so.1 to undo it")
+    }
+    guard let count = Int(exactly: size), count >> 6 <= compressed.count &+ 1 << 20 else {
+      throw ElfError(text: "the section \(name) of \(compressed.count) bytes claims to become \(size)")
+    }
+    return try SectionContent(size: count) { region throws(ElfError) in
+      // SAFETY: the region has `count` bytes, the input as many as it says.
+      let written = decompress(region, count, compressed.base, compressed.count)
+      guard isError(written) == 0, written == count else {
+        throw ElfError(text: "the section \(name) is damaged: Zstandard cannot undo it")
+      }
+    }
+  }
+}
+
+/// An image in xz's format, which `.gnu_debugdata` holds, through the system's library where there is one.
+enum XZ {
+  private typealias Decode =
+    @convention(c) (
+      UnsafeMutablePointer<UInt64>, UInt32, OpaquePointer?, UnsafeRawPointer, UnsafeMutablePointer<Int>, Int,
+      UnsafeMutableRawPointer, UnsafeMutablePointer<Int>, Int
+    ) -> UInt32
+
+  /// What the library may take, and what an image of symbols may become.
+  private static let memoryMax: UInt64 = 256 << 20
+  private static let imageBytesMax = 512 << 20
+  private static let bufferError: UInt32 = 10
+
+  static func content(of compressed: Bytes) throws(ElfError) -> SectionContent {
+    guard let library = SharedLibrary("liblzma.so.5"),
+      let decode = library.function("lzma_stream_buffer_decode", as: Decode.self)
+    else { throw ElfError(text: "there is no liblzma.so.5 to undo the compression of .gnu_debugdata") }
+    var room = max(1 << 16, compressed.count * 8)
+    while room <= imageBytesMax {
+      var status: UInt32 = 0
+      let content = try SectionContent(size: room) { region throws(ElfError) in
+        var memory = memoryMax
+        var (input, output) = (0, 0)
+        // SAFETY: the region has `room` bytes, the input as many as it says.
+        status = decode(&memory, 0, nil, compressed.base, &input, compressed.count, region, &output, room)
+      }
+      if status == 0 { return content }
+      guard status == bufferError else { break }
+      room *= 4
+    }
+    throw ElfError(text: "the section .gnu_debugdata is damaged: xz cannot undo it")
+  }
+}
+
+/// A library that is used where it happens to be installed. It stays loaded.
+struct SharedLibrary {
+  private let handle: UnsafeMutableRawPointer
+
+  init?(_ name: String) {
+    guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else { return nil }
+    self.handle = handle
+  }
+
+  /// The function called `name`; `Function` must be its C type.
+  func function<Function>(_ name: String, as type: Function.Type) -> Function? {
+    // SAFETY: whoever asks states the type that the library's header has for this name.
+    dlsym(handle, name).map { unsafeBitCast($0, to: type) }
+  }
+}

@@ -1,0 +1,178 @@
+import CZlib
+import Glibc
+import StallRecord
+
+/// Where debug information that is not in a program's own file is looked for.
+public struct DebugSearch: Sendable {
+  /// Directories that hold files by build-id (`.build-id/ab/cdef.debug`) and by the path of the program's file.
+  public var directories: [String]
+
+  /// The system's directory, and `directories` before it.
+  public init(directories: [String] = []) { self.directories = directories + ["/usr/lib/debug"] }
+
+  /// The path of a file with `buildID` in one of ``directories``, or from a server: the program's own file, else that with
+  /// its debug information. `nil` when there is none.
+  public func file(withBuildID buildID: [UInt8]) -> String? {
+    guard buildID.count > 1 else { return nil }
+    let digits = hexadecimal(buildID)
+    for directory in directories {
+      let path = "\(directory)/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2))"
+      for candidate in [path, path + ".debug"] {
+        if let image = try? ElfImage(path: candidate), image.buildID == buildID { return candidate }
+      }
+    }
+    return Debuginfod.path(of: buildID)
+  }
+}
+
+/// Finds files with debug information, and refuses those that belong to another build.
+struct DebugFiles {
+  let search: DebugSearch
+
+  /// What was found, or why a file that was there is not used.
+  enum Finding {
+    case found(ElfImage)
+    case refused(String)
+    case none
+  }
+
+  /// The separate file with the debug information of `image` (GDB manual, "Separate Debug Files").
+  func separate(for image: ElfImage) -> Finding {
+    var refusal: String?
+    for path in pathsByBuildID(image.buildID) + pathsByLink(image) {
+      switch open(path, for: image) {
+      case .found(let found): return .found(found)
+      case .refused(let why): refusal = refusal ?? why
+      case .none: continue
+      }
+    }
+    if let fetched = Debuginfod.path(of: image.buildID), case .found(let found) = open(fetched, for: image) {
+      return .found(found)
+    }
+    return refusal.map { .refused($0) } ?? .none
+  }
+
+  /// The file that is shared by several, which the one in `image` refers to (dwz).
+  func alternate(for image: ElfImage) -> Finding {
+    guard let content = try? image.content(of: ".gnu_debugaltlink"), let name = content.bytes.text(at: 0) else {
+      return .none
+    }
+    let expected = content.bytes.from(name.count + 1).array
+    let path = name.string
+    // Relative to where the file really is, past all symbolic links.
+    let near = path.hasPrefix("/") ? path : Self.directory(of: realPath(image.path)) + path
+    var refusal: String?
+    for path in [near] + pathsByBuildID(expected) {
+      guard access(path, R_OK) == 0 else { continue }
+      do {
+        let found = try ElfImage(path: path)
+        if found.buildID == expected { return .found(found) }
+        refusal = "\(path) is of another build: \(Self.difference(expected, found.buildID))"
+      } catch { refusal = error.text }
+    }
+    return .refused(refusal ?? "\(near), which debug information refers to, is not there")
+  }
+
+  private func pathsByBuildID(_ buildID: [UInt8]) -> [String] {
+    guard buildID.count > 1 else { return [] }
+    let digits = hexadecimal(buildID)
+    let name = "/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2)).debug"
+    return search.directories.map { $0 + name }
+  }
+
+  private func pathsByLink(_ image: ElfImage) -> [String] {
+    guard let link = Self.link(in: image), !link.name.isEmpty else { return [] }
+    let directory = Self.directory(of: realPath(image.path))
+    return [directory + link.name, directory + ".debug/" + link.name]
+      + search.directories.map { $0 + directory + link.name }
+  }
+
+  private func open(_ path: String, for image: ElfImage) -> Finding {
+    guard access(path, R_OK) == 0, realPath(path) != realPath(image.path) else { return .none }
+    do {
+      let found = try ElfImage(path: path)
+      if !image.buildID.isEmpty || !found.buildID.isEmpty {
+        guard found.buildID == image.buildID else {
+          return .refused("\(path) is of another build: \(Self.difference(image.buildID, found.buildID))")
+        }
+      } else if let link = Self.link(in: image) {
+        let sum = Self.checksum(found.bytes)
+        guard sum == link.checksum else {
+          return .refused("\(path) is another file: its checksum is \(sum), not \(link.checksum)")
+        }
+      }
+      return .found(found)
+    } catch { return .refused(error.text) }
+  }
+
+  private static func difference(_ expected: [UInt8], _ found: [UInt8]) -> String {
+    func text(_ buildID: [UInt8]) -> String { buildID.isEmpty ? "none" : hexadecimal(buildID) }
+    return "its build-id is \(text(found)), not \(text(expected))"
+  }
+
+  /// What `.gnu_debuglink` says: a file's name, padded to four bytes, and its checksum.
+  private static func link(in image: ElfImage) -> (name: String, checksum: UInt32)? {
+    guard let content = try? image.content(of: ".gnu_debuglink"), let name = content.bytes.text(at: 0) else {
+      return nil
+    }
+    var cursor = content.bytes.cursor(at: (name.count + 4) & ~3)
+    let checksum = cursor.u32()
+    return cursor.hasFailed ? nil : (name.string, checksum)
+  }
+
+  private static func checksum(_ bytes: Bytes) -> UInt32 {
+    var sum: UInt = 0
+    var position = 0
+    while position < bytes.count {
+      let count = min(bytes.count - position, 1 << 30)
+      // SAFETY: `count` bytes lie from `position` on.
+      sum = crc32(sum, (bytes.base + position).assumingMemoryBound(to: UInt8.self), UInt32(count))
+      position += count
+    }
+    return UInt32(truncatingIfNeeded: sum)
+  }
+
+  /// The directory of `path` with the slash at its end; empty for a path without one.
+  static func directory(of path: String) -> String {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
+    return String(path[...slash])
+  }
+}
+
+/// `path` past all symbolic links, or as it is when that cannot be found out.
+func realPath(_ path: String) -> String {
+  guard let real = realpath(path, nil) else { return path }
+  // SAFETY: realpath returns a NUL-terminated string from malloc.
+  defer { free(real) }
+  return String(cString: real)
+}
+
+/// Debug information from servers (debuginfod(8)), through elfutils' client library where it is installed. Only when
+/// `DEBUGINFOD_URLS` is set: looking something up may take long and tells somebody what runs here.
+enum Debuginfod {
+  private typealias Begin = @convention(c) () -> OpaquePointer?
+  private typealias End = @convention(c) (OpaquePointer) -> Void
+  private typealias Find =
+    @convention(c) (
+      OpaquePointer, UnsafePointer<UInt8>, Int32, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    ) -> Int32
+
+  /// The path of the file with debug information for `buildID` in the client's cache, or `nil`.
+  static func path(of buildID: [UInt8]) -> String? {
+    guard !buildID.isEmpty, let servers = getenv("DEBUGINFOD_URLS"), servers[0] != 0,
+      let library = SharedLibrary("libdebuginfod.so.1"),
+      let begin = library.function("debuginfod_begin", as: Begin.self),
+      let find = library.function("debuginfod_find_debuginfo", as: Find.self),
+      let end = library.function("debuginfod_end", as: End.self), let client = begin()
+    else { return nil }
+    defer { end(client) }
+    var path: UnsafeMutablePointer<CChar>?
+    let descriptor = find(client, buildID, Int32(buildID.count), &path)
+    guard descriptor >= 0 else { return nil }
+    close(descriptor)
+    guard let path else { return nil }
+    // SAFETY: the client returns a NUL-terminated string from malloc.
+    defer { free(path) }
+    return String(cString: path)
+  }
+}

@@ -1,0 +1,163 @@
+/// A call, as debug information tells it: the function, and where in it the code is.
+struct SourceCall {
+  /// The function's name as linkers know it, or as it is written where that is all there is; `nil` when there is none.
+  var name: TextReference?
+  /// Whether ``name`` is one for linkers.
+  var isLinkageName = false
+  /// Whether the function was inlined into the next one.
+  var isInlined = false
+  /// The path of the file, `nil` when it is not known.
+  var file: String?
+  /// The line, from 1; 0 for code that comes from no line.
+  var line: UInt32 = 0
+  /// The column, from 1; 0 when it is not known.
+  var column: UInt16 = 0
+  /// Which of several blocks on the line, 0 for the first.
+  var discriminator: UInt32 = 0
+}
+
+/// What debug information says of code: functions, lines, inlined calls.
+final class DebugInformation {
+  private let main: DwarfFile
+  private let findSplit: (Unit) -> Unit?
+  private lazy var quickIndex = UnitIndex.fromAddressRanges(main)
+  private lazy var fullIndex = UnitIndex.fromUnits(main, except: quickIndex.units)
+  private var code: [Int: UnitCode] = [:]
+  private var lineTables: [Int: LineTable] = [:]
+  private var names: [NamePlace: (name: TextReference, isLinkageName: Bool)] = [:]
+  /// The last address's unit: neighbours come together.
+  private var last: UnitCode?
+
+  private struct NamePlace: Hashable {
+    var file: ObjectIdentifier
+    var offset: Int
+  }
+
+  /// A unit with what was read of it.
+  private final class UnitCode {
+    /// The unit in the program's file.
+    let unit: Unit
+    /// The unit with the entries: the same, or the one that was split off.
+    let entries: Unit
+    let functions: FunctionTable
+    let lines: LineTable?
+    let ranges: [AddressRange]
+
+    init(_ unit: Unit, _ entries: Unit, _ lines: LineTable?) {
+      self.unit = unit
+      self.entries = entries
+      self.lines = lines
+      ranges = unit.codeRanges
+      functions = FunctionTable(entries)
+    }
+  }
+
+  /// The debug information in `main`; `findSplit` finds what a unit was split off to.
+  init(_ main: DwarfFile, findSplit: @escaping (Unit) -> Unit?) {
+    self.main = main
+    self.findSplit = findSplit
+  }
+
+  /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
+  func calls(at address: UInt64) -> [SourceCall] {
+    guard let code = unitCode(at: address) else { return [] }
+    let chain = code.functions.chain(at: address)
+    var place = SourceCall()
+    if let (row, discriminator) = code.lines?.row(at: address) {
+      place.file = code.lines?.path(row.file)
+      place.line = row.line
+      place.column = row.column
+      place.discriminator = discriminator
+    } else if chain.isEmpty {
+      return []
+    }
+    guard !chain.isEmpty else { return [place] }
+    var calls: [SourceCall] = []
+    calls.reserveCapacity(chain.count)
+    for scope in chain.reversed() {
+      if let found = name(ofEntryAt: code.entries.header.offset + Int(scope.entry), in: code.entries.file) {
+        place.name = found.name
+        place.isLinkageName = found.isLinkageName
+      }
+      place.isInlined = !scope.isFunction
+      calls.append(place)
+      place = SourceCall()
+      place.file = scope.callFile == 0 && scope.callLine == 0 ? nil : code.lines?.path(scope.callFile)
+      place.line = scope.callLine
+      place.column = scope.callColumn
+    }
+    return calls
+  }
+
+  private func unitCode(at address: UInt64) -> UnitCode? {
+    if let last, last.ranges.contains(where: { $0.contains(address) }) { return last }
+    guard let found = unit(at: address) else { return nil }
+    last = found
+    return found
+  }
+
+  private func unit(at address: UInt64) -> UnitCode? {
+    if let offset = quickIndex.index.unit(at: address), let found = unitCode(offset) { return found }
+    return fullIndex.unit(at: address).flatMap(unitCode)
+  }
+
+  private func unitCode(_ offset: Int) -> UnitCode? {
+    if let known = code[offset] { return known }
+    guard let header = main.readableHeader(at: offset) else { return nil }
+    let unit = main.unit(header)
+    let lines = unit.statementList.flatMap { lineTable($0, unit) }
+    let made = UnitCode(unit, unit.splitName == nil ? unit : findSplit(unit) ?? unit, lines)
+    code[offset] = made
+    return made
+  }
+
+  private func lineTable(_ offset: Int, _ unit: Unit) -> LineTable? {
+    if let known = lineTables[offset] { return known }
+    let table = LineTable(
+      main,
+      at: offset,
+      directory: unit.directory,
+      addressBytes: unit.header.encoding.addressBytes
+    )
+    lineTables[offset] = table
+    return table
+  }
+
+  // MARK: Names
+
+  /// Entries lead to others for their names: an inlined call to its function, a definition to its declaration. A chain that
+  /// is longer than this is a loop.
+  private static let chainMax = 16
+
+  /// The name of the function that the entry at `offset` is, or is a copy of.
+  private func name(ofEntryAt offset: Int, in file: DwarfFile) -> (name: TextReference, isLinkageName: Bool)? {
+    let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
+    if let known = names[place] { return known }
+    guard let found = readName(offset, file, 0) else { return nil }
+    names[place] = found
+    return found
+  }
+
+  private func readName(_ offset: Int, _ file: DwarfFile, _ depth: Int) -> (name: TextReference, isLinkageName: Bool)? {
+    guard depth < Self.chainMax, let header = file.header(containing: offset) else { return nil }
+    let unit = file.unit(header)
+    var plain: TextReference?
+    var linkage: TextReference?
+    var next: (file: DwarfFile, offset: Int)?
+    unit.forEachAttribute(at: offset) { name, value in
+      switch name {
+      case Attribute.name: plain = unit.text(value)
+      case Attribute.linkageName, Attribute.mipsLinkageName: linkage = unit.text(value)
+      case Attribute.abstractOrigin: next = unit.reference(value)
+      case Attribute.specification: next = next ?? unit.reference(value)
+      default: break
+      }
+    }
+    if let linkage { return (linkage, true) }
+    // A declaration may have the linkage name that its definition lacks.
+    if let next, let found = readName(next.offset, next.file, depth + 1), found.isLinkageName || plain == nil {
+      return found
+    }
+    return plain.map { ($0, false) }
+  }
+}

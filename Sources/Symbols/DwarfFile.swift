@@ -1,0 +1,168 @@
+/// The sections of debug information in one file: the program's, a separate one, or a split one.
+final class DwarfFile {
+  /// The file.
+  let image: ElfImage
+  /// Whether the sections are those of split DWARF, whose names end in `.dwo`.
+  let isSplit: Bool
+  /// What several files share, where this one refers to such a file (dwz).
+  var alternate: DwarfFile?
+
+  let info: SectionContent
+  let abbreviations: SectionContent
+  private(set) lazy var line = content(".debug_line")
+  private(set) lazy var text = content(".debug_str")
+  private(set) lazy var lineText = content(".debug_line_str")
+  private(set) lazy var textOffsets = content(".debug_str_offsets")
+  private(set) lazy var addresses = content(".debug_addr")
+  private(set) lazy var ranges = content(".debug_ranges")
+  private(set) lazy var rangeLists = content(".debug_rnglists")
+  private(set) lazy var addressRanges = content(".debug_aranges")
+
+  private var headers: [UnitHeader] = []
+  private var scanned = 0
+  private var roots: [Int: Unit] = [:]
+  private var shapes: [Int: Abbreviations] = [:]
+  private var shapeBytes = 0
+  private var rangesLeft = 1 << 16
+
+  /// The debug information in `image`, or `nil` when it has none.
+  ///
+  /// - Throws: ``ElfError`` when it is there, but compressed in a way that cannot be undone.
+  init?(_ image: ElfImage, isSplit: Bool = false) throws(ElfError) {
+    let suffix = isSplit ? ".dwo" : ""
+    guard let info = try image.content(of: ".debug_info" + suffix),
+      let abbreviations = try image.content(of: ".debug_abbrev" + suffix)
+    else { return nil }
+    self.image = image
+    self.isSplit = isSplit
+    self.info = info
+    self.abbreviations = abbreviations
+  }
+
+  private func content(_ name: String) -> SectionContent {
+    let found = try? image.content(of: isSplit && name != ".debug_addr" ? name + ".dwo" : name)
+    return found ?? .empty
+  }
+
+  /// The header of the unit that the entry at `offset` is in.
+  func header(containing offset: Int) -> UnitHeader? {
+    guard offset >= 0, offset < info.bytes.count else { return nil }
+    while scanned <= offset, let next = readHeader(at: scanned) {
+      headers.append(next)
+      scanned = next.end
+    }
+    let place = headers.partitioningIndex { $0.offset > offset }
+    guard place > 0, offset < headers[place - 1].end else { return nil }
+    return headers[place - 1]
+  }
+
+  /// The header of the unit that begins at `offset`. Unlike ``header(containing:)`` it looks at nothing before that.
+  func readableHeader(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
+
+  /// The headers of all units, in order.
+  var allHeaders: [UnitHeader] {
+    while let next = readHeader(at: scanned) {
+      headers.append(next)
+      scanned = next.end
+    }
+    return headers
+  }
+
+  private func readHeader(at offset: Int) -> UnitHeader? {
+    guard offset < info.bytes.count else { return nil }
+    info.require(offset + UnitHeader.bytesMax)
+    return UnitHeader(info.bytes, at: offset)
+  }
+
+  /// The unit with `header`. Where it lies in a package, `contribution` says where its parts of the other sections are.
+  func unit(_ header: UnitHeader, _ contribution: Contribution? = nil, skeleton: Unit? = nil) -> Unit {
+    if let known = roots[header.offset] { return known }
+    let unit = Unit(self, header, contribution, skeleton)
+    roots[header.offset] = unit
+    return unit
+  }
+
+  /// The shapes of the entries at `offset` of `.debug_abbrev`, for units of `encoding`.
+  func shapes(at offset: Int, _ encoding: UnitEncoding) -> Abbreviations {
+    let key =
+      offset << 6 ^ Int(encoding.addressBytes) << 2 ^ (encoding.isWide ? 2 : 0) ^ (encoding.version == 2 ? 1 : 0)
+    if let known = shapes[key] { return known }
+    abbreviations.requireAll()
+    // Real tables do not overlap: together they are read once for each way of writing numbers. Hostile ones would be read
+    // over and over.
+    let isExhausted = shapeBytes > abbreviations.bytes.count * 4
+    let read = Abbreviations(isExhausted ? .none : abbreviations.bytes, at: offset, encoding)
+    shapeBytes += read.byteCount
+    shapes[key] = read
+    return read
+  }
+
+  /// Lets so many pieces of code be read from lists until this is called again. Real lists are read once; hostile entries
+  /// by the thousand refer to the same long one.
+  func allowRanges() { rangesLeft = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
+
+  /// Takes `count` pieces from what ``allowRanges()`` lets be read. Returns `false` when there are not so many.
+  func takeRanges(_ count: Int) -> Bool {
+    rangesLeft -= count
+    return rangesLeft >= 0
+  }
+}
+
+/// Where a unit's parts of a package's sections begin (DWARF 5, 7.3.5.3); all 0 outside packages.
+struct Contribution {
+  var abbreviations = 0
+  var line = 0
+  var textOffsets = 0
+  var rangeLists = 0
+}
+
+/// The beginning of a unit (DWARF 5, 7.5.1).
+struct UnitHeader {
+  /// The most bytes that a header has.
+  static let bytesMax = 64
+
+  /// Where the unit begins in its section.
+  var offset: Int
+  /// One past its end.
+  var end: Int
+  /// Where its first entry is.
+  var firstEntry: Int
+  var encoding: UnitEncoding
+  /// Where its abbreviations are.
+  var abbreviations: Int
+  /// What a skeleton and its split unit have in common, from DWARF 5 on.
+  var splitID: UInt64?
+
+  /// Reads the header at `offset`, or gives `nil` when there is none that makes sense.
+  init?(_ section: Bytes, at offset: Int) {
+    var cursor = section.cursor(at: offset)
+    var length = UInt64(cursor.u32())
+    let isWide = length == 0xffff_ffff
+    if isWide { length = cursor.u64() } else if length >= 0xffff_fff0 { return nil }
+    guard let bytes = Int(exactly: length), !cursor.hasFailed, bytes >= 3, bytes <= cursor.remaining else { return nil }
+    let content = section.count - cursor.remaining
+    let version = cursor.u16()
+    self.offset = offset
+    end = content + bytes
+    encoding = UnitEncoding(version: version, addressBytes: 0, isWide: isWide)
+    if version >= 5 {
+      let type = cursor.u8()
+      encoding.addressBytes = cursor.u8()
+      abbreviations = Int(exactly: cursor.offset(isWide: isWide)) ?? .max
+      switch type {
+      case 4, 5: splitID = cursor.u64()
+      case 2, 6:
+        _ = cursor.u64()
+        _ = cursor.offset(isWide: isWide)
+      default: break
+      }
+    } else {
+      abbreviations = Int(exactly: cursor.offset(isWide: isWide)) ?? .max
+      encoding.addressBytes = cursor.u8()
+    }
+    firstEntry = section.count - cursor.remaining
+    guard !cursor.hasFailed, firstEntry <= end else { return nil }
+    // Of a version that is not known only the length means something: no entry is read.
+    if !(2...5).contains(version) || ![4, 8].contains(encoding.addressBytes) { firstEntry = end }
+  }
+}

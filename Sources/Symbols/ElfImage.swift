@@ -1,0 +1,148 @@
+import Glibc
+import StallRecord
+
+/// An ELF file: its segments, sections and build-id (System V ABI, chapters 4 and 5).
+///
+/// Everything in it is checked where it is used: offsets past the end, counts that no file could hold, tables that lie on
+/// top of each other give less, never a crash.
+final class ElfImage {
+  /// A section's header.
+  struct Section {
+    var name: String
+    var type: UInt32
+    var flags: UInt64
+    var address: UInt64
+    var offset: UInt64
+    var size: UInt64
+    var link: UInt32
+    var info: UInt32
+    var entrySize: UInt64
+
+    /// Whether the section holds instructions that are loaded.
+    var isCode: Bool { flags & ElfFormat.executableFlag != 0 && flags & ElfFormat.allocatedFlag != 0 }
+    /// One past the last address; `nil` when there is no such number.
+    var end: UInt64? {
+      let (end, overflow) = address.addingReportingOverflow(size)
+      return overflow ? nil : end
+    }
+  }
+
+  /// A segment's header.
+  struct Segment {
+    var type: UInt32
+    var flags: UInt32
+    var offset: UInt64
+    var address: UInt64
+    var fileSize: UInt64
+    var memorySize: UInt64
+    var alignment: UInt64
+  }
+
+  /// The whole file.
+  let bytes: Bytes
+  /// The path that the file was opened by; what it is where it is no file.
+  let path: String
+  let machine: UInt16
+  let sections: [Section]
+  let segments: [Segment]
+  /// The linker's build-id, empty when there is none.
+  let buildID: [UInt8]
+  /// The mapped file, unless the bytes are from somewhere else.
+  let file: MappedFile?
+  private let keeper: AnyObject
+  private var contents: [Int: SectionContent] = [:]
+
+  /// Opens the file at `path`.
+  ///
+  /// - Throws: ``ElfError`` when it cannot be opened or is not an ELF file of this kind.
+  convenience init(path: String) throws(ElfError) {
+    let file = try MappedFile(path: path)
+    try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
+  }
+
+  /// Reads an image that lies in memory already, where `keeper` keeps it.
+  ///
+  /// - Throws: ``ElfError`` when it is not an ELF file of this kind.
+  init(bytes: Bytes, path: String, file: MappedFile? = nil, keeper: AnyObject) throws(ElfError) {
+    var cursor = bytes.cursor()
+    guard cursor.u32() == ElfFormat.magic else { throw ElfError(text: "\(path) is not an ELF file") }
+    let (width, order) = (cursor.u8(), cursor.u8())
+    guard width == 2 else { throw ElfError(text: "\(path) is an ELF file of 32 bits, which are not read") }
+    guard order == 1 else { throw ElfError(text: "\(path) is a big-endian ELF file, which are not read") }
+    guard let header = ElfFormat.Header(bytes) else { throw ElfError(text: "\(path) ends inside its ELF header") }
+    self.bytes = bytes
+    self.path = path
+    self.file = file
+    self.keeper = keeper
+    machine = header.machine
+    let raw = ElfFormat.sections(bytes, header)
+    segments = ElfFormat.segments(bytes, header, raw.first)
+    sections = ElfFormat.named(raw, bytes, header)
+    buildID = ElfFormat.buildID(bytes, segments, sections)
+  }
+
+  /// The place in ``sections`` of the first section called `name` that has content, or `nil`.
+  func index(of name: String) -> Int? {
+    sections.firstIndex { $0.name == name && $0.type != ElfFormat.noBits && $0.type != 0 }
+  }
+
+  /// The bytes of a section as they are in the file; `nil` when they are not there.
+  func raw(_ section: Section) -> Bytes? {
+    section.type == ElfFormat.noBits ? nil : bytes.part(section.offset, section.size)
+  }
+
+  /// The content of the section called `name`, inflated as needed.
+  ///
+  /// - Throws: ``ElfError`` when it is compressed in a way that cannot be undone.
+  func content(of name: String) throws(ElfError) -> SectionContent? {
+    if let index = index(of: name) { return try content(index) }
+    // GNU tools' older way: the name begins with ".z", and the content with "ZLIB" and the size.
+    if name.hasPrefix(".debug"), let index = index(of: ".z" + name.dropFirst()) { return try content(index) }
+    return nil
+  }
+
+  private func content(_ index: Int) throws(ElfError) -> SectionContent? {
+    if let known = contents[index] { return known }
+    let section = sections[index]
+    guard let raw = raw(section) else {
+      throw ElfError(text: "the section \(section.name) of \(path) is not in the file")
+    }
+    let content: SectionContent
+    if section.flags & ElfFormat.compressedFlag != 0 {
+      content = try Compression.content(of: raw, section.name, file)
+    } else if section.name.hasPrefix(".zdebug") {
+      content = try Compression.oldContent(of: raw, section.name, file)
+    } else {
+      content = SectionContent(raw)
+    }
+    contents[index] = content
+    return content
+  }
+
+  /// The address that the byte at `offset` of the file is linked at, or `nil` when no segment loads it.
+  func fileAddress(ofOffset offset: UInt64) -> FileAddress? {
+    for segment in segments where segment.type == ElfFormat.loadSegment {
+      if offset >= segment.offset, offset - segment.offset < segment.fileSize {
+        return FileAddress(offset - segment.offset &+ segment.address)
+      }
+    }
+    return nil
+  }
+
+  /// The section that `address` is in, among those with code.
+  func codeSection(at address: UInt64) -> Section? {
+    sections.first { $0.isCode && $0.address <= address && address < ($0.end ?? 0) }
+  }
+
+  /// The end of the code that contains `address`: of its section, or where there are none of its segment; `address` itself
+  /// when it is in no code.
+  func endOfCode(at address: UInt64) -> UInt64 {
+    if sections.contains(where: \.isCode) { return codeSection(at: address)?.end ?? address }
+    for segment in segments where segment.type == ElfFormat.loadSegment && segment.flags & 1 != 0 {
+      if address >= segment.address, address - segment.address < segment.memorySize {
+        return segment.address &+ segment.memorySize
+      }
+    }
+    return address
+  }
+}

@@ -1,0 +1,54 @@
+import StallRecord
+
+extension SymbolFile {
+  /// What the code at `address` is called: the innermost function first where calls were inlined.
+  ///
+  /// The outermost function's name is that in the symbol table: it is what a debugger and the linker call this very copy of
+  /// it (`find.cold`). What was inlined there has names in the debug information only.
+  func frames(at address: FileAddress, module: String, _ names: NameCache) -> [ResolvedFrame] {
+    let calls = calls(at: address)
+    let symbol = symbol(at: address, preferring: calls.last?.name)
+    var outer = ResolvedFrame(function: nil, module: module, address: address.value)
+    if let name = symbol?.name.string ?? calls.last?.name?.string {
+      outer.take(names.name(name), raw: name)
+      outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
+      outer.location = calls.last.flatMap(Self.location)
+      // Code that the compiler attributes to no line is still in its function.
+      if outer.location == nil, calls.count <= 1, let start = outer.start {
+        outer.location = self.calls(at: start).last.flatMap(Self.location)
+      }
+    } else if let stub = linkageStub(at: address) {
+      // A jump to a function in another module, made by the linker.
+      outer.function = stub.isEmpty ? "linkage stub" : stub
+      outer.rawName = ".plt"
+    } else {
+      outer.start = functionStart(at: address)
+      outer.location = calls.last.flatMap(Self.location)
+      outer.missing = hasSymbols ? .noSymbolHere : .noSymbols
+    }
+    let inlined = calls.dropLast()
+      .map { call -> ResolvedFrame in
+        var frame = ResolvedFrame(function: nil, module: module, address: address.value, isInlined: true)
+        if let name = call.name?.string { frame.take(names.name(name), raw: name) }
+        frame.location = Self.location(call)
+        if frame.function == nil { frame.missing = .noSymbolHere }
+        return frame
+      }
+    return inlined + [outer]
+  }
+
+  /// The place that `call` states; `nil` when it comes from no line that somebody wrote.
+  private static func location(_ call: SourceCall) -> SourceLocation? {
+    guard let file = call.file, call.line > 0, !file.hasSuffix("<compiler-generated>") else { return nil }
+    return SourceLocation(file: file, line: Int(call.line), column: Int(call.column))
+  }
+}
+
+extension ResolvedFrame {
+  fileprivate mutating func take(_ name: DemangledName, raw: String) {
+    function = name.short
+    fullName = name.full
+    rawName = raw
+    swiftModule = name.swiftModule
+  }
+}

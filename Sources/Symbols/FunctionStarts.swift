@@ -1,0 +1,55 @@
+import StallRecord
+
+/// The starts of functions as the unwind table has them: they delimit functions where symbols were stripped.
+struct FunctionStarts {
+  /// The starts, sorted.
+  let starts: [UInt64]
+  private let bounds: CodeBounds
+
+  /// Reads the sorted table of `.eh_frame_hdr`, in the encoding that linkers write (Linux Standard Base, "Exception
+  /// Frames"): pairs of 32-bit offsets from the section's beginning, function first.
+  init(_ image: ElfImage) {
+    bounds = CodeBounds(image)
+    guard let segment = image.segments.first(where: { $0.type == ElfFormat.unwindSegment }),
+      let table = image.bytes.part(segment.offset, segment.fileSize)
+    else {
+      starts = []
+      return
+    }
+    var cursor = table.cursor()
+    let (version, pointer, counts, offsets) = (cursor.u8(), cursor.u8(), cursor.u8(), cursor.u8())
+    guard version == 1, pointer == 0x1b, counts == 0x03, offsets == 0x3b else {
+      starts = []
+      return
+    }
+    _ = cursor.u32()
+    let claimed = Int(cursor.u32())
+    starts = (0..<min(claimed, cursor.remaining / 8))
+      .map { _ in
+        let start = Int32(bitPattern: cursor.u32())
+        _ = cursor.u32()
+        return segment.address &+ UInt64(bitPattern: Int64(start))
+      }
+      .sorted()
+  }
+
+  /// The start of the function that covers `address`.
+  func start(at address: FileAddress) -> FileAddress? {
+    let place = starts.partitioningIndex { $0 > address.value }
+    guard place > 0, address.value < bounds.end(at: starts[place - 1]) else { return nil }
+    return FileAddress(starts[place - 1])
+  }
+}
+
+extension RandomAccessCollection where Index == Int {
+  /// The first place whose element fulfils `condition`; every element after one that does must do so too.
+  @inline(__always) func partitioningIndex(where condition: (Element) -> Bool) -> Int {
+    var low = startIndex
+    var high = endIndex
+    while low < high {
+      let middle = low + (high - low) / 2
+      if condition(self[middle]) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

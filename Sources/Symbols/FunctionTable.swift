@@ -1,0 +1,227 @@
+/// The functions of a unit and the calls that were inlined into them.
+struct FunctionTable {
+  /// A function, or an inlined call inside the one before it.
+  struct Scope {
+    /// The first and one past the last address, with gaps where ``pieceCount`` is not 0.
+    var bounds: AddressRange
+    /// Where the entry is, from the unit's beginning.
+    var entry: UInt32
+    /// One past the last scope inside this one.
+    var next: UInt32
+    /// The pieces of code in ``FunctionTable/pieces``.
+    var firstPiece: UInt32
+    var pieceCount: UInt16
+    /// Whether this is a function, not an inlined call.
+    var isFunction: Bool
+    /// Where the inlined function was called.
+    var callColumn: UInt16
+    var callFile: UInt32
+    var callLine: UInt32
+  }
+
+  private struct Function {
+    var range: AddressRange
+    var scope: UInt32
+  }
+
+  private var scopes: [Scope] = []
+  private var pieces: [AddressRange] = []
+  private var functions: [Function] = []
+  /// The highest end among the functions up to each place: tells when searching backwards can stop.
+  private var highestEnd: [UInt64] = []
+
+  /// Reads all entries of `unit`.
+  init(_ unit: Unit) {
+    unit.file.allowRanges()
+    read(unit)
+    functions.sort { $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.scope < $1.scope }
+    var highest: UInt64 = 0
+    var isNested = false
+    for function in functions {
+      if function.range.start < highest { isNested = true }
+      highest = max(highest, function.range.end)
+    }
+    if isNested {
+      highest = 0
+      highestEnd = functions.map {
+        highest = max(highest, $0.range.end)
+        return highest
+      }
+    }
+  }
+
+  /// How much memory the table takes, about.
+  var byteCount: Int {
+    scopes.capacity * MemoryLayout<Scope>.stride + pieces.capacity * 16 + functions.capacity * 24 + highestEnd.capacity
+      * 8
+  }
+
+  /// The function at `address` and the calls inlined there, each inside the one before it.
+  func chain(at address: UInt64) -> [Scope] {
+    guard let function = function(at: address) else { return [] }
+    var chain = [scopes[function]]
+    var place = function + 1
+    var end = Int(scopes[function].next)
+    while place < end {
+      let scope = scopes[place]
+      if !scope.isFunction, contains(scope, address) {
+        chain.append(scope)
+        end = Int(scope.next)
+        place += 1
+      } else {
+        place = Int(scope.next)
+      }
+    }
+    return chain
+  }
+
+  private func function(at address: UInt64) -> Int? {
+    var place = functions.partitioningIndex { $0.range.start > address } - 1
+    if highestEnd.isEmpty {
+      return place >= 0 && address < functions[place].range.end ? Int(functions[place].scope) : nil
+    }
+    while place >= 0, highestEnd[place] > address {
+      if address < functions[place].range.end { return Int(functions[place].scope) }
+      place -= 1
+    }
+    return nil
+  }
+
+  private func contains(_ scope: Scope, _ address: UInt64) -> Bool {
+    guard scope.bounds.contains(address) else { return false }
+    if scope.pieceCount == 0 { return true }
+    for place in Int(scope.firstPiece)..<Int(scope.firstPiece) + Int(scope.pieceCount) {
+      if pieces[place].contains(address) { return true }
+    }
+    return false
+  }
+
+  // MARK: Reading
+
+  private mutating func read(_ unit: Unit) {
+    let shapes = unit.shapes
+    let encoding = unit.header.encoding
+    let base = unit.file.info.bytes.base
+    let start = base + unit.header.offset
+    var cursor = unit.cursor(at: unit.header.firstEntry)
+    /// The scopes that the current entry is in, with the depth of their children.
+    var open: [(scope: Int, depth: Int)] = []
+    var depth = 0
+    shapes.specifications.withUnsafeBufferPointer { specifications in
+      while !cursor.isAtEnd {
+        let entry = cursor.position - start
+        let code = cursor.uleb()
+        if code == 0 {
+          depth -= 1
+          if let last = open.last, last.depth > depth {
+            scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count)
+            open.removeLast()
+          }
+          // The last entry's children are over; what follows is padding.
+          if depth <= 0 { break }
+          continue
+        }
+        let shape = shapes.shape(code)
+        // Without a shape nothing can be known of what follows.
+        guard shape.isDefined else { break }
+        // SAFETY: a shape's attributes are in the table that it was read with.
+        let attributes = UnsafeBufferPointer(
+          rebasing: specifications[Int(shape.first)..<Int(shape.first) + Int(shape.count)]
+        )
+        if shape.isCode {
+          let scope = readScope(unit, shape, attributes, &cursor, entry)
+          if shape.hasChildren {
+            depth += 1
+            if let scope { open.append((scope, depth)) }
+          }
+          continue
+        }
+        if shape.hasChildren, shape.hasSibling, Self.hasNoCode(shape.tag) {
+          let value = AttributeValue(attributes[0].form, &cursor, encoding, base: base, implicit: 0)
+          let target = unit.reference(value)?.offset ?? 0
+          // Only ever forward: a loop would never end.
+          let distance = target - (cursor.position - base)
+          if distance >= 0 {
+            cursor.skip(distance)
+            continue
+          }
+          for attribute in attributes.dropFirst() { AttributeValue.skip(attribute.form, &cursor, encoding) }
+        } else if shape.size >= 0 {
+          cursor.skip(Int(shape.size))
+        } else {
+          for attribute in attributes { AttributeValue.skip(attribute.form, &cursor, encoding) }
+        }
+        if shape.hasChildren { depth += 1 }
+      }
+    }
+    for last in open { scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count) }
+  }
+
+  /// Whether entries of this kind contain no functions.
+  private static func hasNoCode(_ tag: UInt16) -> Bool {
+    tag == Tag.enumerationType || tag == Tag.arrayType || tag == Tag.subroutineType
+  }
+
+  /// Reads a function or an inlined call. Returns its place in ``scopes``, or `nil` when it has no code.
+  private mutating func readScope(
+    _ unit: Unit,
+    _ shape: Abbreviations.Shape,
+    _ attributes: UnsafeBufferPointer<Abbreviations.Specification>,
+    _ cursor: inout ByteCursor,
+    _ entry: Int
+  ) -> Int? {
+    var low: AttributeValue?
+    var high: AttributeValue?
+    var list: AttributeValue?
+    var (file, line, column): (UInt64, UInt64, UInt64) = (0, 0, 0)
+    let encoding = unit.header.encoding
+    let base = unit.file.info.bytes.base
+    for attribute in attributes {
+      switch attribute.name {
+      case Attribute.lowPC, Attribute.highPC, Attribute.ranges, Attribute.callFile, Attribute.callLine,
+        Attribute.callColumn:
+        let constant =
+          attribute.form == Form.implicitConstant ? unit.shapes.constants[Int(attribute.constant)] : 0
+        let value = AttributeValue(attribute.form, &cursor, encoding, base: base, implicit: constant)
+        switch attribute.name {
+        case Attribute.lowPC: low = value
+        case Attribute.highPC: high = value
+        case Attribute.ranges: list = value
+        case Attribute.callFile: file = value.number
+        case Attribute.callLine: line = value.number
+        default: column = value.number
+        }
+      default: AttributeValue.skip(attribute.form, &cursor, encoding)
+      }
+    }
+    guard !cursor.hasFailed, list != nil || (low != nil && high != nil) else { return nil }
+    let ranges = unit.ranges(low: low, high: high, list: list)
+    guard let first = ranges.first, scopes.count < Int(UInt32.max) else { return nil }
+    let isFunction = shape.tag == Tag.subprogram
+    var bounds = first
+    for range in ranges.dropFirst() {
+      bounds.start = min(bounds.start, range.start)
+      bounds.end = max(bounds.end, range.end)
+    }
+    let place = scopes.count
+    let kept = ranges.count == 1 || isFunction ? 0 : min(ranges.count, Int(UInt16.max))
+    scopes.append(
+      Scope(
+        bounds: isFunction ? first : bounds,
+        entry: UInt32(truncatingIfNeeded: entry),
+        next: UInt32(truncatingIfNeeded: place + 1),
+        firstPiece: UInt32(truncatingIfNeeded: pieces.count),
+        pieceCount: UInt16(kept),
+        isFunction: isFunction,
+        callColumn: UInt16(clamping: column),
+        callFile: UInt32(clamping: file),
+        callLine: UInt32(clamping: line)
+      )
+    )
+    if kept > 0 { pieces += ranges.prefix(kept) }
+    if isFunction {
+      for range in ranges { functions.append(Function(range: range, scope: UInt32(truncatingIfNeeded: place))) }
+    }
+    return place
+  }
+}

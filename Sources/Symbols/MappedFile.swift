@@ -1,0 +1,70 @@
+import Glibc
+
+/// A sentence about a file that could not be used.
+struct ElfError: Error {
+  var text: String
+}
+
+/// A file in memory, page by page as it is looked at.
+///
+/// A page of a file that has been cut since ends the process with SIGBUS; so whoever reads asks ``isIntact`` first.
+/// Package managers and linkers put a new file in the place of an old one, which does not touch this mapping.
+final class MappedFile {
+  /// The content.
+  let bytes: Bytes
+  /// The path that it was opened by.
+  let path: String
+  private let descriptor: Int32
+  private let size: off_t
+
+  /// Maps the file at `path`.
+  ///
+  /// - Throws: ``ElfError`` when it cannot be opened or is not a regular file.
+  init(path: String) throws(ElfError) {
+    guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
+    // Without O_NONBLOCK a FIFO at the place would be waited for.
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw ElfError(text: "cannot open \(path): \(String(cString: strerror(errno)))") }
+    var information = stat()
+    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      throw ElfError(text: "\(path) is not a regular file")
+    }
+    guard information.st_size > 0 else {
+      close(descriptor)
+      throw ElfError(text: "\(path) is empty")
+    }
+    let count = Int(information.st_size)
+    guard let base = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), base != MAP_FAILED else {
+      let reason = String(cString: strerror(errno))
+      close(descriptor)
+      throw ElfError(text: "cannot map \(path): \(reason)")
+    }
+    self.path = path
+    self.descriptor = descriptor
+    size = information.st_size
+    bytes = Bytes(base: UnsafeRawPointer(base), count: count)
+  }
+
+  deinit {
+    // SAFETY: the mapping was made in `init`, and `bytes` are not used after their file.
+    munmap(UnsafeMutableRawPointer(mutating: bytes.base), bytes.count)
+    close(descriptor)
+  }
+
+  /// Whether the file still has all the bytes that were mapped.
+  var isIntact: Bool {
+    var information = stat()
+    return fstat(descriptor, &information) == 0 && information.st_size >= size
+  }
+
+  /// Tells the kernel that `part` is not needed in memory for now.
+  func release(_ part: Bytes) {
+    let page = 4096
+    let first = (Int(bitPattern: part.base) + page - 1) / page * page
+    let last = (Int(bitPattern: part.base) + part.count) / page * page
+    guard first < last, let start = UnsafeMutableRawPointer(bitPattern: first) else { return }
+    // SAFETY: whole pages inside a private mapping of a file that nobody writes to: they come back when looked at.
+    madvise(start, last - first, MADV_DONTNEED)
+  }
+}

@@ -1,0 +1,77 @@
+/// A piece of code.
+struct AddressRange: Equatable {
+  var start: UInt64
+  /// One past the last address.
+  var end: UInt64
+
+  /// Whether `address` is in it.
+  @inline(__always) func contains(_ address: UInt64) -> Bool { start <= address && address < end }
+}
+
+/// Lists of pieces of code.
+enum RangeList {
+  /// No function has more pieces; a list that claims more is corrupt.
+  private static let countMax = 1 << 16
+
+  /// A list in `.debug_ranges` (DWARF 4, 2.17.3).
+  static func old(_ section: Bytes, at offset: Int, base: UInt64, _ encoding: UnitEncoding) -> [AddressRange] {
+    var cursor = section.cursor(at: offset)
+    var base = base
+    var ranges: [AddressRange] = []
+    let width = Int(encoding.addressBytes)
+    let highest = width == 8 ? UInt64.max : UInt64(UInt32.max)
+    while ranges.count < countMax {
+      let (start, end) = (cursor.number(bytes: width), cursor.number(bytes: width))
+      if cursor.hasFailed || (start == 0 && end == 0) { break }
+      if start == highest {
+        base = end
+      } else {
+        add(start &+ base, end &+ base, &ranges)
+      }
+    }
+    return ranges
+  }
+
+  /// A list in `.debug_rnglists` (DWARF 5, 7.25); `indexed` gives the address with a number in the unit's table.
+  static func new(
+    _ section: Bytes,
+    at offset: Int,
+    base: UInt64,
+    _ encoding: UnitEncoding,
+    _ indexed: (UInt64) -> UInt64?
+  ) -> [AddressRange] {
+    var cursor = section.cursor(at: offset)
+    var base = base
+    var ranges: [AddressRange] = []
+    let width = Int(encoding.addressBytes)
+    while ranges.count < countMax, !cursor.hasFailed {
+      switch cursor.u8() {
+      case 1: base = indexed(cursor.uleb()) ?? 0
+      case 2:
+        let (start, end) = (indexed(cursor.uleb()) ?? 0, indexed(cursor.uleb()) ?? 0)
+        add(start, end, &ranges)
+      case 3:
+        let (start, length) = (indexed(cursor.uleb()) ?? 0, cursor.uleb())
+        add(start, start &+ length, &ranges)
+      case 4:
+        let (start, end) = (cursor.uleb(), cursor.uleb())
+        // What the linker dropped has its base at 0.
+        if base != 0 || start != 0 { add(start &+ base, end &+ base, &ranges) }
+      case 5: base = cursor.number(bytes: width)
+      case 6:
+        let (start, end) = (cursor.number(bytes: width), cursor.number(bytes: width))
+        add(start, end, &ranges)
+      case 7:
+        let start = cursor.number(bytes: width)
+        let length = cursor.uleb()
+        add(start, start &+ length, &ranges)
+      default: return ranges
+      }
+    }
+    return ranges
+  }
+
+  private static func add(_ start: UInt64, _ end: UInt64, _ ranges: inout [AddressRange]) {
+    if start != 0, start < end { ranges.append(AddressRange(start: start, end: end)) }
+  }
+}

@@ -1,0 +1,137 @@
+import CZlib
+import Glibc
+
+/// The content of a section, inflated as far as somebody needs it when it is compressed.
+///
+/// Debug information is often compressed, and a single address needs the beginning of it: what lies behind stays as it is.
+final class SectionContent {
+  /// The bytes, of which those up to ``ready`` can be read.
+  let bytes: Bytes
+  private(set) var ready: Int
+  private var inflation: Inflation?
+  private let region: UnsafeMutableRawPointer?
+
+  /// No content.
+  static var empty: SectionContent { SectionContent(.none) }
+
+  /// Content that is not compressed.
+  init(_ bytes: Bytes) {
+    self.bytes = bytes
+    ready = bytes.count
+    region = nil
+  }
+
+  /// The content that `compressed` inflates to.
+  ///
+  /// - Parameters:
+  ///   - compressed: A stream as in RFC 1950.
+  ///   - size: How many bytes it claims to become.
+  ///   - file: Whom the compressed bytes belong to.
+  /// - Throws: ``ElfError`` for sizes that no stream can become.
+  init(inflating compressed: Bytes, to size: UInt64, of file: MappedFile?) throws(ElfError) {
+    guard let count = Int(exactly: size), count > 0 else {
+      throw ElfError(text: "a compressed section has \(size) bytes")
+    }
+    // Debug information shrinks to a third or a tenth. What claims far more would fill the memory with nothing.
+    guard count >> 6 <= compressed.count &+ 1 << 20 else {
+      throw ElfError(text: "a compressed section of \(compressed.count) bytes claims to become \(size)")
+    }
+    guard let region = Self.reserve(count) else { throw ElfError(text: "there is no memory for \(size) bytes") }
+    self.region = region
+    bytes = Bytes(base: UnsafeRawPointer(region), count: count)
+    ready = 0
+    inflation = Inflation(compressed, file)
+  }
+
+  /// Content of `size` bytes that `fill` writes at once.
+  ///
+  /// - Throws: ``ElfError`` when there is no memory, or what `fill` throws.
+  init(size: Int, fill: (UnsafeMutableRawPointer) throws(ElfError) -> Void) throws(ElfError) {
+    guard size > 0, let region = Self.reserve(size) else {
+      throw ElfError(text: "there is no memory for \(size) bytes")
+    }
+    self.region = region
+    bytes = Bytes(base: UnsafeRawPointer(region), count: size)
+    ready = size
+    try fill(region)
+  }
+
+  deinit {
+    // SAFETY: the region was made by `reserve` with this size.
+    if let region { munmap(region, bytes.count) }
+  }
+
+  /// Makes the bytes before `end` readable, as far as there are so many.
+  @inline(__always) func require(_ end: Int) { if end > ready { inflate(to: end) } }
+
+  /// Makes all bytes readable.
+  func requireAll() { require(bytes.count) }
+
+  private func inflate(to end: Int) {
+    guard let inflation, let region else { return }
+    // In pieces of some size: calls have a price.
+    let target = min(bytes.count, max(end, ready + (64 << 10)))
+    let isComplete = inflation.fill(region, from: ready, to: target)
+    ready = target
+    // What cannot be inflated stays zero, which readers take for an end.
+    if !isComplete { ready = bytes.count }
+    self.inflation = ready < bytes.count ? inflation : nil
+  }
+
+  /// Address space that becomes memory where it is written to.
+  private static func reserve(_ count: Int) -> UnsafeMutableRawPointer? {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+    let region = mmap(nil, count, PROT_READ | PROT_WRITE, flags, -1, 0)
+    return region == MAP_FAILED ? nil : region
+  }
+}
+
+/// A stream of zlib that is being inflated.
+private final class Inflation {
+  private var stream = z_stream()
+  private let input: Bytes
+  private let file: MappedFile?
+  private var released = 0
+  private var isUsable: Bool
+
+  init(_ input: Bytes, _ file: MappedFile?) {
+    self.input = input
+    self.file = file
+    isUsable = inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
+    // SAFETY: zlib does not write to its input.
+    stream.next_in = UnsafeMutablePointer(mutating: input.base.assumingMemoryBound(to: UInt8.self))
+    stream.avail_in = UInt32(clamping: input.count)
+  }
+
+  deinit { inflateEnd(&stream) }
+
+  /// Writes the next bytes of the stream to `region`. Returns `false` when it has no such bytes.
+  func fill(_ region: UnsafeMutableRawPointer, from start: Int, to end: Int) -> Bool {
+    guard isUsable else { return false }
+    var position = start
+    while position < end {
+      let room = min(end - position, 1 << 30)
+      // SAFETY: the region has at least `end` bytes.
+      stream.next_out = (region + position).assumingMemoryBound(to: UInt8.self)
+      stream.avail_out = UInt32(room)
+      let status = CZlib.inflate(&stream, Z_NO_FLUSH)
+      position += room - Int(stream.avail_out)
+      if status == Z_STREAM_END || (status != Z_OK && status != Z_BUF_ERROR) || stream.avail_out > 0 {
+        isUsable = false
+        return position >= end
+      }
+    }
+    releaseInput()
+    return true
+  }
+
+  /// What has been inflated need not stay in memory in both forms.
+  private func releaseInput() {
+    let consumed = input.count - Int(stream.avail_in)
+    guard consumed - released >= 256 << 10, let done = input.part(UInt64(released), UInt64(consumed - released)) else {
+      return
+    }
+    file?.release(done)
+    released = consumed
+  }
+}

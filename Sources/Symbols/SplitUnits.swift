@@ -1,0 +1,130 @@
+import Glibc
+
+/// Finds units that were split off to `.dwo` files, or to the package (`.dwp`) that such files were put into.
+final class SplitUnits {
+  private let program: ElfImage
+  private lazy var package = SplitPackage(beside: program)
+  private var opened: [String: Result<DwarfFile, ElfError>] = [:]
+
+  /// Looks for what belongs to the file `program`.
+  init(program: ElfImage) { self.program = program }
+
+  /// What `skeleton` was split off from.
+  func unit(for skeleton: Unit) -> Result<Unit, ElfError> {
+    guard let id = skeleton.splitID, let name = skeleton.splitName?.string else {
+      return .failure(ElfError(text: "a unit was split off, but does not say where to"))
+    }
+    if let found = package?.unit(id, skeleton) { return .success(found) }
+    let directory = skeleton.directory?.string ?? ""
+    let base = name.split(separator: "/").last.map(String.init) ?? name
+    let here = DebugFiles.directory(of: realPath(program.path))
+    var paths = name.hasPrefix("/") ? [name] : [directory.isEmpty ? here + name : directory + "/" + name]
+    paths += [here + name, here + base]
+    var failure = ElfError(text: "\(paths[0]), which debug information was split off to, is not there")
+    for path in paths where access(path, R_OK) == 0 {
+      switch open(path) {
+      case .success(let file):
+        for header in file.allHeaders {
+          let unit = file.unit(header, skeleton: skeleton)
+          if unit.splitID == id { return .success(unit) }
+        }
+        failure = ElfError(text: "\(path) is of another build: it has no unit \(String(id, radix: 16))")
+      case .failure(let error): failure = error
+      }
+    }
+    return .failure(failure)
+  }
+
+  private func open(_ path: String) -> Result<DwarfFile, ElfError> {
+    if let known = opened[path] { return known }
+    let result: Result<DwarfFile, ElfError>
+    do {
+      if let file = try DwarfFile(ElfImage(path: path), isSplit: true) {
+        result = .success(file)
+      } else {
+        result = .failure(ElfError(text: "\(path) has no debug information"))
+      }
+    } catch { result = .failure(error) }
+    opened[path] = result
+    return result
+  }
+}
+
+/// A package of split units (DWARF 5, 7.3.5; before that GNU's version 2 of the index).
+private final class SplitPackage {
+  private enum Kind {
+    static let info: UInt32 = 1
+    static let abbreviations: UInt32 = 3
+    static let line: UInt32 = 4
+    static let textOffsets: UInt32 = 6
+    static let rangeLists: UInt32 = 8
+  }
+
+  private let file: DwarfFile
+  private let index: Bytes
+  private let version: UInt32
+  private let columns: [UInt32]
+  private let unitCount: Int
+  private let slotCount: Int
+
+  init?(beside program: ElfImage) {
+    let path = program.path + ".dwp"
+    guard access(path, R_OK) == 0, let image = try? ElfImage(path: path),
+      let file = try? DwarfFile(image, isSplit: true), let content = try? image.content(of: ".debug_cu_index")
+    else { return nil }
+    content.requireAll()
+    var cursor = content.bytes.cursor()
+    // From DWARF 5 on the version has two bytes, and two follow that are 0.
+    version = cursor.u32()
+    let (columnCount, units, slots) = (Int(cursor.u32()), Int(cursor.u32()), Int(cursor.u32()))
+    guard version == 2 || version == 5, columnCount <= 16, !cursor.hasFailed else { return nil }
+    // Each slot has eight bytes for a number and four for a row.
+    let names = 16 + slots * 12
+    cursor = content.bytes.cursor(at: names)
+    columns = (0..<columnCount).map { _ in cursor.u32() }
+    guard !cursor.hasFailed else { return nil }
+    self.file = file
+    index = content.bytes
+    unitCount = units
+    slotCount = slots
+  }
+
+  /// The unit with the number `id`.
+  func unit(_ id: UInt64, _ skeleton: Unit) -> Unit? {
+    guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
+    // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).
+    let mask = UInt64(slotCount - 1)
+    var slot = id & mask
+    let step = ((id >> 32) & mask) | 1
+    for _ in 0..<slotCount {
+      var hash = index.cursor(at: 16 + Int(slot) * 8)
+      let found = hash.u64()
+      var row = index.cursor(at: 16 + slotCount * 8 + Int(slot) * 4)
+      let number = Int(row.u32())
+      if hash.hasFailed || row.hasFailed || number == 0 { return nil }
+      if found == id { return unit(inRow: number, skeleton) }
+      slot = (slot + step) & mask
+    }
+    return nil
+  }
+
+  private func unit(inRow row: Int, _ skeleton: Unit) -> Unit? {
+    guard row <= unitCount else { return nil }
+    var cursor = index.cursor(at: 16 + slotCount * 12 + columns.count * 4 * row)
+    var offset: Int?
+    var contribution = Contribution()
+    for column in columns {
+      let place = Int(cursor.u32())
+      switch column {
+      case Kind.info: offset = place
+      case Kind.abbreviations: contribution.abbreviations = place
+      case Kind.line: contribution.line = place
+      case Kind.textOffsets: contribution.textOffsets = place
+      case Kind.rangeLists where version == 5: contribution.rangeLists = place
+      default: break
+      }
+    }
+    guard !cursor.hasFailed, let offset, let header = file.readableHeader(at: offset) else { return nil }
+    return file.unit(header, contribution, skeleton: skeleton)
+  }
+}

@@ -1,0 +1,116 @@
+import StallRecord
+
+/// What a symbol table says of an address.
+struct SymbolMatch {
+  /// The name in the table.
+  var name: TextReference
+  /// The first address and one past the last.
+  var range: AddressRange
+  /// The source file that a local symbol is from, where the table says it.
+  var file: TextReference?
+}
+
+/// A file with code, and everything that names its addresses: symbols, unwind table, debug information, from the file or
+/// from others that belong to it. Each is read when it is needed first.
+final class SymbolFile {
+  /// The file with the code.
+  let image: ElfImage
+  private let files: DebugFiles
+  private(set) lazy var separate = findSeparate()
+  private lazy var tables = loadTables()
+  private lazy var starts = FunctionStarts(image)
+  private lazy var debug = loadDebug()
+  private lazy var linkage = LinkageStubs(image)
+  /// Why debug information that is there is not used.
+  private(set) var problems: [String] = []
+
+  /// The file `image`, whose debug information is looked for by `search`.
+  init(_ image: ElfImage, search: DebugSearch) {
+    self.image = image
+    files = DebugFiles(search: search)
+  }
+
+  /// Whether all files can still be read: none has become shorter.
+  var isIntact: Bool {
+    (image.file?.isIntact ?? true) && (separate?.file?.isIntact ?? true) && (alternate?.image.file?.isIntact ?? true)
+  }
+
+  /// Whether there are symbols.
+  var hasSymbols: Bool { tables.contains { $0.count > 0 } }
+
+  /// The symbol that covers `address`, with the name `preferred` if it is one of several for the same code.
+  func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
+    var best: SymbolMatch?
+    for table in tables {
+      guard let symbol = table.symbol(at: address, preferring: preferred) else { continue }
+      if let best, best.range.start >= symbol.range.start { continue }
+      best = symbol
+    }
+    return best
+  }
+
+  /// The calls that the code at `address` is in, the innermost first; none when debug information does not cover it.
+  func calls(at address: FileAddress) -> [SourceCall] { debug?.calls(at: address.value) ?? [] }
+
+  /// The start of the function that covers `address` according to the unwind table.
+  func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
+
+  /// The name of the stub of the linker at `address`, `poll@plt`; `nil` when there is none, empty when it is not known what
+  /// it leads to.
+  func linkageStub(at address: FileAddress) -> String? { linkage.name(at: address.value) }
+
+  private func findSeparate() -> ElfImage? {
+    guard image.index(of: ".debug_info") == nil, image.index(of: ".zdebug_info") == nil else { return nil }
+    switch files.separate(for: image) {
+    case .found(let found): return found
+    case .refused(let why): problems.append(why)
+    case .none: break
+    }
+    return nil
+  }
+
+  /// The tables of symbols, the fullest first.
+  private func loadTables() -> [SymbolTable] {
+    if image.sections.contains(where: { $0.type == ElfFormat.symbolTable }) { return [SymbolTable(image)] }
+    if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
+      return [SymbolTable(separate, code: image)]
+    }
+    // A file that was stripped for distribution keeps its exported symbols, and others in a file of their own, packed.
+    var tables = [SymbolTable(image)]
+    do {
+      if let packed = try image.content(of: ".gnu_debugdata") {
+        let content = try XZ.content(of: packed.bytes)
+        let inner = try ElfImage(bytes: content.bytes, path: ".gnu_debugdata of \(image.path)", keeper: content)
+        tables.append(SymbolTable(inner, code: image))
+      }
+    } catch { problems.append(error.text) }
+    return tables
+  }
+
+  private var alternate: DwarfFile?
+
+  private func loadDebug() -> DebugInformation? {
+    let holder = separate ?? image
+    do {
+      guard let dwarf = try DwarfFile(holder) else { return nil }
+      switch files.alternate(for: holder) {
+      case .found(let found): alternate = try DwarfFile(found)
+      case .refused(let why): problems.append(why)
+      case .none: break
+      }
+      dwarf.alternate = alternate
+      let split = SplitUnits(program: image)
+      return DebugInformation(dwarf) { [weak self] unit in
+        switch split.unit(for: unit) {
+        case .success(let found): return found
+        case .failure(let error):
+          self?.problems.append(error.text)
+          return nil
+        }
+      }
+    } catch {
+      problems.append(error.text)
+      return nil
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import StallRecord
+
+/// The symbols of a file that name code, from its `.symtab` or `.dynsym`.
+struct SymbolTable {
+  private let index: SymbolIndex
+  private let names: Bytes
+  private let image: ElfImage  // keeps `names`
+
+  /// How many addresses have a symbol of their own.
+  var count: Int { index.count }
+
+  /// The symbols of `image`; none when it has no table.
+  ///
+  /// - Parameters:
+  ///   - image: The file with the table.
+  ///   - code: The file with the code, where that is another one: it knows where code ends.
+  init(_ image: ElfImage, code: ElfImage? = nil) {
+    self.image = image
+    var chosen: ElfImage.Section?
+    for section in image.sections where section.type != ElfFormat.noBits {
+      // .symtab holds all that .dynsym does, and the local functions.
+      if section.type == ElfFormat.symbolTable { chosen = section }
+      if section.type == ElfFormat.dynamicSymbolTable, chosen == nil { chosen = section }
+    }
+    guard let chosen, chosen.entrySize == 24, let table = image.raw(chosen),
+      image.sections.indices.contains(Int(chosen.link)), let names = image.raw(image.sections[Int(chosen.link)])
+    else {
+      self.names = .none
+      index = SymbolIndex([], limit: { $0 })
+      return
+    }
+    self.names = names
+    let bounds = CodeBounds(code ?? image)
+    var symbols: [SymbolIndex.Symbol] = []
+    symbols.reserveCapacity(table.count / 48)
+    var file: UInt32 = 0
+    var cursor = table.cursor()
+    while cursor.remaining >= 24 {
+      let (name, kind, _, section) = (cursor.u32(), cursor.u8(), cursor.u8(), cursor.u16())
+      let (start, size) = (cursor.u64(), cursor.u64())
+      // The local symbols of a source file follow the symbol that names it.
+      if kind == 4 { file = name }
+      guard section != 0, section < 0xff00 || section == 0xffff, start != 0, name != 0,
+        let rank = Self.rank(kind), bounds.end(at: start) > start
+      else { continue }
+      if rank == .label, Self.isMark(names, name) { continue }
+      let (end, overflow) = start.addingReportingOverflow(size)
+      symbols.append(
+        SymbolIndex.Symbol(
+          start: start,
+          end: overflow ? start : end,
+          rank: rank,
+          name: name,
+          file: kind >> 4 == 0 ? file : 0
+        )
+      )
+    }
+    index = SymbolIndex(symbols, limit: bounds.end)
+  }
+
+  /// The symbol that covers `address`; the name `preferred` is taken where it is one of several for the same code.
+  func symbol(at address: FileAddress, preferring preferred: TextReference? = nil) -> SymbolMatch? {
+    guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
+    var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
+    if symbol.file != 0 { match.file = names.text(at: Int(symbol.file)) }
+    guard let preferred, name != preferred else { return match }
+    for other in index.otherNames(at: symbol.start) {
+      if let name = names.text(at: Int(other)), name == preferred {
+        match.name = name
+        break
+      }
+    }
+    return match
+  }
+
+  /// What the type and binding of a symbol make of it; `nil` for what is not code.
+  private static func rank(_ kind: UInt8) -> SymbolIndex.Symbol.Rank? {
+    switch kind & 0xf {
+    case 2, 10:
+      switch kind >> 4 {
+      case 1: return .globalFunction
+      case 2: return .weakFunction
+      default: return .localFunction
+      }
+    case 0: return .label
+    default: return nil
+    }
+  }
+
+  /// $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2).
+  private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
+    var cursor = names.cursor(at: Int(name))
+    let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())
+    return first == UInt8(ascii: "$") && (second == UInt8(ascii: "x") || second == UInt8(ascii: "d"))
+      && (third == 0 || third == UInt8(ascii: "."))
+  }
+}
+
+/// Where code ends, answered quickly for many addresses.
+struct CodeBounds {
+  private let ranges: [(start: UInt64, end: UInt64)]
+
+  init(_ image: ElfImage) {
+    var ranges: [(start: UInt64, end: UInt64)] = []
+    for section in image.sections where section.isCode {
+      if let end = section.end, end > section.address { ranges.append((section.address, end)) }
+    }
+    if ranges.isEmpty {
+      for segment in image.segments where segment.type == ElfFormat.loadSegment && segment.flags & 1 != 0 {
+        let (end, overflow) = segment.address.addingReportingOverflow(segment.memorySize)
+        if !overflow, end > segment.address { ranges.append((segment.address, end)) }
+      }
+    }
+    self.ranges = ranges.sorted { $0.end - $0.start > $1.end - $1.start }
+  }
+
+  /// The end of the code that contains `address`; `address` itself when it is in no code.
+  func end(at address: UInt64) -> UInt64 {
+    for range in ranges where range.start <= address && address < range.end { return range.end }
+    return address
+  }
+}

@@ -1,0 +1,86 @@
+/// Finds the unit of debug information that covers an address.
+///
+/// `.debug_aranges` is asked first: it is short, and debug information before the unit need not even be inflated. Many
+/// compilers do not write it, and some write it for a part of the units, so that what it does not know is looked up in the
+/// ranges of the units themselves.
+struct UnitIndex {
+  private struct Entry {
+    var range: AddressRange
+    /// Where the unit begins in `.debug_info`.
+    var unit: Int
+  }
+
+  private let entries: [Entry]
+  private let highestEnd: [UInt64]
+
+  private init(_ entries: [Entry]) {
+    self.entries = entries.sorted {
+      // Where two units claim the same code, the one that comes first in the file has it.
+      $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
+    }
+    var highest: UInt64 = 0
+    highestEnd = self.entries.map {
+      highest = max(highest, $0.range.end)
+      return highest
+    }
+  }
+
+  /// Where the unit begins that covers `address`; the one whose code starts last when several do.
+  func unit(at address: UInt64) -> Int? {
+    var place = entries.partitioningIndex { $0.range.start > address } - 1
+    while place >= 0, highestEnd[place] > address {
+      if address < entries[place].range.end { return entries[place].unit }
+      place -= 1
+    }
+    return nil
+  }
+
+  /// The index that `.debug_aranges` of `file` holds (DWARF 5, 6.1.2), and the units that it knows.
+  static func fromAddressRanges(_ file: DwarfFile) -> (index: UnitIndex, units: Set<Int>) {
+    file.addressRanges.requireAll()
+    let section = file.addressRanges.bytes
+    var entries: [Entry] = []
+    var units: Set<Int> = []
+    var position = 0
+    while position < section.count {
+      var cursor = section.cursor(at: position)
+      var length = UInt64(cursor.u32())
+      let isWide = length == 0xffff_ffff
+      if isWide { length = cursor.u64() }
+      guard let bytes = Int(exactly: length), !cursor.hasFailed, bytes <= cursor.remaining else { break }
+      let end = section.count - cursor.remaining + bytes
+      let version = cursor.u16()
+      let unit = Int(exactly: cursor.offset(isWide: isWide)) ?? .max
+      let (addressBytes, selectorBytes) = (Int(cursor.u8()), cursor.u8())
+      if version == 2, selectorBytes == 0, addressBytes == 8 || addressBytes == 4 {
+        // The pairs are aligned to their size, from the set's beginning.
+        let read = section.count - cursor.remaining - position
+        let pair = addressBytes * 2
+        var pairs = section.cursor(at: position + (read + pair - 1) / pair * pair, end: end)
+        while pairs.remaining >= pair {
+          let (start, size) = (pairs.number(bytes: addressBytes), pairs.number(bytes: addressBytes))
+          if start == 0, size == 0 { break }
+          let (last, overflow) = start.addingReportingOverflow(size)
+          if start != 0, size > 0, !overflow {
+            entries.append(Entry(range: AddressRange(start: start, end: last), unit: unit))
+          }
+        }
+        units.insert(unit)
+      }
+      position = max(end, position + 4)
+    }
+    return (UnitIndex(entries), units)
+  }
+
+  /// The index of the ranges of all units of `file` but `known`.
+  static func fromUnits(_ file: DwarfFile, except known: Set<Int>) -> UnitIndex {
+    var entries: [Entry] = []
+    file.allowRanges()
+    for header in file.allHeaders where !known.contains(header.offset) {
+      let unit = Unit(file, header, nil, nil)
+      guard unit.tag == Tag.compileUnit || unit.tag == Tag.skeletonUnit else { continue }
+      for range in unit.codeRanges { entries.append(Entry(range: range, unit: header.offset)) }
+    }
+    return UnitIndex(entries)
+  }
+}

@@ -1,0 +1,266 @@
+import Foundation
+import StallRecord
+import Testing
+
+@testable import Symbols
+
+/// Functions, lines and inlined calls, from what compilers write.
+@Suite struct DwarfTests {
+  /// Every version and form of debug information leads to the same calls.
+  @Test(arguments: [
+    "g++ -gdwarf-2", "g++ -gdwarf-3", "g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -g -gz=zlib", "g++ -g -gz=zlib-gnu",
+    "g++ -gdwarf-5 -gdwarf64", "g++ -gdwarf-4 -fdebug-types-section", "g++ -g -no-pie", "g++ -g -static-pie",
+    "g++ -gdwarf-4 -gsplit-dwarf", "g++ -gdwarf-5 -gsplit-dwarf", "g++ -g -fno-dwarf2-cfi-asm -ffunction-sections",
+    "clang++ -gdwarf-2", "clang++ -gdwarf-3", "clang++ -gdwarf-4", "clang++ -gdwarf-5", "clang++ -g -gz=zlib",
+    "clang++ -gdwarf-5 -gdwarf64", "clang++ -gdwarf-4 -gsplit-dwarf", "clang++ -gdwarf-5 -gsplit-dwarf",
+    "clang++ -g -fuse-ld=lld -ffunction-sections -Wl,--gc-sections", "clang++ -g -flto -fuse-ld=lld",
+  ])
+  func inlinedCallsAreNamedInnermostFirst(compiler: String) throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.run("\(compiler) -O2 -o nested nested.cpp")
+    try expectNestedCalls(fixture, "nested")
+  }
+
+  /// The calls at the marker of `file` are those of the source.
+  func expectNestedCalls(_ fixture: Fixture, _ file: String, addressFrom: String? = nil) throws {
+    let found = try fixture.describe("marker", in: file, addressFrom: addressFrom)
+    #expect(found.calls.compactMap(\.rawName) == nestedNames)
+    #expect(found.calls.map(\.line) == nestedLines)
+    #expect(found.calls.map(\.isInlined) == [true, true, false])
+    #expect(found.calls.allSatisfy { $0.file == fixture.path("nested.cpp") })
+  }
+
+  @Test(arguments: [4, 5]) func aPackageOfSplitUnitsIsFound(version: Int) throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.write("int other(int x) { return x + 1; }", "other.cpp")
+    // dwp of the binutils knows version 4 only, that of LLVM is not part of the toolchain.
+    try fixture.run(
+      "g++ -O2 -gdwarf-\(version) -gsplit-dwarf -c nested.cpp other.cpp && g++ -o nested nested.o other.o"
+    )
+    if version == 4 {
+      try fixture.run("dwp -o nested.dwp other.dwo nested.dwo && rm *.dwo")
+    }
+    try expectNestedCalls(fixture, "nested")
+  }
+
+  /// Without the file that a unit was split off to there are lines, symbols and a sentence.
+  @Test func aMissingSplitFileIsTold() throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.run("g++ -O2 -gdwarf-5 -gsplit-dwarf -o nested nested.cpp && rm *.dwo")
+    let symbolizer = try fixture.symbolizer("nested")
+    let found = symbolizer.describe(try fixture.address(of: "marker", in: "nested"))
+    #expect(found.calls.map(\.line) == [3])
+    #expect(symbolizer.problems.count == 1)
+    #expect(symbolizer.problems.first?.contains("which debug information was split off to, is not there") == true)
+  }
+
+  /// A function that the compiler has split into hot and cold parts is one function with two pieces.
+  @Test func coldPartsBelongToTheirFunction() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      __attribute__((noinline)) void attempt(int value) { if (value > 1000) throw value; }
+      __attribute__((noinline)) int check(int value) {
+        try {
+          attempt(value);
+        } catch (int thrown) {
+          return thrown * 3;
+        }
+        return value + 1;
+      }
+      int main(int count, char **) { return check(count); }
+      """,
+      "cold.cpp"
+    )
+    try fixture.run("g++ -O2 -g -o cold cold.cpp")
+    let found = try fixture.describe("_Z5checki.cold", in: "cold")
+    #expect(found.calls.map(\.rawName) == ["_Z5checki"])
+    #expect(found.calls.last?.file == fixture.path("cold.cpp"))
+    #expect(found.symbol?.name == "_Z5checki.cold")
+  }
+
+  /// What a template's copies, lambdas and local classes have for names comes from entries that others refer to.
+  @Test func namesComeFromOriginsAndSpecifications() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      #include <cstdio>
+      template <typename T> struct Box {
+        T value;
+        __attribute__((noinline)) T twice() {
+          asm volatile(".globl in_template\\nin_template: nop");
+          return value + value;
+        }
+      };
+      int main(int count, char **) {
+        struct Local {
+          static __attribute__((noinline)) int run(int x) { asm volatile(".globl in_local\\nin_local: nop"); return x * 3; }
+        };
+        auto lambda = [](int x) __attribute__((noinline)) { asm volatile(".globl in_lambda\\nin_lambda: nop"); return x * 5; };
+        return Box<long>{count}.twice() + Local::run(count) + lambda(count);
+      }
+      """,
+      "names.cpp"
+    )
+    for compiler in ["g++", "clang++"] {
+      try fixture.run("\(compiler) -O1 -g -o names names.cpp")
+      #expect(try fixture.describe("in_template", in: "names").calls.map(\.rawName) == ["_ZN3BoxIlE5twiceEv"])
+      let local = try fixture.describe("in_local", in: "names")
+      #expect(local.functionName == "_ZZ4mainEN5Local3runEi")
+      #expect(local.calls.map(\.line) == [11])
+      let lambda = try fixture.describe("in_lambda", in: "names")
+      #expect(demangledName(try #require(lambda.functionName)).contains("::operator()(int)"))
+      #expect(lambda.calls.map(\.line) == [13])
+    }
+  }
+
+  /// Several units, of which `.debug_aranges` lists some only: clang writes none, gcc does.
+  @Test func unitsWithoutAddressRangesAreFoundBesideOthers() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      "int first(int x) { asm volatile(\".globl in_first\\nin_first: nop\"); return x + 1; }",
+      "first.c"
+    )
+    try fixture.write(
+      "int second(int x) { asm volatile(\".globl in_second\\nin_second: nop\"); return x + 2; }",
+      "second.c"
+    )
+    try fixture.run(
+      "gcc -O1 -g -fPIC -c first.c && clang -O1 -g -fPIC -c second.c && gcc -shared -o both.so first.o second.o"
+    )
+    #expect(try fixture.describe("in_first", in: "both.so").calls.map(\.rawName) == ["first"])
+    #expect(try fixture.describe("in_second", in: "both.so").calls.map(\.rawName) == ["second"])
+  }
+
+  /// A report's frames: one for each call, the inlined ones marked.
+  @Test func framesHaveTheirInlinedCallers() throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.run("g++ -O2 -g -shared -fPIC -Wl,--build-id -o nested.so nested.cpp")
+    let image = try ElfImage(path: fixture.path("nested.so"))
+    let marker = try fixture.address(of: "marker", in: "nested.so")
+    let base: UInt64 = 0x7f00_0000_0000
+    let mappings = image.segments.filter { $0.type == ElfFormat.loadSegment }
+      .map {
+        Module.Mapping(
+          start: RuntimeAddress(base + $0.address),
+          end: RuntimeAddress(base + $0.address + $0.fileSize),
+          fileOffset: $0.offset
+        )
+      }
+    let module = Module(path: fixture.path("nested.so"), buildID: image.buildID, mappings: mappings)
+    let frames = Symbolizer(modules: [module]).resolve(.programCounter(RuntimeAddress(base + marker.value)))
+    #expect(frames.map(\.function) == ["shop::inner", "shop::Index::middle", "shop::Index::find"])
+    #expect(frames.map(\.isInlined) == [true, true, false])
+    #expect(frames.map { $0.location?.line } == nestedLines)
+    // The call before a return address is what is looked up.
+    let returned = Symbolizer(modules: [module]).resolve(.returnAddress(RuntimeAddress(base + marker.value + 1)))
+    #expect(returned == frames)
+  }
+}
+
+/// Debug information that is not in the file itself.
+@Suite struct DebugFileTests {
+  private func stripped(_ fixture: Fixture, _ options: String = "") throws {
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.run("g++ -O2 -g -Wl,--build-id \(options) -o nested nested.cpp")
+    try fixture.run("objcopy --only-keep-debug nested nested.debug && cp nested full && strip nested")
+  }
+
+  private func expectNestedCalls(_ fixture: Fixture) throws {
+    let found = try fixture.describe("marker", in: "nested", addressFrom: "full")
+    #expect(found.calls.compactMap(\.rawName) == nestedNames)
+    #expect(found.calls.map(\.line) == nestedLines)
+  }
+
+  @Test func byBuildID() throws {
+    let fixture = try Fixture()
+    try stripped(fixture)
+    let id = hexadecimal(try ElfImage(path: fixture.path("nested")).buildID)
+    try fixture.run(
+      "mkdir -p .build-id/\(id.prefix(2)) && mv nested.debug .build-id/\(id.prefix(2))/\(id.dropFirst(2)).debug"
+    )
+    try expectNestedCalls(fixture)
+  }
+
+  @Test(arguments: ["", ".debug/"]) func byDebugLink(place: String) throws {
+    let fixture = try Fixture()
+    try stripped(fixture)
+    try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
+    if !place.isEmpty { try fixture.run("mkdir \(place) && mv nested.debug \(place)") }
+    try expectNestedCalls(fixture)
+  }
+
+  @Test func byDebugLinkBelowADirectory() throws {
+    let fixture = try Fixture()
+    try stripped(fixture)
+    try fixture.run(
+      "objcopy --add-gnu-debuglink=nested.debug nested && mkdir -p ./$(pwd -P) && mv nested.debug ./$(pwd -P)/"
+    )
+    try expectNestedCalls(fixture)
+  }
+
+  @Test func aFileOfAnotherBuildIsRefusedByName() throws {
+    let fixture = try Fixture()
+    try stripped(fixture)
+    try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
+    try fixture.run("g++ -O1 -g -Wl,--build-id -o other nested.cpp && objcopy --only-keep-debug other nested.debug")
+    let symbolizer = try fixture.symbolizer("nested")
+    let found = symbolizer.describe(try fixture.address(of: "marker", in: "full"))
+    #expect(found.calls.isEmpty)
+    let problem = try #require(symbolizer.problems.first)
+    #expect(problem.hasPrefix("\(fixture.path("nested.debug")) is of another build: its build-id is "))
+  }
+
+  /// Without build-ids the checksum tells.
+  @Test func aFileWithAnotherChecksumIsRefused() throws {
+    let fixture = try Fixture()
+    try stripped(fixture, "-Wl,--build-id=none")
+    try fixture.run("objcopy --add-gnu-debuglink=nested.debug nested")
+    try expectNestedCalls(fixture)
+    try fixture.run("printf x >>nested.debug")
+    let symbolizer = try fixture.symbolizer("nested")
+    #expect(symbolizer.describe(try fixture.address(of: "marker", in: "full")).calls.isEmpty)
+    #expect(symbolizer.problems.first?.contains("is another file: its checksum is ") == true)
+  }
+
+  /// Names of a stripped file in `.gnu_debugdata`, as Fedora packs them (GDB manual, "MiniDebugInfo").
+  @Test func packedSymbolsAreRead() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      __attribute__((noinline)) static int hidden(int x) { asm volatile(".globl in_hidden\\nin_hidden: nop"); return x * 3; }
+      int main(int count, char **words) { (void)words; return hidden(count); }
+      """,
+      "packed.c"
+    )
+    try fixture.run("gcc -O1 -o packed packed.c && cp packed full && objcopy -S --keep-symbol=hidden packed mini")
+    try fixture.run("xz mini && strip packed && objcopy --add-section .gnu_debugdata=mini.xz packed")
+    let found = try fixture.describe("in_hidden", in: "packed", addressFrom: "full")
+    #expect(found.symbol?.name == "hidden")
+  }
+
+  /// Debug information that several files share (dwz).
+  @Test func sharedDebugInformationIsFound() throws {
+    let fixture = try Fixture()
+    // Enough of the same in both for something to be shared.
+    let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
+    try fixture.write(common.joined(separator: "\n") + "\n#line 1\n" + nestedCalls, "nested.cpp")
+    try fixture.run("g++ -O2 -g -fno-eliminate-unused-debug-types -Wl,--build-id -o nested nested.cpp")
+    try fixture.run("g++ -O1 -g -fno-eliminate-unused-debug-types -Wl,--build-id -o other nested.cpp")
+    try fixture.run("dwz -m shared.debug -r nested other")
+    try #require(try fixture.run("readelf -SW nested").contains(".gnu_debugaltlink"))
+    let found = try fixture.describe("marker", in: "nested")
+    #expect(found.calls.compactMap(\.rawName) == nestedNames)
+    #expect(found.calls.map(\.line) == nestedLines)
+    try fixture.run("rm shared.debug")
+    let symbolizer = try fixture.symbolizer("nested")
+    _ = symbolizer.describe(try fixture.address(of: "marker", in: "nested"))
+    #expect(
+      symbolizer.problems.contains { $0.contains("shared.debug, which debug information refers to, is not there") }
+    )
+  }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import StallRecord
+import Testing
+
+@testable import Symbols
+
+/// A directory with files that tests compile, gone at the end.
+final class Fixture {
+  let directory: String
+
+  init() throws {
+    directory = NSTemporaryDirectory() + "culprit-symbols-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+  /// The path of `name` in the directory.
+  func path(_ name: String) -> String { directory + "/" + name }
+
+  /// Writes `text` to the file `name`.
+  func write(_ text: String, _ name: String) throws {
+    try text.write(toFile: path(name), atomically: true, encoding: .utf8)
+  }
+
+  /// Runs `command` by the shell in the directory. Returns its standard output.
+  @discardableResult
+  func run(_ command: String) throws -> String {
+    let process = Process()
+    let (out, errors) = (Pipe(), path("errors"))
+    try "".write(toFile: errors, atomically: true, encoding: .utf8)
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", command]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory)
+    process.standardOutput = out
+    process.standardError = FileHandle(forWritingAtPath: errors)
+    try process.run()
+    let data = out.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else {
+      throw FixtureError(description: "\(command): " + ((try? String(contentsOfFile: errors, encoding: .utf8)) ?? ""))
+    }
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  /// The address of the symbol `name` in the file `file`.
+  func address(of name: String, in file: String) throws -> FileAddress {
+    let line = try run("nm \(file)").split(separator: "\n").first { $0.split(separator: " ").last == Substring(name) }
+    return FileAddress(try #require(line.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) }))
+  }
+
+  /// What is known of the symbol `name` of `file`, looking for debug information in this directory too.
+  func describe(_ name: String, in file: String, addressFrom: String? = nil) throws -> AddressDescription {
+    let address = try address(of: name, in: addressFrom ?? file)
+    return try symbolizer(file).describe(address)
+  }
+
+  func symbolizer(_ file: String) throws -> AddressSymbolizer {
+    try AddressSymbolizer(path: path(file), search: DebugSearch(directories: [directory]))
+  }
+}
+
+struct FixtureError: Error, CustomStringConvertible {
+  var description: String
+}
+
+/// A program in which `marker` is inside two inlined calls. The line numbers below are those of its lines.
+let nestedCalls = """
+  namespace shop {
+  inline __attribute__((always_inline)) int inner(int value) {
+    asm volatile(".globl marker\\nmarker: nop" : "+r"(value));
+    return value * 3;
+  }
+  struct Index {
+    int find(int value);
+    inline __attribute__((always_inline)) int middle(int value) {
+      return inner(value + 1);
+    }
+  };
+  __attribute__((noinline)) int Index::find(int value) {
+    value *= 7;
+    return middle(value) + 2;
+  }
+  }
+  int main(int count, char **) {
+    shop::Index index;
+    return index.find(count);
+  }
+  """
+
+/// What the calls at `marker` must be.
+let nestedNames = ["_ZN4shop5innerEi", "_ZN4shop5Index6middleEi", "_ZN4shop5Index4findEi"]
+let nestedLines = [3, 9, 14]

@@ -1,0 +1,107 @@
+import CommandLineOptions
+import Glibc
+import Reports
+import StallRecord
+import Symbols
+
+private let symbolizeTable = OptionTable(
+  usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]..."],
+  summary: "Names addresses of a file.",
+  options: [
+    CommandOption("exe", letter: "e", argument: "FILE", help: "the file that the addresses are in"),
+    CommandOption("build-id", argument: "ID", help: "the file with this build-id, from the debug directories"),
+    CommandOption("functions", letter: "f", help: "print the function's name"),
+    CommandOption("inlines", letter: "i", help: "print the callers of functions that were inlined"),
+    CommandOption("demangle", letter: "C", help: "print names as they are written in Swift, C++ and Rust"),
+    CommandOption("addresses", letter: "a", help: "print the address"),
+    CommandOption("pretty-print", letter: "p", help: "print everything about an address on one line for each function"),
+    CommandOption("basenames", letter: "s", help: "print files without their directories"),
+    CommandOption(
+      "format",
+      argument: "FORMAT",
+      help: "addr2line (as without this), or json: an object for each address"
+    ),
+    CommandOption("debug-dir", argument: "DIR", help: "look for debug information in DIR too; may be repeated"),
+  ],
+  epilogue: """
+    Addresses are hexadecimal, as the file states them; without ADDRESS they are read from standard input, one on each line.
+    The output is that of addr2line of the GNU binutils for the same options.
+
+    Debug information is taken from the file, else from a file of its own that is found by build-id or debug link in the
+    debug directories (the last of them /usr/lib/debug), else from the servers in DEBUGINFOD_URLS.
+
+    Examples:
+      $ culprit symbolize -e /usr/lib/libshop.so -fiC 0x1a2b0
+      Catalog::find(int)
+      /src/shop/catalog.cpp:31
+      $ culprit symbolize -e shop --format=json <addresses
+
+    Exit status: 0 all is well, 1 a file could not be read, 2 wrong usage.
+    """
+)
+
+/// `culprit symbolize`: returns whether every file could be read.
+func runSymbolize(_ arguments: [String]) throws -> Bool {
+  let parsed = try symbolizeTable.parse(arguments)
+  if parsed.has("help") {
+    output.print(symbolizeTable.help)
+    return true
+  }
+  let search = DebugSearch(directories: parsed.values("debug-dir"))
+  guard let path = try file(parsed, search) else { return false }
+  let format = parsed.value("format") ?? "addr2line"
+  guard ["addr2line", "json"].contains(format) else {
+    throw UsageError("--format is addr2line or json, not \"\(format)\"")
+  }
+  let options = AddressText.Options(
+    functions: parsed.has("functions"),
+    inlines: parsed.has("inlines"),
+    demangle: parsed.has("demangle"),
+    addresses: parsed.has("addresses"),
+    prettyPrint: parsed.has("pretty-print"),
+    basenames: parsed.has("basenames")
+  )
+  do {
+    let symbolizer = try AddressSymbolizer(path: path, search: search)
+    var text = AddressText(options: options, symbolizer: symbolizer, isJSON: format == "json")
+    if parsed.operands.isEmpty {
+      try text.answerStandardInput()
+    } else {
+      for operand in parsed.operands { text.answer(Array(operand.utf8)[...]) }
+      text.flush()
+    }
+    for problem in symbolizer.problems { output.error(printable(problem)) }
+    return true
+  } catch {
+    output.error(printable("\(error)"))
+    return false
+  }
+}
+
+/// The file that addresses are in.
+private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws -> String? {
+  if let path = parsed.value("exe") {
+    guard !parsed.has("build-id") else { throw UsageError("-e and --build-id exclude each other") }
+    return path
+  }
+  guard let text = parsed.value("build-id") else {
+    throw UsageError("-e FILE or --build-id=ID is missing")
+  }
+  guard let id = BuildID(text) else { throw UsageError("--build-id is hexadecimal, not \"\(text)\"") }
+  if let path = search.file(withBuildID: id.bytes) { return path }
+  output.error("there is no file with the build-id \(text) in \(search.directories.joined(separator: ", "))")
+  return nil
+}
+
+/// A build-id as people write it.
+private struct BuildID {
+  var bytes: [UInt8] = []
+
+  init?(_ text: String) {
+    let digits = text.compactMap(\.hexDigitValue)
+    guard !digits.isEmpty, digits.count == text.count, digits.count % 2 == 0 else { return nil }
+    for place in stride(from: 0, to: digits.count, by: 2) {
+      bytes.append(UInt8(digits[place] * 16 + digits[place + 1]))
+    }
+  }
+}
