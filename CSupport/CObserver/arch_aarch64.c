@@ -125,6 +125,44 @@ uint64_t observer_arch_thread_pointer(void) {
 /* Linux has none on this architecture (Procedure Call Standard for the Arm 64-bit Architecture, section 6.4.5). */
 uint64_t observer_arch_red_zone(void) { return 0; }
 
+void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
+                             bool has_frame_pointer) {
+  observer_arch_set_blocked(registers, sp, pc);
+  registers->values[DWARF_X29] = frame_pointer;
+  registers->known |= (uint64_t)has_frame_pointer << DWARF_X29;
+}
+
+/* ret */
+bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
+  *place = (struct observer_unframed){DWARF_X30, 0, 0, false};
+  return instruction(code) == 0xd65f03c0;
+}
+
+/* The return address is in its register until it is stored together with the frame pointer: there is no second way. */
+void observer_arch_unframed(int way, struct observer_unframed *place) {
+  (void)way;
+  *place = (struct observer_unframed){DWARF_X30, 0, 0, false};
+}
+
+bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
+  size_t at = length >= 4 ? landing_pad(code) : 0;
+  if (at < length && instruction(code + at) == 0xd503233f) /* paciasp */
+    at += 4;
+  return way == 0 && at == length;
+}
+
+/* A return or a jump, and then filling (nop, udf, brk) or a beginning (landing pad, paciasp, stp x29, x30). */
+bool observer_arch_function_ends(const uint8_t *code, size_t length) {
+  for (size_t at = 0; at + 4 <= length; at += 4) {
+    uint32_t word = instruction(code + at), next = instruction(code + at + 4);
+    bool leaves = word == 0xd65f03c0 || (word & 0xfc000000) == 0x14000000;
+    if (leaves && (next == 0xd503201f || next >> 16 == 0 || (next & 0xffe0001f) == 0xd4200000 || next == 0xd503233f ||
+                   landing_pad(code + at + 4) || (next & 0xfe407fff) == 0xa8007bfd))
+      return true;
+  }
+  return false;
+}
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   if (number < 0 || number >= DWARF_COUNT || !(registers->known >> number & 1))
     return false;

@@ -71,6 +71,37 @@ bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes) {
   return false;
 }
 
+void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
+                             bool has_frame_pointer) {
+  (void)frame_pointer;
+  (void)has_frame_pointer;
+  observer_arch_set_blocked(registers, sp, pc);
+}
+
+bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
+  (void)code;
+  (void)place;
+  return false;
+}
+
+void observer_arch_unframed(int way, struct observer_unframed *place) {
+  (void)way;
+  *place = (struct observer_unframed){-1, 0, 0, false};
+}
+
+bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
+  (void)way;
+  (void)code;
+  (void)length;
+  return false;
+}
+
+bool observer_arch_function_ends(const uint8_t *code, size_t length) {
+  (void)code;
+  (void)length;
+  return true;
+}
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   (void)registers;
   (void)number;

@@ -164,6 +164,55 @@ uint64_t observer_arch_thread_pointer(void) {
 /* System V ABI, AMD64 supplement, section 3.2.2. */
 uint64_t observer_arch_red_zone(void) { return 128; }
 
+void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
+                             bool has_frame_pointer) {
+  observer_arch_set_blocked(registers, sp, pc);
+  registers->values[DWARF_RBP] = frame_pointer;
+  registers->known |= (uint64_t)has_frame_pointer << DWARF_RBP;
+}
+
+/* ret, perhaps after pop %rbp. */
+bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
+  bool pops = code[0] == 0x5d;
+  uint8_t last = code[pops];
+  if (last != 0xc3 && last != 0xc2 && !(last == 0xf3 && code[pops + 1] == 0xc3))
+    return false;
+  *place = (struct observer_unframed){-1, pops * 8u, pops * 8u + 8, pops};
+  return true;
+}
+
+void observer_arch_unframed(int way, struct observer_unframed *place) {
+  *place = (struct observer_unframed){-1, way * 8u, way * 8u + 8, way == 1};
+}
+
+/* Whether CODE may change the stack pointer. Looks at bytes, not at instructions: a false alarm costs a frame, a miss
+ * invents one. Pushes and pops, enter and leave, calls; and what has %rsp for its result: sub, and, add, mov, lea. */
+static bool may_move_stack(const uint8_t *code, size_t length) {
+  for (size_t at = 0; at < length; at++) {
+    uint8_t byte = code[at];
+    if ((byte >= 0x50 && byte <= 0x5f) || byte == 0xc8 || byte == 0xc9 || byte == 0xe8 || byte == 0xec || byte == 0xe4 ||
+        byte == 0xc4 || byte == 0x65 || byte == 0xa5 || byte == 0x64 || byte == 0xa4 || byte == 0xff)
+      return true;
+  }
+  return false;
+}
+
+bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
+  size_t at = length >= 4 ? landing_pad(code) : 0;
+  return way == 1 ? length == at + 1 && code[at] == 0x55 : !may_move_stack(code + at, length - at);
+}
+
+/* A return, and then filling (int3, nop) or a beginning (landing pad, push %rbp). Looks at bytes, not at instructions. */
+bool observer_arch_function_ends(const uint8_t *code, size_t length) {
+  for (size_t at = 0; at < length; at++) {
+    const uint8_t *next = code + at + 1;
+    if (code[at] == 0xc3 && (next[0] == 0xcc || next[0] == 0x90 || next[0] == 0x66 || next[0] == 0x55 ||
+                             (next[0] == 0x0f && next[1] == 0x1f) || landing_pad(next)))
+      return true;
+  }
+  return false;
+}
+
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {
   if (number < 0 || number >= DWARF_COUNT || !(registers->known >> number & 1))
     return false;

@@ -5,6 +5,7 @@
 #include "observer_arch.h"
 #include "observer_clock.h"
 #include "observer_module.h"
+#include "undescribed.h"
 #include "unwind_walk.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -77,6 +78,7 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
   enum observer_frame_kind kind = OBSERVER_PROGRAM_COUNTER;
   uint64_t last_sp = 0;
   enum trust trust = TRUST_ALL;
+  uint64_t returns_to = 0; /* the return address whose call CURSOR is at; 0: CURSOR is where it says */
   for (;;) {
     unw_word_t pc = 0, sp = 0;
     if (observer_libunwind.get_reg(&cursor, UNW_REG_IP, &pc) != 0 ||
@@ -87,8 +89,12 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
       stack->end = OBSERVER_END_OUTERMOST;
       break;
     }
+    if (returns_to != 0)
+      pc = returns_to;
+    returns_to = 0;
     struct observer_module module;
-    if (stack->count > 0 && !observer_module_find(pc, &module)) {
+    bool in_module = observer_module_find(pc, &module);
+    if (!in_module && kind == OBSERVER_RETURN_ADDRESS && !observer_undescribed_returned_to(pc)) {
       stack->end = OBSERVER_END_NO_MODULE;
       break;
     }
@@ -114,6 +120,28 @@ void observer_unwind(const struct observer_copy *copy, struct observer_stack *st
       }
       cursor = before;
       result = observer_walk_step(&walk, &cursor, interrupted);
+    }
+    if ((walk.no_module || walk.no_info) && !observer_walk_interrupted(&before, &cursor)) {
+      /* libunwind would guess. */
+      struct observer_caller caller;
+      if (!observer_undescribed_caller(&walk, &before, interrupted, trust == TRUST_ALL, &caller)) {
+        stack->end = why_it_stopped(&walk);
+        /* An address in no module is believed where it leads on only. */
+        stack->count -= !in_module && kind == OBSERVER_RETURN_ADDRESS;
+        break;
+      }
+      if (caller.return_address == 0) {
+        stack->end = OBSERVER_END_OUTERMOST;
+        break;
+      }
+      /* What is described is looked up at the call: after one that does not return there is another function. */
+      observer_arch_set_frame(&walk.registers, caller.return_address - 1, caller.sp, caller.frame_pointer,
+                              caller.has_frame_pointer);
+      if (!observer_walk_resume(&walk, &cursor))
+        break;
+      returns_to = caller.return_address;
+      kind = OBSERVER_RETURN_ADDRESS;
+      continue;
     }
     if (result <= 0) {
       stack->end = result == 0 ? OBSERVER_END_OUTERMOST : why_it_stopped(&walk);

@@ -212,7 +212,20 @@ void observer_unwind_forget(void) {
 
 bool observer_walk_begin(struct walk *walk, unw_cursor_t *cursor) {
   observer_walk_forget();
+  return observer_walk_resume(walk, cursor);
+}
+
+bool observer_walk_resume(struct walk *walk, unw_cursor_t *cursor) {
   return address_space && observer_libunwind.init_remote(cursor, address_space, walk) == 0;
+}
+
+bool observer_walk_describes(struct walk *walk, uint64_t address) {
+  bool no_module = walk->no_module, no_info = walk->no_info;
+  unw_proc_info_t information;
+  bool describes = find_proc_info(address_space, address, &information, 0, walk) == 0;
+  walk->no_module = no_module;
+  walk->no_info = no_info;
+  return describes;
 }
 
 static void clear(struct walk *walk) {

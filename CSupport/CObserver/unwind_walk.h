@@ -54,6 +54,15 @@ void observer_walk_forget(void);
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 bool observer_walk_begin(struct walk *walk, unw_cursor_t *cursor);
 
+/* Sets CURSOR to a frame that is known by WALK's registers: for going on in the middle of a walk. Returns false when it
+ * cannot be unwound.
+ * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
+bool observer_walk_resume(struct walk *walk, unw_cursor_t *cursor);
+
+/* Whether a module's unwind information describes the function around ADDRESS.
+ * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
+bool observer_walk_describes(struct walk *walk, uint64_t address);
+
 /* Goes from CURSOR's frame, which was INTERRUPTED by a signal or made a call, to its caller's. Returns 1, or 0 at the
  * outermost frame, or a negative number when it cannot: WALK says why.
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */

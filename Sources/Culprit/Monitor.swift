@@ -16,9 +16,6 @@ struct Monitor: ~Copyable {
   /// How long reading one stack may take.
   static let longestReading: UInt64 = 20_000_000
 
-  /// How long what was learnt about code is believed.
-  static let longestMemory: UInt64 = 1_000_000_000
-
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
   private let ring: OpaquePointer
@@ -32,8 +29,6 @@ struct Monitor: ~Copyable {
   private var lastTick: UInt64 = 0
   /// How long the captures of this look may have taken.
   private var worked: UInt64 = 0
-  /// When what was learnt about code was last forgotten.
-  private var lastForgotten: UInt64 = 0
 
   init(
     control: UnsafeMutablePointer<observer_control>,
@@ -101,11 +96,8 @@ struct Monitor: ~Copyable {
       wait = min(wait, look(index, tick))
       index &+= 1
     }
-    // A module may have been replaced by another one since.
-    if dueCount > 0, tick.now &- lastForgotten > Self.longestMemory {
-      observer_unwind_forget()
-      lastForgotten = tick.now
-    }
+    // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn again.
+    if dueCount > 0 { observer_unwind_forget() }
     // Answers are collected first: what they are about is not due again then.
     reader.beginCollecting()
     while let taken = reader.nextAnswer(trackers) { emit(taken.target, taken.reading, tick) }

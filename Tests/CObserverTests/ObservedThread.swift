@@ -56,7 +56,7 @@ struct ObservedThread {
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status) }
     defer { observer_capture_release(copy) }
     check(copy.pointee)
-    return sighting(copy, observer_look())
+    return sighting(of: copy.pointee)
   }
 
   /// Looks at it from outside.
@@ -67,7 +67,7 @@ struct ObservedThread {
     let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, look: look) }
     check(copy.pointee)
-    return sighting(copy, look)
+    return sighting(of: copy.pointee, look)
   }
 
   /// Looks at it from outside until it is found blocked.
@@ -80,9 +80,11 @@ struct ObservedThread {
     return try #require(nil as Sighting?, "never found blocked")
   }
 
-  private func sighting(_ copy: UnsafePointer<observer_copy>, _ look: observer_look) -> Sighting {
+  /// Unwinds `copy`, which must not have been released.
+  func sighting(of copy: observer_copy, _ look: observer_look = observer_look()) -> Sighting {
+    var copy = copy
     var stack = observer_stack(frames: room.frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
-    observer_unwind(copy, &stack)
+    observer_unwind(&copy, &stack)
     let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
     return Sighting(
       status: OBSERVER_CAPTURED,
@@ -90,7 +92,7 @@ struct ObservedThread {
       frames: frames,
       end: stack.end,
       names: frames.map(symbols.name),
-      copy: copy.pointee
+      copy: copy
     )
   }
 

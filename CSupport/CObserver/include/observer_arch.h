@@ -21,7 +21,23 @@ enum observer_call_kind {
 
 /* Bytes of code that are looked at before a return address, at the beginning of a function or stub, and where a
  * signal's handler returns to. */
-enum { OBSERVER_CALL_BYTES = 8, OBSERVER_PROLOGUE_BYTES = 48, OBSERVER_SIGNAL_RETURN_BYTES = 9 };
+enum {
+  OBSERVER_CALL_BYTES = 8,
+  OBSERVER_PROLOGUE_BYTES = 48,
+  OBSERVER_EPILOGUE_BYTES = 4,
+  OBSERVER_SIGNAL_RETURN_BYTES = 9,
+};
+
+/* Where a function that has no frame, not yet or not any more, has its return address. */
+struct observer_unframed {
+  int return_register;      /* in this register; -1: in memory */
+  uint64_t return_offset;   /* so far above the stack pointer */
+  uint64_t frame_bytes;     /* the caller's stack pointer is so far above */
+  bool saves_frame_pointer; /* the caller's frame pointer is where the stack pointer points */
+};
+
+/* How many ways there are to have no frame yet, for observer_arch_unframed. */
+enum { OBSERVER_UNFRAMED_WAYS = 2 };
 
 /* The architecture's name as uname(2) has it, or "unsupported". Async-signal-safe: yes. Threads: any. */
 const char *observer_arch_name(void);
@@ -81,6 +97,27 @@ bool observer_arch_signal_return(const uint8_t *code);
  * bytes of CODE at its beginning. Returns false when they do not tell.
  * Async-signal-safe: yes. Threads: any. */
 bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes);
+
+/* Sets REGISTERS to those of a frame of which its program counter PC and stack pointer SP are known, and, where
+ * HAS_FRAME_POINTER says so, its FRAME_POINTER. Async-signal-safe: yes. Threads: any. */
+void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
+                             bool has_frame_pointer);
+
+/* Whether the OBSERVER_EPILOGUE_BYTES bytes of CODE that are about to run return to the caller without a frame; where to,
+ * PLACE then says. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place);
+
+/* Sets PLACE to where the return address is in the WAY number of having no frame yet: 0 for none of it, 1 for a frame pointer
+ * that was saved and not yet set. Async-signal-safe: yes. Threads: any. */
+void observer_arch_unframed(int way, struct observer_unframed *place);
+
+/* Whether a function, of which the LENGTH bytes of CODE from its beginning on have run, has no frame in this WAY. False in
+ * case of doubt. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length);
+
+/* Whether a function ends in the LENGTH bytes of CODE, and another one follows; eight more bytes can be read. True in case of
+ * doubt. Async-signal-safe: yes. Threads: any. */
+bool observer_arch_function_ends(const uint8_t *code, size_t length);
 
 /* Looks up libunwind's register NUMBER in REGISTERS. Returns false when it is not known.
  * Async-signal-safe: yes. Threads: the monitor. */

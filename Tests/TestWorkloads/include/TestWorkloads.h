@@ -3,6 +3,7 @@
 #ifndef TEST_WORKLOADS_H
 #define TEST_WORKLOADS_H
 
+#include "frames.h"
 #include "locks_held.h"
 #include "thread_states.h"
 

@@ -1,0 +1,233 @@
+import CObserver
+import Foundation
+import Glibc
+import Synchronization
+import TestSupport
+import TestWorkloads
+import Testing
+
+/// Every kind of frame that a stack can have: complete, or cut and saying so, and never with a caller left out or made up.
+@Suite(.serialized, .usesObserver) struct FrameKindTests {
+  /// Captures `thread` `count` times; each stack must satisfy `check`.
+  private func sightings(of thread: ObservedThread, count: Int = 200, _ check: (Sighting) throws -> Void) throws {
+    for _ in 0..<count {
+      let seen = thread.signalled()
+      try #require(seen.status == OBSERVER_CAPTURED)
+      try check(seen)
+    }
+  }
+
+  /// Checks that every stack of `body` is complete and shows `expected`; returns the innermost functions' names.
+  @discardableResult
+  private func checkComplete(
+    slot: Int,
+    _ body: @escaping Workload,
+    showing expected: [String]
+  ) throws -> [String] {
+    var innermost: [String] = []
+    try observing(slot: slot, body) { thread in
+      // On a busy machine it may take its time to get there.
+      for _ in 0..<1000 where !thread.signalled().shows(expected) { usleep(1000) }
+      try sightings(of: thread) { seen in
+        try #require(seen.isComplete(showing: expected), "\(seen.names) \(seen.end)")
+        innermost.append(seen.names[0])
+      }
+    }
+    return innermost
+  }
+
+  @Test func theKernelsCodeInTheProcess() throws {
+    let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"])
+    // The rest is in the C library's function in front of it. The kernel's has a name where its symbols are read.
+    #expect(innermost.count { $0 != "__clock_gettime" && $0 != "frames_in_vdso" } > 20, "\(Set(innermost))")
+  }
+
+  /// A stub is too short to be met in: a thread that is in the function behind one, which needs no stack, is put back into it.
+  @Test func linkageStubs() throws {
+    var inStub = 0
+    try observing(slot: 3041, { frames_through_stub($0) }) { thread in
+      for _ in 0..<200 {
+        var moved: [String] = []
+        let seen = thread.signalled { copy in
+          guard let stub = Self.stub(called: copy) else { return }
+          var before = copy
+          var framePointer: UInt64 = 0
+          observer_arch_unwind_register(&before.registers, observer_arch_frame_pointer(), &framePointer)
+          observer_arch_set_frame(&before.registers, stub, observer_arch_sp(&before.registers), framePointer, true)
+          let sighting = thread.sighting(of: before)
+          moved = sighting.end == OBSERVER_END_OUTERMOST ? sighting.names : ["cut"]
+        }
+        try #require(seen.isComplete(showing: ["frames_through_stub"]), "\(seen.names) \(seen.end)")
+        guard !moved.isEmpty, seen.names[1] == "frames_through_stub" else { continue }
+        try #require(Array(moved.dropFirst()) == Array(seen.names.dropFirst()), "\(moved)")
+        inStub += 1
+      }
+    }
+    #expect(inStub > 20)
+  }
+
+  /// The linkage stub that a thread has come through, whose stack pointer is at the return address of a call of it.
+  private static func stub(called copy: observer_copy) -> UInt64? {
+    var registers = copy.registers
+    var code = [UInt8](repeating: 0, count: Int(OBSERVER_PROLOGUE_BYTES))
+    var (returnAddress, target, slot): (UInt64, UInt64, UInt64) = (0, 0, 0)
+    guard observer_memory_read(observer_arch_sp(&registers), &returnAddress, 8),
+      observer_memory_read(returnAddress &- UInt64(OBSERVER_CALL_BYTES), &code, Int(OBSERVER_CALL_BYTES)),
+      observer_arch_call_before(code, returnAddress, &target) == OBSERVER_CALL_DIRECT,
+      observer_memory_read(target, &code, code.count), observer_arch_stub(code, target, &slot)
+    else { return nil }
+    return target
+  }
+
+  @Test func beginningsAndEndsOfFunctions() throws {
+    let innermost = try checkComplete(slot: 3042, { frames_mostly_prologue($0) }, showing: ["frames_mostly_prologue"])
+    #expect(innermost.contains("large_frame"), "\(Set(innermost))")
+  }
+
+  /// The return address is the next function's first instruction.
+  @Test func aCallThatDoesNotReturnAtTheEndOfAFunction() throws {
+    try checkComplete(
+      slot: 3043,
+      { frames_end_in_call($0) },
+      showing: ["frames_spin", "leave_when_stopped", "call_at_the_end", "frames_end_in_call"]
+    )
+  }
+
+  @Test func framesThatExpressionsDescribe() throws {
+    try checkComplete(slot: 3044, { frames_by_expression($0) }, showing: ["frames_spin", "frames_by_expression"])
+  }
+
+  @Test func noUnwindInformationButAFramePointer() throws {
+    try checkComplete(
+      slot: 3045,
+      { frames_undescribed_framed($0) },
+      showing: ["frames_spin", "frames_bare_framed", "frames_undescribed_framed"]
+    )
+  }
+
+  /// The frame pointer is an outer function's: to follow it would leave out the callers in between.
+  @Test func neitherUnwindInformationNorAFramePointer() throws {
+    try observing(slot: 3046, { frames_undescribed_unframed($0) }) { thread in
+      try sightings(of: thread) { seen in
+        if seen.shows(["frames_bare_unframed"]) && seen.end != OBSERVER_END_OUTERMOST {
+          try #require(seen.names == ["frames_spin", "frames_bare_unframed"], "\(seen.names)")
+        } else {
+          try #require(seen.isComplete(showing: ["frames_undescribed_unframed"]), "\(seen.names) \(seen.end)")
+        }
+      }
+    }
+  }
+
+  @Test func aLeafWithNeither() throws {
+    let innermost = try checkComplete(slot: 3047, { frames_undescribed_leaf($0) }, showing: ["frames_undescribed_leaf"])
+    #expect(innermost.count { $0 == "frames_bare_leaf" } > 100, "\(Set(innermost))")
+  }
+
+  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTime() throws {
+    try observing(slot: 3048, { frames_made_framed($0) }) { thread in
+      try sightings(of: thread) { seen in
+        try #require(
+          seen.isComplete(showing: ["frames_spin", "?", "?", "frames_made_framed"]),
+          "\(seen.names) \(seen.end)"
+        )
+      }
+    }
+  }
+
+  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTimeWithoutFramePointers() throws {
+    try observing(slot: 3049, { frames_made_unframed($0) }) { thread in
+      try sightings(of: thread) { seen in
+        try #require(seen.end != OBSERVER_END_OUTERMOST, "\(seen.names)")
+        try #require(seen.names.filter { $0 != "?" } == ["frames_spin"], "\(seen.names)")
+      }
+    }
+  }
+
+  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTimeAndComputes() throws {
+    var complete = 0
+    try observing(slot: 3050, { frames_made_spin($0) }) { thread in
+      try sightings(of: thread) { seen in
+        // At a few instructions it cannot be told.
+        guard seen.end == OBSERVER_END_OUTERMOST else {
+          try #require(seen.names.allSatisfy { $0 == "?" }, "\(seen.names) \(seen.end)")
+          return
+        }
+        guard seen.names[0] == "?" else { return }
+        try #require(seen.shows(["?", "frames_made_spin"]), "\(seen.names)")
+        complete += 1
+      }
+    }
+    #expect(complete > 100)
+  }
+
+  /// A library that `dlclose` has unmapped while a thread is in it.
+  @Test func aLibraryThatIsGone() throws {
+    let directory = try temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let library = try loaded(frameBytes: 256, name: "gone", in: directory)
+    try observing(slot: 3051, { frames_leave(enter.body, $0) }) { thread in
+      let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
+      try #require(thread.signalled().isComplete(showing: whole))
+      dlclose(library)
+      observer_unwind_forget()
+      try sightings(of: thread, count: 20) { seen in
+        try #require(seen.end == OBSERVER_END_NO_MODULE)
+        try #require(seen.names == ["frames_spin", "leave_when_stopped"], "\(seen.names)")
+      }
+    }
+  }
+
+  /// Another library at the same address, with other frames.
+  @Test func aLibraryThatWasReplaced() throws {
+    let directory = try temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
+    let former = try loaded(frameBytes: 256, name: "former", in: directory)
+    let address = dlsym(former, "enter_library")
+    try checkComplete(slot: 3052, { frames_leave(enter.body, $0) }, showing: whole)
+    dlclose(former)
+    let latter = try loaded(frameBytes: 1024, name: "latter", in: directory)
+    defer { dlclose(latter) }
+    try #require(dlsym(latter, "enter_library") == address, "the loader has put it elsewhere")
+    observer_unwind_forget()
+    try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
+  }
+
+  private func temporaryDirectory() throws -> String {
+    var template = Array((NSTemporaryDirectory() + "/culprit-frames-XXXXXX").utf8CString)
+    try #require(mkdtemp(&template) != nil)
+    return String(decoding: template.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack while it calls another.
+  private func loaded(frameBytes: Int, name: String, in directory: String) throws -> UnsafeMutableRawPointer {
+    let source = """
+      void enter_library(void (*body)(const volatile int *), const volatile int *stop) {
+        volatile char room[\(frameBytes)];
+        room[0] = 1;
+        body(stop);
+        room[1] = room[0];
+      }
+      """
+    let path = try compiledLibrary(source, name: name, in: directory, options: ["-O1", "-fomit-frame-pointer"])
+    let library = try #require(dlopen(path, RTLD_NOW))
+    let symbol = try #require(dlsym(library, "enter_library"))
+    enter.symbol.store(Int(bitPattern: symbol), ordering: .releasing)
+    return library
+  }
+}
+
+/// The function of the library that is loaded, for a workload, which captures nothing.
+private let enter = LoadedFunction()
+
+private final class LoadedFunction: Sendable {
+  typealias Body =
+    @convention(c) (
+      (@convention(c) (UnsafePointer<Int32>?) -> Void)?, UnsafePointer<Int32>?
+    ) -> Void
+  let symbol = Atomic<Int>(0)
+  var body: Body {
+    // SAFETY: the symbol is that of a C function with these parameters.
+    unsafeBitCast(symbol.load(ordering: .acquiring), to: Body.self)
+  }
+}

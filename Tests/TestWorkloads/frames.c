@@ -1,0 +1,240 @@
+#define _GNU_SOURCE
+#include "TestWorkloads.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define KEPT __attribute__((noinline, used))
+
+static volatile uint64_t sink;
+
+KEPT void frames_spin(const volatile int *stop) {
+  while (*stop == 0)
+    sink++;
+}
+
+KEPT void frames_in_vdso(const volatile int *stop) {
+  struct timespec time;
+  while (*stop == 0)
+    clock_gettime(CLOCK_MONOTONIC, &time);
+  sink++;
+}
+
+KEPT void frames_through_stub(const volatile int *stop) {
+  static char text[64 << 10];
+  memset(text, 'a', sizeof text - 1);
+  while (*stop == 0)
+    sink += strlen(text + (sink & 1));
+  sink++;
+}
+
+KEPT static uint64_t large_frame(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) {
+  volatile uint8_t room[4000];
+  room[a % sizeof room] = (uint8_t)b;
+  for (uint64_t i = 0; i < 2; i++)
+    sink += a * b + c * d + e * f + (a ^ d) * (b ^ e) + (c ^ f) * i;
+  return room[a % sizeof room] + a * f + b * e + c * d;
+}
+
+KEPT void frames_mostly_prologue(const volatile int *stop) {
+  while (*stop == 0)
+    for (uint64_t round = 0; round < 1000; round++)
+      sink += large_frame(round, 2, 3, 4, 5, sink);
+  sink++;
+}
+
+static _Thread_local jmp_buf back;
+
+KEPT __attribute__((noreturn)) static void leave_when_stopped(const volatile int *stop) {
+  frames_spin(stop);
+  longjmp(back, 1);
+}
+
+KEPT __attribute__((noreturn)) static void call_at_the_end(const volatile int *stop) {
+  sink++;
+  leave_when_stopped(stop);
+}
+
+KEPT void frames_end_in_call(const volatile int *stop) {
+  if (setjmp(back) == 0)
+    call_at_the_end(stop);
+  sink++;
+}
+
+KEPT void frames_leave(void (*body)(void (*)(const volatile int *), const volatile int *), const volatile int *stop) {
+  if (setjmp(back) == 0)
+    body(leave_when_stopped, stop);
+  sink++;
+}
+
+/* Functions in assembly are called between statements, so that their callers keep frames. */
+#define ENTERED_BY(caller, function)                                                                                       \
+  void function(const volatile int *stop);                                                                                 \
+  KEPT void caller(const volatile int *stop) {                                                                             \
+    while (*stop == 0)                                                                                                     \
+      function(stop);                                                                                                      \
+    sink++;                                                                                                                \
+  }
+
+ENTERED_BY(frames_by_expression, frames_expression)
+ENTERED_BY(frames_undescribed_framed, frames_bare_framed)
+ENTERED_BY(frames_undescribed_unframed, frames_bare_unframed)
+ENTERED_BY(frames_undescribed_leaf, frames_bare_leaf)
+
+#if defined(__x86_64__)
+
+/* What GCC makes of a variable that is aligned to 32 bytes, and a variable length array. */
+__asm__(".text\n"
+        ".globl frames_expression\n"
+        ".type frames_expression, @function\n"
+        "frames_expression:\n"
+        ".cfi_startproc\n"
+        "lea 8(%rsp), %r10\n"
+        ".cfi_def_cfa 10, 0\n"
+        "and $-32, %rsp\n"
+        "push -8(%r10)\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        ".cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00\n"       /* rbp is saved at rbp + 0 */
+        "push %r10\n"
+        ".cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n"       /* the frame's address is what rbp - 8 holds */
+        "sub $40, %rsp\n"
+        "call frames_spin\n"
+        "mov -8(%rbp), %r10\n"
+        ".cfi_def_cfa 10, 0\n"
+        "leave\n"
+        "lea -8(%r10), %rsp\n"
+        ".cfi_def_cfa 7, 8\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size frames_expression, . - frames_expression\n");
+
+/* No .cfi directives: the unwind table has no entry for these. */
+__asm__(".text\n"
+        ".globl frames_bare_framed\n"
+        ".type frames_bare_framed, @function\n"
+        "frames_bare_framed:\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "push %rbx\n"
+        "sub $24, %rsp\n"
+        "call frames_spin\n"
+        "add $24, %rsp\n"
+        "pop %rbx\n"
+        "pop %rbp\n"
+        "ret\n"
+        ".size frames_bare_framed, . - frames_bare_framed\n"
+        ".balign 16\n"
+        ".globl frames_bare_unframed\n"
+        ".type frames_bare_unframed, @function\n"
+        "frames_bare_unframed:\n"
+        "sub $24, %rsp\n"
+        "call frames_spin\n"
+        "add $24, %rsp\n"
+        "ret\n"
+        ".size frames_bare_unframed, . - frames_bare_unframed\n"
+        ".balign 16\n"
+        ".globl frames_bare_leaf\n"
+        ".type frames_bare_leaf, @function\n"
+        "frames_bare_leaf:\n"
+        "mov $2000, %ecx\n"
+        "1: sub $1, %ecx\n"
+        "jnz 1b\n"
+        "ret\n"
+        ".size frames_bare_leaf, . - frames_bare_leaf\n");
+
+/* void (const volatile int *stop, void (*function)(const volatile int *)) */
+static const uint8_t made_framed[] = {
+    0x55,                         /* push %rbp */
+    0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
+    0x48, 0x83, 0xec, 0x20,       /* sub $32, %rsp */
+    0xe8, 0x02, 0x00, 0x00, 0x00, /* call 1f */
+    0xc9,                         /* leave */
+    0xc3,                         /* ret */
+    0x55,                         /* 1: push %rbp */
+    0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
+    0xff, 0xd6,                   /* call *%rsi */
+    0x5d,                         /* pop %rbp */
+    0xc3,                         /* ret */
+};
+static const uint8_t made_unframed[] = {
+    0x48, 0x83, 0xec, 0x18, /* sub $24, %rsp */
+    0xff, 0xd6,             /* call *%rsi */
+    0x48, 0x83, 0xc4, 0x18, /* add $24, %rsp */
+    0xc3,                   /* ret */
+};
+static const uint8_t made_spin[] = {
+    0x55,                         /* push %rbp */
+    0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
+    0xe8, 0x02, 0x00, 0x00, 0x00, /* call 2f: a direct call tells where the function begins */
+    0x5d,                         /* pop %rbp */
+    0xc3,                         /* ret */
+    0xb9, 0xf4, 0x01, 0x00, 0x00, /* 2: mov $500, %ecx */
+    0x83, 0xe9, 0x01,             /* 3: sub $1, %ecx */
+    0x75, 0xfb,                   /* jnz 3b */
+    0x55,                         /* push %rbp */
+    0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
+    0xb9, 0xf4, 0x01, 0x00, 0x00, /* mov $500, %ecx */
+    0xff, 0xc9,                   /* 4: dec %ecx */
+    0x75, 0xfc,                   /* jnz 4b */
+    0x5d,                         /* pop %rbp */
+    0xc3,                         /* ret */
+};
+
+bool frames_can_be_made(void) { return true; }
+
+#else
+
+/* There are no such functions here: what is entered is described. */
+void frames_expression(const volatile int *stop) { frames_spin(stop); }
+void frames_bare_framed(const volatile int *stop) { frames_spin(stop); }
+void frames_bare_unframed(const volatile int *stop) { frames_spin(stop); }
+void frames_bare_leaf(const volatile int *stop) { frames_spin(stop); }
+
+static const uint8_t made_framed[1], made_unframed[1], made_spin[1];
+
+bool frames_can_be_made(void) { return false; }
+
+#endif
+
+typedef void made(const volatile int *stop, void (*function)(const volatile int *));
+
+/* Makes a function of LENGTH bytes of CODE, in memory that belongs to no file. */
+static made *make(const uint8_t *code, size_t length) {
+  void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    abort();
+  memcpy(memory, code, length);
+  mprotect(memory, 4096, PROT_READ | PROT_EXEC);
+  made *function;
+  memcpy(&function, &memory, sizeof function);
+  return function;
+}
+
+static void unmake(made *function) {
+  void *memory;
+  memcpy(&memory, &function, sizeof memory);
+  munmap(memory, 4096);
+}
+
+KEPT void frames_made_framed(const volatile int *stop) {
+  made *function = make(made_framed, sizeof made_framed);
+  function(stop, frames_spin);
+  unmake(function);
+}
+
+KEPT void frames_made_unframed(const volatile int *stop) {
+  made *function = make(made_unframed, sizeof made_unframed);
+  function(stop, frames_spin);
+  unmake(function);
+}
+
+KEPT void frames_made_spin(const volatile int *stop) {
+  made *function = make(made_spin, sizeof made_spin);
+  while (*stop == 0)
+    function(stop, frames_spin);
+  unmake(function);
+}
