@@ -41,13 +41,19 @@ struct workload_storm {
   } places[STORM_PLACES_MAX];
 };
 
-/* Not a likely value of anything else. */
+/* Not a likely value of anything else. A sign is this, the place, the unit (0 before it begins), and a sum of these: what is
+ * left of a sign on a part of the stack that is used again is none. */
 #define STORM_SIGN UINT64_C(0x9d3b5f6a71c8e24b)
+enum { STORM_SIGN_WORDS = 4 };
+
+static uint64_t storm_sum(uint64_t place, uint64_t number) { return (STORM_SIGN ^ place) * 31 + number; }
 
 static void *storm_thread(void *argument) {
   struct storm_place *place = argument;
-  volatile uint64_t sign[3] = {STORM_SIGN, (uint64_t)place->place, 0};
+  uint64_t own_place = (uint64_t)place->place;
+  volatile uint64_t sign[STORM_SIGN_WORDS] = {STORM_SIGN, own_place, 0, storm_sum(own_place, 0)};
   sign[2] = place->storm->begin(place->storm->context, place->place);
+  sign[3] = storm_sum(own_place, sign[2]);
   workload_spin(workload_now_ns() + place->round * 7919 % 2000000, NULL);
   if (place->round % 2 == 0)
     place->storm->end(place->storm->context, place->place);
@@ -93,10 +99,10 @@ int64_t workload_storm_stop(struct workload_storm *storm) {
 
 enum workload_storm_sign workload_storm_shows(const uint8_t *stack, uint64_t bytes, int place, uint64_t number) {
   enum workload_storm_sign shown = WORKLOAD_STORM_NOTHING;
-  for (uint64_t at = 0; at + 24 <= bytes; at += 8) {
-    uint64_t sign[3];
+  for (uint64_t at = 0; at + STORM_SIGN_WORDS * 8 <= bytes; at += 8) {
+    uint64_t sign[STORM_SIGN_WORDS];
     memcpy(sign, stack + at, sizeof sign);
-    if (sign[0] != STORM_SIGN)
+    if (sign[0] != STORM_SIGN || sign[3] != storm_sum(sign[1], sign[2]))
       continue;
     if (sign[1] == (uint64_t)place && (sign[2] == number || sign[2] == 0))
       return WORKLOAD_STORM_RIGHT;
