@@ -13,15 +13,17 @@ struct RecordedUnit: ~Copyable {
   private var cost = ObservationCost()
   private var others: AllThreads?
   private var otherStacks = StackTable()
-  private var modules = ModuleList()
+  private var modules: ModuleList
   private var sink: StallFileSink?
   /// The stacks that the file has, by the number that its samples refer to them with, as far as they are remembered.
   private var savedStacks: [Stack: Int] = [:]
   private var savedStackCount = 0
 
-  init(unit: UInt64, generation: UInt32) {
+  /// A unit that was sampled for the first time when the process had the modules `earlier`.
+  init(unit: UInt64, generation: UInt32, earlier: [Module]) {
     self.unit = unit
     self.generation = generation
+    modules = ModuleList(earlier: earlier)
   }
 
   /// The first error of the file, if it has one.
@@ -163,44 +165,3 @@ struct StackTable {
   }
 }
 
-/// The modules of the running process as far as stacks need them: those that were there at the beginning, and those that were
-/// loaded since and are met in a stack.
-struct ModuleList {
-  private(set) var all: [Module] = []
-  /// The process's modules are read again no sooner than this, on the clock of the observer: a stack may have addresses that
-  /// are in no module.
-  private var nextLoad: UInt64 = 0
-
-  private static let interval: UInt64 = 1_000_000_000
-
-  /// Takes the modules that are there now.
-  mutating func load() {
-    all = ProcessMap.modules()
-    nextLoad = observer_clock_ns() &+ Self.interval
-  }
-
-  /// Adds the modules that `stack` needs and that have been loaded since. Returns them.
-  @discardableResult
-  mutating func cover(_ stack: Stack) -> [Module] {
-    let unknown = stack.frames.map(\.address).filter { address in !all.contains { $0.contains(address) } }
-    guard !unknown.isEmpty else { return [] }
-    var found = unknown.compactMap { ProcessMap.module(at: $0) }
-    if found.isEmpty, observer_clock_ns() >= nextLoad {
-      found = ProcessMap.modules()
-      nextLoad = observer_clock_ns() &+ Self.interval
-    }
-    var new: [Module] = []
-    for module in found where !overlaps(module) {
-      new.append(module)
-      all.append(module)
-    }
-    return new
-  }
-
-  /// Whether a module is known already where `module` is: the one that was there before it.
-  private func overlaps(_ module: Module) -> Bool {
-    all.contains { known in
-      known.mappings.contains { one in module.mappings.contains { $0.start < one.end && one.start < $0.end } }
-    }
-  }
-}

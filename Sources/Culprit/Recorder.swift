@@ -104,6 +104,8 @@ final class Recorder: Sendable {
     var units: [Int: Box] = [:]
     var nextStallID: UInt64 = 1
     var sweep: SweepRecord?
+    /// Code that was there when a unit came under suspicion may be gone when it is a stall.
+    var modules = RecentModules()
   }
 
   /// A capture of all threads that is under way.
@@ -164,9 +166,27 @@ final class Recorder: Sendable {
   }
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
-    let box = state.units[index] ?? Box(RecordedUnit(unit: head.unit, generation: head.generation))
+    if let box = state.units[index] { return box }
+    let earlier = state.modules.recent()
+    let box = Box(RecordedUnit(unit: head.unit, generation: head.generation, earlier: earlier))
     state.units[index] = box
     return box
+  }
+
+  /// The process's modules, read when they are asked for, and then once a second at most: there may be thousands of units
+  /// under suspicion in a second.
+  private struct RecentModules {
+    private var modules: [Module] = []
+    private var nextLoad: UInt64 = 0
+
+    mutating func recent() -> [Module] {
+      let now = observer_clock_ns()
+      if now >= nextLoad {
+        modules = ProcessMap.modules()
+        nextLoad = now &+ 1_000_000_000
+      }
+      return modules
+    }
   }
 
   /// Threads go to each stall that was declared before their capture began, and to who asked for them.

@@ -94,6 +94,27 @@ import Testing
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "workload_hold_stdio", "stalling_process_main"])
   }
 
+  /// The library is unmapped when the stall is declared, and another one may be where it was; its functions keep their names.
+  @Test func inALibraryThatIsGoneByThen() throws {
+    let source = """
+      #include <stdlib.h>
+      static volatile int count;
+      void plugin_works(void (*hold)(void)) {
+        hold();
+        count++;
+      }
+      """
+    let outcome = try play("plugin", computes: false) { directory in
+      try compiledLibrary(source, name: "libplugin", in: directory)
+    }
+    #expect(outcome.process.fact("inside") == "true")
+    let samples = try outcome.samples(of: "main")
+    let inPlugin = samples.filter { $0.sample.age < .milliseconds(240) }
+    #expect(inPlugin.count >= 5)
+    expect(inPlugin, toShow: ["workload_rest", "plugin_works", "workload_hold_in_plugin"])
+    #expect(samples.contains { !$0.names.contains("plugin_works") && $0.shows(["workload_rest", "workload_hold_in_plugin"]) })
+  }
+
   /// Both threads are watched: the one that makes the global, and the one that waits for it.
   @Test(arguments: [false, true]) func whileAGlobalIsMade(computes: Bool) throws {
     let outcome = try play("once", computes: computes)

@@ -18,6 +18,8 @@ enum Scenario: String {
   case once
   /// In the unwinder, throwing exceptions.
   case exceptions
+  /// In a library that is closed before its work has taken too long.
+  case plugin
   /// Anywhere, in a process that is stopped for three seconds meanwhile.
   case stopped
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
@@ -39,6 +41,7 @@ enum Scenario: String {
       try stage.turn("main") {
         say("caught=\(workload_throw_and_catch(workload_now_ns() + 3_000_000_000))\n")
       }
+    case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))\n") }
     case .stopped: try playStopped(on: stage)
     case .pools: try playPools(on: stage)
     }

@@ -158,6 +158,27 @@ KEPT bool workload_hold_in_initializer(const char *path) {
   return library != NULL;
 }
 
+KEPT void workload_rest(void) {
+  struct timespec time = {0, 280000000};
+  while (nanosleep(&time, &time) != 0)
+    continue;
+  sink++;
+}
+
+KEPT bool workload_hold_in_plugin(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *symbol = library ? dlsym(library, "plugin_works") : NULL;
+  void (*works)(void (*)(void));
+  memcpy(&works, &symbol, sizeof works);
+  if (!works)
+    return false;
+  works(workload_rest);
+  dlclose(library);
+  for (int turn = 0; turn < 3; turn++)
+    workload_rest();
+  return true;
+}
+
 void workload_need_loader(void *context) {
   (void)context;
   void *library = dlopen("libm.so.6", RTLD_LAZY | RTLD_NOLOAD);

@@ -40,6 +40,11 @@ void workload_hold_stdio(void);
 /* Calls workload_hold in a callback of dl_iterate_phdr, which holds the lock of the loader's list of modules. */
 void workload_hold_in_module_list(void);
 
+/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms; closes the library, and
+ * sleeps for three times as long. Returns whether it could. */
+bool workload_hold_in_plugin(const char *path);
+void workload_rest(void);
+
 /* Opens the library at PATH, whose initializer calls workload_hold: it finds the function's address, in hexadecimal, in
  * the environment variable WORKLOAD_HOLD. Returns false when it cannot be opened. */
 bool workload_hold_in_initializer(const char *path);

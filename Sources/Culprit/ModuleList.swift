@@ -1,0 +1,68 @@
+import CObserver
+import StallRecord
+
+/// The modules of the running process as far as stacks need them: those that are there at the beginning of a stall, those
+/// that were there earlier and are met in a stack, and those that were loaded since and are.
+struct ModuleList {
+  private(set) var all: [Module] = []
+  /// Those that were there when the first stack was taken.
+  private let earlier: [Module]
+  /// Modules where there was another one when the first stack was taken. Which of them an address is in cannot be told, and a
+  /// name would be a guess.
+  private var disputed: [Module] = []
+  /// The process's modules are read again no sooner than this, on the clock of the observer: a stack may have addresses that
+  /// are in no module.
+  private var nextLoad: UInt64 = 0
+
+  private static let interval: UInt64 = 1_000_000_000
+
+  /// An empty list for stacks that were taken when the process had the modules `earlier`.
+  init(earlier: [Module] = []) { self.earlier = earlier }
+
+  /// Takes the modules that are there now.
+  mutating func load() {
+    load(now: ProcessMap.modules())
+    nextLoad = observer_clock_ns() &+ Self.interval
+  }
+
+  /// Takes the modules `now`.
+  mutating func load(now: [Module]) {
+    disputed = now.filter { module in earlier.contains { $0 != module && Self.overlap($0, module) } }
+    all = now.filter { !disputed.contains($0) }
+  }
+
+  /// Adds the modules that `stack` needs and that are not known yet. Returns them.
+  @discardableResult
+  mutating func cover(_ stack: Stack) -> [Module] {
+    var due = nextLoad
+    let new = cover(stack) { address in
+      if let module = ProcessMap.module(at: address) { return [module] }
+      guard observer_clock_ns() >= due else { return [] }
+      due = observer_clock_ns() &+ Self.interval
+      return ProcessMap.modules()
+    }
+    nextLoad = due
+    return new
+  }
+
+  /// The same with `find`, which finds the module at an address, and perhaps others.
+  mutating func cover(_ stack: Stack, find: (RuntimeAddress) -> [Module]) -> [Module] {
+    var new: [Module] = []
+    for address in stack.frames.map(\.address) where !all.contains(where: { $0.contains(address) }) {
+      let found = earlier.filter { $0.contains(address) }
+      for module in found.isEmpty ? find(address) : found where isFree(module) {
+        new.append(module)
+        all.append(module)
+      }
+    }
+    return new
+  }
+
+  /// Whether no other module is where `module` is.
+  private func isFree(_ module: Module) -> Bool { !(all + disputed).contains { Self.overlap($0, module) } }
+
+  /// Whether two modules claim the same memory.
+  private static func overlap(_ one: Module, _ other: Module) -> Bool {
+    one.mappings.contains { a in other.mappings.contains { b in a.start < b.end && b.start < a.end } }
+  }
+}
