@@ -164,4 +164,3 @@ struct StackTable {
     return stacks.count - 1
   }
 }
-
