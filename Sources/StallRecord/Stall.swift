@@ -182,12 +182,22 @@ public struct Recording: Hashable, Sendable {
   public var stacks: [Stack]
   /// The stalls, in the order in which they were declared.
   public var stalls: [Stall]
+  /// What addresses are called, by the address that is looked up (``StackFrame/lookupAddress``), the innermost function
+  /// first. Empty unless the recording was resolved to travel without the files that its names are from.
+  public var names: [RuntimeAddress: [ResolvedFrame]]
 
   /// A recording of `process`.
-  public init(process: ObservedProcess?, modules: [Module] = [], stacks: [Stack] = [], stalls: [Stall] = []) {
+  public init(
+    process: ObservedProcess?,
+    modules: [Module] = [],
+    stacks: [Stack] = [],
+    stalls: [Stall] = [],
+    names: [RuntimeAddress: [ResolvedFrame]] = [:]
+  ) {
     self.process = process
     self.modules = modules
     self.stacks = stacks
     self.stalls = stalls
+    self.names = names
   }
 }

@@ -7,7 +7,7 @@ enum StallFileFormat {
   static let majorVersion: UInt16 = 1
 
   /// Readers skip what a higher minor version added: records of unknown kinds, and bytes at the end of known ones.
-  static let minorVersion: UInt16 = 1
+  static let minorVersion: UInt16 = 2
 
   /// The magic, two version numbers and the checksum of those.
   static let headerBytes = 16
@@ -32,6 +32,7 @@ enum StallFileFormat {
     case stallEnded = 7
     case otherThread = 8
     case othersCaptured = 9
+    case name = 10
   }
 }
 

@@ -212,6 +212,7 @@ private struct RecordingBuilder {
     case .stallEnded: return addEnd(&reader)
     case .otherThread: return addOther(&reader)
     case .othersCaptured: return addOthersEnd(&reader)
+    case .name: return addName(&reader)
     case nil: return true
     }
   }
@@ -377,6 +378,12 @@ private struct RecordingBuilder {
     recording.stalls[place].others = recording.stalls[place].others ?? AllThreads()
     recording.stalls[place].others?.threads.append(other)
     recording.stalls[place].cost.add(outcome: other.outcome, handlerTime: handler, unwindTime: unwind)
+    return true
+  }
+
+  private mutating func addName(_ reader: inout ByteReader) -> Bool {
+    guard let (address, frames) = NameRecord.read(&reader) else { return false }
+    recording.names[address] = frames
     return true
   }
 

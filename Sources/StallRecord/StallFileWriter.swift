@@ -126,12 +126,20 @@ public enum StallFileWriter {
     }
   }
 
+  /// The record that the address `address`, as it is looked up (``StackFrame/lookupAddress``), is called `frames`.
+  public static func record(ofNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
+    record(.name) { NameRecord.write(address, frames, to: &$0) }
+  }
+
   /// A whole file with all of `recording`.
   public static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()
     if let process = recording.process { bytes += record(of: process) }
     for module in recording.modules { bytes += record(of: module) }
     for (index, stack) in recording.stacks.enumerated() { bytes += record(of: stack, index: index) }
+    for (address, frames) in recording.names.sorted(by: { $0.key < $1.key }) where !frames.isEmpty {
+      bytes += record(ofNameOf: address, frames)
+    }
     for stall in recording.stalls {
       bytes += record(of: stall.thread)
       bytes += record(ofBeginOf: stall)

@@ -13,16 +13,22 @@ public final class Symbolizer {
   private let map: ModuleMap
   private let search: DebugSearch
   private var states: [Int: ModuleState] = [:]
-  private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
+  private var known: [RuntimeAddress: [ResolvedFrame]]
   private let names = NameCache()
 
   /// A symbolizer for a process into which `modules` were mapped.
   ///
   /// - Parameters:
   ///   - modules: The modules.
+  ///   - names: What is known already and need not be looked up: ``Recording/names``.
   ///   - search: Where debug information is looked for that is not in the modules' own files.
-  public init(modules: [Module], search: DebugSearch = DebugSearch()) {
+  public init(
+    modules: [Module],
+    names: [RuntimeAddress: [ResolvedFrame]] = [:],
+    search: DebugSearch = DebugSearch()
+  ) {
     map = ModuleMap(modules)
+    known = names.filter { !$0.value.isEmpty }
     self.search = search
   }
 

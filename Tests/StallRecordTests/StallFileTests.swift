@@ -2,6 +2,31 @@ import Testing
 
 @testable import StallRecord
 
+/// A function that was inlined into another one, with everything that is known of both.
+private let namedFrames = [
+  ResolvedFrame(
+    function: "Index.find(_:)",
+    fullName: "Shop.Index.find(Swift.Int) -> Swift.Int",
+    rawName: "$s4Shop5IndexV4findyS2iF",
+    swiftModule: "Shop",
+    module: "/opt/shop/shop",
+    address: 0x1010,
+    location: SourceLocation(file: "/src/Index.swift", line: 12, column: 5),
+    isInlined: true
+  ),
+  ResolvedFrame(
+    function: "run()",
+    rawName: "run",
+    module: "/opt/shop/shop",
+    start: FileAddress(0x1000),
+    address: 0x1010
+  ),
+]
+
+private func unnamedFrame(_ reason: MissingNameReason) -> ResolvedFrame {
+  ResolvedFrame(function: nil, module: "", address: 0x201f, missing: reason)
+}
+
 /// A recording with everything that a file can hold.
 func sampleRecording(hasEnded: Bool = true) -> Recording {
   let stack = Stack(
@@ -70,7 +95,8 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
       Module(path: "[vdso]", buildID: [], mappings: []),
     ],
     stacks: [stack, cut],
-    stalls: [stall]
+    stalls: [stall],
+    names: [RuntimeAddress(0x1010): namedFrames, RuntimeAddress(0x201f): [unnamedFrame(.noSymbols)]]
   )
 }
 
@@ -92,7 +118,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
-    #expect(file.version == (1, 1))
+    #expect(file.version == (1, 2))
   }
 
   /// A file of version 1.0 ends stalls without saying what they cost, and has no other threads.
@@ -123,7 +149,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   /// The page docs/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
   @Test func bytesAreThoseOfTheDocumentation() {
-    let header = ["43554c505249540a", "0100", "0100", "24b48d79"].joined()
+    let header = ["43554c505249540a", "0100", "0200", "e7e7a052"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
     let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
     let expected = ["08000000", "0300", "0000", "93100000", "0200", "696f", "9a4ddced"].joined()
@@ -310,5 +336,32 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(map.index(at: RuntimeAddress(0x2800)) == 1)
     #expect(map.index(at: RuntimeAddress(0x4000)) == 0)
     #expect(map.modules[0].fileOffset(of: RuntimeAddress(0x1800)) == nil)
+  }
+}
+
+@Suite struct NameRecordTests {
+  private func readBack(_ frames: [ResolvedFrame]) throws -> [ResolvedFrame]? {
+    let address = RuntimeAddress(0x201f)
+    let file = try StallFile(bytes: StallFileWriter.file(of: Recording(process: nil, names: [address: frames])))
+    #expect(file.problems.isEmpty)
+    return file.recording.names[address]
+  }
+
+  @Test(arguments: [
+    MissingNameReason.notMapped, .noFile, .unreadableFile("no such file"), .changedFile(expected: "0a", found: "none"),
+    .unverifiable, .noSymbols, .noSymbolHere,
+  ])
+  func everyReasonComesBack(reason: MissingNameReason) throws {
+    #expect(try readBack([unnamedFrame(reason)]) == [unnamedFrame(reason)])
+  }
+
+  /// A record has bounds, whatever a symbol table claims.
+  @Test func longNamesAndChainsAreCut() throws {
+    var frame = namedFrames[0]
+    frame.fullName = String(repeating: "ä", count: 4000)
+    let found = try #require(try readBack([ResolvedFrame](repeating: frame, count: 300)))
+    #expect(found.count == 64)
+    #expect(found.last?.fullName?.hasPrefix("ää") == true)
+    #expect((found.last?.fullName?.utf8.count ?? 0) <= 2048)
   }
 }

@@ -9,7 +9,7 @@ private let infoTable = OptionTable(
   epilogue: """
     Example:
       $ culprit info stall.stall
-      stall.stall: .stall format 1.1, 61 records
+      stall.stall: .stall format 1.2, 61 records
         process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
         modules   21, 20 of them with a build-id
         stacks    24 distinct
@@ -51,6 +51,7 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
     }
   }
   lines.append("  stacks    \(recording.stacks.count) distinct")
+  if !recording.names.isEmpty { lines.append("  names     for \(recording.names.count) addresses") }
   for stall in recording.stalls {
     lines.append(
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "

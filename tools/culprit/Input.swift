@@ -61,3 +61,26 @@ func forEachStallFile(_ paths: [String], _ body: (String, StallFile) -> Void) ->
   }
   return allGood
 }
+
+/// Writes `bytes` to the file at `path`, or to standard output when that is "-". The file is there in full or as it was.
+func write(_ bytes: [UInt8], to path: String) throws(InputError) {
+  if path == "-" {
+    output.print(bytes: bytes)
+    return
+  }
+  let temporary = "\(path).\(getpid()).new"
+  let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+  guard descriptor >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+  var rest = bytes[...]
+  var failure: Int32 = 0
+  while !rest.isEmpty, failure == 0 {
+    let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { failure = errno }
+  }
+  if close(descriptor) != 0, failure == 0 { failure = errno }
+  if failure == 0, rename(temporary, path) != 0 { failure = errno }
+  guard failure == 0 else {
+    unlink(temporary)
+    throw InputError(description: "\(path): \(String(cString: strerror(failure)))")
+  }
+}

@@ -17,7 +17,8 @@ private let reportTable = OptionTable(
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
   ],
   epilogue: """
-    Names come from the files that were mapped into the process, as far as they are still there unchanged.
+    Names come from the files that were mapped into the process, as far as they are still there unchanged, or from the FILE
+    itself where "culprit symbolize -o" has put them into it.
 
     Examples:
       $ culprit report stall.stall
@@ -37,7 +38,7 @@ func runReport(_ arguments: [String]) throws -> Bool {
   var isFirst = true
   return forEachStallFile(parsed.operands) { name, file in
     if file.recording.stalls.isEmpty { output.print("\(name): no stall was recorded\n") }
-    let symbolizer = Symbolizer(modules: file.recording.modules)
+    let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names)
     for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
       output.print((isFirst ? "" : "\n") + report)
       isFirst = false

@@ -5,8 +5,8 @@ import StallRecord
 import Symbols
 
 private let symbolizeTable = OptionTable(
-  usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]..."],
-  summary: "Names addresses of a file.",
+  usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]...", "culprit symbolize -o OUT.stall SAVED.stall"],
+  summary: "Names addresses of a file, or everything in saved samples so that they can travel without their binaries.",
   options: [
     CommandOption("exe", letter: "e", argument: "FILE", help: "the file that the addresses are in"),
     CommandOption("build-id", argument: "ID", help: "the file with this build-id, from the debug directories"),
@@ -21,6 +21,7 @@ private let symbolizeTable = OptionTable(
       argument: "FORMAT",
       help: "addr2line (as without this), or json: an object for each address"
     ),
+    CommandOption("output", letter: "o", argument: "FILE", help: "where saved samples with their names go"),
     CommandOption("debug-dir", argument: "DIR", help: "look for debug information in DIR too; may be repeated"),
   ],
   epilogue: """
@@ -35,6 +36,7 @@ private let symbolizeTable = OptionTable(
       Catalog::find(int)
       /src/shop/catalog.cpp:31
       $ culprit symbolize -e shop --format=json <addresses
+      $ culprit symbolize -o named.stall saved.stall
 
     Exit status: 0 all is well, 1 a file could not be read, 2 wrong usage.
     """
@@ -48,6 +50,7 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
     return true
   }
   let search = DebugSearch(directories: parsed.values("debug-dir"))
+  if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
   guard let path = try file(parsed, search) else { return false }
   let format = parsed.value("format") ?? "addr2line"
   guard ["addr2line", "json"].contains(format) else {
@@ -78,6 +81,32 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
   }
 }
 
+/// Writes the saved samples that `parsed` names, with the names of all their addresses, to `destination`.
+private func resolve(
+  _ parsed: OptionTable.Arguments,
+  to destination: String,
+  _ search: DebugSearch
+) throws -> Bool {
+  guard !parsed.has("exe"), !parsed.has("build-id") else {
+    throw UsageError("-o is for saved samples, -e and --build-id are for addresses")
+  }
+  guard parsed.operands.count <= 1 else { throw UsageError("-o takes one saved file, not \(parsed.operands.count)") }
+  var isWritten = true
+  let isRead = forEachStallFile(parsed.operands) { _, file in
+    var recording = file.recording
+    let symbolizer = Symbolizer(modules: recording.modules, names: recording.names, search: search)
+    for frame in Set(recording.stacks.flatMap(\.frames)) {
+      recording.names[frame.lookupAddress] = symbolizer.resolve(frame)
+    }
+    for problem in symbolizer.problems { output.error(printable(problem)) }
+    do { try write(StallFileWriter.file(of: recording), to: destination) } catch {
+      output.error(printable("\(error)"))
+      isWritten = false
+    }
+  }
+  return isRead && isWritten
+}
+
 /// The file that addresses are in.
 private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws -> String? {
   if let path = parsed.value("exe") {
@@ -85,7 +114,7 @@ private func file(_ parsed: OptionTable.Arguments, _ search: DebugSearch) throws
     return path
   }
   guard let text = parsed.value("build-id") else {
-    throw UsageError("-e FILE or --build-id=ID is missing")
+    throw UsageError("-e FILE or --build-id=ID is missing, or -o FILE for saved samples")
   }
   guard let id = BuildID(text) else { throw UsageError("--build-id is hexadecimal, not \"\(text)\"") }
   if let path = search.file(withBuildID: id.bytes) { return path }

@@ -1,0 +1,106 @@
+/// The record of what an address is called, which ``StallFileWriter`` makes and ``StallFile`` reads.
+enum NameRecord {
+  /// The most frames of an address that are written: the outermost ones. Real chains of inlined calls have a few dozen.
+  private static let framesMax = 64
+
+  /// Longer texts are cut, so that a record stays within its bounds.
+  private static let textBytesMax = 2048
+
+  private enum Flag {
+    static let inlined: UInt8 = 1
+    static let function: UInt8 = 2
+    static let start: UInt8 = 4
+    static let location: UInt8 = 8
+  }
+
+  /// Writes that the address `address`, as it is looked up, is called `frames`.
+  static func write(_ address: RuntimeAddress, _ frames: [ResolvedFrame], to writer: inout ByteWriter) {
+    let kept = frames.suffix(framesMax)
+    writer.append(address.value)
+    writer.append(UInt8(kept.count))
+    for frame in kept {
+      var flags: UInt8 = frame.isInlined ? Flag.inlined : 0
+      if frame.function != nil { flags |= Flag.function }
+      if frame.start != nil { flags |= Flag.start }
+      if frame.location != nil { flags |= Flag.location }
+      writer.append(flags)
+      for text in [frame.function, frame.fullName, frame.rawName, frame.swiftModule, frame.module] {
+        writer.append(cut(text ?? ""))
+      }
+      writer.append(frame.address)
+      writer.append(frame.start?.value ?? 0)
+      writer.append(cut(frame.location?.file ?? ""))
+      writer.append(UInt32(clamping: frame.location?.line ?? 0))
+      writer.append(UInt32(clamping: frame.location?.column ?? 0))
+      let (code, texts) = coded(frame.missing)
+      writer.append(code)
+      writer.append(cut(texts.0))
+      writer.append(cut(texts.1))
+    }
+  }
+
+  /// Reads a record, or gives `nil` when it is too short.
+  static func read(_ reader: inout ByteReader) -> (address: RuntimeAddress, frames: [ResolvedFrame])? {
+    guard let address = reader.number(UInt64.self), let count = reader.number(UInt8.self), count > 0 else { return nil }
+    var frames: [ResolvedFrame] = []
+    for _ in 0..<count {
+      guard let frame = readFrame(&reader) else { return nil }
+      frames.append(frame)
+    }
+    return (RuntimeAddress(address), frames)
+  }
+
+  private static func readFrame(_ reader: inout ByteReader) -> ResolvedFrame? {
+    guard let flags = reader.number(UInt8.self), let function = reader.text(), let full = reader.text(),
+      let raw = reader.text(), let swiftModule = reader.text(), let module = reader.text(),
+      let address = reader.number(UInt64.self), let start = reader.number(UInt64.self), let file = reader.text(),
+      let line = reader.number(UInt32.self), let column = reader.number(UInt32.self),
+      let code = reader.number(UInt8.self), let first = reader.text(), let second = reader.text()
+    else { return nil }
+    func optional(_ text: String) -> String? { text.isEmpty ? nil : text }
+    return ResolvedFrame(
+      function: flags & Flag.function != 0 ? function : nil,
+      fullName: optional(full),
+      rawName: optional(raw),
+      swiftModule: optional(swiftModule),
+      module: module,
+      start: flags & Flag.start != 0 ? FileAddress(start) : nil,
+      address: address,
+      location: flags & Flag.location != 0 ? SourceLocation(file: file, line: Int(line), column: Int(column)) : nil,
+      isInlined: flags & Flag.inlined != 0,
+      missing: reason(code, first, second)
+    )
+  }
+
+  private static func cut(_ text: String) -> String {
+    guard text.utf8.count > textBytesMax else { return text }
+    return String(decoding: text.utf8.prefix(textBytesMax), as: UTF8.self)
+  }
+
+  private static func coded(_ reason: MissingNameReason?) -> (UInt8, (String, String)) {
+    switch reason {
+    case nil: (0, ("", ""))
+    case .notMapped: (1, ("", ""))
+    case .noFile: (2, ("", ""))
+    case .unreadableFile(let why): (3, (why, ""))
+    case .changedFile(let expected, let found): (4, (expected, found))
+    case .unverifiable: (5, ("", ""))
+    case .noSymbols: (6, ("", ""))
+    case .noSymbolHere: (7, ("", ""))
+    }
+  }
+
+  private static func reason(_ code: UInt8, _ first: String, _ second: String) -> MissingNameReason? {
+    switch code {
+    case 0: nil
+    case 1: .notMapped
+    case 2: .noFile
+    case 3: .unreadableFile(first)
+    case 4: .changedFile(expected: first, found: second)
+    case 5: .unverifiable
+    case 6: .noSymbols
+    // A newer version's reasons too: there is no name, whatever the reason.
+    default: .noSymbolHere
+    }
+  }
+}

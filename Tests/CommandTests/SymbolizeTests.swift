@@ -1,0 +1,245 @@
+import Foundation
+import StallRecord
+import Testing
+
+/// `culprit symbolize`, beside the addr2line that it stands in for.
+@Suite struct SymbolizeTests {
+  private struct Failure: Error { var text: String }
+
+  /// Runs `command` by the shell in `directory`.
+  private func shell(_ command: String, in directory: String) throws -> String {
+    let process = Process()
+    let (out, error) = (Pipe(), Pipe())
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", command]
+    process.currentDirectoryURL = URL(fileURLWithPath: directory)
+    (process.standardOutput, process.standardError) = (out, error)
+    try process.run()
+    let text = out.fileHandleForReading.readDataToEndOfFile()
+    let errorText = error.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw Failure(text: String(decoding: errorText, as: UTF8.self)) }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  private static let source = """
+    #include <string>
+    #include <vector>
+    #include <algorithm>
+    #include <cstdio>
+    namespace shop {
+    struct Item { std::string name; int price; };
+    class Catalog {
+     public:
+      void add(const std::string &name, int price) { items_.push_back({name, price}); }
+      int total() const { int sum = 0; for (const auto &item : items_) sum += item.price; return sum; }
+      void sort() { std::sort(items_.begin(), items_.end(), [](const Item &a, const Item &b) { return a.price < b.price; }); }
+     private:
+      std::vector<Item> items_;
+    };
+    }
+    int main(int count, char **words) {
+      shop::Catalog catalog;
+      for (int i = 0; i < count * 100; i++) catalog.add(words[0], i ^ 5);
+      catalog.sort();
+      std::printf("%d\\n", catalog.total());
+      return 0;
+    }
+    """
+
+  private func withProgram(_ compiler: String = "g++ -O2 -gdwarf-4", _ body: (String) throws -> Void) throws {
+    let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try Self.source.write(toFile: directory + "/shop.cpp", atomically: true, encoding: .utf8)
+    _ = try shell("\(compiler) -Wl,--build-id -o shop shop.cpp", in: directory)
+    try body(directory)
+  }
+
+  /// Random addresses inside the program's functions that have names for linkers.
+  private func addresses(_ directory: String, count: Int) throws -> [String] {
+    var random = SystemRandomNumberGenerator()
+    let functions = try shell("nm -S --defined-only shop", in: directory).split(separator: "\n")
+      .compactMap { line -> ClosedRange<UInt64>? in
+        let fields = line.split(separator: " ")
+        guard fields.count == 4, fields[2] == "T" || fields[2] == "W", fields[3].hasPrefix("_Z"),
+          let start = UInt64(fields[0], radix: 16), let size = UInt64(fields[1], radix: 16), size > 0
+        else { return nil }
+        return start...start + size - 1
+      }
+    try #require(functions.count >= 5)
+    return (0..<count)
+      .map { _ in
+        "0x" + String(UInt64.random(in: functions[Int.random(in: 0..<functions.count, using: &random)]), radix: 16)
+      }
+  }
+
+  /// Byte for byte what addr2line prints, for every option. Where the two differ (docs/symbols.md) is kept out: addr2line's
+  /// names of inlined functions without a name for linkers depend on what it was asked before, and it mistakes files of
+  /// DWARF 5.
+  @Test(arguments: ["", "-f", "-i", "-fi", "-fia", "-fiaC", "-fip", "-fiapsC", "-s", "-ap", "-fCs"])
+  func outputIsThatOfAddr2line(options: String) throws {
+    try withProgram { directory in
+      let input = try addresses(directory, count: 400).joined(separator: "\n") + "\n"
+      try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
+      let expected = try shell("addr2line \(options) -e shop <addresses", in: directory)
+      let words = options.isEmpty ? [] : [options]
+      let found = try culprit(["symbolize", "-e", directory + "/shop"] + words, input: Data(input.utf8))
+      #expect(found.out == expected, "\(input)")
+      #expect(found.status == 0)
+      #expect(found.error == "")
+    }
+  }
+
+  @Test func addressesMayBeArguments() throws {
+    try withProgram { directory in
+      let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)
+      let expected = try shell("addr2line -f -e shop \(main) 0 zzz", in: directory)
+      #expect(try culprit(["symbolize", "-e", directory + "/shop", "-f", String(main), "0", "zzz"]).out == expected)
+    }
+  }
+
+  /// Whoever writes one address and waits gets its answer before the next.
+  @Test func everyLineIsAnsweredAtOnce() throws {
+    try withProgram { directory in
+      let process = Process()
+      let (input, out) = (Pipe(), Pipe())
+      process.executableURL = builtProgram("culprit")
+      process.arguments = ["symbolize", "-f", "-e", directory + "/shop"]
+      (process.standardInput, process.standardOutput) = (input, out)
+      try process.run()
+      for _ in 0..<3 {
+        try input.fileHandleForWriting.write(contentsOf: Data("0\n".utf8))
+        #expect(String(decoding: out.fileHandleForReading.availableData, as: UTF8.self) == "??\n??:0\n")
+      }
+      try input.fileHandleForWriting.close()
+      process.waitUntilExit()
+      #expect(process.terminationStatus == 0)
+    }
+  }
+
+  @Test func jsonHasAnObjectForEachAddress() throws {
+    struct Call: Decodable {
+      var function: String?
+      var rawName: String?
+      var inlined: Bool
+      var file: String?
+      var line: Int
+    }
+    struct Answer: Decodable {
+      var address: String
+      var calls: [Call]
+      var missing: String?
+    }
+    try withProgram { directory in
+      let main = "0x" + (try shell("nm shop | grep ' T main$'", in: directory).prefix(16).drop { $0 == "0" })
+      let text = try culprit(["symbolize", "--format=json", "-e", directory + "/shop", main, "0x1"]).out
+      let answers = try text.split(separator: "\n").map { try JSONDecoder().decode(Answer.self, from: Data($0.utf8)) }
+      try #require(answers.count == 2)
+      #expect(answers[0].address == main)
+      #expect(answers[0].calls.map(\.function) == ["main"])
+      #expect(answers[0].calls.first?.line == 16)
+      #expect(answers[1].calls.isEmpty)
+      #expect(answers[1].missing == "the file has no symbol for this address")
+    }
+  }
+
+  @Test func aFileIsFoundByItsBuildID() throws {
+    try withProgram { directory in
+      let id = try #require(
+        try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
+          .split(separator: " ").last
+      )
+      _ = try shell(
+        "mkdir -p .build-id/\(id.prefix(2)) && ln -s ../../shop .build-id/\(id.prefix(2))/\(id.dropFirst(2))",
+        in: directory
+      )
+      let main = String(try shell("nm shop | grep ' T main$'", in: directory).prefix(16))
+      let found = try culprit(["symbolize", "-f", "--build-id=\(id)", "--debug-dir=\(directory)", main])
+      #expect(found.out.hasPrefix("main\n"))
+      let missing = try culprit(["symbolize", "-f", "--build-id=00\(id)", "--debug-dir=\(directory)", main])
+      #expect(missing.status == 1)
+      #expect(missing.error.contains("there is no file with the build-id 00\(id) in \(directory), /usr/lib/debug"))
+    }
+  }
+
+  @Test(arguments: [
+    (["symbolize"], "-e FILE or --build-id=ID is missing"), (["symbolize", "-e"], "-e needs an argument"),
+    (["symbolize", "-e", "a", "--build-id=00"], "exclude each other"),
+    (["symbolize", "--build-id=xyz"], "--build-id is hexadecimal"),
+    (["symbolize", "-e", "a", "--format=xml"], "--format is addr2line or json"),
+    (["symbolize", "-o", "x", "-e", "a"], "-o is for saved samples"),
+    (["symbolize", "-o", "x", "a", "b"], "one saved file"),
+  ])
+  func wrongUsageIsRefused(arguments: [String], reason: String) throws {
+    let found = try culprit(arguments)
+    #expect(found.status == 2)
+    #expect(found.error.contains(reason))
+    #expect(found.out.isEmpty)
+  }
+
+  @Test func aFileThatCannotBeReadIsStatusOne() throws {
+    let missing = try culprit(["symbolize", "-e", "/nonexistent/file", "0"])
+    #expect(missing.status == 1)
+    #expect(missing.error == "culprit: cannot open /nonexistent/file: No such file or directory\n")
+    #expect(try culprit(["symbolize", "-e", "/etc/passwd", "0"]).error == "culprit: /etc/passwd is not an ELF file\n")
+  }
+
+  /// A saved stall keeps its names when the program is gone.
+  @Test func savedSamplesTravelWithoutTheirBinaries() throws {
+    try withProgram("g++ -O0 -g -no-pie") { directory in
+      let main = try #require(UInt64(try shell("nm shop | grep ' T main$'", in: directory).prefix(16), radix: 16))
+      let id = try shell("readelf -n shop", in: directory).split(separator: "\n").first { $0.contains("Build ID") }?
+        .split(separator: " ").last
+      let digits = Array(String(try #require(id)))
+      let buildID = stride(from: 0, to: digits.count, by: 2).compactMap {
+        UInt8(String(digits[$0...$0 + 1]), radix: 16)
+      }
+      let segment = try #require(
+        try shell("readelf -lW shop", in: directory).split(separator: "\n").first {
+          $0.contains("LOAD") && $0.contains("R E")
+        }
+      )
+      let numbers = segment.split(separator: " ").filter { $0.hasPrefix("0x") }.compactMap {
+        UInt64($0.dropFirst(2), radix: 16)
+      }
+      let mapping = Module.Mapping(
+        start: RuntimeAddress(numbers[1]),
+        end: RuntimeAddress(numbers[1] + numbers[3]),
+        fileOffset: numbers[0]
+      )
+      let recording = Recording(
+        process: nil,
+        modules: [Module(path: directory + "/shop", buildID: buildID, mappings: [mapping])],
+        stacks: [Stack(frames: [.programCounter(RuntimeAddress(main + 4))], end: .outermost)],
+        stalls: [
+          Stall(
+            id: 1,
+            source: WatchedSource(kind: .loop, name: "http"),
+            thread: ObservedThread(id: 1, name: "shop"),
+            threshold: .seconds(1),
+            began: WallTime(nanosecondsSince1970: 0),
+            samples: [Sample(age: .milliseconds(500), stack: 0, outcome: .captured, cpuTime: nil)],
+            duration: .seconds(2),
+            hasEnded: true
+          )
+        ]
+      )
+      let (saved, named) = (directory + "/saved.stall", directory + "/named.stall")
+      try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: saved))
+      let made = try culprit(["symbolize", "-o", named, saved])
+      #expect(made.status == 0)
+      #expect(made.error == "")
+      let before = try culprit(["report", saved]).out
+      #expect(before.contains("main"))
+      try FileManager.default.removeItem(atPath: directory + "/shop")
+      #expect(try culprit(["report", named]).out == before)
+      #expect(try culprit(["report", saved]).out != before)
+      #expect(try culprit(["info", named]).out.contains("  names     for 1 addresses\n"))
+      // Once more, from a pipe and to one.
+      let piped = try culprit(["symbolize", "-o", "-"], input: Data(contentsOf: URL(fileURLWithPath: named)))
+      #expect(piped.status == 0)
+      #expect(piped.out.hasPrefix("CULPRIT\n"))
+    }
+  }
+}
