@@ -120,7 +120,7 @@ struct Monitor: ~Copyable {
   @_noLocks private func view(_ index: Int) -> (view: observer_slot_view, look: UnitTracker.Look) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     let view = observer_slot_read(slots + index)
-    let look = UnitTracker.Look(
+    var look = UnitTracker.Look(
       unit: view.unit,
       resolution: view.polled ? coarseResolution : 0,
       generation: view.generation,
@@ -129,6 +129,8 @@ struct Monitor: ~Copyable {
       earlyInterval: view.early_interval_ns,
       interval: view.interval_ns
     )
+    look.hangDelay = observer_control_hang_delay_ns(control)
+    look.isExcused = view.excused || observer_control_paused(control)
     return (view, look)
   }
 
@@ -149,6 +151,7 @@ struct Monitor: ~Copyable {
       dueCount &+= 1
     }
     if step.declare, !declare(index, view, tick) { wait = Self.longestSleep }
+    if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
     // A unit that begins right after this look must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
@@ -178,6 +181,15 @@ struct Monitor: ~Copyable {
     return true
   }
 
+  /// Tells the recorder that the stall in slot `index` has become a hang. Returns whether that was possible.
+  @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
+    var event = event(OBSERVER_EVENT_HANG, index, tick.now)
+    event.tid = trackers[index].threadID
+    guard observer_ring_write(ring, &event, nil, 0) else { return false }
+    trackers[index].hangRecorded()
+    return true
+  }
+
   /// Tells the recorder that the unit that is followed in slot `index` is a stall.
   @_noLocks private func tell(_ index: Int, _ thread: Int32, _ threshold: UInt64, _ tick: UnitTracker.Tick) -> Bool {
     var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
@@ -190,8 +202,12 @@ struct Monitor: ~Copyable {
 
   /// Samples slot `index`, unless its thread has been asked already.
   @_noLocks private mutating func sample(_ index: Int, _ tick: UnitTracker.Tick) {
-    guard let target = target(index), !reader.isAsked(index) else { return }
+    guard !reader.isAsked(index), let target = target(index) else { return }
     trackers[index].threadID = target.threadID
+    guard target.threadID != 0 || target.ownerWord == 0 else {
+      emit(target, reader.nobody(), tick)
+      return
+    }
     if let taken = reader.read(target) { emit(taken.target, taken.reading, tick) }
     worked &+= Self.longestReading
   }
@@ -204,8 +220,14 @@ struct Monitor: ~Copyable {
     guard view.unit == trackers[index].unit, view.unit != 0, observer_slot_attend(slot, view.unit) else { return nil }
     var target = ThreadReader.Target()
     target.index = index
-    target.thread = view.thread
+    target.ownerWord = view.owner_word
+    target.progressWord = view.progress_word
     target.threadID = threadID(view)
+    if view.owner_word == 0 {
+      target.thread = view.thread
+    } else if target.threadID != 0 {
+      target.thread = observer_task_visit(target.threadID)
+    }
     target.slot = UnsafePointer(slot)
     target.unit = view.unit
     return target
@@ -222,6 +244,13 @@ struct Monitor: ~Copyable {
       sweep.write(target, reading, reader, ring)
       return
     }
+    // A thread that is registered stays.
+    if let thread = target.thread { observer_task_leave(thread) }
+    var reading = reading
+    // What another thread works on by now is not what this one was seen to do.
+    if target.threadID != 0, target.ownerWord != 0, observer_slot_owner(target.ownerWord) != target.threadID {
+      reading = reader.nobody()
+    }
     switch reading.status {
     case OBSERVER_UNIT_OVER: return
     case OBSERVER_CAPTURED: trackers[index].answered()
@@ -236,11 +265,16 @@ struct Monitor: ~Copyable {
       reading.time >= tick.now
       ? age &+ min(reading.time &- tick.now, worked &+ Self.longestReading) : age &- min(age, tick.now &- reading.time)
     reader.describe(target, reading, &event)
+    if let slot = target.slot {
+      observer_slot_label(slot, &event.label)
+      event.progress = observer_slot_progress(target.progressWord)
+    }
     if !reader.write(&event, to: ring) { trackers[index].lost &+= 1 }
   }
 
   @_noLocks private func threadID(_ view: observer_slot_view) -> Int32 {
-    view.thread.map { observer_thread_id($0) } ?? 0
+    if view.owner_word != 0 { return observer_slot_owner(view.owner_word) }
+    return view.thread.map { observer_thread_id($0) } ?? 0
   }
 
   @_noLocks private func event(_ kind: observer_event_kind, _ index: Int, _ now: UInt64) -> observer_event {

@@ -118,6 +118,13 @@ final class SlotRegistry: Sendable {
     observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
   }
 
+  /// The same for work that is handed over to `thread`, or to whoever the slot's words say.
+  func begin(_ lease: Lease, for thread: UnsafeMutablePointer<observer_thread>?, suspicion: Duration) {
+    observer_slot_begin_for(lease.slot, thread)
+    guard let control = state.withLock({ $0.control }) else { return }
+    observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
+  }
+
   /// Ends whatever `lease` is marked with and the watch. Its owner may go on marking the slot, which nobody else gets.
   func stop(_ lease: Lease) {
     state.withLock { state in

@@ -15,6 +15,9 @@ struct ThreadReader: ~Copyable {
     /// What the thread must be working on still when it is looked at; anything, when there is no slot.
     var slot: UnsafePointer<observer_slot>?
     var unit: UInt64 = 0
+    /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing does.
+    var ownerWord: UInt64 = 0
+    var progressWord: UInt64 = 0
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
     @_noLocks init() {}
@@ -117,6 +120,15 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
+  /// A reading of a unit that no thread works on.
+  @_noLocks mutating func nobody() -> Reading {
+    clear()
+    var reading = Reading()
+    reading.status = OBSERVER_NO_WORKER
+    reading.time = observer_clock_ns()
+    return reading
+  }
+
   /// Begins to collect what threads have answered.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
@@ -134,7 +146,7 @@ struct ThreadReader: ~Copyable {
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
       if target.slot != nil, trackers[target.index].unit != target.unit {
-        takeBack(place)
+        abandon(place)
         continue
       }
       var reading = Reading()
@@ -169,7 +181,7 @@ struct ThreadReader: ~Copyable {
     var place = 0
     while place < Int(OBSERVER_REQUESTS_MAX) {
       // SAFETY: as in nextAnswer(_:).
-      if sent[place].isOpen { takeBack(place) }
+      if sent[place].isOpen { abandon(place) }
       place &+= 1
     }
   }
@@ -224,6 +236,14 @@ struct ThreadReader: ~Copyable {
     reading.handlerTime = max(1, copy.pointee.handler_ns)
     observer_unwind(copy, &stack)
     observer_capture_release(copy)
+  }
+
+  /// Ends the request at `place` and what there is of its thread.
+  @_noLocks private mutating func abandon(_ place: Int) {
+    // SAFETY: as in nextAnswer(_:).
+    let thread = sent[place].target.thread
+    takeBack(place)
+    if let thread { observer_task_leave(thread) }
   }
 
   /// Ends the request at `place`, whose answer is not needed any more.

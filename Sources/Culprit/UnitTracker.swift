@@ -14,6 +14,10 @@ struct UnitTracker {
     var threshold: UInt64
     var earlyInterval: UInt64
     var interval: UInt64
+    /// How long after the threshold the stall is a hang.
+    var hangDelay = UInt64.max
+    /// Whether the unit may take as long as it does just now.
+    var isExcused = false
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
     @_noLocks init(
@@ -62,6 +66,8 @@ struct UnitTracker {
     var sample = false
     /// The unit has become a stall: tell the recorder, then call ``stallRecorded()``.
     var declare = false
+    /// The stall has become a hang: tell the recorder, then call ``hangRecorded()``.
+    var hang = false
     /// How long until there may be something to do; `UInt64.max` for a slot without work.
     var wait = UInt64.max
   }
@@ -86,6 +92,8 @@ struct UnitTracker {
   /// How old the unit is, not counting the times when the process was not running, and what was not counted.
   private(set) var age: UInt64 = 0
   private(set) var gap: UInt64 = 0
+  /// How much of its time was excused: it is not in the age.
+  private(set) var excused: UInt64 = 0
   /// Samples that found no room.
   var lost: UInt64 = 0
   /// The age at which the next sample is due.
@@ -98,6 +106,8 @@ struct UnitTracker {
   private(set) var threshold: UInt64 = 0
   /// Whether the recorder knows that the unit is a stall.
   private var isDeclared = false
+  /// Whether it knows that the stall is a hang.
+  private var isHangTold = false
   /// The thread that was sampled last, 0 if unknown.
   var threadID: Int32 = 0
 
@@ -129,7 +139,7 @@ struct UnitTracker {
       }
       begin(look, tick)
     } else {
-      age &+= tick.charged
+      if look.isExcused { excused &+= tick.charged } else { age &+= tick.charged }
       gap &+= tick.elapsed &- tick.charged
     }
     if age >= look.suspicion, age >= nextSample {
@@ -138,6 +148,7 @@ struct UnitTracker {
       if phase == .young { phase = .suspected }
     }
     if age >= look.threshold, phase != .stalled { step.declare = true }
+    if phase == .stalled, !isHangTold, age >= hangAge(look) { step.hang = true }
     step.wait = wait(look)
     return step
   }
@@ -174,6 +185,9 @@ struct UnitTracker {
     if phase != .over { phase = .stalled }
   }
 
+  /// The recorder has been told that the stall is a hang.
+  @_noLocks mutating func hangRecorded() { isHangTold = true }
+
   /// The recorder has been told that the unit is over. Answers that come now are about nothing.
   @_noLocks mutating func endRecorded() {
     phase = .idle
@@ -197,6 +211,8 @@ struct UnitTracker {
     backoff = 0
     isClosed = false
     isDeclared = false
+    isHangTold = false
+    excused = 0
     threadID = 0
   }
 
@@ -210,11 +226,17 @@ struct UnitTracker {
     if age < look.threshold, nextSample > look.threshold { nextSample = look.threshold }
   }
 
+  /// The age at which the stall is a hang.
+  @_noLocks private func hangAge(_ look: Look) -> UInt64 {
+    let (age, overflow) = look.threshold.addingReportingOverflow(look.hangDelay)
+    return overflow ? .max : age
+  }
+
   @_noLocks private func wait(_ look: Look) -> UInt64 {
     let due: UInt64
     switch phase {
     case .young: due = look.suspicion
-    case .stalled: due = nextSample
+    case .stalled: due = isHangTold ? nextSample : min(nextSample, hangAge(look))
     default: due = min(nextSample, look.threshold)
     }
     return due > age ? due &- age : 0

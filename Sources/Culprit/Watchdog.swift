@@ -24,6 +24,7 @@ public final class Watchdog: Sendable {
     let control: ControlBlock
     let recorder: Recorder
     let reporter: Reporter
+    let pinger: Pinger
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
@@ -107,6 +108,7 @@ public final class Watchdog: Sendable {
         control: control,
         recorder: recorder,
         reporter: reporter,
+        pinger: Pinger(),
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread
@@ -130,6 +132,7 @@ public final class Watchdog: Sendable {
       return !hasStopped
     }
     guard isFirst, parts.processID == getpid() else { return }
+    parts.pinger.stop()
     observer_control_stop(parts.control.pointer)
     parts.monitorThread.join()
     parts.recorder.stop()
@@ -147,6 +150,9 @@ public final class Watchdog: Sendable {
     guard parts.processID == getpid() else { throw .notInThisProcess(watched: parts.processID) }
     return parts.control
   }
+
+  /// What sends pings for this watchdog.
+  var pinger: Pinger { parts.pinger }
 
   /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
   ///

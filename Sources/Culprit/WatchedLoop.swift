@@ -14,15 +14,19 @@ extension Watchdog {
     return WatchedLoop(watchdog: self, lease: try lease(source, stallThreshold))
   }
 
-  /// Leases a slot for a source whose units begin unannounced.
-  func lease(_ source: WatchedSource, _ stallThreshold: Duration?) throws(WatchdogError) -> SlotRegistry.Lease {
+  /// Leases a slot for a source whose units begin unannounced, unless it is not to be `polled`.
+  func lease(
+    _ source: WatchedSource,
+    _ stallThreshold: Duration?,
+    polled: Bool = true
+  ) throws(WatchdogError) -> SlotRegistry.Lease {
     let threshold = stallThreshold ?? configuration.stallThreshold
     guard threshold >= Configuration.shortestTime, threshold <= WatchLimits.longestTime else {
       throw .invalidConfiguration(
         "the stall threshold of \"\(source.name)\" is \(threshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       )
     }
-    return try SlotRegistry.shared.lease(source, for: control(), threshold: threshold, polled: true)
+    return try SlotRegistry.shared.lease(source, for: control(), threshold: threshold, polled: polled)
   }
 }
 

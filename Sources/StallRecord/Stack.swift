@@ -76,6 +76,8 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case untouchable = 8
   /// Another handler has been installed for the signal.
   case handlerReplaced = 9
+  /// No thread was working on it: it waited for one.
+  case noWorker = 10
 
   /// What a reader is told when there is no stack.
   public var explanation: String {
@@ -88,6 +90,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .requestsStuck: "earlier requests were never answered"
     case .noLook: "the kernel does not tell what the thread does, and it did not run"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
+    case .noWorker: "no thread was working on it"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }
   }

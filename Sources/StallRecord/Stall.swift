@@ -35,6 +35,14 @@ public enum SourceKind: Hashable, Sendable {
   case runLoop
   /// A critical section with a budget.
   case section
+  /// A dispatch queue, by pings that wait in it for their turn.
+  case queue
+  /// The threads of Swift concurrency, by pings that wait for one of them.
+  case pool
+  /// An executor of Swift concurrency, an actor's for one, by pings that wait for their turn.
+  case executor
+  /// An event loop of any library, by pings that wait for their turn.
+  case pinged
   /// A kind that a newer version wrote, by its number in the file.
   case unknown(UInt8)
 
@@ -44,6 +52,10 @@ public enum SourceKind: Hashable, Sendable {
     case .loop: "event loop"
     case .runLoop: "run loop"
     case .section: "section"
+    case .queue: "dispatch queue"
+    case .pool: "thread pool"
+    case .executor: "executor"
+    case .pinged: "event loop"
     case .unknown(let number): "source of unknown kind \(number)"
     }
   }

@@ -43,6 +43,10 @@ extension SourceKind {
     case .loop: 1
     case .runLoop: 2
     case .section: 3
+    case .queue: 4
+    case .pool: 5
+    case .executor: 6
+    case .pinged: 7
     case .unknown(let code): code
     }
   }
@@ -53,6 +57,10 @@ extension SourceKind {
     case 1: self = .loop
     case 2: self = .runLoop
     case 3: self = .section
+    case 4: self = .queue
+    case 5: self = .pool
+    case 6: self = .executor
+    case 7: self = .pinged
     default: self = .unknown(code)
     }
   }

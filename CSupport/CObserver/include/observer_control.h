@@ -12,7 +12,29 @@ struct observer_control {
   _Atomic uint64_t wakes_at_ns; /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
   _Atomic uint64_t wakeups;    /* how often it has looked */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
+  _Atomic uint32_t paused;         /* not 0: no unit of work grows older */
+  _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
 };
+
+/* How long after its threshold a stall is a hang. Async-signal-safe: yes. Threads: the monitor. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_control_hang_delay_ns(const struct observer_control *control) {
+  return atomic_load_explicit(&control->hang_delay_ns, memory_order_relaxed);
+}
+
+/* Sets that. Async-signal-safe: yes. Threads: any. */
+static inline void observer_control_set_hang_delay_ns(struct observer_control *control, uint64_t delay_ns) {
+  atomic_store_explicit(&control->hang_delay_ns, delay_ns, memory_order_relaxed);
+}
+
+/* Whether no unit of work is to grow older. Async-signal-safe: yes. Threads: the monitor. */
+static inline OBSERVER_NO_LOCKS bool observer_control_paused(const struct observer_control *control) {
+  return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
+}
+
+/* Pauses (BY 1) or goes on (BY -1); pauses may be nested. Async-signal-safe: yes. Threads: any. */
+static inline void observer_control_pause(struct observer_control *control, int by) {
+  atomic_fetch_add_explicit(&control->paused, (uint32_t)by, memory_order_relaxed);
+}
 
 /* Makes the monitor look now. Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS void observer_control_wake(struct observer_control *control) {

@@ -8,6 +8,7 @@
 #define OBSERVER_RING_H
 
 #include "observer_base.h"
+#include "observer_slot.h"
 #include "observer_unwind.h"
 
 enum observer_event_kind {
@@ -17,6 +18,7 @@ enum observer_event_kind {
   OBSERVER_EVENT_SWEEP_BEGAN = 4, /* all threads are being captured, for the stalls that were declared by now */
   OBSERVER_EVENT_THREAD = 5,      /* one of them */
   OBSERVER_EVENT_SWEEP_ENDED = 6, /* that was all */
+  OBSERVER_EVENT_HANG = 7,        /* a stall has lasted so long that it is a hang */
 };
 
 struct observer_event {
@@ -42,6 +44,8 @@ struct observer_event {
   uint32_t activity;   /* enum observer_activity */
   int32_t call;        /* the system call that the thread was blocked in, -1 if in none */
   uint32_t count;      /* frames that follow */
+  uint32_t progress;   /* observer_slot_progress of the unit's slot; samples only */
+  struct observer_label label;
   uint32_t reserved;
   struct observer_frame frames[];
 };

@@ -18,6 +18,9 @@
 /* began_ns of a slot whose thread is not working. */
 #define OBSERVER_IDLE UINT64_C(0)
 
+/* The longest label, in words of eight bytes. */
+enum { OBSERVER_LABEL_WORDS = 7 };
+
 struct observer_slot {
   /* Written by the watched thread, read by the monitor. */
   _Atomic uint64_t began_ns; /* begin of the unit under way, coarse; OBSERVER_IDLE between units */
@@ -29,7 +32,7 @@ struct observer_slot {
   _Atomic uint64_t ended_ns;   /* exact end of the unit `ended_unit` */
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
   _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
-  uint32_t reserved_generation;
+  _Atomic uint32_t excused; /* how many scopes the thread is in that may take as long as they do */
   uint64_t reserved_watched[2];
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
@@ -39,11 +42,19 @@ struct observer_slot {
   _Atomic uint64_t threshold_ns;            /* age at which the unit is a stall */
   _Atomic uint64_t early_interval_ns;       /* time between samples before the threshold */
   _Atomic uint64_t interval_ns;             /* time between samples after it */
-  uint64_t reserved_configured[3];
+  _Atomic uint64_t owner_word;    /* address of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
+  _Atomic uint64_t progress_word; /* address of a word that changes when waiting work is taken up; 0: none */
+  uint64_t reserved_configured;
+
+  /* Written by the watched thread, read by the monitor: a text of its own about the unit. */
+  _Atomic uint32_t label_sequence; /* odd while the label is being changed */
+  _Atomic uint32_t label_bytes;
+  _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 };
 
-_Static_assert(sizeof(struct observer_slot) == 128 && offsetof(struct observer_slot, generation) == 64,
-               "a slot is two cache lines: the watched thread's and the configured one");
+_Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_slot, generation) == 64 &&
+                   offsetof(struct observer_slot, label_sequence) == 128,
+               "a slot is three cache lines: the watched thread's, the configured one, and the label's");
 
 /* A consistent look at a slot. */
 struct observer_slot_view {
@@ -55,6 +66,15 @@ struct observer_slot_view {
   uint64_t threshold_ns;
   uint64_t early_interval_ns;
   uint64_t interval_ns;
+  uint64_t owner_word;
+  uint64_t progress_word;
+  bool excused;
+};
+
+/* A unit's label. */
+struct observer_label {
+  uint32_t bytes; /* 0: none */
+  char text[OBSERVER_LABEL_WORDS * 8];
 };
 
 /* The slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no
@@ -79,6 +99,43 @@ static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
 }
+
+/* As observer_slot_begin_exact, for THREAD, which will have to do the work; NULL when that is not known.
+ * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread) {
+  atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
+  atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
+}
+
+/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested.
+ * Async-signal-safe: yes. Threads: the slot's watched thread. */
+static inline void observer_slot_excuse(struct observer_slot *slot) {
+  atomic_fetch_add_explicit(&slot->excused, 1, memory_order_relaxed);
+}
+static inline void observer_slot_excuse_no_more(struct observer_slot *slot) {
+  atomic_fetch_sub_explicit(&slot->excused, 1, memory_order_relaxed);
+}
+
+/* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays
+ * until it is changed.
+ * Async-signal-safe: yes. Threads: the slot's watched thread. */
+void observer_slot_set_label(struct observer_slot *slot, const char *text, size_t bytes);
+
+/* Reads SLOT's label; none while it is being changed.
+ * Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
+
+/* The id of the thread that works on a unit whose slot has the OWNER_WORD; 0 when none does, or it cannot be read.
+ * Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_word);
+
+/* What is at PROGRESS_WORD, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
+ * Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS uint32_t observer_slot_progress(uint64_t progress_word);
+
+/* Says where SLOT, which must not be marked, has its owner and its progress; both 0 for a slot whose begins say it.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_word, uint64_t progress_word);
 
 /* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
  * Async-signal-safe: yes. Threads: any. */

@@ -9,7 +9,7 @@
 #define OBSERVER_TASKS_MAX 4194304
 
 /* Threads that can be visited at the same time. */
-#define OBSERVER_VISITS_MAX 32
+#define OBSERVER_VISITS_MAX 40
 
 /* Makes room for the ids of OBSERVER_TASKS_MAX threads, resident only as far as it is used. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, one at a time, while nothing is listed. */

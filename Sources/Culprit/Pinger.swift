@@ -1,0 +1,199 @@
+import CObserver
+import Glibc
+import StallRecord
+import Synchronization
+
+/// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries' loops.
+///
+/// A ping is a unit of work: it begins when it is sent and ends when it is run. Each source has one outstanding at a time,
+/// so that a source that is stuck is not filled up with pings.
+final class Pinger: Sendable {
+  private struct State {
+    var sources: [PingedSource] = []
+    var isStopping = false
+  }
+
+  private let state = Mutex(State())
+  private let wake = ControlBlock()
+  private let thread: Mutex<PosixThread?>
+
+  init() { thread = Mutex(nil) }
+
+  /// Sends pings to `source` from now on. The thread is started with the first source.
+  ///
+  /// - Throws: ``WatchdogError/cannotObserve(_:)`` when the thread cannot be started.
+  func add(_ source: PingedSource) throws(WatchdogError) {
+    let error: PosixThreadError? = thread.withLock { thread in
+      guard thread == nil else { return nil }
+      do throws(PosixThreadError) {
+        // The application's code runs here: what hands a ping over.
+        thread = try PosixThread(name: "culprit-ping", signals: .asCreator) { [self] in run() }
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let error { throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))") }
+    state.withLock { $0.sources.append(source) }
+    observer_control_wake(wake.pointer)
+  }
+
+  /// Sends no more pings to `source`.
+  func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
+
+  /// Sends no more pings, and waits until none is being sent, unless it is called by what sends one.
+  func stop() {
+    state.withLock { state in
+      state.isStopping = true
+      state.sources = []
+    }
+    observer_control_wake(wake.pointer)
+    thread.withLock { $0 }?.join()
+  }
+
+  private func run() {
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      let (sources, isStopping) = state.withLock { ($0.sources, $0.isStopping) }
+      if isStopping { return }
+      var next = UInt64.max
+      for source in sources { next = min(next, source.pingIfDue()) }
+      observer_wait(observer_control_wake_address(wake.pointer), seen, next)
+    }
+  }
+}
+
+/// Something that is watched by pings.
+final class PingedSource: Sendable {
+  /// Where the source says who works on it.
+  enum Worker: Sendable {
+    /// The thread that ran the ping before, if the thread has not ended since: a loop that stays on its thread.
+    case threadOfLastPing
+    /// Where the words say it. `check` is called by each ping and tells whether they can be believed.
+    case words(owner: UInt64, progress: UInt64, check: @Sendable () -> Bool)
+    /// Nobody knows.
+    case unknown
+  }
+
+  /// An address that cannot be read: whoever asks there for a thread is told that there is none.
+  private static let nowhere: UInt64 = 1
+
+  private struct State {
+    var isOutstanding = false
+    var isStopped = false
+    var next: UInt64 = 0
+    var thread: UnsafeMutablePointer<observer_thread>?
+    var threadID: Int32 = 0
+    /// Whether every ping so far has found the words right.
+    var wordsHold = true
+  }
+
+  private struct Guarded: @unchecked Sendable {
+    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the thread's id.
+    var state = State()
+  }
+
+  private let lease: SlotRegistry.Lease
+  private let guarded = Mutex(Guarded())
+  private let interval: UInt64
+  private let suspicion: Duration
+  private let worker: Worker
+  private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
+  private let pinger: Pinger
+
+  /// Watches through `lease`.
+  ///
+  /// - Parameters:
+  ///   - threshold: How long a ping may wait.
+  ///   - worker: Who works on the source.
+  ///   - pinger: What sends the pings.
+  ///   - send: Hands its argument over, to be called by the source when it is its turn.
+  init(
+    lease: SlotRegistry.Lease,
+    threshold: Duration,
+    worker: Worker,
+    pinger: Pinger,
+    send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) throws(WatchdogError) {
+    self.lease = lease
+    self.worker = worker
+    self.send = send
+    self.pinger = pinger
+    let limits = WatchLimits(threshold: threshold, interval: threshold)
+    suspicion = limits.suspicion
+    interval = max(Configuration.shortestTime, limits.suspicion).wholeNanoseconds
+    switch worker {
+    case .threadOfLastPing: break
+    case .words(let owner, let progress, _): observer_slot_set_words(lease.slot, owner, progress)
+    case .unknown: observer_slot_set_words(lease.slot, Self.nowhere, 0)
+    }
+    do {
+      try pinger.add(self)
+    } catch {
+      SlotRegistry.shared.end(lease)
+      throw error
+    }
+  }
+
+  /// Sends a ping, if it is time to. Returns when to call again, on the observer's clock.
+  func pingIfDue() -> UInt64 {
+    let now = observer_clock_ns()
+    let (isDue, next, thread) = guarded.withLock { guarded in
+      let state = guarded.state
+      guard !state.isStopped, !state.isOutstanding, now >= state.next else {
+        return (false, state.isOutstanding ? now &+ interval : state.next, nil as LastThread?)
+      }
+      guarded.state.isOutstanding = true
+      // The entry may be another thread's by now.
+      let isSame = state.thread.map { observer_thread_id($0) == state.threadID } ?? false
+      return (true, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
+    }
+    guard isDue else { return next }
+    SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicion)
+    send { [self] in answered() }
+    return next
+  }
+
+  private struct LastThread: @unchecked Sendable {
+    // SAFETY: as for Guarded.
+    var pointer: UnsafeMutablePointer<observer_thread>?
+  }
+
+  /// Runs in the source, when it is the ping's turn.
+  private func answered() {
+    var holds = true
+    if case .words(_, _, let check) = worker { holds = check() }
+    let isLast = guarded.withLock { guarded in
+      // A library that runs it twice ends nothing twice.
+      guard guarded.state.isOutstanding else { return false }
+      observer_slot_end(lease.slot)
+      guarded.state.isOutstanding = false
+      guarded.state.next = observer_clock_ns() &+ interval
+      if case .threadOfLastPing = worker {
+        guarded.state.thread = observer_thread_current()
+        guarded.state.threadID = observer_task_self()
+      }
+      if !holds, guarded.state.wordsHold {
+        guarded.state.wordsHold = false
+        observer_slot_set_words(lease.slot, Self.nowhere, 0)
+      }
+      return guarded.state.isStopped
+    }
+    if isLast { SlotRegistry.shared.end(lease) }
+  }
+
+  /// Sends no more pings and ends the watch. One that is outstanding keeps its slot until it comes back.
+  func stop() {
+    pinger.remove(self)
+    let isOutstanding: Bool? = guarded.withLock { guarded in
+      guard !guarded.state.isStopped else { return nil }
+      guarded.state.isStopped = true
+      return guarded.state.isOutstanding
+    }
+    switch isOutstanding {
+    case .some(true): SlotRegistry.shared.stop(lease)
+    case .some(false): SlotRegistry.shared.end(lease)
+    case .none: break
+    }
+  }
+}

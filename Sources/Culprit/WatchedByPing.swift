@@ -1,0 +1,208 @@
+import CObserver
+import Dispatch
+import StallRecord
+
+/// Something that is watched by pings, until ``stop()`` or until the last reference is gone.
+public final class PingWatch: Sendable {
+  private let sources: [PingedSource]
+  private let watchdog: Watchdog
+
+  init(watchdog: Watchdog, sources: [PingedSource]) {
+    self.watchdog = watchdog
+    self.sources = sources
+  }
+
+  deinit { stop() }
+
+  /// Ends the watch. Does nothing the second time.
+  public func stop() { for source in sources { source.stop() } }
+}
+
+extension Watchdog {
+  /// Watches a dispatch queue, the main queue for one.
+  ///
+  /// A small block is put into the queue again and again, one at a time, each an eighth of the threshold after the one
+  /// before it was run. When it waits for longer than the threshold, that is a stall of the queue: of the thread that works
+  /// on it then, where it is a serial one. The report tells whether the queue stands still or only has more work than it
+  /// can do.
+  ///
+  /// - Parameters:
+  ///   - queue: The queue.
+  ///   - name: What reports call it; its label when `nil`. No two queues of the same name can be watched at a time.
+  ///   - stallThreshold: How long a block may wait, at least 10 ms; the configuration's when `nil`.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Throws: ``WatchdogError``.
+  public func watch(
+    _ queue: DispatchQueue,
+    named name: String? = nil,
+    stallThreshold: Duration? = nil
+  ) throws(WatchdogError) -> PingWatch {
+    let source = WatchedSource(kind: .queue, name: name ?? queue.label)
+    return PingWatch(
+      watchdog: self,
+      sources: [
+        try pinged(source, stallThreshold, worker(of: queue)) { run in queue.async(execute: run) }
+      ]
+    )
+  }
+
+  /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
+  ///
+  /// A small task is started again and again. When none of the threads comes to run it within the threshold, all threads
+  /// are captured, and the report says what those of the pool are occupied with.
+  ///
+  /// - Parameter stallThreshold: How long a task may wait for a thread, at least 10 ms; the configuration's when `nil`.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Throws: ``WatchdogError``.
+  public func watchConcurrency(stallThreshold: Duration? = nil) throws(WatchdogError) -> PingWatch {
+    let source = WatchedSource(kind: .pool, name: "Swift concurrency")
+    return PingWatch(
+      watchdog: self,
+      sources: [try pinged(source, stallThreshold, .unknown) { run in Task.detached { run() } }]
+    )
+  }
+
+  /// Watches the main actor: work that must run on the main thread.
+  ///
+  /// - Parameter stallThreshold: How long such work may wait, at least 10 ms; the configuration's when `nil`.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Throws: ``WatchdogError``.
+  public func watchMainActor(stallThreshold: Duration? = nil) throws(WatchdogError) -> PingWatch {
+    let source = WatchedSource(kind: .executor, name: "main actor")
+    return PingWatch(
+      watchdog: self,
+      // On Linux the main actor's work goes through the main queue.
+      sources: [
+        try pinged(source, stallThreshold, worker(of: .main)) { run in
+          Task(executorPreference: HandingOver()) { @MainActor in run() }
+        }
+      ]
+    )
+  }
+
+  /// Watches a serial executor of Swift concurrency: an actor's own.
+  ///
+  /// Whoever ran the ping before is taken for the executor's thread. An executor that moves from thread to thread should be
+  /// watched as what it runs on: a dispatch queue, for one.
+  ///
+  /// - Parameters:
+  ///   - executor: The executor.
+  ///   - name: What reports call it. No two executors of the same name can be watched at a time.
+  ///   - stallThreshold: How long a job may wait, at least 10 ms; the configuration's when `nil`.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Throws: ``WatchdogError``.
+  public func watch(
+    executor: any SerialExecutor,
+    named name: String,
+    stallThreshold: Duration? = nil
+  ) throws(WatchdogError) -> PingWatch {
+    let source = WatchedSource(kind: .executor, name: name)
+    let visitor = ExecutorVisitor(executor)
+    let worker = (executor as? DispatchQueue).map { self.worker(of: $0) } ?? .threadOfLastPing
+    return PingWatch(
+      watchdog: self,
+      sources: [
+        try pinged(source, stallThreshold, worker) { run in
+          Task(executorPreference: HandingOver()) { await visitor.visit(run) }
+        }
+      ]
+    )
+  }
+
+  /// Watches an event loop of any library, by what puts a closure into it.
+  ///
+  ///     let watch = try watchdog.watchLoop(named: "http") { ping in eventLoop.execute { ping() } }
+  ///
+  /// The loop must stay on its thread: the one that ran the ping before is the one whose stack is taken.
+  ///
+  /// - Parameters:
+  ///   - name: What reports call the loop. No two of the same name can be watched at a time.
+  ///   - stallThreshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's own.
+  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Throws: ``WatchdogError``.
+  public func watchLoop(
+    named name: String,
+    stallThreshold: Duration? = nil,
+    execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) throws(WatchdogError) -> PingWatch {
+    try watchLoops(named: name, stallThreshold: stallThreshold, execute: [execute], isGroup: false)
+  }
+
+  /// Watches a group of event loops, a thread each: those of an event loop group. Reports call them by the group's name and
+  /// their number from 1.
+  ///
+  /// - Parameters:
+  ///   - name: What the group is called.
+  ///   - stallThreshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - execute: For each loop, what puts a closure into it.
+  /// - Returns: The watch of all of them.
+  /// - Throws: ``WatchdogError``; none is watched then.
+  public func watchLoops(
+    named name: String,
+    stallThreshold: Duration? = nil,
+    execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
+  ) throws(WatchdogError) -> PingWatch {
+    try watchLoops(named: name, stallThreshold: stallThreshold, execute: execute, isGroup: true)
+  }
+
+  private func watchLoops(
+    named name: String,
+    stallThreshold: Duration?,
+    execute: [@Sendable (@escaping @Sendable () -> Void) -> Void],
+    isGroup: Bool
+  ) throws(WatchdogError) -> PingWatch {
+    var sources: [PingedSource] = []
+    do throws(WatchdogError) {
+      for (index, send) in execute.enumerated() {
+        let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
+        sources.append(try pinged(source, stallThreshold, .threadOfLastPing, send))
+      }
+    } catch {
+      for source in sources { source.stop() }
+      throw error
+    }
+    return PingWatch(watchdog: self, sources: sources)
+  }
+
+  /// Who works on `queue`.
+  private func worker(of queue: DispatchQueue) -> PingedSource.Worker {
+    guard let layout = QueueLayout.current else { return .unknown }
+    return .words(owner: layout.ownerWord(of: queue), progress: layout.progressWord(of: queue)) {
+      layout.isDrainedByCaller(queue)
+    }
+  }
+
+  private func pinged(
+    _ source: WatchedSource,
+    _ stallThreshold: Duration?,
+    _ worker: PingedSource.Worker,
+    _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
+  ) throws(WatchdogError) -> PingedSource {
+    let lease = try lease(source, stallThreshold, polled: false)
+    return try PingedSource(
+      lease: lease,
+      threshold: stallThreshold ?? configuration.stallThreshold,
+      worker: worker,
+      pinger: pinger,
+      send: send
+    )
+  }
+}
+
+/// Runs the part of a task that hands work over to an actor at once, where the task is made: not on a thread of the pool, which
+/// may be what is stuck.
+private final class HandingOver: TaskExecutor {
+  func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
+}
+
+/// An actor on a given executor: what is called on it runs there.
+private actor ExecutorVisitor {
+  private let executor: any SerialExecutor
+
+  init(_ executor: any SerialExecutor) { self.executor = executor }
+
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+  func visit(_ run: @Sendable () -> Void) { run() }
+}
