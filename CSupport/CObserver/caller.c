@@ -25,15 +25,16 @@ static void go_out(struct walk *walk, struct caller_registers *known, struct cod
   struct fact_values values = {.known = 0};
   struct code_range none = {0};
   uint64_t number_of_base;
-  bool has_facts = observer_frame_facts(function, none, pc, interrupted, &facts);
+  bool has_facts = observer_frame_facts(function, none, pc, interrupted, false, &facts);
   if (has_facts) {
     observer_caller_learn(known, &facts, sp, &values);
-    observer_fact_learn(&values, (struct fact_value){1 + CODE_SP, 0, 0}, caller_sp - code_entry_bytes());
+    observer_fact_learn(&values, (struct fact_value){1 + CODE_SP, 0, 0}, caller_sp - observer_code_entry_bytes());
     observer_fact_conclude(walk, &facts, &values);
   }
   known->known = 0;
   for (int number = 0; has_facts && !values.contradicted && number < CODE_REGISTERS; number++)
-    if (number != CODE_SP && observer_fact_value(&values, (struct fact_value){(uint8_t)(1 + number), 0, 0}, &number_of_base)) {
+    if (number != CODE_SP &&
+        observer_fact_value(&values, (struct fact_value){(uint8_t)(1 + number), 0, 0}, &number_of_base)) {
       known->values[number] = number_of_base;
       known->known |= UINT64_C(1) << number;
     }
@@ -78,10 +79,10 @@ void observer_caller_registers(struct walk *walk, unw_cursor_t *cursor, bool *in
     /* Between a call and the function that a jump led on to, arguments may have changed. */
     if (!described || observer_libunwind.get_reg(&here, UNW_REG_IP, &pc) != 0 ||
         !frame_called(observer_walk_read, observer_arch_code_address(pc), function.start))
-      found->known &= ~code_volatile_registers();
+      found->known &= ~observer_code_volatile_registers();
     /* What unwind tables tell to be saved. */
     for (int number = 0; number < CODE_REGISTERS; number++)
-      if (number != CODE_SP && !(code_volatile_registers() >> number & 1) && !(found->known >> number & 1) &&
+      if (number != CODE_SP && !(observer_code_volatile_registers() >> number & 1) && !(found->known >> number & 1) &&
           observer_libunwind.get_reg(&here, number, &value) == 0) {
         found->values[number] = value;
         found->known |= UINT64_C(1) << number;

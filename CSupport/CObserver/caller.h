@@ -12,8 +12,8 @@ struct caller_registers {
   uint64_t known; /* a bit for each register */
 };
 
-/* Finds the registers that the frame of CURSOR had when it made the call that WALK's stack shows it in. Clears *INTERRUPTED when the
- * frame is the innermost one and in a system call, which is a call, too.
+/* Finds the registers that the frame of CURSOR had when it made the call that WALK's stack shows it in. Clears
+ * *INTERRUPTED when the frame is the innermost one and in a system call, which is a call, too.
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 void observer_caller_registers(struct walk *walk, unw_cursor_t *cursor, bool *interrupted, struct caller_registers *found);
 

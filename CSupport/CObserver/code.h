@@ -1,7 +1,7 @@
 /* What instructions do to the registers and to the stack, as far as finding frames needs to know. Internal to the observer.
  *
- * An instruction is taken apart into a few operations that are the same for every processor architecture: code_x86_64.c,
- * code_aarch64.c and code_unsupported.c do that. */
+ * An instruction is taken apart into a few operations that are the same for every processor architecture: code_x86_64.c
+ * and code_aarch64.c do that. */
 #ifndef CODE_H
 #define CODE_H
 
@@ -13,8 +13,8 @@ enum { CODE_REGISTERS = 32, CODE_SP = 31, CODE_FRAME_POINTER = 29 };
 enum { CODE_REGISTERS = 16, CODE_SP = 7, CODE_FRAME_POINTER = 6 }; /* numbered as DWARF does */
 #endif
 
-/* Bytes that are read to take an instruction apart, of which the longest one takes half, and operations that there are in one
- * at most. */
+/* Bytes that are read to take an instruction apart, of which the longest one takes half, and operations that there are
+ * in one at most. */
 enum { CODE_BYTES = 32, CODE_OPERATIONS = 6 };
 
 /* Stands for a register whose value does not matter, or is not known. */
@@ -29,7 +29,12 @@ enum code_kind {
   CODE_LOAD,          /* TO becomes the word at FROM + AMOUNT */
   CODE_STORE,         /* the word at TO + AMOUNT becomes FROM; unknown without FROM */
   CODE_CLOBBER,       /* the registers of the set AMOUNT become unknown */
-  CODE_CALL,          /* calls TARGET, 0 if that is not known */
+  CODE_LOAD_FIXED,    /* TO becomes the word at TARGET */
+  CODE_SET_FIXED,     /* TO becomes TARGET */
+  CODE_CALL,          /* calls TARGET; 0: what a register or memory says, which is not known */
+  CODE_CALL_REGISTER, /* calls FROM */
+  CODE_CALL_MEMORY,   /* calls what the word at FROM + AMOUNT says */
+  CODE_CALL_FIXED,    /* calls what the word at TARGET says */
   CODE_SYSTEM_CALL,
   CODE_BRANCH,        /* goes to TARGET, or on */
   CODE_JUMP,          /* goes to TARGET */
@@ -46,16 +51,19 @@ struct code_operation {
   uint64_t target;
 };
 
-/* Takes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, apart into *COUNT operations, in this order. Returns
- * its length in bytes, or 0 when it is not known.
+/* Whether KIND is a call. Async-signal-safe: yes. Threads: any. */
+static inline bool code_is_call(enum code_kind kind) { return kind >= CODE_CALL && kind <= CODE_CALL_FIXED; }
+
+/* Takes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, apart into *COUNT operations, in this order.
+ * Returns its length in bytes, or 0 when it is not known.
  * Async-signal-safe: yes. Threads: any. */
-size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
+size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
 
 /* The registers that a call may change, as a set. Async-signal-safe: yes. Threads: any. */
-uint64_t code_volatile_registers(void);
+uint64_t observer_code_volatile_registers(void);
 
 /* How far below a function's canonical frame address the stack pointer is when it is entered.
  * Async-signal-safe: yes. Threads: any. */
-uint64_t code_entry_bytes(void);
+uint64_t observer_code_entry_bytes(void);
 
 #endif

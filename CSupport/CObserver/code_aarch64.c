@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Instruction encodings: Arm Architecture Reference Manual for A-profile, chapter C4. Register 31 is the stack pointer or none,
- * by instruction. */
+/* Instruction encodings: Arm Architecture Reference Manual for A-profile, chapter C4. Register 31 is the stack pointer
+ * or none, by instruction. */
 enum { LINK = 30, NONE = 31 };
 
 struct operations {
@@ -33,9 +33,14 @@ static int to_of(uint32_t word) { return word & 31; }
 static int from_of(uint32_t word) { return word >> 5 & 31; }
 
 /* Data processing with a constant. */
-static void with_constant(uint32_t word, struct operations *operations) {
+static void with_constant(uint32_t word, uint64_t address, struct operations *operations) {
   int to = to_of(word), from = from_of(word);
-  if ((word & 0xbf800000) == 0x91000000) { /* add, sub, 64 bits */
+  if ((word & 0x9f000000) == 0x90000000) { /* adrp */
+    int64_t pages = field(word, 5, 19) * 4 + (word >> 29 & 3);
+    if (to != NONE)
+      add(operations, CODE_SET_FIXED, to, CODE_NO_REGISTER, 0)->target =
+          (address & ~UINT64_C(0xfff)) + (uint64_t)(pages * 4096);
+  } else if ((word & 0xbf800000) == 0x91000000) { /* add, sub, 64 bits */
     int64_t amount = (int64_t)(word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0);
     add(operations, CODE_SET, to, from, word >> 30 & 1 ? -amount : amount);
   } else if ((word & 0xff800000) == 0x92000000 && (word >> 22 & 1)) { /* and, 64 bits */
@@ -135,7 +140,7 @@ static bool branch(uint32_t word, uint64_t address, struct operations *operation
   else if ((word & 0xfffffc1f) == 0xd61f0000 || (word & 0xfefff800) == 0xd61f0800) /* br */
     add(operations, CODE_JUMP_ANYWHERE, 0, 0, 0);
   else if ((word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800) /* blr */
-    add(operations, CODE_CALL, 0, 0, 0);
+    add(operations, from_of(word) == NONE ? CODE_CALL : CODE_CALL_REGISTER, 0, from_of(word), 0);
   else if ((word & 0xfffff000) == 0xd65f0000 || (word & 0xffe0001f) == 0xd4200000 || word < 0x10000) /* ret, brk, udf */
     add(operations, CODE_END, 0, 0, 0);
   else if ((word & 0xffe0001f) == 0xd4000001) /* svc */
@@ -149,7 +154,7 @@ static bool branch(uint32_t word, uint64_t address, struct operations *operation
   return true;
 }
 
-size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count) {
+size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count) {
   uint32_t word;
   struct operations result = {operations, 0};
   memcpy(&word, code, sizeof word);
@@ -157,7 +162,7 @@ size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation 
   if (branches)
     *count = result.count;
   else if ((word & 0x1c000000) == 0x10000000)
-    with_constant(word, &result);
+    with_constant(word, address, &result);
   else if ((word & 0x0e000000) == 0x0a000000)
     with_registers(word, &result);
   else if ((word & 0x0a000000) == 0x08000000)
@@ -169,8 +174,8 @@ size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation 
 }
 
 /* Procedure Call Standard for the Arm 64-bit Architecture, section 6.1.1. */
-uint64_t code_volatile_registers(void) { return UINT64_C(0x7ffff) | UINT64_C(1) << LINK; }
+uint64_t observer_code_volatile_registers(void) { return UINT64_C(0x7ffff) | UINT64_C(1) << LINK; }
 
-uint64_t code_entry_bytes(void) { return 0; }
+uint64_t observer_code_entry_bytes(void) { return 0; }
 
 #endif

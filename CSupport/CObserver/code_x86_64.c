@@ -120,6 +120,11 @@ static void arithmetic(struct operations *operations, const struct reading *read
     add(operations, CODE_SET, reading->rm, reading->rm, operation == 0 ? constant : -constant);
 }
 
+/* The address of an operand that is relative to the next instruction, which is where reading has come to. */
+static uint64_t fixed_address(const struct reading *reading, uint64_t start, const uint8_t *code) {
+  return start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)reading->displacement;
+}
+
 static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start, const uint8_t *code,
                             struct operations *operations) {
   if (opcode < 0x40 && (opcode & 7) < 6) { /* add, or, adc, sbb, and, sub, xor, cmp */
@@ -232,12 +237,17 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     read_operands(reading);
     if (reading->memory && reading->wide && reading->base != CODE_NO_REGISTER)
       add(operations, CODE_LOAD, reading->reg, reading->base, reading->displacement);
+    else if (reading->relative && reading->wide && !reading->segment)
+      add(operations, CODE_LOAD_FIXED, reading->reg, CODE_NO_REGISTER, 0)->target = fixed_address(reading, start, code);
     else
       add(operations, CODE_SET, reading->reg, reading->memory || !reading->wide ? CODE_NO_REGISTER : reading->rm, 0);
     return true;
   case 0x8d: /* lea */
     read_operands(reading);
-    add(operations, CODE_SET, reading->reg, reading->wide ? reading->base : CODE_NO_REGISTER, reading->displacement);
+    if (reading->relative && reading->wide)
+      add(operations, CODE_SET_FIXED, reading->reg, CODE_NO_REGISTER, 0)->target = fixed_address(reading, start, code);
+    else
+      add(operations, CODE_SET, reading->reg, reading->wide ? reading->base : CODE_NO_REGISTER, reading->displacement);
     return true;
   case 0x8f:
     read_operands(reading);
@@ -276,7 +286,8 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   case 0xd3: {
     read_operands(reading);
     int distance = opcode < 0xd0 ? *reading->at++ : 1;
-    if (!reading->memory && reading->wide && (opcode == 0xc1 || opcode == 0xd1) && (reading->field == 4 || reading->field == 5))
+    if (!reading->memory && reading->wide && (opcode == 0xc1 || opcode == 0xd1) &&
+        (reading->field == 4 || reading->field == 5))
       add(operations, reading->field == 4 ? CODE_SHIFT_LEFT : CODE_SHIFT_RIGHT, reading->rm, CODE_NO_REGISTER, distance);
     else
       change(operations, reading);
@@ -363,10 +374,17 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
     } else if (opcode == 0xfe) {
       return false;
     } else if (reading->field == 2) {
-      add(operations, CODE_CALL, 0, 0, 0);
+      if (!reading->memory)
+        add(operations, CODE_CALL_REGISTER, 0, reading->rm, 0);
+      else if (reading->relative && !reading->segment)
+        add(operations, CODE_CALL_FIXED, 0, CODE_NO_REGISTER, 0)->target = fixed_address(reading, start, code);
+      else if (reading->base != CODE_NO_REGISTER)
+        add(operations, CODE_CALL_MEMORY, 0, reading->base, reading->displacement);
+      else
+        add(operations, CODE_CALL, 0, 0, 0);
     } else if (reading->field == 4) {
       struct code_operation *jump = add(operations, reading->relative ? CODE_JUMP_SLOT : CODE_JUMP_ANYWHERE, 0, 0, 0);
-      jump->target = start + (uint64_t)(reading->at - code) + (uint64_t)(int64_t)reading->displacement;
+      jump->target = fixed_address(reading, start, code);
     } else if (reading->field == 6) {
       push(operations, CODE_NO_REGISTER);
     } else {
@@ -565,7 +583,7 @@ static bool vector_opcode(struct reading *reading, int prefix, struct operations
   return true;
 }
 
-size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count) {
+size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count) {
   struct reading reading = {.at = code};
   struct operations result = {operations, 0};
   int byte;
@@ -603,8 +621,8 @@ size_t code_decode(const uint8_t *code, uint64_t address, struct code_operation 
   return known && length <= CODE_BYTES / 2 ? length : 0;
 }
 
-uint64_t code_volatile_registers(void) { return 1 << RAX | 1 << RDX | 1 << RCX | 1 << 4 | 1 << 5 | 0xf << 8; }
+uint64_t observer_code_volatile_registers(void) { return 1 << RAX | 1 << RDX | 1 << RCX | 1 << 4 | 1 << 5 | 0xf << 8; }
 
-uint64_t code_entry_bytes(void) { return 8; }
+uint64_t observer_code_entry_bytes(void) { return 8; }
 
 #endif

@@ -1,9 +1,10 @@
-/* What a function's code tells of its frame where it calls another one: which registers and which words of the stack hold
- * addresses of which parts of the frame, or what registers held when the function was entered. Internal to the observer.
+/* What a function's code tells of its frame where it calls another one: which registers and which words of the stack
+ * hold addresses of which parts of the frame, or what registers held when the function was entered. Internal to the
+ * observer.
  *
- * The function is gone through from its entry along all its ways, with values that are relative to a base: the stack pointer
- * or another register at the entry, or something that came into being on the way (an address that was aligned, a stack pointer
- * that was lowered by an amount known to the program alone). A fact holds on every way to the call. */
+ * The function is gone through from its entry along all its ways, with values that are relative to a base: the stack
+ * pointer or another register at the entry, or something that came into being on the way (an address that was aligned, a
+ * stack pointer that was lowered by an amount known to the program alone). A fact holds on every way to the call. */
 #ifndef FRAME_FACTS_H
 #define FRAME_FACTS_H
 
@@ -32,9 +33,12 @@ struct fact_state {
 };
 
 enum fact_base_kind {
-  FACT_FREE = 0, /* anything */
-  FACT_LOWERED,  /* less than PARENT */
-  FACT_ALIGNED,  /* PARENT & MASK */
+  FACT_FREE = 0,     /* anything */
+  FACT_LOWERED,      /* less than PARENT */
+  FACT_ALIGNED,      /* PARENT & MASK */
+  FACT_LOADED,       /* the word at PARENT */
+  FACT_LOADED_FIXED, /* the word at MASK */
+  FACT_FIXED,        /* MASK */
 };
 
 struct fact_base {
@@ -46,25 +50,29 @@ struct fact_base {
 
 /* Base 1 + N is register N at the function's entry. */
 struct frame_facts {
-  struct fact_state state;             /* where the call is */
+  struct fact_state state; /* where the call is */
   struct fact_base bases[FACT_BASES];
   int base_count;
-  bool jumps_away; /* the function leaves its place to one that only a register knows */
+  struct code_operation call; /* the call itself; of another kind if there is none */
 };
 
-/* Finds the facts of the frame whose function is entered at RANGE's beginning and is at PC: after the call that ends there,
- * or, if it was INTERRUPTED, before the instruction there. COLD is another part of the function. With a PC of 0 only
- * JUMPS_AWAY is found. Returns false when it is too large, not understood, or not seen to come to PC.
+/* Finds the facts of the frame whose function is entered at RANGE's beginning and is at PC: after the call that ends
+ * there, or, if it was INTERRUPTED, before the instruction there. COLD is another part of the function. With LOADS, what
+ * was loaded from memory shortly before PC is a base as well. Returns false when the function is too large, not
+ * understood, or not seen to come to PC.
  * Async-signal-safe: yes. Threads: the monitor. */
 bool observer_frame_facts(struct code_range range, struct code_range cold, uint64_t pc, bool interrupted,
-                          struct frame_facts *facts);
+                          bool loads, struct frame_facts *facts);
+
+/* Forgets what was found out about functions: they may have been replaced.
+ * Async-signal-safe: yes. Threads: the monitor. */
+void observer_facts_forget(void);
 
 /* What is known of the values of a frame's bases. */
 struct fact_values {
   uint64_t values[FACT_BASES];
   uint64_t known;    /* a bit for each base */
-  int confirmed;     /* how often something was learnt twice, and was the same */
-  bool contradicted; /* or was not */
+  bool contradicted; /* something was learnt twice, and was not the same */
 };
 
 /* Adds to VALUES that VALUE, of FACTS, is NUMBER. Async-signal-safe: yes. Threads: any. */

@@ -3,12 +3,16 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #include "caller.h"
+#include "exploration.h"
 #include "links.h"
 
 #include <string.h>
 
 /* Places that may be the frame record, at most: with more, none is believed. */
-enum { CANDIDATES_MAX = 12, RECORD_ALIGNMENT = 16 };
+enum { CANDIDATES_MAX = 24, RECORD_ALIGNMENT = 16 };
+
+/* Frames on the way outwards from such a place that are remembered. */
+enum { WAY_MAX = 64 };
 
 /* The frame whose frame pointer is looked for. */
 struct search {
@@ -22,35 +26,38 @@ struct search {
   bool has_facts;
 };
 
+/* A frame on the way outwards. */
+struct way_frame {
+  struct code_range function;
+  uint64_t caller_sp;      /* the stack pointer where its caller called it */
+  uint64_t pc;             /* where it is itself */
+  enum observer_link link; /* of its caller's call to it */
+};
+
 /* A place that may be it. */
 struct candidate {
   uint64_t record;
   enum observer_link link;
+  bool exact;   /* it is at a distance from the stack pointer that the code tells */
+  int doubts;   /* calls on the way outwards that do not seem to lead to where they would have led */
+  uint64_t top; /* the highest stack pointer on the way */
+  int frames;
+  struct way_frame way[WAY_MAX];
 };
 
-/* Whether the frame of CALLEE, which has the canonical frame address CFA, keeps its frame record at RECORD. */
-static bool keeps_record(unw_cursor_t *callee, uint64_t cfa, uint64_t record) {
-#if defined(__x86_64__)
-  (void)callee;
-  return record + 16 == cfa;
-#else
-  unw_word_t frame_pointer;
-  (void)cfa;
-  return observer_libunwind.get_reg(callee, observer_arch_frame_pointer(), &frame_pointer) == 0 && frame_pointer == record;
-#endif
-}
-
-/* Whether a frame pointer of RECORD leads from the frame to the outermost one, every return address on the way following a
- * call of the function that it is the return address of. With OTHER not 0: whether it does, and an outer frame of another
- * function has its record there. */
-static bool leads_out(struct search *search, uint64_t record, uint64_t other) {
+/* Whether a frame pointer of CANDIDATE's leads from the frame to the outermost one, every return address on the way
+ * following a call of the function that it is the return address of. Notes the way, and what is doubtful about it. */
+static bool leads_out(struct search *search, struct candidate *candidate) {
   struct walk *walk = search->walk;
   struct observer_registers before = walk->registers;
   unw_cursor_t cursor = search->cursor;
-  bool interrupted = search->interrupted, leads = false, passes = other == 0;
+  bool interrupted = search->interrupted, leads = false;
   int number = observer_arch_frame_pointer();
-  walk->registers.values[number] = record;
+  uint64_t at = search->pc;
+  walk->registers.values[number] = candidate->record;
   walk->registers.known |= UINT64_C(1) << number;
+  candidate->doubts = candidate->frames = 0;
+  candidate->top = 0;
   for (int depth = 0; depth < OBSERVER_FRAMES_MAX; depth++) {
     unw_cursor_t callee = cursor;
     unw_word_t pc = 0, sp = 0;
@@ -60,19 +67,56 @@ static bool leads_out(struct search *search, uint64_t record, uint64_t other) {
     if (result < 0)
       break;
     if (result == 0 || observer_libunwind.get_reg(&cursor, UNW_REG_IP, &pc) != 0 || pc == 0) {
+      if (described && candidate->frames < WAY_MAX)
+        candidate->way[candidate->frames++] = (struct way_frame){function, UINT64_MAX, at, OBSERVER_LINK_NONE};
       leads = true;
       break;
     }
     if (observer_libunwind.get_reg(&cursor, UNW_REG_SP, &sp) != 0)
       break;
     interrupted = observer_walk_interrupted(&callee, &cursor);
-    if (!interrupted && (!described || observer_link_before(observer_arch_code_address(pc), function, &whole) ==
-                                           OBSERVER_LINK_NONE))
-      break;
-    passes |= depth > 0 && described && function.start != search->function.start && keeps_record(&callee, sp, other);
+    enum observer_link link = OBSERVER_LINK_PERHAPS;
+    if (!interrupted) {
+      link = described ? observer_link_before(observer_arch_code_address(pc), function, &whole) : OBSERVER_LINK_NONE;
+      if (link == OBSERVER_LINK_NONE)
+        break;
+      if (link == OBSERVER_LINK_PERHAPS)
+        link = observer_link_of_frame(walk, &cursor, function);
+      candidate->doubts += link == OBSERVER_LINK_NONE;
+    }
+    if (described && candidate->frames < WAY_MAX)
+      candidate->way[candidate->frames++] = (struct way_frame){function, sp, at, link};
+    candidate->top = sp;
+    at = observer_arch_code_address(pc);
   }
   walk->registers = before;
-  return leads && passes;
+  return leads;
+}
+
+/* Whether what is on the way outwards from ONE shows that the frame record is not at OTHER's place. If it were, ONE's
+ * would have been left behind by calls that are over. Both ways meet in a frame, at the latest in the outermost one. It
+ * cannot have made the call on ONE's way before that on OTHER's, if nothing leads there from where the former returned
+ * to. (It could have made it when it was called before, at the very same place: that is not believed.) */
+static bool rules_out(const struct candidate *one, const struct candidate *other) {
+  for (int index = 0; index < other->frames; index++)
+    for (int match = 0; match < one->frames; match++) {
+      const struct way_frame *there = &other->way[index], *here = &one->way[match];
+      bool grows;
+      if (there->caller_sp != here->caller_sp || there->function.start != here->function.start)
+        continue;
+      if (match == 0)
+        return false;
+      /* One call led to one function only: the one that it is more likely to have led to, or the one from which others
+       * have been called since. */
+      if (here->pc == there->pc && index > 0) {
+        enum observer_link link = one->way[match - 1].link, other_link = other->way[index - 1].link;
+        return link > other_link || (link == other_link && index == 1 && match > 1);
+      }
+      /* It is the frame that is looked for, in a call of its own: then it must have made more room since. */
+      bool comes = observer_function_comes(here->function, here->pc, there->pc, &grows);
+      return !comes || (index == 0 && !grows);
+    }
+  return false;
 }
 
 /* Whether RECORD does not contradict what FACTS and VALUES tell of the frame. */
@@ -84,11 +128,12 @@ static bool agrees(struct search *search, const struct frame_facts *facts, const
   return !with_record.contradicted;
 }
 
-/* How the return address in the frame record at RECORD is linked to the frame. */
-static enum observer_link link_of(struct search *search, uint64_t record) {
+/* How the return address in the frame record at RECORD is linked to the frame; whether it is EXACT, if that is of a part. */
+static enum observer_link link_of(struct search *search, uint64_t record, bool *exact) {
   static struct frame_facts facts;
   struct code_range whole;
   uint64_t return_address, found;
+  *exact = false;
   if (record % RECORD_ALIGNMENT != 0 || !observer_walk_word(search->walk, record + 8, &return_address))
     return OBSERVER_LINK_NONE;
   enum observer_link link = observer_link_before(observer_arch_code_address(return_address), search->function, &whole);
@@ -96,11 +141,12 @@ static enum observer_link link_of(struct search *search, uint64_t record) {
     return link;
   /* What is known of a part's frame is known by way of the whole. */
   struct fact_values values = {.known = 0};
-  if (!observer_frame_facts(whole, search->function, search->pc, search->interrupted, &facts))
+  if (!observer_frame_facts(whole, search->function, search->pc, search->interrupted, false, &facts))
     return OBSERVER_LINK_NONE;
   observer_fact_learn(&values, facts.state.registers[CODE_SP], search->sp);
   observer_fact_conclude(search->walk, &facts, &values);
-  if (observer_fact_value(&values, facts.state.registers[CODE_FRAME_POINTER], &found))
+  *exact = observer_fact_value(&values, facts.state.registers[CODE_FRAME_POINTER], &found);
+  if (*exact)
     return found == record ? link : OBSERVER_LINK_NONE;
   return agrees(search, &facts, &values, record) ? link : OBSERVER_LINK_NONE;
 }
@@ -131,12 +177,10 @@ static void bounds_of(const struct search *search, uint64_t *low, uint64_t *high
     *high = *low + slack;
 }
 
-/* Looks at every place. What earlier, deeper calls left behind looks just like a frame record, so it must be the only one that
- * a call of this very function can have made. */
-static bool look_everywhere(struct search *search, bool parts_only, uint64_t *found) {
+/* Finds the places that may be the frame record. Returns how many there are, or -1 when there are too many. */
+static int find_candidates(struct search *search, bool parts_only, struct candidate *candidates) {
   const struct observer_copy *copy = search->walk->copy;
-  struct candidate candidates[CANDIDATES_MAX];
-  int count = 0, chosen = -1;
+  int count = 0;
   uint64_t end = copy->stack_start + copy->stack_bytes, low = search->sp, high = UINT64_MAX;
   if (!parts_only)
     bounds_of(search, &low, &high);
@@ -144,34 +188,59 @@ static bool look_everywhere(struct search *search, bool parts_only, uint64_t *fo
     low = search->sp;
   for (uint64_t record = (low + RECORD_ALIGNMENT - 1) & ~(uint64_t)(RECORD_ALIGNMENT - 1);
        record + 16 <= end && record <= high; record += RECORD_ALIGNMENT) {
-    enum observer_link link = link_of(search, record);
-    if (link == OBSERVER_LINK_NONE || (parts_only && link != OBSERVER_LINK_PART))
-      continue;
-    if (search->has_facts && link != OBSERVER_LINK_PART && !agrees(search, &search->facts, &search->values, record))
-      continue;
-    if (!leads_out(search, record, 0))
-      continue;
     if (count == CANDIDATES_MAX)
-      return false;
-    candidates[count++] = (struct candidate){record, link};
-  }
-  /* The frame record of an outer frame may be that of a call which could have led here, too. It is not, if the way outwards
-   * from another candidate shows that the call led to another function. */
-  for (int index = 0; index < count; index++) {
-    bool explains_all = true;
-    for (int other = 0; other < count && explains_all; other++)
-      explains_all = other == index || (candidates[other].link == OBSERVER_LINK_PERHAPS &&
-                                        leads_out(search, candidates[index].record, candidates[other].record));
-    if (!explains_all)
+      return -1;
+    struct candidate *candidate = &candidates[count];
+    candidate->record = record;
+    candidate->link = link_of(search, record, &candidate->exact);
+    bool is_part = candidate->link == OBSERVER_LINK_PART;
+    if (candidate->link == OBSERVER_LINK_NONE || (parts_only && !is_part) ||
+        (search->has_facts && !is_part && !agrees(search, &search->facts, &search->values, record)) ||
+        !leads_out(search, candidate))
       continue;
-    if (chosen >= 0)
-      return false;
-    chosen = index;
+    count++;
   }
-  if (chosen < 0)
-    return false;
-  *found = candidates[chosen].record;
-  return true;
+  return count;
+}
+
+/* A part of a function is not called, so that a link to it as to a part speaks against all others; even more so if the place
+ * is the only one that the code allows. */
+static int fitness(const struct candidate *candidate) {
+  return candidate->exact ? 2 : candidate->link == OBSERVER_LINK_PART ? 1 : 0;
+}
+
+/* Looks at every place. What earlier, deeper calls left behind looks just like a frame record, so it must be the only
+ * one that a call of this very function can have made. */
+static bool look_everywhere(struct search *search, bool parts_only, uint64_t *found) {
+  static struct candidate candidates[CANDIDATES_MAX];
+  const struct candidate *chosen = NULL;
+  int count = find_candidates(search, parts_only, candidates);
+  /* A way that ends below the end of another one came to a word that was 0 by chance. */
+  uint64_t top = 0;
+  int best = 0, kept = 0;
+  for (int index = 0; index < count; index++)
+    if (candidates[index].top > top)
+      top = candidates[index].top;
+  for (int index = 0; index < count; index++)
+    if (candidates[index].top == top && fitness(&candidates[index]) > best)
+      best = fitness(&candidates[index]);
+  for (int index = 0; index < count; index++)
+    if (candidates[index].top == top && fitness(&candidates[index]) == best)
+      candidates[kept++] = candidates[index];
+  for (int index = 0; index < kept; index++) {
+    const struct candidate *candidate = &candidates[index];
+    bool stands_alone = true;
+    for (int other = 0; other < kept && stands_alone; other++)
+      stands_alone = other == index || (candidate->doubts == 0 && rules_out(candidate, &candidates[other]));
+    if (!stands_alone)
+      continue;
+    if (chosen)
+      return false;
+    chosen = candidate;
+  }
+  if (chosen)
+    *found = chosen->record;
+  return chosen != NULL;
 }
 
 bool observer_find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, bool interrupted, uint64_t *found) {
@@ -188,17 +257,17 @@ bool observer_find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, 
   observer_links_forget();
   struct code_range none = {0};
   observer_caller_registers(walk, &search.cursor, &search.interrupted, &known);
-  search.has_facts = observer_frame_facts(search.function, none, pc, search.interrupted, &search.facts);
+  search.has_facts = observer_frame_facts(search.function, none, pc, search.interrupted, false, &search.facts);
   if (!search.has_facts)
     return look_everywhere(&search, false, found);
   observer_caller_learn(&known, &search.facts, sp, &search.values);
   observer_fact_conclude(walk, &search.facts, &search.values);
-  uint64_t record;
+  static struct candidate candidate;
   if (search.values.contradicted ||
-      !observer_fact_value(&search.values, search.facts.state.registers[CODE_FRAME_POINTER], &record))
+      !observer_fact_value(&search.values, search.facts.state.registers[CODE_FRAME_POINTER], &candidate.record))
     return look_everywhere(&search, false, found);
-  if (link_of(&search, record) != OBSERVER_LINK_NONE && leads_out(&search, record, 0)) {
-    *found = record;
+  if (link_of(&search, candidate.record, &candidate.exact) != OBSERVER_LINK_NONE && leads_out(&search, &candidate)) {
+    *found = candidate.record;
     return true;
   }
   /* A part of a function that stands elsewhere is not entered at its beginning. */

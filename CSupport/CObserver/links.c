@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "exploration.h"
 #include "observer_module.h"
 
 #include <string.h>
@@ -53,7 +54,7 @@ static enum observer_link link_by_jumps(struct code_range range, struct code_ran
   for (uint64_t address = range.start; address < range.end;) {
     uint8_t code[CODE_BYTES] = {0};
     size_t length =
-        observer_walk_read(address, code, CODE_BYTES / 2) ? code_decode(code, address, operations, &count) : 0;
+        observer_walk_read(address, code, CODE_BYTES / 2) ? observer_code_decode(code, address, operations, &count) : 0;
     if (length == 0)
       return best;
     address += length;
@@ -66,6 +67,11 @@ static enum observer_link link_by_jumps(struct code_range range, struct code_ran
           (target >= range.start && target < range.end))
         continue;
       struct code_range jumping = range;
+      struct function_jumps jumps;
+      if (target == function.start && observer_function_jumps(range, target, &jumps) && jumps.with_frame) {
+        *whole = range;
+        return OBSERVER_LINK_PART;
+      }
       enum observer_link link = link_of_jump(target, function, &jumping, depth);
       if (link > best) {
         best = link;
@@ -77,8 +83,8 @@ static enum observer_link link_by_jumps(struct code_range range, struct code_ran
 }
 
 static enum observer_link link_of_called(uint64_t called, struct code_range function, struct code_range *whole, int depth) {
-  static struct frame_facts facts;
   struct code_range range, none = {0};
+  struct function_jumps jumps;
   called = behind_stub(called);
   if (called == function.start)
     return OBSERVER_LINK_CERTAIN;
@@ -93,8 +99,7 @@ static enum observer_link link_of_called(uint64_t called, struct code_range func
     link = OBSERVER_LINK_PERHAPS; /* nothing tells where it ends */
   } else if (range.start == called) {
     link = link_by_jumps(range, function, whole, depth);
-    if (link == OBSERVER_LINK_NONE && depth == JUMPS_DEPTH && observer_frame_facts(range, none, 0, false, &facts) &&
-        facts.jumps_away)
+    if (link == OBSERVER_LINK_NONE && (!observer_function_jumps(range, 0, &jumps) || jumps.anywhere))
       link = OBSERVER_LINK_PERHAPS;
   }
   *memory = (struct remembered){called, function.start, link, *whole};
@@ -124,6 +129,44 @@ enum observer_link observer_link_before(uint64_t return_address, struct code_ran
       return OBSERVER_LINK_PERHAPS;
     return OBSERVER_LINK_NONE;
   }
+}
+
+/* Looks up what CURSOR's frame, which has FACTS, calls. */
+static bool called_by(struct walk *walk, unw_cursor_t *cursor, const struct frame_facts *facts, uint64_t *called) {
+  struct fact_values values = {.known = 0};
+  struct fact_value value;
+  unw_word_t word;
+  unw_cursor_t caller = *cursor;
+  for (int number = 0; number < CODE_REGISTERS; number++)
+    if (!(observer_code_volatile_registers() >> number & 1) && observer_libunwind.get_reg(cursor, number, &word) == 0)
+      observer_fact_learn(&values, facts->state.registers[number], word);
+  if (observer_walk_step(walk, &caller, false) > 0 && observer_libunwind.get_reg(&caller, UNW_REG_SP, &word) == 0)
+    observer_fact_learn(&values, (struct fact_value){1 + CODE_SP, 0, 0}, word - observer_code_entry_bytes());
+  observer_fact_conclude(walk, facts, &values);
+  const struct code_operation *call = &facts->call;
+  switch (call->kind) {
+  case CODE_CALL_REGISTER:
+    return observer_fact_value(&values, facts->state.registers[call->from], called);
+  case CODE_CALL_MEMORY:
+    value = facts->state.registers[call->from];
+    value.offset += (int32_t)call->amount;
+    return observer_fact_value(&values, value, called) && observer_walk_word(walk, *called, called);
+  case CODE_CALL_FIXED:
+    return observer_walk_word(walk, call->target, called);
+  default:
+    return false;
+  }
+}
+
+enum observer_link observer_link_of_frame(struct walk *walk, unw_cursor_t *cursor, struct code_range function) {
+  static struct frame_facts facts;
+  struct code_range range, whole, none = {0};
+  unw_word_t pc;
+  uint64_t called;
+  if (observer_libunwind.get_reg(cursor, UNW_REG_IP, &pc) != 0 || !observer_walk_frame_function(cursor, &range) ||
+      !observer_frame_facts(range, none, pc, false, true, &facts) || !called_by(walk, cursor, &facts, &called))
+    return OBSERVER_LINK_PERHAPS;
+  return link_of_called(called, function, &whole, JUMPS_DEPTH);
 }
 
 #endif

@@ -14,10 +14,15 @@ enum observer_link {
                              goes on to it by a jump */
 };
 
-/* How the call before RETURN_ADDRESS is linked to the frame of FUNCTION. Sets *WHOLE, for OBSERVER_LINK_PART, to the function
- * that was called.
+/* How the call before RETURN_ADDRESS is linked to the frame of FUNCTION. Sets *WHOLE, for OBSERVER_LINK_PART, to the
+ * function that was called.
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 enum observer_link observer_link_before(uint64_t return_address, struct code_range function, struct code_range *whole);
+
+/* The same for the frame of CURSOR, which is in a call of an unknown function: by what it calls, as far as its registers
+ * and its memory still tell. OBSERVER_LINK_NONE is no proof then: memory may have changed since.
+ * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
+enum observer_link observer_link_of_frame(struct walk *walk, unw_cursor_t *cursor, struct code_range function);
 
 /* Forgets which functions jump where. To be called before a search.
  * Async-signal-safe: yes. Threads: as observer_unwind. */

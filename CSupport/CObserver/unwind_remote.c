@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_unwind.h"
 
+#include "frame_facts.h"
 #include "unwind_walk.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -206,6 +207,7 @@ const char *observer_unwind_start(void) {
 
 void observer_unwind_forget(void) {
   observer_module_forget();
+  observer_facts_forget();
   if (address_space)
     observer_libunwind.flush_cache(address_space, 0, 0);
 }

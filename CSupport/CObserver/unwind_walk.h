@@ -74,7 +74,8 @@ int observer_walk_step(struct walk *walk, unw_cursor_t *cursor, bool interrupted
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 bool observer_walk_interrupted(unw_cursor_t *before, unw_cursor_t *now);
 
-/* A part of the process's code: a function, or the part of one that compilers have put elsewhere; none if both ends are 0. */
+/* A part of the process's code: a function, or the part of one that compilers have put elsewhere; none if both ends are
+ * 0. */
 struct code_range {
   uint64_t start, end;
   bool catches; /* it has places that only exceptions lead to */

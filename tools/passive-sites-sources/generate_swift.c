@@ -43,7 +43,7 @@ static const char prelude[] =
 static const struct shape_text shapes[] = {
     {"", "  result = CALL\n"},
     {"", "  result = CALL\n  keep(a)\n"},
-    {"", "  if a != 77 { result = CALL } else { keep(a) }\n"},
+    {"", "  if a != 777777 { result = CALL } else { keep(a) }\n"},
     {"@inline(never) func g%1$d_%2$d<T: Kept>(_ value: T, _ p: Int) -> Int {\n  var copy = value\n  touch(&copy)\n"
      "  let r = CALL\n  return r + copy.size + p\n}\n",
      "  let value: any Kept = keptValue(a)\n  result = g%1$d_%2$d(value, a)\n"},

@@ -1,0 +1,253 @@
+#include "exploration.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#include <string.h>
+
+/* Bounds on the work for one function. */
+enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
+
+/* A place that is gone to from elsewhere, and what holds there. */
+static struct {
+  uint64_t address;
+  bool dirty; /* what follows from it is still to be found */
+} blocks[BLOCKS];
+static struct fact_state states[BLOCKS];
+static int block_count;
+
+static bool within(struct code_range range, uint64_t address) { return address >= range.start && address < range.end; }
+
+static size_t decode(struct exploration *exploration, uint64_t address, struct code_operation *operations, int *count) {
+  uint8_t code[CODE_BYTES] = {0};
+  *count = 0;
+  if (++exploration->instructions > INSTRUCTIONS_MAX || !observer_walk_read(address, code, CODE_BYTES / 2)) {
+    exploration->failed = true;
+    return 0;
+  }
+  size_t length = observer_code_decode(code, address, operations, count);
+  if (length == 0)
+    exploration->failed = true;
+  return length;
+}
+
+static void add_block(struct exploration *exploration, uint64_t address) {
+  if (!within(exploration->range, address) && !within(exploration->cold, address))
+    return;
+  int low = 0, high = block_count;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (blocks[middle].address < address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  if (low < block_count && blocks[low].address == address)
+    return;
+  if (block_count == BLOCKS) {
+    exploration->failed = true;
+    return;
+  }
+  memmove(&blocks[low + 1], &blocks[low], (size_t)(block_count - low) * sizeof blocks[0]);
+  blocks[low].address = address;
+  blocks[low].dirty = false;
+  block_count++;
+}
+
+/* The block that begins at ADDRESS, or, if it need not BEGIN there, the one that ADDRESS is in; -1 if there is none. */
+static int block_of(uint64_t address, bool begin) {
+  int low = 0, high = block_count;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (blocks[middle].address <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low == 0 || (begin && blocks[low - 1].address != address) ? -1 : low - 1;
+}
+
+static void find_blocks(struct exploration *exploration, struct code_range range) {
+  struct code_operation operations[CODE_OPERATIONS];
+  int count;
+  add_block(exploration, range.start);
+  for (uint64_t address = range.start; address < range.end && !exploration->failed;) {
+    size_t length = decode(exploration, address, operations, &count);
+    address += length;
+    for (int index = 0; index < count; index++) {
+      enum code_kind kind = operations[index].kind;
+      if (kind == CODE_BRANCH || kind == CODE_JUMP)
+        add_block(exploration, operations[index].target);
+      if (kind == CODE_JUMP || kind == CODE_JUMP_SLOT || kind == CODE_JUMP_ANYWHERE || kind == CODE_END)
+        add_block(exploration, address);
+    }
+  }
+}
+
+static void go_to(struct exploration *exploration, uint64_t address, const struct fact_state *state) {
+  int block = block_of(address, true);
+  if (block >= 0 && observer_state_join(exploration, &states[block], state, address))
+    blocks[block].dirty = true;
+}
+
+/* Goes on from the beginning of a block to its end. */
+static void explore_block(struct exploration *exploration, int block) {
+  struct code_operation operations[CODE_OPERATIONS];
+  struct frame_facts *facts = exploration->facts;
+  struct fact_state state = states[block];
+  int count;
+  bool goes_on = true;
+  uint64_t address = blocks[block].address;
+  blocks[block].dirty = false;
+  while (goes_on && !exploration->failed) {
+    if (address == exploration->pc && exploration->interrupted)
+      observer_state_join(exploration, &facts->state, &state, 0);
+    size_t length = decode(exploration, address, operations, &count);
+    uint64_t next = address + length;
+    for (int index = 0; index < count; index++) {
+      const struct code_operation *operation = &operations[index];
+      bool calls = code_is_call(operation->kind) || operation->kind == CODE_SYSTEM_CALL;
+      if (calls && next == exploration->pc && !exploration->interrupted) {
+        observer_state_join(exploration, &facts->state, &state, 0);
+        facts->call = *operation;
+      }
+      observer_state_apply(exploration, &state, address, operation);
+      struct fact_value sp = state.registers[CODE_SP];
+      bool leaves = sp.base == 1 + CODE_SP && sp.offset == 0;
+      if (operation->kind == CODE_BRANCH || operation->kind == CODE_JUMP) {
+        go_to(exploration, operation->target, &state);
+        exploration->jumps.with_frame |= operation->target == exploration->target && !leaves;
+      }
+      if (code_is_call(operation->kind))
+        observer_state_join(exploration, &exploration->at_calls, &state, 1);
+      if (operation->kind == CODE_JUMP_ANYWHERE) {
+        exploration->jumps.anywhere |= leaves;
+        if (!leaves)
+          observer_state_join(exploration, &exploration->at_jumps, &state, 2);
+      }
+      goes_on &= operation->kind != CODE_JUMP && operation->kind != CODE_JUMP_SLOT &&
+                 operation->kind != CODE_JUMP_ANYWHERE && operation->kind != CODE_END;
+    }
+    address = next;
+    if (goes_on && block_of(address, true) >= 0) {
+      go_to(exploration, address, &state);
+      goes_on = false;
+    }
+    goes_on &= within(exploration->range, address) || within(exploration->cold, address);
+  }
+}
+
+static void explore(struct exploration *exploration) {
+  for (bool again = true; again && !exploration->failed;) {
+    again = false;
+    for (int block = 0; block < block_count && !exploration->failed; block++)
+      if (blocks[block].dirty) {
+        explore_block(exploration, block);
+        again = true;
+      }
+  }
+}
+
+/* Takes stock of the function's blocks. */
+static void prepare(struct exploration *exploration) {
+  struct code_range range = exploration->range, cold = exploration->cold;
+  memset(exploration->facts, 0, sizeof *exploration->facts);
+  exploration->facts->base_count = FIRST_MADE_BASE;
+  block_count = 0;
+  exploration->failed = range.end - range.start > CODE_BYTES_MAX || cold.end - cold.start > CODE_BYTES_MAX;
+  if (exploration->failed)
+    return;
+  find_blocks(exploration, range);
+  if (cold.end > cold.start)
+    find_blocks(exploration, cold);
+}
+
+/* Goes on from the function's entry. */
+static void explore_from_entry(struct exploration *exploration) {
+  prepare(exploration);
+  for (int block = 0; block < block_count; block++)
+    states[block].reached = false;
+  struct fact_state entry = {.reached = true};
+  for (int number = 0; number < CODE_REGISTERS; number++)
+    entry.registers[number] = (struct fact_value){(uint8_t)(1 + number), 0, 0};
+  go_to(exploration, exploration->range.start, &entry);
+  explore(exploration);
+}
+
+void observer_explore(struct exploration *exploration) {
+  explore_from_entry(exploration);
+  /* What a table of addresses leads to and what catches an exception is gone to from nowhere that is seen. The frame is
+   * as it is at jumps by such tables, or at the function's calls. */
+  int block = block_of(exploration->interrupted ? exploration->pc : exploration->pc - 1, false);
+  if (!exploration->facts->state.reached && block >= 0 && !states[block].reached) {
+    bool catches = exploration->range.catches || exploration->cold.catches || !exploration->at_jumps.reached;
+    if (exploration->at_jumps.reached)
+      go_to(exploration, blocks[block].address, &exploration->at_jumps);
+    if (exploration->at_calls.reached && catches)
+      go_to(exploration, blocks[block].address, &exploration->at_calls);
+    explore(exploration);
+  }
+}
+
+bool observer_function_jumps(struct code_range range, uint64_t target, struct function_jumps *jumps) {
+  static struct frame_facts facts;
+  struct exploration exploration = {.range = range, .facts = &facts, .target = target};
+  explore_from_entry(&exploration);
+  *jumps = exploration.jumps;
+  return !exploration.failed;
+}
+
+/* Goes from the block BLOCK to its end. Returns whether it comes to TO, and marks the blocks that are gone to. */
+static bool go_through(struct exploration *exploration, int block, uint64_t to, bool *grows) {
+  struct code_operation operations[CODE_OPERATIONS];
+  int count;
+  bool comes = false;
+  uint64_t address = blocks[block].address;
+  for (bool goes_on = true; goes_on && within(exploration->range, address) && !exploration->failed;) {
+    address += decode(exploration, address, operations, &count);
+    comes |= address == to;
+    for (int index = 0; index < count; index++) {
+      const struct code_operation *operation = &operations[index];
+      bool sets = operation->kind == CODE_SET && operation->from != CODE_SP && operation->from != CODE_FRAME_POINTER;
+      *grows |= operation->to == CODE_SP && (operation->kind == CODE_LOWER || sets);
+      comes |= operation->kind == CODE_JUMP_ANYWHERE;
+      int next = operation->kind == CODE_BRANCH || operation->kind == CODE_JUMP ? block_of(operation->target, true) : -1;
+      if (next >= 0)
+        blocks[next].dirty |= !states[next].reached;
+      goes_on &= operation->kind != CODE_JUMP && operation->kind != CODE_JUMP_SLOT &&
+                 operation->kind != CODE_JUMP_ANYWHERE && operation->kind != CODE_END;
+    }
+    int next = goes_on ? block_of(address, true) : -1;
+    if (next >= 0) {
+      blocks[next].dirty |= !states[next].reached;
+      goes_on = false;
+    }
+  }
+  return comes;
+}
+
+bool observer_function_comes(struct code_range range, uint64_t from, uint64_t to, bool *grows) {
+  static struct frame_facts facts;
+  struct exploration exploration = {.range = range, .facts = &facts};
+  bool comes = false;
+  *grows = false;
+  prepare(&exploration);
+  add_block(&exploration, from);
+  for (int block = 0; block < block_count; block++) {
+    blocks[block].dirty = blocks[block].address == from;
+    states[block].reached = false;
+  }
+  for (int block = 0; block < block_count && !exploration.failed;) {
+    if (!blocks[block].dirty) {
+      block++;
+      continue;
+    }
+    blocks[block].dirty = false;
+    states[block].reached = true;
+    comes |= go_through(&exploration, block, to, grows);
+    block = 0;
+  }
+  *grows |= exploration.failed;
+  return comes || exploration.failed;
+}
+
+#endif
