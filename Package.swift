@@ -81,6 +81,8 @@ let package = Package(
       dependencies: ["Culprit", "CountedCalls"],
       path: "Tests/CountedProcess"
     ),
+    // A process whose policies are tested from outside: its environment, signals, sockets and its end.
+    .executableTarget(name: "policy-process", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/PolicyProcess"),
     .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
     .executableTarget(
       name: "stalling-process",

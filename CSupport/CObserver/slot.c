@@ -139,6 +139,11 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   return generation;
 }
 
+void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
+                         uint64_t early_interval_ns, uint64_t interval_ns) {
+  set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
+}
+
 void observer_slot_disable(struct observer_slot *slot) {
   set_limits(slot, false, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX);
 }

@@ -25,6 +25,10 @@ public struct Configuration: Sendable {
   /// The length of a line in reports, in characters. At least 40; 100 unless told otherwise.
   public var reportWidth: Int
 
+  /// Whether anything is watched. A watchdog that is switched off costs its idle threads; it can be switched on by
+  /// ``Watchdog/reconfigure(_:)`` or by the configuration file. `true` unless told otherwise.
+  public var isEnabled = true
+
   /// A configuration with what is not given as described at each property.
   public init(
     stallThreshold: Duration = .seconds(4),
@@ -108,6 +112,10 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
   case noRunLoops
   /// Stacks cannot be captured here.
   case cannotObserve(String)
+  /// This setting is fixed while a watchdog runs.
+  case cannotChange(String)
+  /// The watchdog was not started, because CULPRIT_DISABLE says so.
+  case disabled
   /// The directory for saved stalls cannot be used.
   case unusableDirectory(path: String, reason: String)
 
@@ -123,6 +131,8 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
     case .tooManySources(let limit): "\(limit) sources are watched already, which is the most at a time"
     case .noRunLoops: "this process has no run loops, because it does not link Foundation"
     case .cannotObserve(let why): "stacks cannot be captured here: \(why)"
+    case .cannotChange(let name): "\(name) cannot be changed while the watchdog runs"
+    case .disabled: "the watchdog was not started, because CULPRIT_DISABLE is set"
     case .unusableDirectory(let path, let reason): "stalls cannot be saved in \(path): \(reason)"
     }
   }

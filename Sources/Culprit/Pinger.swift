@@ -95,8 +95,6 @@ final class PingedSource: Sendable {
 
   private let lease: SlotRegistry.Lease
   private let guarded = Mutex(Guarded())
-  private let interval: UInt64
-  private let suspicion: Duration
   private let worker: Worker
   private let send: @Sendable (@escaping @Sendable () -> Void) -> Void
   private let pinger: Pinger
@@ -104,13 +102,13 @@ final class PingedSource: Sendable {
   /// Watches through `lease`.
   ///
   /// - Parameters:
-  ///   - threshold: How long a ping may wait.
+  ///   - lease: The source's slot.
   ///   - worker: Who works on the source.
   ///   - pinger: What sends the pings.
   ///   - send: Hands its argument over, to be called by the source when it is its turn.
+  /// - Throws: ``WatchdogError/cannotObserve(_:)`` when the pinger's thread cannot be started.
   init(
     lease: SlotRegistry.Lease,
-    threshold: Duration,
     worker: Worker,
     pinger: Pinger,
     send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -119,9 +117,6 @@ final class PingedSource: Sendable {
     self.worker = worker
     self.send = send
     self.pinger = pinger
-    let limits = WatchLimits(threshold: threshold, interval: threshold)
-    suspicion = limits.suspicion
-    interval = max(Configuration.shortestTime, limits.suspicion).wholeNanoseconds
     switch worker {
     case .threadOfLastPing: break
     case .words(let owner, let progress, _): observer_slot_set_words(lease.slot, owner, progress)
@@ -138,6 +133,9 @@ final class PingedSource: Sendable {
   /// Sends a ping, if it is time to. Returns when to call again, on the observer's clock.
   func pingIfDue() -> UInt64 {
     let now = observer_clock_ns()
+    let suspicion = observer_slot_suspicion_ns(lease.slot)
+    guard suspicion != .max else { return now &+ Self.intervalWhileOff }
+    let interval = Self.interval(suspicion)
     let (isDue, next, thread) = guarded.withLock { guarded in
       let state = guarded.state
       guard !state.isStopped, !state.isOutstanding, now >= state.next else {
@@ -149,9 +147,17 @@ final class PingedSource: Sendable {
       return (true, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard isDue else { return next }
-    SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicion)
+    SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: Duration(wholeNanoseconds: suspicion))
     send { [self] in answered() }
     return next
+  }
+
+  /// How often the watchdog is asked whether it has been switched on.
+  private static let intervalWhileOff: UInt64 = 1_000_000_000
+
+  /// The time between pings that are suspected after `suspicion`.
+  private static func interval(_ suspicion: UInt64) -> UInt64 {
+    suspicion == .max ? intervalWhileOff : max(Configuration.shortestTime.wholeNanoseconds, suspicion)
   }
 
   private struct LastThread: @unchecked Sendable {
@@ -168,7 +174,7 @@ final class PingedSource: Sendable {
       guard guarded.state.isOutstanding else { return false }
       observer_slot_end(lease.slot)
       guarded.state.isOutstanding = false
-      guarded.state.next = observer_clock_ns() &+ interval
+      guarded.state.next = observer_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
       if case .threadOfLastPing = worker {
         guarded.state.thread = observer_thread_current()
         guarded.state.threadID = observer_task_self()

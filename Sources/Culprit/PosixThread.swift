@@ -65,6 +65,15 @@ final class PosixThread: Sendable {
     thread = Mutex(created)
   }
 
+  /// Lets the thread end by itself, whenever that is.
+  func detach() {
+    let left = thread.withLock { thread -> pthread_t? in
+      defer { thread = nil }
+      return thread
+    }
+    if let left { pthread_detach(left) }
+  }
+
   /// Waits until the thread has ended; does nothing the second time, or when called by the thread itself.
   func join() {
     let waiting = thread.withLock { thread -> pthread_t? in

@@ -91,7 +91,7 @@ final class Reporter: Sendable {
 }
 
 /// Writes `text` to standard error, past the C library's buffer and its lock.
-private func printToStandardError(_ text: String) {
+func printToStandardError(_ text: String) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {
     let count = rest.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }

@@ -33,14 +33,13 @@ extension Watchdog {
   /// - Returns: The timer, to be invalidated when the section is over.
   public func timer(_ name: String, budget: Duration) -> SectionTimer {
     let budget = max(budget, Configuration.shortestTime)
-    let limits = WatchLimits(threshold: budget, interval: min(configuration.sampleInterval, budget))
+    let limits = WatchLimits(threshold: budget, interval: budget)
     let source = WatchedSource(kind: .section, name: name)
     guard
       let lease = try? SlotRegistry.shared.lease(
         source,
         for: control(),
         threshold: budget,
-        interval: limits.interval,
         polled: false
       )
     else { return SectionTimer(watchdog: self, lease: nil) }

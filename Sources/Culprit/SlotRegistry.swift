@@ -18,8 +18,16 @@ final class SlotRegistry: Sendable {
   private struct Owner {
     var source: WatchedSource
     var generation: UInt32
+    var limits: Limits
     /// The watch has ended; the owner may still mark its work until it is gone.
     var hasStopped = false
+  }
+
+  /// How an owner wants its work watched; the configuration decides what is `nil`.
+  private struct Limits {
+    var threshold: Duration?
+    var interval: Duration?
+    var polled: Bool
   }
 
   /// What a slot watched before its present owner.
@@ -38,21 +46,57 @@ final class SlotRegistry: Sendable {
     var former: [Former] = []
     var nextFormer = 0
     var control: ControlBlock?
+    var threshold = Duration.seconds(4)
     var interval = Duration.seconds(1)
+    var isEnabled = true
   }
 
   static let shared = SlotRegistry()
 
   private let state = Mutex(State())
 
-  /// Makes the slots visible to the monitor that `control` belongs to. Sections without an interval of their own are
-  /// sampled every `interval`.
-  func activate(_ control: ControlBlock, interval: Duration) {
+  /// Makes the slots visible to the monitor that `control` belongs to.
+  func activate(_ control: ControlBlock) {
     state.withLock { state in
       state.control = control
-      state.interval = interval
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
     }
+  }
+
+  /// Watches as `configuration` says from now on, if `control`'s monitor watches.
+  func follow(_ configuration: Configuration, for control: ControlBlock) {
+    state.withLock { state in
+      guard state.control === control else { return }
+      state.threshold = configuration.stallThreshold
+      state.interval = configuration.sampleInterval
+      state.isEnabled = configuration.isEnabled
+      for (index, owner) in state.owners.enumerated() {
+        guard let owner, !owner.hasStopped, let slot = slot(index) else { continue }
+        setLimits(owner.limits, state) { observer_slot_limit(slot, $0, $1, $2, $3, $4) }
+      }
+      // It may be sleeping for longer than is right now.
+      observer_control_wake(control.pointer)
+    }
+  }
+
+  /// Passes what `limits` mean now to `set`: whether the slot is polled, and four times in nanoseconds.
+  private func setLimits<Result>(
+    _ limits: Limits,
+    _ state: borrowing State,
+    _ set: (Bool, UInt64, UInt64, UInt64, UInt64) -> Result
+  ) -> Result {
+    guard state.isEnabled else { return set(false, .max, .max, .max, .max) }
+    let found = WatchLimits(
+      threshold: limits.threshold ?? state.threshold,
+      interval: limits.interval ?? state.interval
+    )
+    return set(
+      limits.polled,
+      found.suspicion.wholeNanoseconds,
+      found.threshold.wholeNanoseconds,
+      found.earlyInterval.wholeNanoseconds,
+      found.interval.wholeNanoseconds
+    )
   }
 
   /// Detaches the slots from their monitor, which has ended: no unit of work is watched any more.
@@ -73,7 +117,7 @@ final class SlotRegistry: Sendable {
   /// - Parameters:
   ///   - source: What is watched.
   ///   - control: The monitor that is to watch it.
-  ///   - threshold: What a unit of work may take.
+  ///   - threshold: What a unit of work may take; what the configuration says when `nil`.
   ///   - interval: The time between samples of a stall; the configured one when `nil`.
   ///   - polled: Whether units begin without telling the monitor.
   /// - Returns: The lease, to be given to ``end(_:)``.
@@ -81,7 +125,7 @@ final class SlotRegistry: Sendable {
   func lease(
     _ source: WatchedSource,
     for control: ControlBlock,
-    threshold: Duration,
+    threshold: Duration? = nil,
     interval: Duration? = nil,
     polled: Bool
   ) throws(WatchdogError) -> Lease {
@@ -93,19 +137,14 @@ final class SlotRegistry: Sendable {
       guard let index = state.free.popLast() ?? nextUnused(&state), let slot = slot(index) else {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
       }
-      let limits = WatchLimits(threshold: threshold, interval: interval ?? state.interval)
-      let generation = observer_slot_configure(
-        slot,
-        polled,
-        limits.suspicion.wholeNanoseconds,
-        limits.threshold.wholeNanoseconds,
-        limits.earlyInterval.wholeNanoseconds,
-        limits.interval.wholeNanoseconds
-      )
-      state.owners[index] = Owner(source: source, generation: generation)
+      let limits = Limits(threshold: threshold, interval: interval, polled: polled)
+      let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
+        (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
+      }
+      state.owners[index] = Owner(source: source, generation: generation, limits: limits)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
-      if polled { observer_control_look_by(control.pointer, observer_clock_ns() &+ limits.suspicion.wholeNanoseconds) }
+      if polled, suspicion != .max { observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion) }
       return .success(Lease(slot: slot, index: index, generation: generation))
     }
     return try lease.get()

@@ -4,6 +4,8 @@ import Glibc
 extension Watchdog {
   /// How a watchdog is doing.
   public struct Status: Sendable {
+    /// Whether it watches.
+    public var mode: Mode
     /// How often the monitor has looked at the watched work.
     public var wakeups: UInt64
     /// How many stacks have been copied by a signal handler in this process, those for checking the set-up included.
@@ -12,10 +14,21 @@ extension Watchdog {
     public var lateAnswers: UInt64
     /// How many stalls no handler was told of, because handlers could not keep up.
     public var reportsDropped: UInt64
-    /// What could not be saved, and why: the first sixteen sentences.
+    /// What could not be saved, and why: the first sixteen sentences. What is wrong with the environment and with the
+    /// configuration file.
     public var problems: [String]
     /// What is lost in these surroundings; empty where everything can be observed.
     public var limitations: [Limitation]
+  }
+
+  /// Whether a watchdog watches.
+  public enum Mode: Hashable, Sendable {
+    /// It does.
+    case watching
+    /// It is switched off, and can be switched on.
+    case switchedOff
+    /// CULPRIT_DISABLE was set when it was to be started: nothing is watched, and nothing runs.
+    case disabled
   }
 
   /// Something that cannot be observed here, because the process or its sandbox lacks what it takes.

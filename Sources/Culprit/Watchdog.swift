@@ -14,9 +14,13 @@ public let culpritVersion = "0.1.0"
 ///
 /// A watchdog runs from its creation until ``stop()``, or until the last reference to it is gone. There can be one at a
 /// time in a process. Every method may be called from any thread.
+///
+/// Where the environment variable CULPRIT_DISABLE is set, it does nothing: everything can be watched and nothing is.
 public final class Watchdog: Sendable {
-  /// How it watches.
-  public let configuration: Configuration
+  /// How it watches now: what the code says, with what the environment and the configuration file change in it.
+  public var configuration: Configuration { live.current }
+
+  let live: LiveConfiguration
 
   private struct Parts: Sendable {
     /// The process that the threads are in. A child of it after fork(2) has this value, but not the threads.
@@ -28,21 +32,44 @@ public final class Watchdog: Sendable {
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
+    /// Where there is a configuration file.
+    let fileWatcher: ConfigurationFileWatcher?
   }
 
   /// The process in which a watchdog is running: this one, or one that this one was forked from.
   private static let owner = Mutex<pid_t?>(nil)
 
-  private let parts: Parts
+  /// `nil` when it is disabled.
+  private let parts: Parts?
+  /// Why the environment could not be followed in saying whether to start.
+  private let disableProblem: String?
   private let hasStopped = Mutex(false)
 
   /// Starts a watchdog.
   ///
-  /// - Throws: ``WatchdogError`` when the configuration makes no sense, stacks cannot be captured here, the directory
+  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. What makes
+  /// no sense there is told of on standard error and in ``status``, and left out.
+  ///
+  /// - Throws: ``WatchdogError`` when `configuration` makes no sense, stacks cannot be captured here, the directory
   ///   cannot be used, or a watchdog is running already. Nothing is watched then.
-  public init(_ configuration: Configuration = Configuration()) throws(WatchdogError) {
+  public convenience init(_ configuration: Configuration = Configuration()) throws(WatchdogError) {
+    try self.init(configuration, environment: .ofProcess)
+  }
+
+  /// The same in this environment.
+  init(_ configuration: Configuration, environment: Environment) throws(WatchdogError) {
     try configuration.validate()
-    self.configuration = configuration
+    let (isDisabled, disableProblem) = environment.disables
+    self.disableProblem = disableProblem
+    if let disableProblem { LiveConfiguration.say([disableProblem]) }
+    guard !isDisabled else {
+      live = LiveConfiguration(configuration, Environment([:]), content: nil)
+      parts = nil
+      return
+    }
+    var file = environment.file.map { ConfigurationFile(path: $0) }
+    let content = file?.readIfChanged()
+    live = LiveConfiguration(configuration, environment, content: content)
     let (claimed, isChild) = Self.owner.withLock { owner in
       let former = owner
       guard former != getpid() else { return (false, false) }
@@ -53,7 +80,7 @@ public final class Watchdog: Sendable {
     // What the parent watched is nothing that this process does.
     if isChild { SlotRegistry.shared.deactivate() }
     do {
-      parts = try Self.start(configuration)
+      parts = try Self.start(live, file)
     } catch {
       Self.owner.withLock { $0 = nil }
       throw error
@@ -62,7 +89,8 @@ public final class Watchdog: Sendable {
 
   deinit { stop() }
 
-  private static func start(_ configuration: Configuration) throws(WatchdogError) -> Parts {
+  private static func start(_ live: LiveConfiguration, _ file: ConfigurationFile?) throws(WatchdogError) -> Parts {
+    let configuration = live.current
     if let directory = configuration.directory { try StallFileSink.prepare(directory: directory) }
     guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
       throw .cannotObserve("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
@@ -102,7 +130,8 @@ public final class Watchdog: Sendable {
       }
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
-      SlotRegistry.shared.activate(control, interval: configuration.sampleInterval)
+      SlotRegistry.shared.activate(control)
+      live.follow { SlotRegistry.shared.follow($0, for: control) }
       return Parts(
         processID: getpid(),
         control: control,
@@ -111,7 +140,8 @@ public final class Watchdog: Sendable {
         pinger: Pinger(),
         monitorThread: monitorThread,
         recorderThread: recorderThread,
-        reporterThread: reporterThread
+        reporterThread: reporterThread,
+        fileWatcher: try file.map { file throws(PosixThreadError) in try watch(file, live) }
       )
     } catch {
       // Those that were started end by themselves.
@@ -120,6 +150,21 @@ public final class Watchdog: Sendable {
       throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))")
     }
   }
+
+  /// Starts the thread that looks at the configuration file.
+  private static func watch(
+    _ file: ConfigurationFile,
+    _ live: LiveConfiguration
+  ) throws(PosixThreadError) -> ConfigurationFileWatcher {
+    let watcher = ConfigurationFileWatcher()
+    let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
+    // Nobody waits for it: the file system may be what hangs.
+    thread.detach()
+    return watcher
+  }
+
+  /// Whether it was not started, because the environment says so: nothing is to be watched.
+  var isDisabled: Bool { parts == nil }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
   /// delivered, unless it is called by a handler. Does nothing the second time, not even wait.
@@ -131,7 +176,9 @@ public final class Watchdog: Sendable {
       defer { hasStopped = true }
       return !hasStopped
     }
-    guard isFirst, parts.processID == getpid() else { return }
+    guard isFirst, let parts, parts.processID == getpid() else { return }
+    live.unfollow()
+    parts.fileWatcher?.stop()
     parts.pinger.stop()
     observer_control_stop(parts.control.pointer)
     parts.monitorThread.join()
@@ -145,14 +192,16 @@ public final class Watchdog: Sendable {
 
   /// The monitor of this watchdog, for leasing slots.
   ///
-  /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no monitor.
+  /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no monitor;
+  ///   ``WatchdogError/disabled``.
   func control() throws(WatchdogError) -> ControlBlock {
+    guard let parts else { throw .disabled }
     guard parts.processID == getpid() else { throw .notInThisProcess(watched: parts.processID) }
     return parts.control
   }
 
   /// What sends pings for this watchdog.
-  var pinger: Pinger { parts.pinger }
+  var pinger: Pinger? { parts?.pinger }
 
   /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
   ///
@@ -161,7 +210,7 @@ public final class Watchdog: Sendable {
   /// - Parameter timeout: How long to wait at most; 10 s unless told otherwise.
   /// - Returns: The threads with their stacks, but for those of the watchdog itself.
   /// - Throws: ``WatchdogError/stopped`` when the watchdog has been stopped,
-  ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`.
+  ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`; ``WatchdogError/disabled``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     let (all, stacks) = try captureStacks(timeout: timeout)
     return ThreadsReport(all, stacks: stacks, width: configuration.reportWidth)
@@ -170,7 +219,8 @@ public final class Watchdog: Sendable {
   /// The same without names, which take far longer than the capture: for whoever captures over and over.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     guard !hasStopped.withLock({ $0 }) else { throw .stopped }
-    let request = parts.recorder.requestThreads(try control())
+    let control = try control()
+    guard let request = parts?.recorder.requestThreads(control) else { throw .disabled }
     let deadline = observer_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)
     guard isAnswered else { throw .noAnswer(within: timeout) }
@@ -181,16 +231,29 @@ public final class Watchdog: Sendable {
   /// Calls `handler` with a report after every stall, on a thread of the watchdog's own, one report at a time.
   ///
   /// Several handlers are called in the order they were added. While there is none, reports go to standard error.
-  public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts.reporter.add(handler) }
+  public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts?.reporter.add(handler) }
 
   /// How the watchdog itself is doing, and what it cannot do here.
   public var status: Status {
-    Status(
+    let told = (disableProblem.map { [$0] } ?? []) + live.problems
+    guard let parts else {
+      return Status(
+        mode: .disabled,
+        wakeups: 0,
+        captures: 0,
+        lateAnswers: 0,
+        reportsDropped: 0,
+        problems: told,
+        limitations: []
+      )
+    }
+    return Status(
+      mode: live.current.isEnabled ? .watching : .switchedOff,
       wakeups: observer_control_wakeups(parts.control.pointer),
       captures: observer_capture_answered(),
       lateAnswers: observer_capture_late(),
       reportsDropped: parts.reporter.dropped,
-      problems: parts.recorder.problems,
+      problems: parts.recorder.problems + told,
       limitations: Limitation.found()
     )
   }

@@ -7,9 +7,10 @@ public final class PingWatch: Sendable {
   private let sources: [PingedSource]
   private let watchdog: Watchdog
 
-  init(watchdog: Watchdog, sources: [PingedSource]) {
+  /// Watches `sources`, of which those are `nil` that a watchdog that was not started does not ping.
+  init(watchdog: Watchdog, sources: [PingedSource?]) {
     self.watchdog = watchdog
-    self.sources = sources
+    self.sources = sources.compactMap { $0 }
   }
 
   deinit { stop() }
@@ -152,14 +153,14 @@ extension Watchdog {
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void],
     isGroup: Bool
   ) throws(WatchdogError) -> PingWatch {
-    var sources: [PingedSource] = []
+    var sources: [PingedSource?] = []
     do throws(WatchdogError) {
       for (index, send) in execute.enumerated() {
         let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
         sources.append(try pinged(source, stallThreshold, .threadOfLastPing, send))
       }
     } catch {
-      for source in sources { source.stop() }
+      for source in sources { source?.stop() }
       throw error
     }
     return PingWatch(watchdog: self, sources: sources)
@@ -167,22 +168,23 @@ extension Watchdog {
 
   /// Who works on `queue`.
   private func worker(of queue: DispatchQueue) -> PingedSource.Worker {
-    guard let layout = QueueLayout.current else { return .unknown }
+    guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
     return .words(owner: layout.ownerWord(of: queue), progress: layout.progressWord(of: queue)) {
       layout.isDrainedByCaller(queue)
     }
   }
 
+  /// A source that is pinged; `nil` when the watchdog was not started.
   private func pinged(
     _ source: WatchedSource,
     _ stallThreshold: Duration?,
     _ worker: PingedSource.Worker,
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-  ) throws(WatchdogError) -> PingedSource {
+  ) throws(WatchdogError) -> PingedSource? {
+    guard let pinger else { return nil }
     let lease = try lease(source, stallThreshold, polled: false)
     return try PingedSource(
       lease: lease,
-      threshold: stallThreshold ?? configuration.stallThreshold,
       worker: worker,
       pinger: pinger,
       send: send

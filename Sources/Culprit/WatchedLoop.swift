@@ -11,7 +11,7 @@ extension Watchdog {
   /// - Throws: ``WatchdogError``.
   public func watchLoop(named name: String, stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
     let source = WatchedSource(kind: .loop, name: name)
-    return WatchedLoop(watchdog: self, lease: try lease(source, stallThreshold))
+    return WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, stallThreshold))
   }
 
   /// Leases a slot for a source whose units begin unannounced, unless it is not to be `polled`.
@@ -20,13 +20,12 @@ extension Watchdog {
     _ stallThreshold: Duration?,
     polled: Bool = true
   ) throws(WatchdogError) -> SlotRegistry.Lease {
-    let threshold = stallThreshold ?? configuration.stallThreshold
-    guard threshold >= Configuration.shortestTime, threshold <= WatchLimits.longestTime else {
+    if let stallThreshold, stallThreshold < Configuration.shortestTime || stallThreshold > WatchLimits.longestTime {
       throw .invalidConfiguration(
-        "the stall threshold of \"\(source.name)\" is \(threshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
+        "the stall threshold of \"\(source.name)\" is \(stallThreshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       )
     }
-    return try SlotRegistry.shared.lease(source, for: control(), threshold: threshold, polled: polled)
+    return try SlotRegistry.shared.lease(source, for: control(), threshold: stallThreshold, polled: polled)
   }
 }
 
@@ -41,21 +40,22 @@ extension Watchdog {
 /// Marking takes no lock and makes no system call: a read of the coarse clock and three stores. The watch ends with
 /// ``stop()`` or when the last reference is gone. Turns may move from thread to thread, one at a time.
 public final class WatchedLoop: Sendable {
-  private let lease: SlotRegistry.Lease
+  /// `nil` when the watchdog was not started.
+  private let lease: SlotRegistry.Lease?
   private let watchdog: Watchdog
 
-  init(watchdog: Watchdog, lease: SlotRegistry.Lease) {
+  init(watchdog: Watchdog, lease: SlotRegistry.Lease?) {
     self.watchdog = watchdog
     self.lease = lease
   }
 
-  deinit { SlotRegistry.shared.end(lease) }
+  deinit { if let lease { SlotRegistry.shared.end(lease) } }
 
   /// Marks the begin of a turn on the calling thread. When a turn is under way already, a new one begins.
-  public func began() { observer_slot_begin(lease.slot) }
+  public func began() { if let lease { observer_slot_begin(lease.slot) } }
 
   /// Marks the end of the turn. Does nothing when there is none. A turn also ends when its thread exits.
-  public func ended() { observer_slot_end(lease.slot) }
+  public func ended() { if let lease { observer_slot_end(lease.slot) } }
 
   /// Runs `body` as one turn.
   public func turn<Result: ~Copyable, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
@@ -65,5 +65,5 @@ public final class WatchedLoop: Sendable {
   }
 
   /// Ends the watch; marking has no effect from then on. Does nothing the second time.
-  public func stop() { SlotRegistry.shared.stop(lease) }
+  public func stop() { if let lease { SlotRegistry.shared.stop(lease) } }
 }

@@ -41,7 +41,7 @@ public final class WatchedRunLoop: Sendable {
     /// How many runs of the loop are nested in each other; changed on the loop's thread only.
     let depth = Atomic<Int>(0)
 
-    init(_ slot: sending UnsafeMutablePointer<observer_slot>) { self.slot = Mutex(slot) }
+    init(_ slot: sending UnsafeMutablePointer<observer_slot>?) { self.slot = Mutex(slot) }
 
     /// Marks the slot, as long as it is ours: the loop's thread may be late in noticing that its observers were removed.
     func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
@@ -57,7 +57,8 @@ public final class WatchedRunLoop: Sendable {
     var pointers: [UnsafeMutableRawPointer] = []
   }
 
-  private let lease: SlotRegistry.Lease
+  /// `nil` when the watchdog was not started.
+  private let lease: SlotRegistry.Lease?
   private let context: Context
   private let observers = Mutex(Observers())
   private let watchdog: Watchdog
@@ -68,9 +69,15 @@ public final class WatchedRunLoop: Sendable {
     name: String,
     stallThreshold: Duration?
   ) throws(WatchdogError) {
-    guard let loop else { throw .noRunLoops }
-    lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), stallThreshold)
     self.watchdog = watchdog
+    guard !watchdog.isDisabled else {
+      lease = nil
+      context = Context(nil)
+      return
+    }
+    guard let loop else { throw .noRunLoops }
+    let lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), stallThreshold)
+    self.lease = lease
     context = Context(lease.slot)
     // Never released: a callback may be under way when the observers are removed.
     let pointer = Unmanaged.passRetained(context).toOpaque()
@@ -97,7 +104,7 @@ public final class WatchedRunLoop: Sendable {
     }
     for pointer in removed.pointers { run_loop_remove_observer(pointer) }
     context.leave()
-    SlotRegistry.shared.end(lease)
+    if let lease { SlotRegistry.shared.end(lease) }
   }
 
   private static let iterationBegins: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in

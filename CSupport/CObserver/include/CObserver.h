@@ -10,6 +10,7 @@
  *   observer_wait.h     bounded waiting for a 32-bit word to change, without a lock
  *   observer_memory.h   reading memory that may be gone
  *   observer_control.h  what the monitor and the rest of the watchdog tell each other
+ *   observer_environment.h  the environment
  *   observer_thread.h   threads that watched work runs on
  *   observer_task.h     all threads of the process
  *   observer_slot.h     target slots: which thread works on what since when
@@ -29,6 +30,7 @@
 #include "observer_capture.h"
 #include "observer_clock.h"
 #include "observer_control.h"
+#include "observer_environment.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 #include "observer_passive.h"

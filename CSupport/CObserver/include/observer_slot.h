@@ -178,6 +178,16 @@ OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, ui
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                                  uint64_t early_interval_ns, uint64_t interval_ns);
 
+/* Gives SLOT, which may be marked, other limits; the unit under way is judged by them from the monitor's next look on.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
+                         uint64_t early_interval_ns, uint64_t interval_ns);
+
+/* The age at which a unit of SLOT is suspected now; UINT64_MAX: never. Async-signal-safe: yes. Threads: any. */
+static inline uint64_t observer_slot_suspicion_ns(const struct observer_slot *slot) {
+  return atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
+}
+
 /* Makes the monitor ignore SLOT until it is configured again; its generation stays.
  * Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_disable(struct observer_slot *slot);

@@ -1,0 +1,102 @@
+import CObserver
+import StallRecord
+
+/// What the environment and the file that it names say about the watchdog's configuration.
+///
+/// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a
+/// sentence says so.
+struct Environment: Sendable {
+  /// The variables that begin with `CULPRIT_`.
+  private let variables: [String: String]
+  /// The path of the file, if there is one.
+  let file: String?
+
+  private static let prefix = "CULPRIT_"
+  private static let disableVariable = "CULPRIT_DISABLE"
+  private static let fileVariable = "CULPRIT_CONFIGURATION"
+
+  /// The environment with these variables, of which only those of Culprit's matter.
+  init(_ variables: [String: String]) {
+    self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) }
+    file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  /// The environment of this process. Empty in a program that has more privileges than who started it (set-user-ID and
+  /// the like, secure_getenv(3)): with a directory of his choice he could have files written that he may not write.
+  static var ofProcess: Environment {
+    var variables: [String: String] = [:]
+    for setting in Setting.all.map(\.variable) + [disableVariable, fileVariable] {
+      // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
+      if let value = observer_environment(setting) { variables[setting] = String(cString: value) }
+    }
+    return Environment(variables)
+  }
+
+  /// Whether the watchdog is not to start at all, and what is wrong with the variable that says so.
+  var disables: (Bool, problem: String?) {
+    guard let text = variables[Self.disableVariable] else { return (false, nil) }
+    guard let isDisabled = Setting.truth(text) else {
+      return (false, "\(Self.disableVariable) is \"\(text)\"; it must be \(Setting.truthForm); the watchdog is started")
+    }
+    return (isDisabled, nil)
+  }
+
+  /// `base` with what the environment and `content`, the file's, say.
+  ///
+  /// - Parameters:
+  ///   - base: The configuration in the code, which makes sense.
+  ///   - content: The file's content, or why it could not be read; `nil` when there is no file.
+  ///   - running: The configuration of the watchdog that runs, whose fixed settings stay; `nil` at start.
+  /// - Returns: A configuration that makes sense, and a sentence for each value that does not.
+  func applied(
+    to base: Configuration,
+    content: ConfigurationFile.Content?,
+    running: Configuration? = nil
+  ) -> (configuration: Configuration, problems: [String]) {
+    var configuration = base
+    var problems: [String] = []
+    for setting in Setting.all {
+      guard let text = variables[setting.variable] else { continue }
+      if let problem = Self.apply(setting, text, &configuration) { problems.append("\(setting.variable) \(problem)") }
+    }
+    switch content {
+    case .none: break
+    case .unreadable(let why): problems.append("the configuration file \(file ?? "") cannot be read: \(why)")
+    case .lines(let lines, let malformed):
+      problems += malformed.map { "\(file ?? ""), line \($0): a line must be name = value" }
+      let known = Setting.all + [Setting.disable]
+      for line in lines where !known.contains(where: { $0.name == line.name }) {
+        let names = known.map(\.name).joined(separator: ", ")
+        problems.append("\(file ?? ""), line \(line.number): there is no setting \"\(line.name)\"; there are \(names)")
+      }
+      for setting in known {
+        // The last line of a name counts.
+        guard let line = lines.last(where: { $0.name == setting.name }) else { continue }
+        if let problem = Self.apply(setting, line.value, &configuration) {
+          problems.append("\(file ?? ""), line \(line.number): \(setting.name) \(problem)")
+        }
+      }
+    }
+    if let running {
+      for setting in Setting.all where !setting.isLive && setting.show(configuration) != setting.show(running) {
+        problems.append("\(setting.name) cannot be changed while the watchdog runs; it stays \(setting.show(running))")
+        setting.copy(&configuration, running)
+      }
+    }
+    return (configuration, problems)
+  }
+
+  /// Sets `setting` to what `text` says, if that makes sense. Returns what is wrong otherwise, to follow the name.
+  private static func apply(_ setting: Setting, _ text: String, _ configuration: inout Configuration) -> String? {
+    var changed = configuration
+    let stays = "it stays \(setting.show(configuration))"
+    guard setting.set(&changed, text) else { return "is \"\(text)\"; it must be \(setting.form); \(stays)" }
+    do {
+      try changed.validate()
+    } catch {
+      return "is \"\(text)\", so that \(error); \(stays)"
+    }
+    configuration = changed
+    return nil
+  }
+}

@@ -1,0 +1,98 @@
+import Synchronization
+
+/// The configuration that holds now: the code's, with what the environment and the configuration file change in it.
+final class LiveConfiguration: Sendable {
+  private struct State {
+    /// What the code says.
+    var base: Configuration
+    var content: ConfigurationFile.Content?
+    var current: Configuration
+    /// What is wrong with the environment and the file now.
+    var problems: [String]
+    /// Carries a change to what is running, once it is.
+    var apply: (@Sendable (Configuration) -> Void)?
+  }
+
+  private let environment: Environment
+  private let state: Mutex<State>
+
+  /// The configuration that `base` and `environment` make, the file read a first time into `content`.
+  init(_ base: Configuration, _ environment: Environment, content: ConfigurationFile.Content?) {
+    self.environment = environment
+    let (configuration, problems) = environment.applied(to: base, content: content)
+    state = Mutex(State(base: base, content: content, current: configuration, problems: problems))
+    Self.say(problems)
+  }
+
+  var current: Configuration { state.withLock { $0.current } }
+
+  var problems: [String] { state.withLock { $0.problems } }
+
+  /// From now on `apply` gets the configuration whenever it has changed.
+  func follow(_ apply: @escaping @Sendable (Configuration) -> Void) {
+    state.withLock { state in
+      state.apply = apply
+      apply(state.current)
+    }
+  }
+
+  /// No change has an effect any more.
+  func unfollow() { state.withLock { $0.apply = nil } }
+
+  /// Changes what the code says.
+  func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
+    let refusal: WatchdogError? = state.withLock { state in
+      var base = state.base
+      change(&base)
+      do throws(WatchdogError) {
+        try base.validate()
+      } catch {
+        return error
+      }
+      for setting in Setting.all where !setting.isLive && setting.show(base) != setting.show(state.base) {
+        return .cannotChange(setting.property)
+      }
+      state.base = base
+      update(&state)
+      return nil
+    }
+    if let refusal { throw refusal }
+  }
+
+  /// The file has changed.
+  func fileChanged(_ content: ConfigurationFile.Content) {
+    state.withLock { state in
+      guard content != state.content else { return }
+      state.content = content
+      update(&state)
+    }
+  }
+
+  private func update(_ state: inout State) {
+    let (configuration, problems) = environment.applied(to: state.base, content: state.content, running: state.current)
+    Self.say(problems.filter { !state.problems.contains($0) })
+    state.current = configuration
+    state.problems = problems
+    state.apply?(configuration)
+  }
+
+  static func say(_ problems: [String]) {
+    for problem in problems { printToStandardError("culprit: \(problem)\n") }
+  }
+}
+
+extension Watchdog {
+  /// Changes the configuration while the watchdog runs: thresholds, intervals, and whether anything is watched at all.
+  ///
+  ///     try watchdog.reconfigure { $0.stallThreshold = .seconds(2) }
+  ///
+  /// Loops with thresholds of their own and sections keep theirs. What the environment or the configuration file say
+  /// still beats what the code says. A stall that is under way goes on as one.
+  ///
+  /// - Parameter change: Changes the configuration in the code. Must not use the watchdog.
+  /// - Throws: ``WatchdogError/cannotChange(_:)`` when `change` touches what is fixed once a watchdog runs,
+  ///   ``WatchdogError/invalidConfiguration(_:)`` when the result makes no sense. Nothing is changed then.
+  public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
+    try live.change(change)
+  }
+}

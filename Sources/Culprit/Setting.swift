@@ -1,0 +1,144 @@
+import StallRecord
+
+/// A setting that an operator can give without touching the code: by an environment variable, or by a line of a file.
+///
+/// ``all`` is the one table of them; `docs/configuration.md` has the same, and a test compares the two.
+struct Setting: Sendable {
+  /// Its name in files. In the environment it is in capitals, behind `CULPRIT_`.
+  let name: String
+  /// Its name in ``Configuration``.
+  let property: String
+  /// Whether it can be changed while the watchdog runs.
+  let isLive: Bool
+  /// What a value looks like, to follow "it must be".
+  let form: String
+  /// Sets it to what `text` says. Returns whether `text` has the form.
+  let set: @Sendable (inout Configuration, String) -> Bool
+  /// Its value in a configuration, for people.
+  let show: @Sendable (Configuration) -> String
+  /// Makes it in the first configuration what it is in the second.
+  let copy: @Sendable (inout Configuration, Configuration) -> Void
+
+  /// Its name in the environment.
+  var variable: String { "CULPRIT_" + name.uppercased() }
+
+  /// All of them, in the order in which they are applied: what bounds others goes before them.
+  static let all = [
+    duration("threshold", "stallThreshold", \.stallThreshold),
+    duration("interval", "sampleInterval", \.sampleInterval),
+    text("directory", "directory", \.directory),
+    number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
+    number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
+  ]
+
+  /// What switches a running watchdog off; in files only. ``Environment/disables`` is its counterpart in the environment.
+  static let disable = Setting(
+    name: "disable",
+    property: "isEnabled",
+    isLive: true,
+    form: truthForm,
+    set: { configuration, text in
+      guard let isDisabled = truth(text) else { return false }
+      configuration.isEnabled = !isDisabled
+      return true
+    },
+    show: { $0.isEnabled ? "no" : "yes" },
+    copy: { $0.isEnabled = $1.isEnabled }
+  )
+
+  static let truthForm = "yes or no"
+
+  /// What `text` says, `nil` if neither yes nor no.
+  static func truth(_ text: String) -> Bool? {
+    switch text.lowercased() {
+    case "1", "yes", "true", "on": true
+    case "", "0", "no", "false", "off": false
+    default: nil
+    }
+  }
+
+  private static func duration(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, Duration> & Sendable
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: true,
+      form: Duration.textForm,
+      set: { configuration, text in
+        guard let duration = Duration(text: text) else { return false }
+        configuration[keyPath: path] = duration
+        // An interval that nobody asked for follows a shorter threshold.
+        if path == \.stallThreshold { configuration.sampleInterval = min(configuration.sampleInterval, duration) }
+        return true
+      },
+      show: { "\($0[keyPath: path])" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
+  private static func text(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, String?> & Sendable
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: false,
+      form: "a path",
+      set: { configuration, text in
+        configuration[keyPath: path] = text
+        return !text.isEmpty
+      },
+      show: { $0[keyPath: path] ?? "none" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
+  private static func number(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, Int> & Sendable,
+    _ form: String
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: false,
+      form: form,
+      set: { configuration, text in
+        guard let number = Int(text) else { return false }
+        configuration[keyPath: path] = number
+        return true
+      },
+      show: { "\($0[keyPath: path])" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+}
+
+extension Duration {
+  /// What ``init(text:)`` reads.
+  static let textForm = "a duration such as 2s, 500ms, 1m or 250us"
+
+  /// The duration that `text` says: a number, with a fraction or without, and a unit (h, m, s, ms, us).
+  init?(text: String) {
+    let trimmed = text.drop { $0 == " " }
+    let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+    let unit = trimmed.dropFirst(digits.count).drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
+    let nanoseconds: Double
+    switch String(unit) {
+    case "h": nanoseconds = 3_600e9
+    case "m": nanoseconds = 60e9
+    case "s": nanoseconds = 1e9
+    case "ms": nanoseconds = 1e6
+    case "us": nanoseconds = 1e3
+    default: return nil
+    }
+    guard let number = Double(digits), number * nanoseconds < 1e18 else { return nil }
+    self = .nanoseconds(Int64((number * nanoseconds).rounded()))
+  }
+}

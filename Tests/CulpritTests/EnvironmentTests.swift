@@ -1,0 +1,269 @@
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// What the environment and a file say, without a watchdog.
+@Suite struct SettingTests {
+  @Test(arguments: [
+    ("2s", Duration.seconds(2)), ("500ms", .milliseconds(500)), ("1m", .seconds(60)), ("250us", .microseconds(250)),
+    ("1h", .seconds(3600)), ("1.5s", .milliseconds(1500)), (" 2 s ", .seconds(2)), ("0s", .zero),
+  ])
+  func durationsAreRead(text: String, duration: Duration) { #expect(Duration(text: text) == duration) }
+
+  @Test(arguments: ["", "2", "s", "2 parsecs", "-2s", "1e3s", "2s 3s", "..s", "99999999999h", "٢s", "2sms", "nan s"])
+  func whatIsNoDurationIsRefused(text: String) { #expect(Duration(text: text) == nil) }
+
+  private func applied(
+    _ variables: [String: String],
+    _ lines: String? = nil,
+    to base: Configuration = Configuration(),
+    running: Configuration? = nil
+  ) -> (configuration: Configuration, problems: [String]) {
+    var variables = variables
+    if lines != nil { variables["CULPRIT_CONFIGURATION"] = "/etc/shop" }
+    return Environment(variables).applied(
+      to: base,
+      content: lines.map { ConfigurationFile.parse($0) },
+      running: running
+    )
+  }
+
+  @Test func theEnvironmentBeatsTheCodeAndTheFileBeatsTheEnvironment() {
+    let base = Configuration(stallThreshold: .seconds(8), sampleInterval: .seconds(2), reportWidth: 120)
+    let (found, problems) = applied(
+      ["CULPRIT_THRESHOLD": "6s", "CULPRIT_DIRECTORY": "/a", "CULPRIT_STACK_BYTES": "65536", "PATH": "/bin"],
+      """
+      # of the shop
+
+      threshold = 5s
+       Interval=500ms
+      directory = /b = c
+      """,
+      to: base
+    )
+    #expect(problems.isEmpty)
+    #expect(found.stallThreshold == .seconds(5))
+    #expect(found.sampleInterval == .milliseconds(500))
+    #expect(found.directory == "/b = c")
+    #expect(found.stackBytesMax == 65536)
+    #expect(found.reportWidth == 120)
+  }
+
+  @Test(arguments: [
+    (
+      ["CULPRIT_THRESHOLD": "soon"],
+      "CULPRIT_THRESHOLD is \"soon\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 4.0 seconds"
+    ),
+    (
+      ["CULPRIT_THRESHOLD": "250us"],
+      "CULPRIT_THRESHOLD is \"250us\", so that stallThreshold is 0.00025 seconds; it must be from 0.01 seconds to "
+        + "2147483648.0 seconds; it stays 4.0 seconds"
+    ),
+    (
+      ["CULPRIT_STACK_BYTES": "12"],
+      "CULPRIT_STACK_BYTES is \"12\", so that stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 131072"
+    ),
+    (["CULPRIT_DIRECTORY": ""], "CULPRIT_DIRECTORY is \"\"; it must be a path; it stays none"),
+    (
+      ["CULPRIT_REPORT_WIDTH": "wide"],
+      "CULPRIT_REPORT_WIDTH is \"wide\"; it must be a number of characters such as 100; it stays 100"
+    ),
+  ])
+  func aBadValueGetsASentenceAndTheDefault(variables: [String: String], sentence: String) {
+    let (found, problems) = applied(variables)
+    #expect(problems == [sentence])
+    #expect(found.stallThreshold == .seconds(4) && found.sampleInterval == .seconds(1))
+    #expect(found.directory == nil && found.stackBytesMax == 128 << 10 && found.reportWidth == 100)
+  }
+
+  @Test func theIntervalFollowsAShorterThreshold() {
+    #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
+    let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
+    #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
+  }
+
+  @Test func aFileThatIsWrongSaysWhere() {
+    let (found, problems) = applied(
+      [:],
+      "threshold 2s\ntreshold = 2s\n= 3\ninterval = soon\ndisable = maybe\nthreshold=3s"
+    )
+    #expect(
+      problems == [
+        "/etc/shop, line 1: a line must be name = value",
+        "/etc/shop, line 3: a line must be name = value",
+        "/etc/shop, line 2: there is no setting \"treshold\"; there are "
+          + (Setting.all + [Setting.disable]).map(\.name).joined(separator: ", "),
+        "/etc/shop, line 4: interval is \"soon\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
+        "/etc/shop, line 5: disable is \"maybe\"; it must be yes or no; it stays no",
+      ]
+    )
+    #expect(found.stallThreshold == .seconds(3))
+  }
+
+  @Test func whatIsFixedStaysAsItIsAndASentenceSaysSo() {
+    let running = Configuration(directory: "/a")
+    let (found, problems) = applied([:], "directory = /b\nthreshold = 2s", to: running, running: running)
+    #expect(found.directory == "/a" && found.stallThreshold == .seconds(2))
+    #expect(problems == ["directory cannot be changed while the watchdog runs; it stays /a"])
+  }
+
+  @Test func filesThatAreNoneAreRefused() throws {
+    try withDirectory { directory in
+      var missing = ConfigurationFile(path: "\(directory)/none")
+      #expect(missing.readIfChanged() == .unreadable("No such file or directory"))
+      #expect(missing.readIfChanged() == nil)
+      var folder = ConfigurationFile(path: directory)
+      #expect(folder.readIfChanged() == .unreadable("it is not a file"))
+      #expect(mkfifo("\(directory)/pipe", 0o600) == 0)
+      var pipe = ConfigurationFile(path: "\(directory)/pipe")
+      #expect(pipe.readIfChanged() == .unreadable("it is not a file"))
+      try Data(count: 70_000).write(to: URL(fileURLWithPath: "\(directory)/long"))
+      var long = ConfigurationFile(path: "\(directory)/long")
+      #expect(long.readIfChanged() == .unreadable("it has 70000 bytes, more than 65536"))
+    }
+  }
+
+  /// The table in the documentation has every setting there is, and no other.
+  @Test func theDocumentationHasEverySetting() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    for page in ["docs/configuration.md", "README.md"] {
+      let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
+      let documented = Set(text.matches(of: /`CULPRIT_([A-Z_]+)`/).map { $0.1.lowercased() })
+      #expect(documented == Set(Setting.all.map(\.name) + ["disable", "configuration"]), "\(page)")
+    }
+    let text = try String(
+      contentsOf: root.appendingPathComponent("docs/configuration.md"),
+      encoding: .utf8
+    )
+    for setting in Setting.all {
+      let row = text.split(separator: "\n").first { $0.hasPrefix("| `\(setting.property)` | `\(setting.variable)` |") }
+      #expect(row?.contains("| `\(setting.name)` |") == true, "\(setting.name)")
+      #expect(row?.hasSuffix(setting.isLive ? "| yes |" : "| no |") == true, "\(setting.name)")
+    }
+  }
+}
+
+/// The same of processes and of watchdogs that run.
+extension WatchdogTests {
+  /// Waits until `condition` holds.
+  private func waitUntil(_ condition: () -> Bool) { while !condition() { Thread.sleep(forTimeInterval: 0.01) } }
+
+  @Test func aProcessTakesItsEnvironment() throws {
+    try withDirectory { directory in
+      let child = try ChildProcess(
+        ChildProcess.built("policy-process"),
+        ["settings"],
+        environment: [
+          "CULPRIT_THRESHOLD": "2s", "CULPRIT_INTERVAL": "never", "CULPRIT_DIRECTORY": "\(directory)/stalls",
+          "CULPRIT_DISABLE": "perhaps",
+        ]
+      )
+      #expect(child.hasExited && child.status == 0, "\(child)")
+      #expect(child.fact("threshold") == "2.0 seconds" && child.fact("interval") == "1.0 seconds")
+      #expect(child.fact("directory") == "\(directory)/stalls" && child.fact("mode") == "watching")
+      let problems = [
+        "CULPRIT_DISABLE is \"perhaps\"; it must be yes or no; the watchdog is started",
+        "CULPRIT_INTERVAL is \"never\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
+      ]
+      #expect(child.facts("problem") == problems)
+      #expect(child.errors == problems.map { "culprit: \($0)\n" }.joined())
+    }
+  }
+
+  /// Everything can be used, nothing runs, nothing of the process is touched.
+  @Test func aDisabledWatchdogDoesNothing() throws {
+    let child = try ChildProcess(
+      ChildProcess.built("policy-process"),
+      ["disabled"],
+      environment: ["CULPRIT_DISABLE": "1"]
+    )
+    #expect(child.hasExited && child.status == 0, "\(child)")
+    #expect(
+      child.output == """
+        watched=false
+        capture=the watchdog was not started, because CULPRIT_DISABLE is set
+        mode=disabled
+        threads=1
+        handler=default
+
+        """
+    )
+    #expect(child.errors == "")
+  }
+
+  @Test func thresholdsChangeWhileTheServiceRuns() throws {
+    let found = try reports { watchdog in
+      let loop = try watchdog.watchLoop(named: "followed")
+      let own = try watchdog.watchLoop(named: "own", stallThreshold: .seconds(100))
+      try watchdog.reconfigure { $0.stallThreshold = .seconds(50) }
+      #expect(watchdog.configuration.stallThreshold == .seconds(50))
+      loop.turn { computeAfterwards(for: .milliseconds(500)) }
+      try watchdog.reconfigure {
+        $0.stallThreshold = .milliseconds(100)
+        $0.sampleInterval = .milliseconds(20)
+      }
+      own.turn { loop.turn { stallByComputing(for: .milliseconds(500)) } }
+      let later = try watchdog.watchLoop(named: "later")
+      later.turn { stallByComputing(for: .milliseconds(400)) }
+    }
+    #expect(found.map(\.stall.source.name) == ["followed", "later"])
+    #expect(found.first?.culprit?.frame.function == "stallByComputing(for:)")
+  }
+
+  @Test func whatIsFixedIsRefusedByName() throws {
+    let watchdog = try Watchdog(quick)
+    defer { watchdog.stop() }
+    for (name, change) in [
+      ("directory", { $0.directory = "/tmp" }), ("stackBytesMax", { $0.stackBytesMax = 1 << 20 }),
+      ("reportWidth", { $0.reportWidth = 50 }),
+    ] as [(String, (inout Configuration) -> Void)] {
+      let error = #expect(throws: WatchdogError.cannotChange(name)) { try watchdog.reconfigure(change) }
+      #expect(error?.description == "\(name) cannot be changed while the watchdog runs")
+    }
+    #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.stallThreshold = .zero } }
+    #expect(watchdog.configuration.stallThreshold == quick.stallThreshold)
+  }
+
+  @Test func aSwitchedOffWatchdogWatchesNothingAndComesBack() throws {
+    let found = try reports { watchdog in
+      let loop = try watchdog.watchLoop(named: "loop")
+      try watchdog.reconfigure { $0.isEnabled = false }
+      #expect(watchdog.status.mode == .switchedOff)
+      loop.turn { watchdog.section("off", budget: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) } }
+      try watchdog.reconfigure { $0.isEnabled = true }
+      #expect(watchdog.status.mode == .watching)
+      loop.turn { stallByComputing(for: .milliseconds(600)) }
+    }
+    #expect(found.map(\.stall.source.name) == ["loop"])
+  }
+
+  /// An operator's file is looked at while the service runs.
+  @Test func theFileIsFollowed() throws {
+    try withDirectory { directory in
+      let file = "\(directory)/culprit.conf"
+      func write(_ text: String) throws { try text.write(toFile: file, atomically: true, encoding: .utf8) }
+      try write("threshold = 3s\n")
+      let environment = Environment(["CULPRIT_CONFIGURATION": file, "CULPRIT_THRESHOLD": "2s"])
+      let watchdog = try Watchdog(quick, environment: environment)
+      defer { watchdog.stop() }
+      #expect(watchdog.configuration.stallThreshold == .seconds(3))
+      try write("threshold = 5s\ndisable = yes\ndirectory = /x\n")
+      waitUntil { watchdog.configuration.stallThreshold == .seconds(5) }
+      #expect(watchdog.status.mode == .switchedOff)
+      #expect(watchdog.status.problems == ["directory cannot be changed while the watchdog runs; it stays none"])
+      // What the operator says stays, whatever the code says.
+      try watchdog.reconfigure { $0.stallThreshold = .seconds(7) }
+      #expect(watchdog.configuration.stallThreshold == .seconds(5))
+      try FileManager.default.removeItem(atPath: file)
+      waitUntil { watchdog.configuration.stallThreshold == .seconds(2) }
+      #expect(watchdog.status.mode == .watching)
+      #expect(watchdog.status.problems == ["the configuration file \(file) cannot be read: No such file or directory"])
+      try write("")
+      waitUntil { watchdog.status.problems.isEmpty }
+    }
+  }
+}

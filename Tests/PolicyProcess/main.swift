@@ -1,0 +1,30 @@
+// A process under a watchdog whose policies are tested from outside: by its environment, signals, sockets and its end.
+//
+//   $ CULPRIT_THRESHOLD=2s policy-process settings
+//   threshold=2.0 seconds
+//   …
+//
+// Prints facts as `name=value`.
+
+import Culprit
+import Glibc
+
+// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+alarm(100)
+
+/// Writes `text` to standard output, past the C library's buffer.
+func say(_ text: String) {
+  let bytes = Array((text + "\n").utf8)
+  _ = write(STDOUT_FILENO, bytes, bytes.count)
+}
+
+guard CommandLine.arguments.count >= 2, let play = plays[CommandLine.arguments[1]] else {
+  say("usage: policy-process \(plays.keys.sorted().joined(separator: "|")) [ARGUMENT…]")
+  exit(2)
+}
+do {
+  try play(Array(CommandLine.arguments.dropFirst(2)))
+} catch {
+  say("error=\(error)")
+  exit(1)
+}
