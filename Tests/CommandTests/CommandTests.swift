@@ -90,11 +90,17 @@ func figure(_ name: String, in text: String) throws -> Double {
   return try #require(Double(line.split(separator: " ")[1]))
 }
 
+/// Runs the built program called `program` to its end.
 func run(_ program: String, _ arguments: [String], input: Data = Data()) throws -> Outcome {
+  try run(builtProgram(program), arguments, input: input)
+}
+
+/// The same for a program that is a file.
+func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> Outcome {
   // A program that ends without reading its input must not end this one.
   signal(SIGPIPE, SIG_IGN)
   let process = Process()
-  process.executableURL = builtProgram(program)
+  process.executableURL = program
   process.arguments = arguments
   let (out, error, standardInput) = (Pipe(), Pipe(), Pipe())
   (process.standardOutput, process.standardError, process.standardInput) = (out, error, standardInput)

@@ -34,7 +34,8 @@ static const char *print_frame(void) {
     printf("  volatile char large[%d];\n  large[a & 63] = 1;\n  sink += large[a & 63];\n", sizes[below(3)]);
     return "";
   case 1:
-    printf("  char *taken = (char *)__builtin_alloca((unsigned)(a & 63) + %d);\n  taken[0] = 1;\n  escape(taken);\n", size);
+    printf("  char *taken = (char *)__builtin_alloca((unsigned)(a & 63) + %d);\n  taken[0] = 1;\n  "
+     "escape(taken);\n", size);
     return below(2) ? "  sink += taken[0];\n" : "";
   case 2:
     printf("  char vla[(a & 31) + %d];\n  vla[0] = 1;\n  escape(vla);\n", size);
@@ -56,6 +57,17 @@ static void print_left_over(const struct level *level) {
     printf("  volatile char left[%d];\n  left[0] = 1;\n  churn(a & 7);\n  sink += left[0];\n", 100 + below(600));
   if (happens(15))
     printf("  if (!dry)\n    deeper(%d, dry%d_%d, (void *)(long)a);\n", below(12), level->chain, level->level);
+}
+
+/* Both, in any order: what is left behind may come to lie in the frame. */
+static const char *print_frame_and_left_over(const struct level *level, int has_frame) {
+  int before = happens(50);
+  if (before)
+    print_left_over(level);
+  const char *kept = has_frame ? print_frame() : "";
+  if (!before)
+    print_left_over(level);
+  return kept;
 }
 
 /* A function that does the call for its caller: what printf leads to it. */
@@ -153,8 +165,7 @@ static void print_c_function(const struct level *level) {
   enum shape shape = usual[below(sizeof usual / sizeof usual[0])];
   print_before(level, shape);
   print_head(level);
-  const char *kept = shape != TAIL || happens(30) ? print_frame() : "";
-  print_left_over(level);
+  const char *kept = print_frame_and_left_over(level, shape != TAIL || happens(30));
   if (shape == TAIL) {
     printf("  return ");
     print_call(level, level->callee);
@@ -168,7 +179,8 @@ static void print_c_function(const struct level *level) {
 /* Ways to call that C++ has and C has not. */
 static const struct shape_text plus_plus_shapes[] = {
     {"struct b%1$d_%2$d { virtual int go(int) = 0; virtual ~b%1$d_%2$d() {} };\n"
-     "struct d%1$d_%2$d : b%1$d_%2$d { long kept = 1; int go(int p) override { int r = CALL; kept += r; return r + p; } };\n",
+     "struct d%1$d_%2$d : b%1$d_%2$d { long kept = 1; int go(int p) override { int r = CALL; kept += r; return r + "
+     "p; } };\n",
      "  d%1$d_%2$d object;\n  b%1$d_%2$d *volatile base = &object;\n  result = base->go(a);\n"},
     {"", "  std::function<int(int)> call = [&](int p) { int r = CALL; return r + p + a; };\n  result = call(3);\n"},
     {"template <class F> __attribute__((noinline)) int t%1$d_%2$d(F &&f, int p) { int r = f(p); sink += r; return r; }\n",
@@ -178,14 +190,19 @@ static const struct shape_text plus_plus_shapes[] = {
     {"struct d%1$d_%2$d { int p; ~d%1$d_%2$d() { sink += CALL + p; } };\n",
      "  {\n    d%1$d_%2$d last{a};\n    escape(&last);\n  }\n"},
     {"struct d%1$d_%2$d { int p; __attribute__((noinline)) ~d%1$d_%2$d() { sink += CALL + p; } };\n",
-     "  try {\n    d%1$d_%2$d last{a};\n    escape(&last);\n    throws(a);\n  } catch (int thrown) {\n    sink += thrown;\n  }\n"},
-    {"struct m%1$d_%2$d { long kept = 1; __attribute__((noinline)) int go(int p) { int r = CALL; kept += r; return r + p; } };\n",
-     "  m%1$d_%2$d object;\n  int (m%1$d_%2$d::*volatile method)(int) = &m%1$d_%2$d::go;\n  result = (object.*method)(a);\n"},
+     "  try {\n    d%1$d_%2$d last{a};\n    escape(&last);\n    throws(a);\n  } catch (int thrown) {\n    sink += "
+     "thrown;\n  }\n"},
+    {"struct m%1$d_%2$d { long kept = 1; __attribute__((noinline)) int go(int p) { int r = CALL; kept += r; return "
+     "r + p; } };\n",
+     "  m%1$d_%2$d object;\n  int (m%1$d_%2$d::*volatile method)(int) = &m%1$d_%2$d::go;\n  result = "
+     "(object.*method)(a);\n"},
     {"__attribute__((noinline)) static int o%1$d_%2$d(void) { static int once = CALL; return once; }\n",
      "  result = dry ? CALL : o%1$d_%2$d();\n"},
     {"", "  std::vector<int> numbers(a & 7, a);\n  std::string text(size_t(a & 31), 'x');\n"
-         "  std::unique_ptr<long> owned(new long(a));\n  result = CALL;\n  sink += long(numbers.size() + text.size()) + *owned;\n"},
-    {"", "  int calls = 0;\n  std::vector<int> numbers{3, 1, 2};\n  std::sort(numbers.begin(), numbers.end(), [&](int x, int y) {\n"
+         "  std::unique_ptr<long> owned(new long(a));\n  result = CALL;\n  sink += long(numbers.size() + "
+         "text.size()) + *owned;\n"},
+    {"", "  int calls = 0;\n  std::vector<int> numbers{3, 1, 2};\n  std::sort(numbers.begin(), numbers.end(), "
+     "[&](int x, int y) {\n"
      "    if (calls++ == 1)\n      result += CALL;\n    return x < y;\n  });\n"},
     {"static std::once_flag f%1$d_%2$d;\n",
      "  if (!dry)\n    std::call_once(f%1$d_%2$d, [&](int p) { result = CALL + p; }, a);\n  else\n    result = CALL;\n"},
@@ -195,8 +212,7 @@ static void print_plus_plus_function(const struct level *level) {
   int shape = below(sizeof plus_plus_shapes / sizeof plus_plus_shapes[0]);
   print_filled(level, plus_plus_shapes[shape].before);
   print_head(level);
-  const char *kept = print_frame();
-  print_left_over(level);
+  const char *kept = print_frame_and_left_over(level, 1);
   print_filled(level, plus_plus_shapes[shape].body);
   printf("%s  sink += result + a;\n  return result + 1;\n}\n", kept);
 }
@@ -214,7 +230,8 @@ void generate_c(int chains, int plus_plus) {
     snprintf(level.callee, sizeof level.callee, "block_%s", one_of(leaves, 12));
     for (level.level = below(7); level.level >= 0; level.level--) {
       level.parameters = level.level == 0 ? OUTERMOST_PARAMETERS : below(PARAMETERS_MAX + 1);
-      printf("__attribute__((unused)) static int dry%d_%d(void *context) {\n  (void)context;\n  return ", chain, level.level);
+      printf("__attribute__((unused)) static int dry%d_%d(void *context) {\n  (void)context;\n  return "
+       "", chain, level.level);
       struct level outside = level;
       outside.parameters = 0;
       print_call(&outside, level.callee);

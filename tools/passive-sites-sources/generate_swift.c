@@ -13,7 +13,8 @@ static const char prelude[] =
     "protocol Kept { var size: Int { get } }\n"
     "extension Int: Kept { var size: Int { self } }\n"
     "extension String: Kept { var size: Int { count } }\n"
-    "struct Large: Kept { var a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8; var i = [1, 2]; var size: Int { a + h } }\n"
+    "struct Large: Kept { var a = 1, b = 2, c = 3, d = 4, e = 5, f = 6, g = 7, h = 8; var i = [1, 2]; var size: Int "
+    "{ a + h } }\n"
     "protocol Step { func go(_ p: Int) -> Int }\n"
     "struct Other: Step { func go(_ p: Int) -> Int { p } }\n"
     "enum Failure: Error { case one(Int) }\n"
@@ -21,12 +22,15 @@ static const char prelude[] =
     "@inline(never) func keep(_ value: Int) { var value = value; touch(&value) }\n"
     "@inline(never) func fails(_ p: Int) throws { if p < 1000000 { throw Failure.one(p) } }\n"
     "@inline(never) func keptValue(_ n: Int) -> any Kept {\n"
-    "  if n & 3 == 0 { return n }\n  return n & 3 == 1 ? String(repeating: \"x\", count: n & 15) as any Kept : Large()\n}\n"
+    "  if n & 3 == 0 { return n }\n  return n & 3 == 1 ? String(repeating: \"x\", count: n & 15) as any Kept : "
+    "Large()\n}\n"
     "let helperReady = Atomic<Int>(0)\n"
     "let heldMutex = Mutex(0)\n"
     "let heldQueue = DispatchQueue(label: \"held\")\n"
-    "func waitUntilOver() { helperReady.store(1, ordering: .sequentiallyConsistent); while is_over() == 0 { usleep(1000) } }\n"
-    "func startHelper(_ body: @escaping @Sendable @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer?) {\n"
+    "func waitUntilOver() { helperReady.store(1, ordering: .sequentiallyConsistent); while is_over() == 0 { "
+    "usleep(1000) } }\n"
+    "func startHelper(_ body: @escaping @Sendable @convention(c) (UnsafeMutableRawPointer?) -> "
+    "UnsafeMutableRawPointer?) {\n"
     "  helperReady.store(0, ordering: .sequentiallyConsistent)\n  var thread = pthread_t()\n"
     "  pthread_create(&thread, nil, body, nil)\n  pthread_detach(thread)\n"
     "  while helperReady.load(ordering: .sequentiallyConsistent) == 0 { usleep(200) }\n}\n"
@@ -47,24 +51,31 @@ static const struct shape_text shapes[] = {
     {"@inline(never) func g%1$d_%2$d<T: Kept>(_ value: T, _ p: Int) -> Int {\n  var copy = value\n  touch(&copy)\n"
      "  let r = CALL\n  return r + copy.size + p\n}\n",
      "  let value: any Kept = keptValue(a)\n  result = g%1$d_%2$d(value, a)\n"},
-    {"@inline(never) func g%1$d_%2$d<T, R>(_ value: T, _ body: (T) -> R) -> (R, T) {\n  var copy = value\n  touch(&copy)\n"
+    {"@inline(never) func g%1$d_%2$d<T, R>(_ value: T, _ body: (T) -> R) -> (R, T) {\n  var copy = value\n  "
+     "touch(&copy)\n"
      "  let r = body(copy)\n  return (r, copy)\n}\n",
      "  result = g%1$d_%2$d((a, \"x\")) { pair in CALL + pair.0 }.0\n"},
-    {"struct w%1$d_%2$d: Step { var kept: Int\n  @inline(never) func go(_ p: Int) -> Int { let r = CALL; return r + kept + p }\n}\n"
+    {"struct w%1$d_%2$d: Step { var kept: Int\n  @inline(never) func go(_ p: Int) -> Int { let r = CALL; return r + "
+     "kept + p }\n}\n"
      "@inline(never) func m%1$d_%2$d(_ n: Int) -> any Step { n > 100000 ? Other() : w%1$d_%2$d(kept: n) }\n",
      "  let step = m%1$d_%2$d(a)\n  result = step.go(a)\n"},
     {"nonisolated(unsafe) var c%1$d_%2$d: ((Int) -> Int)? = nil\n",
-     "  let kept = [a, a + 1]\n  c%1$d_%2$d = { p in let r = CALL; return r + kept[0] + p }\n  result = c%1$d_%2$d!(a)\n"},
-    {"@inline(never) func t%1$d_%2$d(_ body: (Int) throws -> Int) rethrows -> Int { let r = try body(3); keep(r); return r }\n",
+     "  let kept = [a, a + 1]\n  c%1$d_%2$d = { p in let r = CALL; return r + kept[0] + p }\n  result = "
+     "c%1$d_%2$d!(a)\n"},
+    {"@inline(never) func t%1$d_%2$d(_ body: (Int) throws -> Int) rethrows -> Int { let r = try body(3); keep(r); "
+     "return r }\n",
      "  result = t%1$d_%2$d { p in CALL + p + a }\n"},
     {"", "  result = [a, a + 1].map { p in p == a ? CALL + p : p }.reduce(0, +)\n"},
-    {"", "  var numbers = [3, 1, 2], calls = 0\n  numbers.sort { calls += 1; if calls == 1 { result += CALL }; return $0 < $1 }\n"},
+    {"", "  var numbers = [3, 1, 2], calls = 0\n  numbers.sort { calls += 1; if calls == 1 { result += CALL }; "
+     "return $0 < $1 }\n"},
     {"class b%1$d_%2$d { func go(_ p: Int) -> Int { p } }\n"
-     "final class d%1$d_%2$d: b%1$d_%2$d { var kept = 1\n  override func go(_ p: Int) -> Int { kept += CALL; return kept + p }\n}\n"
+     "final class d%1$d_%2$d: b%1$d_%2$d { var kept = 1\n  override func go(_ p: Int) -> Int { kept += CALL; return "
+     "kept + p }\n}\n"
      "@inline(never) func m%1$d_%2$d(_ n: Int) -> b%1$d_%2$d { n > 100000 ? b%1$d_%2$d() : d%1$d_%2$d() }\n",
      "  result = m%1$d_%2$d(a).go(a)\n"},
     {"", "  do { try fails(a) } catch { result = CALL; keep(a) }\n"},
-    {"@inline(never) func t%1$d_%2$d(_ p: Int) throws -> Int { if p > 1000000 { throw Failure.one(p) }; return CALL + p }\n",
+    {"@inline(never) func t%1$d_%2$d(_ p: Int) throws -> Int { if p > 1000000 { throw Failure.one(p) }; return CALL "
+     "+ p }\n",
      "  result = (try? t%1$d_%2$d(a)) ?? 0\n"},
     {"", "  defer { keep(a) }\n  result = CALL\n"},
     {"", "  result = withUnsafeTemporaryAllocation(byteCount: (a & 63) + 64, alignment: 16) { buffer in\n"
@@ -78,10 +89,12 @@ static const struct shape_text shapes[] = {
      "  var sorted: [Int32] = [2, 1]\n"
      "  qsort(&sorted, 2, 4) { _, _ in Int32(truncatingIfNeeded: CALL) }\n  result = Int(sorted[0])\n"},
     {"enum e%1$d_%2$d { case none, one(Int), many([Int]) }\n"
-     "@inline(never) func m%1$d_%2$d(_ n: Int) -> e%1$d_%2$d { n > 100000 ? .none : n & 1 == 0 ? .one(n) : .many([n, n]) }\n",
+     "@inline(never) func m%1$d_%2$d(_ n: Int) -> e%1$d_%2$d { n > 100000 ? .none : n & 1 == 0 ? .one(n) : "
+     ".many([n, n]) }\n",
      "  switch m%1$d_%2$d(a) {\n  case .none: keep(1)\n  case .one(let n): result = CALL + n\n"
      "  case .many(let numbers): result = CALL + numbers.count\n  }\n"},
-    {"struct y%1$d_%2$d { var kept = [1]\n  var first: Int {\n    get { kept[0] }\n    _modify { keep(kept[0]); yield &kept[0]; keep(1) }\n  }\n}\n"
+    {"struct y%1$d_%2$d { var kept = [1]\n  var first: Int {\n    get { kept[0] }\n    _modify { keep(kept[0]); "
+     "yield &kept[0]; keep(1) }\n  }\n}\n"
      "@inline(never) func u%1$d_%2$d(_ value: inout Int) { value += CALL }\n",
      "  var object = y%1$d_%2$d()\n  u%1$d_%2$d(&object.first)\n  result = object.first\n"},
     {"", "  let text = String(repeating: \"x\", count: a & 31), numbers = Array(0..<(a & 7))\n  result = CALL\n"
@@ -89,7 +102,8 @@ static const struct shape_text shapes[] = {
     {"let q%1$d_%2$d = DispatchQueue(label: \"private\")\n", "  result = q%1$d_%2$d.sync { CALL + a }\n"},
     {"", "  result = \"some text\".withCString { text in Int(text[0]) + CALL }\n"},
     {"nonisolated(unsafe) var again%1$d_%2$d = 0\n",
-     "  if again%1$d_%2$d < 3 {\n    again%1$d_%2$d += 1\n    result = SELF\n    again%1$d_%2$d -= 1\n  } else {\n    result = CALL\n  }\n"},
+     "  if again%1$d_%2$d < 3 {\n    again%1$d_%2$d += 1\n    result = SELF\n    again%1$d_%2$d -= 1\n  } else {\n  "
+     "  result = CALL\n  }\n"},
     {"", "  if a != 123456 { return CALL }\n"},
     {"", "  if a != 123456 { return CALL }\n"},
 };
