@@ -48,7 +48,7 @@ let package = Package(
     ),
     .executableTarget(
       name: "culprit-bench",
-      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "BenchmarkPeers"],
+      dependencies: ["Culprit", "CObserver", "StallRecord", "Symbols", "CommandLineOptions", "BenchmarkPeers"],
       path: "tools/benchmarks"
     ),
     // What the benchmarks observe, and other ways to do it.

@@ -22,6 +22,11 @@ public struct Configuration: Sendable {
   /// beyond is missing from the stack, and the report says so.
   public var stackBytesMax: Int
 
+  /// How much memory the names of addresses may take while stalls are reported, in bytes, about. At least 1 MiB; 64 MiB
+  /// unless told otherwise. Beyond that, what was read of symbols and debug information is forgotten, and read again when
+  /// it is needed. Files that are mapped do not count: the kernel takes that memory back when it is short.
+  public var symbolMemory: Int
+
   /// The length of a line in reports, in characters. At least 40; 100 unless told otherwise.
   public var reportWidth: Int
 
@@ -35,12 +40,14 @@ public struct Configuration: Sendable {
     sampleInterval: Duration? = nil,
     directory: String? = nil,
     stackBytesMax: Int = 128 << 10,
+    symbolMemory: Int = 64 << 20,
     reportWidth: Int = 100
   ) {
     self.stallThreshold = stallThreshold
     self.sampleInterval = sampleInterval ?? min(.seconds(1), stallThreshold)
     self.directory = directory
     self.stackBytesMax = stackBytesMax
+    self.symbolMemory = symbolMemory
     self.reportWidth = reportWidth
   }
 
@@ -65,6 +72,9 @@ public struct Configuration: Sendable {
     }
     guard (4 << 10...8 << 20).contains(stackBytesMax) else {
       throw refuse("stackBytesMax", "\(stackBytesMax)", "from 4096 to 8388608 bytes")
+    }
+    guard symbolMemory >= 1 << 20 else {
+      throw refuse("symbolMemory", "\(symbolMemory)", "at least 1048576 bytes")
     }
     guard reportWidth >= 40 else { throw refuse("reportWidth", "\(reportWidth)", "at least 40 characters") }
     if let directory, directory.isEmpty || directory.utf8.contains(0) {

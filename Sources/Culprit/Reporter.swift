@@ -26,8 +26,13 @@ final class Reporter: Sendable {
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let width: Int
+  private let symbolMemory: Int
 
-  init(width: Int) { self.width = width }
+  /// A reporter whose reports have lines of `width` characters, and whose names take `symbolMemory` bytes at most.
+  init(width: Int, symbolMemory: Int) {
+    self.width = width
+    self.symbolMemory = symbolMemory
+  }
 
   /// Stalls that nobody was told of, because handlers could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
@@ -58,7 +63,9 @@ final class Reporter: Sendable {
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.handlers, state.isStopping)
       }
       if let next {
-        if symbolizer?.modules != next.modules { symbolizer = (next.modules, Symbolizer(modules: next.modules)) }
+        if symbolizer?.modules != next.modules {
+          symbolizer = (next.modules, Symbolizer(modules: next.modules, memoryMax: symbolMemory))
+        }
         if let symbolizer { deliver(next, to: handlers, symbolizer.value) }
       } else if isStopping {
         // A handler may refer to the watchdog that refers to it.

@@ -28,6 +28,7 @@ struct Setting: Sendable {
     duration("interval", "sampleInterval", \.sampleInterval),
     text("directory", "directory", \.directory),
     number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
+    number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
     number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
   ]
 

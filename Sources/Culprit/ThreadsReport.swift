@@ -14,14 +14,15 @@ public struct ThreadsReport: Sendable, CustomStringConvertible {
   public let groups: [ThreadGroup]
   private let width: Int
 
-  init(_ all: AllThreads, stacks: [Stack], width: Int) {
+  init(_ all: AllThreads, stacks: [Stack], width: Int, symbolMemory: Int) {
     self.all = all
     self.stacks = stacks
     self.width = width
     var modules = ModuleList()
     modules.load()
     for stack in stacks { modules.cover(stack) }
-    groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: Symbolizer(modules: modules.all).resolve)
+    let symbolizer = Symbolizer(modules: modules.all, memoryMax: symbolMemory)
+    groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: symbolizer.resolve)
   }
 
   /// The threads as text, in lines as long as the configuration says.

@@ -107,7 +107,7 @@ public final class Watchdog: Sendable {
       throw .cannotObserve("there is no memory for the tables")
     }
     let control = ControlBlock()
-    let reporter = Reporter(width: configuration.reportWidth)
+    let reporter = Reporter(width: configuration.reportWidth, symbolMemory: configuration.symbolMemory)
     let recorder = Recorder(
       ring: ring,
       process: ObservedProcess(
@@ -213,7 +213,12 @@ public final class Watchdog: Sendable {
   ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`; ``WatchdogError/disabled``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     let (all, stacks) = try captureStacks(timeout: timeout)
-    return ThreadsReport(all, stacks: stacks, width: configuration.reportWidth)
+    return ThreadsReport(
+      all,
+      stacks: stacks,
+      width: configuration.reportWidth,
+      symbolMemory: configuration.symbolMemory
+    )
   }
 
   /// The same without names, which take far longer than the capture: for whoever captures over and over.

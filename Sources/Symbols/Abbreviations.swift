@@ -41,23 +41,27 @@ final class Abbreviations {
   /// Codes are numbered from 1 by every producer; higher ones than these go to a dictionary.
   private static let denseMax = 4096
 
-  private(set) var specifications: [Specification] = []
-  private(set) var constants: [Int64] = []
-  private var dense: [Shape] = []
-  private var sparse: [UInt64: Shape] = [:]
+  let specifications: [Specification]
+  let constants: [Int64]
+  private let dense: [Shape]
+  private let sparse: [UInt64: Shape]
   /// How many bytes of the section were read.
-  private(set) var byteCount = 0
+  let byteCount: Int
+  /// How much memory the shapes take, about.
+  var memory: Int { specifications.capacity * 8 + constants.capacity * 8 + dense.capacity * 24 + sparse.capacity * 40 }
 
   /// Reads the shapes at `offset` of `section`; as many as are whole.
   init(_ section: Bytes, at offset: Int, _ encoding: UnitEncoding) {
     var cursor = section.cursor(at: offset)
-    specifications.reserveCapacity(256)
+    var reader = ShapeReader(encoding: encoding)
+    var dense = [Shape.undefined]
+    var sparse: [UInt64: Shape] = [:]
+    reader.specifications.reserveCapacity(256)
     dense.reserveCapacity(64)
-    dense.append(.undefined)
     while !cursor.isAtEnd {
       let code = cursor.uleb()
       guard code != 0 else { break }
-      guard let shape = readShape(&cursor, encoding) else { break }
+      guard let shape = reader.read(&cursor) else { break }
       if code == UInt64(dense.count), dense.count < Self.denseMax {
         dense.append(shape)
       } else if sparse[code] == nil, code >= UInt64(dense.count) {
@@ -65,6 +69,11 @@ final class Abbreviations {
       }
     }
     byteCount = max(0, section.count - offset - cursor.remaining)
+    // There is a table for each unit, and thousands of units: none takes more than it needs.
+    specifications = reader.specifications.trimmed
+    constants = reader.constants.trimmed
+    self.dense = dense.trimmed
+    self.sparse = sparse
   }
 
   /// The shape with the number `code`.
@@ -73,7 +82,15 @@ final class Abbreviations {
     return sparse[code] ?? .undefined
   }
 
-  private func readShape(_ cursor: inout ByteCursor, _ encoding: UnitEncoding) -> Shape? {
+}
+
+/// Reads the shapes of a table one after the other.
+private struct ShapeReader {
+  let encoding: UnitEncoding
+  var specifications: [Abbreviations.Specification] = []
+  var constants: [Int64] = []
+
+  mutating func read(_ cursor: inout ByteCursor) -> Abbreviations.Shape? {
     let tag = UInt16(truncatingIfNeeded: cursor.uleb())
     let hasChildren = cursor.u8() != 0
     let first = specifications.count
@@ -91,12 +108,12 @@ final class Abbreviations {
       // A form past 16 bits is none; 0 is not one either, and ends the reading of the entry.
       let known = UInt16(exactly: form) ?? 0
       specifications.append(
-        Specification(name: UInt16(exactly: name) ?? 0, form: known, constant: constant)
+        Abbreviations.Specification(name: UInt16(exactly: name) ?? 0, form: known, constant: constant)
       )
       if size >= 0, let fixed = AttributeValue.fixedSize(known, encoding) { size += fixed } else { size = -1 }
     }
     let count = specifications.count - first
-    return Shape(
+    return Abbreviations.Shape(
       tag: tag,
       hasChildren: hasChildren,
       hasSibling: count > 0 && specifications[first].name == Attribute.sibling,

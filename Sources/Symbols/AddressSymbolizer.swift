@@ -69,7 +69,7 @@ public final class AddressSymbolizer {
   public var buildID: [UInt8] { file.image.buildID }
 
   /// Whether all files can still be read. One that was cut short must not be looked into any more.
-  public var isIntact: Bool { file.isIntact }
+  public var isIntact: Bool { file.isIntact() }
 
   /// Why debug information that is there was not used, in sentences without their end.
   public var problems: [String] { file.problems }

@@ -199,3 +199,8 @@ struct ByteCursor {
     return text
   }
 }
+
+extension Array {
+  /// The same elements in memory that is not larger than they need.
+  var trimmed: [Element] { capacity > count + count / 8 + 2 ? withUnsafeBufferPointer { Array($0) } : self }
+}

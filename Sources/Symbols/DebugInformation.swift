@@ -24,7 +24,7 @@ final class DebugInformation {
   private lazy var fullIndex = UnitIndex.fromUnits(main, except: quickIndex.units)
   private var code: [Int: UnitCode] = [:]
   private var lineTables: [Int: LineTable] = [:]
-  private var names: [NamePlace: (name: TextReference, isLinkageName: Bool)] = [:]
+  private var names: [NamePlace: FunctionName] = [:]
   /// The last address's unit: neighbours come together.
   private var last: UnitCode?
 
@@ -42,6 +42,8 @@ final class DebugInformation {
     let functions: FunctionTable
     let lines: LineTable?
     let ranges: [AddressRange]
+    /// The names of the scopes of ``functions`` that were looked up before, by their numbers.
+    var names: [FunctionName?]
 
     init(_ unit: Unit, _ entries: Unit, _ lines: LineTable?) {
       self.unit = unit
@@ -49,13 +51,39 @@ final class DebugInformation {
       self.lines = lines
       ranges = unit.codeRanges
       functions = FunctionTable(entries)
+      names = [FunctionName?](repeating: nil, count: functions.count)
     }
+
+    /// How much memory the unit takes, about.
+    var byteCount: Int { functions.byteCount + names.capacity * MemoryLayout<FunctionName?>.stride + 200 }
+  }
+
+  /// A function's name, and whether it is one for linkers.
+  private struct FunctionName {
+    var text: TextReference
+    var isLinkageName: Bool
   }
 
   /// The debug information in `main`; `findSplit` finds what a unit was split off to.
   init(_ main: DwarfFile, findSplit: @escaping (Unit) -> Unit?) {
     self.main = main
     self.findSplit = findSplit
+  }
+
+  /// How much memory the units read so far take, about.
+  var byteCount: Int {
+    main.byteCount + names.capacity * 64 + code.values.reduce(0) { $0 + $1.byteCount }
+      + lineTables.values.reduce(0) { $0 + $1.byteCount }
+  }
+
+  /// Forgets all units; they are read again when they are needed.
+  func forgetUnits() {
+    last = nil
+    code = [:]
+    lineTables = [:]
+    names = [:]
+    main.forgetUnits()
+    main.alternate?.forgetUnits()
   }
 
   /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
@@ -74,9 +102,10 @@ final class DebugInformation {
     guard !chain.isEmpty else { return [place] }
     var calls: [SourceCall] = []
     calls.reserveCapacity(chain.count)
-    for scope in chain.reversed() {
-      if let found = name(ofEntryAt: code.entries.header.offset + Int(scope.entry), in: code.entries.file) {
-        place.name = found.name
+    for number in chain.reversed() {
+      let scope = code.functions[number]
+      if let found = name(of: number, in: code) {
+        place.name = found.text
         place.isLinkageName = found.isLinkageName
       }
       place.isInlined = !scope.isFunction
@@ -129,18 +158,17 @@ final class DebugInformation {
   /// is longer than this is a loop.
   private static let chainMax = 16
 
-  /// The name of the function that the entry at `offset` is, or is a copy of.
-  private func name(ofEntryAt offset: Int, in file: DwarfFile) -> (name: TextReference, isLinkageName: Bool)? {
-    let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
-    if let known = names[place] { return known }
-    guard let found = readName(offset, file, 0) else { return nil }
-    names[place] = found
+  /// The name of the function that a scope of `code` is, or is a copy of.
+  private func name(of scope: Int, in code: UnitCode) -> FunctionName? {
+    if let known = code.names[scope] { return known }
+    let offset = code.entries.header.offset + Int(code.functions[scope].entry)
+    let found = readName(offset, code.entries, 0)
+    code.names[scope] = found
     return found
   }
 
-  private func readName(_ offset: Int, _ file: DwarfFile, _ depth: Int) -> (name: TextReference, isLinkageName: Bool)? {
-    guard depth < Self.chainMax, let header = file.header(containing: offset) else { return nil }
-    let unit = file.unit(header)
+  private func readName(_ offset: Int, _ unit: Unit, _ depth: Int) -> FunctionName? {
+    guard depth < Self.chainMax else { return nil }
     var plain: TextReference?
     var linkage: TextReference?
     var next: (file: DwarfFile, offset: Int)?
@@ -153,11 +181,26 @@ final class DebugInformation {
       default: break
       }
     }
-    if let linkage { return (linkage, true) }
+    if let linkage { return FunctionName(text: linkage, isLinkageName: true) }
     // A declaration may have the linkage name that its definition lacks.
-    if let next, let found = readName(next.offset, next.file, depth + 1), found.isLinkageName || plain == nil {
+    if let next, let found = referredName(next.offset, next.file, unit, depth + 1), found.isLinkageName || plain == nil
+    {
       return found
     }
-    return plain.map { ($0, false) }
+    return plain.map { FunctionName(text: $0, isLinkageName: false) }
+  }
+
+  /// The name of the entry at `offset` of `file`, to which one in `unit` refers. Many refer to the same.
+  private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: Unit, _ depth: Int) -> FunctionName? {
+    let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
+    if let known = names[place] { return known }
+    let found: FunctionName?
+    if file === unit.file, offset >= unit.header.offset, offset < unit.header.end {
+      found = readName(offset, unit, depth)
+    } else {
+      found = file.header(containing: offset).flatMap { readName(offset, file.unit($0), depth) }
+    }
+    if let found { names[place] = found }
+    return found
   }
 }

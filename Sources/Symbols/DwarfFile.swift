@@ -39,6 +39,16 @@ final class DwarfFile {
     self.abbreviations = abbreviations
   }
 
+  /// How much memory units and shapes take, about.
+  var byteCount: Int { headers.capacity * 64 + roots.count * 400 + shapes.values.reduce(0) { $0 + $1.memory } }
+
+  /// Forgets what was read of units. Nobody may use one of them after that.
+  func forgetUnits() {
+    roots = [:]
+    shapes = [:]
+    shapeBytes = 0
+  }
+
   private func content(_ name: String) -> SectionContent {
     let found = try? image.content(of: isSplit && name != ".debug_addr" ? name + ".dwo" : name)
     return found ?? .empty

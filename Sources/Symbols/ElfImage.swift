@@ -119,6 +119,9 @@ final class ElfImage {
     return content
   }
 
+  /// How much memory inflated sections take.
+  var inflatedBytes: Int { contents.values.reduce(0) { $0 + $1.inflatedBytes } }
+
   /// The address that the byte at `offset` of the file is linked at, or `nil` when no segment loads it.
   func fileAddress(ofOffset offset: UInt64) -> FileAddress? {
     for segment in segments where segment.type == ElfFormat.loadSegment {

@@ -5,12 +5,12 @@ extension SymbolFile {
   ///
   /// The outermost function's name is that in the symbol table: it is what a debugger and the linker call this very copy of
   /// it (`find.cold`). What was inlined there has names in the debug information only.
-  func frames(at address: FileAddress, module: String, _ names: NameCache) -> [ResolvedFrame] {
+  func frames(at address: FileAddress, module: String) -> [ResolvedFrame] {
     let calls = calls(at: address)
     let symbol = symbol(at: address, preferring: calls.last?.name)
     var outer = ResolvedFrame(function: nil, module: module, address: address.value)
-    if let name = symbol?.name.string ?? calls.last?.name?.string {
-      outer.take(names.name(name), raw: name)
+    if let name = symbol?.name ?? calls.last?.name {
+      outer.take(names.name(name))
       outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
       outer.location = calls.last.flatMap(Self.location)
       // Code that the compiler attributes to no line is still in its function.
@@ -29,7 +29,7 @@ extension SymbolFile {
     let inlined = calls.dropLast()
       .map { call -> ResolvedFrame in
         var frame = ResolvedFrame(function: nil, module: module, address: address.value, isInlined: true)
-        if let name = call.name?.string { frame.take(names.name(name), raw: name) }
+        if let name = call.name { frame.take(names.name(name)) }
         frame.location = Self.location(call)
         if frame.function == nil { frame.missing = .noSymbolHere }
         return frame
@@ -45,10 +45,10 @@ extension SymbolFile {
 }
 
 extension ResolvedFrame {
-  fileprivate mutating func take(_ name: DemangledName, raw: String) {
-    function = name.short
-    fullName = name.full
-    rawName = raw
-    swiftModule = name.swiftModule
+  fileprivate mutating func take(_ name: NameCache.Name) {
+    function = name.meaning.short
+    fullName = name.meaning.full
+    rawName = name.raw
+    swiftModule = name.meaning.swiftModule
   }
 }

@@ -34,6 +34,9 @@ struct FunctionTable {
   init(_ unit: Unit) {
     unit.file.allowRanges()
     read(unit)
+    scopes = scopes.trimmed
+    pieces = pieces.trimmed
+    functions = functions.trimmed
     functions.sort { $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.scope < $1.scope }
     var highest: UInt64 = 0
     var isNested = false
@@ -56,16 +59,22 @@ struct FunctionTable {
       * 8
   }
 
-  /// The function at `address` and the calls inlined there, each inside the one before it.
-  func chain(at address: UInt64) -> [Scope] {
+  /// How many scopes there are.
+  var count: Int { scopes.count }
+
+  /// The scope with the number `number`.
+  subscript(number: Int) -> Scope { scopes[number] }
+
+  /// The numbers of the function at `address` and of the calls inlined there, each inside the one before it.
+  func chain(at address: UInt64) -> [Int] {
     guard let function = function(at: address) else { return [] }
-    var chain = [scopes[function]]
+    var chain = [function]
     var place = function + 1
     var end = Int(scopes[function].next)
     while place < end {
       let scope = scopes[place]
       if !scope.isFunction, contains(scope, address) {
-        chain.append(scope)
+        chain.append(place)
         end = Int(scope.next)
         place += 1
       } else {

@@ -72,6 +72,9 @@ struct LineHeader {
     return argumentCounts.indices.contains(place) ? argumentCounts[place] : 0
   }
 
+  /// One past the highest number of a file.
+  var fileNumbersEnd: Int { version >= 5 ? files.count : files.count + 1 }
+
   /// How much memory the header takes, about.
   var byteCount: Int { directories.capacity * 16 + files.capacity * 24 }
 

@@ -27,7 +27,8 @@ final class LineTable {
   private(set) var sequences: [Sequence] = []
   private var largeDiscriminators: [Int: UInt32] = [:]
   private var highestEnd: [UInt64] = []
-  private var paths: [UInt32: String?] = [:]
+  /// Paths that were put together before, by the number of the file.
+  private var paths: [String?] = []
 
   /// Reads the table at `offset` of the sections of `file`; as much of it as is whole. Paths are relative to `directory`,
   /// where the unit was compiled; an address has `addressBytes` where the table does not say it (before DWARF 5).
@@ -62,8 +63,12 @@ final class LineTable {
   func row(at address: UInt64) -> (row: Row, discriminator: UInt32)? {
     guard let sequence = sequence(at: address) else { return nil }
     let offset = address - sequence.range.start
-    let part = rows[sequence.first..<sequence.first + sequence.count]
-    let place = part.partitioningIndex { UInt64($0.offset) > offset } - 1
+    var (place, high) = (sequence.first, sequence.first + sequence.count)
+    while place < high {
+      let middle = (place + high) / 2
+      if UInt64(rows[middle].offset) > offset { high = middle } else { place = middle + 1 }
+    }
+    place -= 1
     guard place >= sequence.first else { return nil }
     let row = rows[place]
     let discriminator =
@@ -85,9 +90,11 @@ final class LineTable {
   /// The path of the file with the number `file`, as the compiler recorded it: absolute, or relative to what the compiler
   /// was told to put in the place of its directory.
   func path(_ file: UInt32) -> String? {
-    if let known = paths[file] { return known }
+    guard file < header.fileNumbersEnd else { return nil }
+    if paths.isEmpty { paths = [String?](repeating: nil, count: header.fileNumbersEnd) }
+    if let known = paths[Int(file)] { return known }
     let path = header.path(file)
-    paths[file] = path
+    paths[Int(file)] = path
     return path
   }
 
@@ -133,7 +140,7 @@ final class LineTable {
       default: for _ in 0..<header.arguments(of: opcode) { _ = cursor.uleb() }
       }
     }
-    self.rows = rows
+    self.rows = rows.trimmed
   }
 
   private func runExtended(

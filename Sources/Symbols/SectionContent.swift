@@ -64,6 +64,9 @@ final class SectionContent {
   /// Makes the bytes before `end` readable, as far as there are so many.
   @inline(__always) func require(_ end: Int) { if end > ready { inflate(to: end) } }
 
+  /// How much memory the content takes, where it is not that of the mapped file.
+  var inflatedBytes: Int { region == nil ? 0 : ready }
+
   /// Makes all bytes readable.
   func requireAll() { require(bytes.count) }
 

@@ -1,3 +1,4 @@
+import Glibc
 import StallRecord
 
 /// What a symbol table says of an address.
@@ -21,8 +22,11 @@ final class SymbolFile {
   private lazy var starts = FunctionStarts(image)
   private lazy var debug = loadDebug()
   private lazy var linkage = LinkageStubs(image)
+  /// What names of this file mean.
+  let names = NameCache()
   /// Why debug information that is there is not used.
   private(set) var problems: [String] = []
+  private var checkedAt: UInt64 = 0
 
   /// The file `image`, whose debug information is looked for by `search`.
   init(_ image: ElfImage, search: DebugSearch) {
@@ -30,10 +34,31 @@ final class SymbolFile {
     files = DebugFiles(search: search)
   }
 
-  /// Whether all files can still be read: none has become shorter.
-  var isIntact: Bool {
-    (image.file?.isIntact ?? true) && (separate?.file?.isIntact ?? true) && (alternate?.image.file?.isIntact ?? true)
+  /// Whether all files can still be read: none has become shorter since they were looked at, a few milliseconds ago at
+  /// most.
+  func isIntact() -> Bool {
+    let now = coarseNanoseconds()
+    guard now &- checkedAt > 4_000_000 else { return true }
+    checkedAt = now
+    return (image.file?.isIntact ?? true) && (separate?.file?.isIntact ?? true)
+      && (alternate?.image.file?.isIntact ?? true)
   }
+
+  /// How much memory everything that was read of the file takes, about. What is mapped does not count: the kernel takes it
+  /// back when it is short of memory.
+  var byteCount: Int {
+    image.inflatedBytes + (separate?.inflatedBytes ?? 0) + (alternate?.image.inflatedBytes ?? 0) + names.byteCount
+      + (areTablesLoaded ? tables.reduce(0) { $0 + $1.byteCount } : 0) + (isDebugLoaded ? debug?.byteCount ?? 0 : 0)
+  }
+
+  /// Forgets what can be read again soon: units and names, but not the tables that lead to them.
+  func forgetUnits() {
+    if isDebugLoaded { debug?.forgetUnits() }
+    names.forget()
+  }
+
+  private var areTablesLoaded = false
+  private var isDebugLoaded = false
 
   /// Whether there are symbols.
   var hasSymbols: Bool { tables.contains { $0.count > 0 } }
@@ -71,6 +96,7 @@ final class SymbolFile {
 
   /// The tables of symbols, the fullest first.
   private func loadTables() -> [SymbolTable] {
+    areTablesLoaded = true
     if image.sections.contains(where: { $0.type == ElfFormat.symbolTable }) { return [SymbolTable(image)] }
     if let separate, separate.sections.contains(where: { $0.type == ElfFormat.symbolTable }) {
       return [SymbolTable(separate, code: image)]
@@ -90,6 +116,7 @@ final class SymbolFile {
   private var alternate: DwarfFile?
 
   private func loadDebug() -> DebugInformation? {
+    isDebugLoaded = true
     let holder = separate ?? image
     do {
       guard let dwarf = try DwarfFile(holder) else { return nil }
@@ -113,4 +140,11 @@ final class SymbolFile {
       return nil
     }
   }
+}
+
+/// The coarse monotonic time in nanoseconds: cheap, and exact to a few milliseconds.
+private func coarseNanoseconds() -> UInt64 {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

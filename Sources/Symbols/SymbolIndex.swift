@@ -31,12 +31,15 @@ struct SymbolIndex {
   }
 
   private let symbols: [Symbol]
-  /// Other names for the same starts, sorted by start.
+  /// Other names for the same starts that are as good, sorted by start.
   private let aliases: [(start: UInt64, name: UInt32)]
   /// The highest end among the symbols up to each place: tells when searching backwards can stop.
   private let highestEnd: [UInt64]
 
   var count: Int { symbols.count }
+
+  /// How much memory the index takes, about.
+  var byteCount: Int { symbols.capacity * 40 + highestEnd.capacity * 8 + aliases.capacity * 16 }
 
   /// An index of `symbols`.
   ///
@@ -55,7 +58,7 @@ struct SymbolIndex {
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
       if kept.last?.start != symbol.start {
         kept.append(symbol)
-      } else if symbol.rank != .label {
+      } else if symbol.rank == kept.last?.rank, symbol.rank != .label {
         aliases.append((symbol.start, symbol.name))
       }
     }
@@ -82,7 +85,8 @@ struct SymbolIndex {
     return nil
   }
 
-  /// Where the other names of what begins at `start` are.
+  /// Where the other names of what begins at `start` are that are as good as the one that stands for it: of constructors
+  /// for complete objects and for parts, of exported functions.
   func otherNames(at start: UInt64) -> [UInt32] {
     let first = aliases.partitioningIndex { $0.start >= start }
     return aliases[first...].prefix { $0.start == start }.map(\.name)

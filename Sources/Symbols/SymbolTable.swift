@@ -9,6 +9,9 @@ struct SymbolTable {
   /// How many addresses have a symbol of their own.
   var count: Int { index.count }
 
+  /// How much memory the table takes, about.
+  var byteCount: Int { index.byteCount }
+
   /// The symbols of `image`; none when it has no table.
   ///
   /// - Parameters:

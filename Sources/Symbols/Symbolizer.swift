@@ -12,9 +12,13 @@ public final class Symbolizer {
 
   private let map: ModuleMap
   private let search: DebugSearch
-  private var states: [Int: ModuleState] = [:]
-  private var known: [RuntimeAddress: [ResolvedFrame]]
-  private let names = NameCache()
+  /// What became of the files of the modules, `nil` for those that were not needed yet.
+  private var states: [ModuleState?]
+  private let recorded: [RuntimeAddress: [ResolvedFrame]]
+  private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
+  private let memoryMax: Int
+  /// The modules whose files are open, the one that was used last at the end.
+  private var order: [Int] = []
 
   /// A symbolizer for a process into which `modules` were mapped.
   ///
@@ -22,13 +26,18 @@ public final class Symbolizer {
   ///   - modules: The modules.
   ///   - names: What is known already and need not be looked up: ``Recording/names``.
   ///   - search: Where debug information is looked for that is not in the modules' own files.
+  ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
+  ///     the longest time are forgotten, and read again when they are needed.
   public init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
-    search: DebugSearch = DebugSearch()
+    search: DebugSearch = DebugSearch(),
+    memoryMax: Int = .max
   ) {
+    self.memoryMax = memoryMax
     map = ModuleMap(modules)
-    known = names.filter { !$0.value.isEmpty }
+    states = [ModuleState?](repeating: nil, count: modules.count)
+    recorded = names.filter { !$0.value.isEmpty }
     self.search = search
   }
 
@@ -37,16 +46,17 @@ public final class Symbolizer {
   /// There is always an answer; a frame without a name says why it has none.
   public func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let address = frame.lookupAddress
-    if let resolved = known[address] { return resolved }
+    if let resolved = known[address] ?? recorded[address] { return resolved }
     let resolved = lookUp(address)
+    if known.count >= knownMax { known = [:] }
     known[address] = resolved
     return resolved
   }
 
   /// Why debug information that is there was not used, in sentences without their end.
   public var problems: [String] {
-    states.keys.sorted().flatMap { index -> [String] in
-      if case .opened(let file) = states[index] { file.problems } else { [] }
+    states.flatMap { state -> [String] in
+      if case .opened(let file) = state { file.problems } else { [] }
     }
   }
 
@@ -54,23 +64,58 @@ public final class Symbolizer {
     guard let index = map.index(at: address) else {
       return [ResolvedFrame(function: nil, module: "", address: address.value, missing: .notMapped)]
     }
-    let module = map.modules[index]
-    guard let offset = module.fileOffset(of: address) else {
-      return [ResolvedFrame(function: nil, module: module.path, address: address.value, missing: .notMapped)]
+    let path = map.modules[index].path
+    guard let offset = map.modules[index].fileOffset(of: address) else {
+      return [ResolvedFrame(function: nil, module: path, address: address.value, missing: .notMapped)]
     }
     switch state(of: index) {
     case .unusable(let reason):
-      return [ResolvedFrame(function: nil, module: module.path, address: offset, missing: reason)]
+      return [ResolvedFrame(function: nil, module: path, address: offset, missing: reason)]
     case .opened(let file):
-      guard file.isIntact else {
-        states[index] = .unusable(.unreadableFile("\(module.path) became shorter while it was read"))
+      guard file.isIntact() else {
+        states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
         return lookUp(address)
       }
       guard let fileAddress = file.image.fileAddress(ofOffset: offset) else {
-        return [ResolvedFrame(function: nil, module: module.path, address: offset, missing: .noSymbolHere)]
+        return [ResolvedFrame(function: nil, module: path, address: offset, missing: .noSymbolHere)]
       }
-      return file.frames(at: fileAddress, module: module.path, names)
+      defer { noteUse(of: index) }
+      return file.frames(at: fileAddress, module: path)
     }
+  }
+
+  /// The most addresses whose names are kept, each of which takes some hundred bytes.
+  private var knownMax: Int { min(1 << 16, memoryMax >> 12) }
+
+  /// Puts the module at the end of ``order``, and forgets others when too much is remembered.
+  private func noteUse(of index: Int) {
+    if order.last != index {
+      order.removeAll { $0 == index }
+      order.append(index)
+    }
+    guard memoryMax < .max else { return }
+    lookUpsSinceCheck += 1
+    // Adding up takes longer than a look-up.
+    guard lookUpsSinceCheck >= 16 else { return }
+    lookUpsSinceCheck = 0
+    var total = byteCount
+    for forgotten in order where total > memoryMax {
+      guard case .opened(let file) = states[forgotten] else { continue }
+      file.forgetUnits()
+      total = byteCount
+    }
+    while total > memoryMax, let forgotten = order.first {
+      order.removeFirst()
+      states[forgotten] = nil
+      total = byteCount
+    }
+  }
+
+  private var lookUpsSinceCheck = 0
+
+  /// How much memory everything that was read takes, about.
+  var byteCount: Int {
+    states.reduce(0) { if case .opened(let file) = $1 { $0 + file.byteCount } else { $0 } }
   }
 
   private func state(of index: Int) -> ModuleState {
@@ -98,17 +143,4 @@ public final class Symbolizer {
   }
 
   private func describe(_ buildID: [UInt8]) -> String { buildID.isEmpty ? "none" : hexadecimal(buildID) }
-}
-
-/// Names that were demangled before.
-final class NameCache {
-  private var names: [String: DemangledName] = [:]
-
-  /// What `rawName` means.
-  func name(_ rawName: String) -> DemangledName {
-    if let known = names[rawName] { return known }
-    let name = demangle(rawName)
-    names[rawName] = name
-    return name
-  }
 }

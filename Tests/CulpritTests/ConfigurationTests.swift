@@ -23,6 +23,7 @@ import Testing
       Configuration(sampleInterval: .milliseconds(9)),
       "sampleInterval is 0.009 seconds; it must be from 0.01 seconds to the stallThreshold of 4.0 seconds"
     ), (Configuration(stackBytesMax: 100), "stackBytesMax is 100; it must be from 4096 to 8388608 bytes"),
+    (Configuration(symbolMemory: 100), "symbolMemory is 100; it must be at least 1048576 bytes"),
     (Configuration(reportWidth: 20), "reportWidth is 20; it must be at least 40 characters"),
     (Configuration(directory: ""), "directory is \"\"; it must be a path"),
   ])

@@ -219,6 +219,7 @@ extension WatchdogTests {
     defer { watchdog.stop() }
     for (name, change) in [
       ("directory", { $0.directory = "/tmp" }), ("stackBytesMax", { $0.stackBytesMax = 1 << 20 }),
+      ("symbolMemory", { $0.symbolMemory = 1 << 20 }),
       ("reportWidth", { $0.reportWidth = 50 }),
     ] as [(String, (inout Configuration) -> Void)] {
       let error = #expect(throws: WatchdogError.cannotChange(name)) { try watchdog.reconfigure(change) }

@@ -264,3 +264,41 @@ import Testing
     )
   }
 }
+
+/// What is remembered has bounds, and what was forgotten is found again.
+@Suite struct SymbolMemoryTests {
+  @Test func namesAreTheSameWithLittleMemory() throws {
+    let fixture = try Fixture()
+    // Many units, none of which stays.
+    for number in 0..<60 {
+      try fixture.write(
+        "int deep\(number)(int x) { return x * \(number); }\nint outer\(number)(int x) { return deep\(number)(x) + 1; }\n",
+        "unit\(number).c"
+      )
+    }
+    try fixture.run("gcc -O0 -g -shared -fPIC -Wl,--build-id -o many.so unit*.c")
+    let image = try ElfImage(path: fixture.path("many.so"))
+    let base: UInt64 = 0x7f00_0000_0000
+    let mappings = image.segments.filter { $0.type == ElfFormat.loadSegment }
+      .map {
+        Module.Mapping(
+          start: RuntimeAddress(base + $0.address),
+          end: RuntimeAddress(base + $0.address + $0.fileSize),
+          fileOffset: $0.offset
+        )
+      }
+    let module = Module(path: fixture.path("many.so"), buildID: image.buildID, mappings: mappings)
+    let roomy = Symbolizer(modules: [module])
+    let narrow = Symbolizer(modules: [module], memoryMax: 64 << 10)
+    let text = try #require(image.sections.first { $0.name == ".text" })
+    var highest = 0
+    for address in stride(from: text.address, to: text.address + text.size, by: 7) {
+      let frame = StackFrame.programCounter(RuntimeAddress(base + address))
+      #expect(narrow.resolve(frame) == roomy.resolve(frame))
+      highest = max(highest, narrow.byteCount)
+    }
+    #expect(roomy.byteCount > 64 << 10)
+    // What comes between two looks at the sum may exceed it a little.
+    #expect(highest < 128 << 10, "\(roomy.byteCount)")
+  }
+}

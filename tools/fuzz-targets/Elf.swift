@@ -1,0 +1,12 @@
+import StallRecord
+
+@testable import Symbols
+
+/// Any bytes as an ELF file: symbols, debug information and stubs of the addresses that it says something about.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzElf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+  let keeper = FuzzInput(data, count)
+  guard let image = try? ElfImage(bytes: keeper.bytes, path: "fuzzed", keeper: keeper) else { return 0 }
+  describeEverything(in: image)
+  return 0
+}

@@ -1,0 +1,13 @@
+import StallRecord
+
+@testable import Symbols
+
+/// Any bytes as a name from a symbol table, and as what a demangler makes of one.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzNames(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+  let text = String(decoding: UnsafeBufferPointer(start: data, count: count), as: UTF8.self)
+  _ = demangle(text)
+  _ = SwiftName(demangled: text)
+  _ = shortCxxName(text)
+  return 0
+}

@@ -1,0 +1,17 @@
+import Reports
+import StallRecord
+import Symbols
+
+/// Any bytes as a saved stall: read, resolved, reported, written and read again.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzStall(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+  let bytes = (0..<count).map { data[$0] }
+  guard let file = try? StallFile(bytes: bytes) else { return 0 }
+  let symbolizer = Symbolizer(modules: file.recording.modules)
+  _ = file.recording.textReports(width: 80, resolve: symbolizer.resolve)
+  let written = StallFileWriter.file(of: file.recording)
+  guard let again = try? StallFile(bytes: written), again.problems.isEmpty else {
+    fatalError("what was written cannot be read")
+  }
+  return 0
+}
