@@ -45,7 +45,7 @@ void observer_caller_registers(struct walk *walk, unw_cursor_t *cursor, bool *in
   unw_word_t end_sp = 0, end_pc = 0, sp = 0, pc = 0, value;
   memset(found, 0, sizeof *found);
   if (observer_libunwind.get_reg(cursor, UNW_REG_SP, &end_sp) != 0 ||
-      observer_libunwind.get_reg(cursor, UNW_REG_IP, &end_pc) != 0 || !observer_walk_begin(walk, &here))
+      observer_libunwind.get_reg(cursor, UNW_REG_IP, &end_pc) != 0 || !observer_walk_resume(walk, &here))
     return;
   /* A thread in a system call gives what it passed. */
   bool in_call = false;

@@ -7,6 +7,9 @@
 /* Bounds on the work for one function. */
 enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 
+/* Answers that are remembered. */
+enum { REMEMBERED = 128 };
+
 /* A place that is gone to from elsewhere, and what holds there. */
 static struct {
   uint64_t address;
@@ -202,7 +205,8 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
   int count;
   bool comes = false;
   uint64_t address = blocks[block].address;
-  for (bool goes_on = true; goes_on && within(exploration->range, address) && !exploration->failed;) {
+  bool goes_on = true;
+  while (goes_on && !exploration->failed && (within(exploration->range, address) || within(exploration->cold, address))) {
     address += decode(exploration, address, operations, &count);
     comes |= address == to;
     for (int index = 0; index < count; index++) {
@@ -225,9 +229,9 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
   return comes;
 }
 
-bool observer_function_comes(struct code_range range, uint64_t from, uint64_t to, bool *grows) {
+static bool find_whether_comes(struct code_range range, struct code_range other, uint64_t from, uint64_t to, bool *grows) {
   static struct frame_facts facts;
-  struct exploration exploration = {.range = range, .facts = &facts};
+  struct exploration exploration = {.range = range, .cold = other, .facts = &facts};
   bool comes = false;
   *grows = false;
   prepare(&exploration);
@@ -249,5 +253,22 @@ bool observer_function_comes(struct code_range range, uint64_t from, uint64_t to
   *grows |= exploration.failed;
   return comes || exploration.failed;
 }
+
+static struct remembered {
+  uint64_t from, to, other;
+  bool comes, grows;
+} remembered[REMEMBERED];
+
+bool observer_function_comes(struct code_range range, struct code_range other, uint64_t from, uint64_t to, bool *grows) {
+  struct remembered *memory = &remembered[(from ^ from >> 8 ^ to * 3) % REMEMBERED];
+  if (memory->from != from || memory->to != to || memory->other != other.start) {
+    *memory = (struct remembered){.from = from, .to = to, .other = other.start};
+    memory->comes = find_whether_comes(range, other, from, to, &memory->grows);
+  }
+  *grows = memory->grows;
+  return memory->comes;
+}
+
+void observer_explorations_forget(void) { memset(remembered, 0, sizeof remembered); }
 
 #endif

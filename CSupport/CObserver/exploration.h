@@ -19,11 +19,15 @@ struct function_jumps {
  * Async-signal-safe: yes. Threads: the monitor. */
 bool observer_function_jumps(struct code_range range, uint64_t target, struct function_jumps *jumps);
 
-/* Whether the function of RANGE, once a call has returned to FROM in it, may come to the call that returns to TO; and
- * with GROWS, whether it may make room on the stack, of a size that its code does not tell, before it ends. True in case
- * of doubt.
+/* Whether the function of RANGE, once a call has returned to FROM in it or in OTHER, to which it may jump, may come to the
+ * call that returns to TO; and with GROWS, whether it may make room on the stack, of a size that its code does not tell,
+ * before it ends. True in case of doubt.
  * Async-signal-safe: yes. Threads: the monitor. */
-bool observer_function_comes(struct code_range range, uint64_t from, uint64_t to, bool *grows);
+bool observer_function_comes(struct code_range range, struct code_range other, uint64_t from, uint64_t to, bool *grows);
+
+/* Forgets what was found out: the code may have been replaced.
+ * Async-signal-safe: yes. Threads: the monitor. */
+void observer_explorations_forget(void);
 
 /* One function that is gone through. */
 struct exploration {

@@ -13,6 +13,7 @@ static struct remembered {
 } remembered[REMEMBERED];
 
 void observer_facts_forget(void) {
+  observer_explorations_forget();
   for (int index = 0; index < REMEMBERED; index++)
     remembered[index].pc = 0;
 }

@@ -93,6 +93,15 @@ static bool leads_out(struct search *search, struct candidate *candidate) {
   return leads;
 }
 
+/* Whether a call of CALLER's that led to both frames, by a jump from one function to the other, cannot have led to OTHER
+ * after ONE. */
+static bool came_later(const struct way_frame *caller, const struct way_frame *one, const struct way_frame *other) {
+  struct code_range none = {0};
+  bool grows;
+  return !observer_function_comes(one->function, other->function, one->pc, other->pc, &grows) &&
+         !observer_function_comes(caller->function, none, caller->pc, caller->pc, &grows);
+}
+
 /* Whether what is on the way outwards from ONE shows that the frame record is not at OTHER's place. If it were, ONE's
  * would have been left behind by calls that are over. Both ways meet in a frame, at the latest in the outermost one. It
  * cannot have made the call on ONE's way before that on OTHER's, if nothing leads there from where the former returned
@@ -101,6 +110,7 @@ static bool rules_out(const struct candidate *one, const struct candidate *other
   for (int index = 0; index < other->frames; index++)
     for (int match = 0; match < one->frames; match++) {
       const struct way_frame *there = &other->way[index], *here = &one->way[match];
+      struct code_range none = {0};
       bool grows;
       if (there->caller_sp != here->caller_sp || there->function.start != here->function.start)
         continue;
@@ -109,11 +119,14 @@ static bool rules_out(const struct candidate *one, const struct candidate *other
       /* One call led to one function only: the one that it is more likely to have led to, or the one from which others
        * have been called since. */
       if (here->pc == there->pc && index > 0) {
-        enum observer_link link = one->way[match - 1].link, other_link = other->way[index - 1].link;
-        return link > other_link || (link == other_link && index == 1 && match > 1);
+        const struct way_frame *called = &one->way[match - 1], *other_called = &other->way[index - 1];
+        if (called->link > OBSERVER_LINK_PERHAPS && other_called->link > OBSERVER_LINK_PERHAPS)
+          return came_later(here, called, other_called);
+        return called->link > other_called->link ||
+               (called->link == other_called->link && index == 1 && match > 1);
       }
       /* It is the frame that is looked for, in a call of its own: then it must have made more room since. */
-      bool comes = observer_function_comes(here->function, here->pc, there->pc, &grows);
+      bool comes = observer_function_comes(here->function, none, here->pc, there->pc, &grows);
       return !comes || (index == 0 && !grows);
     }
   return false;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Bounds on following jumps from a function that is called to the one that is looked for. */
-enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 32 };
+enum { JUMPS_DEPTH = 3, JUMPING_BYTES_MAX = 16 << 10, REMEMBERED = 256 };
 
 /* What was found out about functions that are called, and the one that is looked for. */
 static struct remembered {
@@ -43,9 +43,9 @@ static enum observer_link link_of_jump(uint64_t target, struct code_range functi
   return link;
 }
 
-/* Goes through the code of RANGE for jumps that leave it. */
+/* Goes through the code of RANGE for jumps that leave it. Sets *ANYWHERE if there is one to where only a register knows. */
 static enum observer_link link_by_jumps(struct code_range range, struct code_range function, struct code_range *whole,
-                                        int depth) {
+                                        int depth, bool *anywhere) {
   enum observer_link best = OBSERVER_LINK_NONE;
   struct code_operation operations[CODE_OPERATIONS];
   int count;
@@ -55,12 +55,15 @@ static enum observer_link link_by_jumps(struct code_range range, struct code_ran
     uint8_t code[CODE_BYTES] = {0};
     size_t length =
         observer_walk_read(address, code, CODE_BYTES / 2) ? observer_code_decode(code, address, operations, &count) : 0;
-    if (length == 0)
+    if (length == 0) {
+      *anywhere = true;
       return best;
+    }
     address += length;
     for (int index = 0; index < count; index++) {
       uint64_t target = operations[index].target;
       enum code_kind kind = operations[index].kind;
+      *anywhere |= kind == CODE_JUMP_ANYWHERE;
       if (kind == CODE_JUMP_SLOT && !observer_walk_read(target, &target, sizeof target))
         continue;
       if ((kind != CODE_JUMP && kind != CODE_BRANCH && kind != CODE_JUMP_SLOT) ||
@@ -88,7 +91,7 @@ static enum observer_link link_of_called(uint64_t called, struct code_range func
   called = behind_stub(called);
   if (called == function.start)
     return OBSERVER_LINK_CERTAIN;
-  struct remembered *memory = &remembered[(called ^ called >> 7) % REMEMBERED];
+  struct remembered *memory = &remembered[(called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED];
   if (memory->called == called && memory->function == function.start) {
     *whole = memory->whole;
     return memory->link;
@@ -98,8 +101,9 @@ static enum observer_link link_of_called(uint64_t called, struct code_range func
   if (!observer_walk_function(called, &range)) {
     link = OBSERVER_LINK_PERHAPS; /* nothing tells where it ends */
   } else if (range.start == called) {
-    link = link_by_jumps(range, function, whole, depth);
-    if (link == OBSERVER_LINK_NONE && (!observer_function_jumps(range, 0, &jumps) || jumps.anywhere))
+    bool anywhere = range.end - range.start > JUMPING_BYTES_MAX;
+    link = link_by_jumps(range, function, whole, depth, &anywhere);
+    if (link == OBSERVER_LINK_NONE && anywhere && (!observer_function_jumps(range, 0, &jumps) || jumps.anywhere))
       link = OBSERVER_LINK_PERHAPS;
   }
   *memory = (struct remembered){called, function.start, link, *whole};

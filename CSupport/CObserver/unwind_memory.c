@@ -9,7 +9,7 @@
 
 /* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
  * some eighty reads of its unwind information. */
-enum { PAGE_BYTES = 4096, PAGES = 16 };
+enum { PAGE_BYTES = 4096, PAGES = 64 };
 struct page {
   uint64_t address; /* 0: empty */
   uint8_t bytes[PAGE_BYTES];
