@@ -34,6 +34,11 @@ public struct Configuration: Sendable {
   /// ``Watchdog/reconfigure(_:)`` or by the configuration file. `true` unless told otherwise.
   public var isEnabled = true
 
+  /// Whether systemd is told how the service is: READY=1 by ``Watchdog/launched()``, STOPPING=1 by
+  /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false` unless
+  /// told otherwise: a service that tells systemd all that itself goes on doing so.
+  public var notifiesSystemd = false
+
   /// A configuration with what is not given as described at each property.
   public init(
     stallThreshold: Duration = .seconds(4),

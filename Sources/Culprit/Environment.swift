@@ -6,7 +6,7 @@ import StallRecord
 /// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a
 /// sentence says so.
 struct Environment: Sendable {
-  /// The variables that begin with `CULPRIT_`.
+  /// The variables that begin with `CULPRIT_`, and systemd's.
   private let variables: [String: String]
   /// The path of the file, if there is one.
   let file: String?
@@ -15,9 +15,12 @@ struct Environment: Sendable {
   private static let disableVariable = "CULPRIT_DISABLE"
   private static let fileVariable = "CULPRIT_CONFIGURATION"
 
+  /// What systemd says to a service: sd_notify(3), sd_watchdog_enabled(3).
+  private static let systemdVariables = ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]
+
   /// The environment with these variables, of which only those of Culprit's matter.
   init(_ variables: [String: String]) {
-    self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) }
+    self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || Self.systemdVariables.contains($0.key) }
     file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
   }
 
@@ -25,12 +28,17 @@ struct Environment: Sendable {
   /// the like, secure_getenv(3)): with a directory of his choice he could have files written that he may not write.
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
-    for setting in Setting.all.map(\.variable) + [disableVariable, fileVariable] {
+    for setting in Setting.all.map(\.variable) + [disableVariable, fileVariable] + systemdVariables {
       // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
       if let value = observer_environment(setting) { variables[setting] = String(cString: value) }
     }
     return Environment(variables)
   }
+
+  /// Where systemd listens, after how long without a ping it takes the service for dead, and which process that is about.
+  var notifySocket: String? { variables["NOTIFY_SOCKET"] }
+  var watchdogMicroseconds: String? { variables["WATCHDOG_USEC"] }
+  var watchdogProcess: String? { variables["WATCHDOG_PID"] }
 
   /// Whether the watchdog is not to start at all, and what is wrong with the variable that says so.
   var disables: (Bool, problem: String?) {

@@ -18,6 +18,7 @@ struct Monitor: ~Copyable {
 
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
+  private let progress: UnsafeMutablePointer<observer_progress>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<UnitTracker>
   /// What is to be sampled in this look, as indices of slots, and how many there are.
@@ -33,10 +34,12 @@ struct Monitor: ~Copyable {
   init(
     control: UnsafeMutablePointer<observer_control>,
     slots: UnsafeMutablePointer<observer_slot>,
+    progress: UnsafeMutablePointer<observer_progress>,
     ring: OpaquePointer
   ) {
     self.control = control
     self.slots = slots
+    self.progress = progress
     self.ring = ring
     trackers = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
     trackers.initialize(repeating: UnitTracker(), count: Int(OBSERVER_SLOTS_MAX))
@@ -150,11 +153,26 @@ struct Monitor: ~Copyable {
       due[dueCount] = Int32(truncatingIfNeeded: index)
       dueCount &+= 1
     }
+    note(index, view, step)
     if step.declare, !declare(index, view, tick) { wait = Self.longestSleep }
     if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
     // A unit that begins right after this look must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
+  }
+
+  /// Tells the warden how far a stall has come.
+  @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: UnitTracker.Step) {
+    // SAFETY: as in look(_:_:); `progress` has as many entries.
+    let entry = progress + index
+    let tracker = trackers + index
+    if step.suspect { observer_progress_suspect(entry, threadID(view)) }
+    if tracker.pointee.isStalled {
+      let tid = threadID(view)
+      observer_progress_set(entry, tracker.pointee.unit, tracker.pointee.age, tracker.pointee.threshold, tid)
+    } else {
+      observer_progress_clear(entry)
+    }
   }
 
   /// Tells the recorder that the unit in slot `index` is over. Returns whether that was possible.

@@ -118,6 +118,9 @@ struct RecordedUnit: ~Copyable {
     )
   }
 
+  /// Brings what was saved so far to the disk.
+  mutating func flush() { sink?.flush() }
+
   /// Closes the file.
   mutating func close() { sink = nil }
 

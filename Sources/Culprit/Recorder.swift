@@ -16,6 +16,7 @@ final class Recorder: Sendable {
   private let deliver: @Sendable (Recording) -> Void
   private let failures = Mutex<[String]>([])
   private let threadRequests = Mutex(ThreadRequests())
+  private let soFarRequests = Mutex<[SoFarRequest]>([])
 
   /// The ring that events come from, freed with the last reference.
   final class RingHandle: @unchecked Sendable {
@@ -70,6 +71,28 @@ final class Recorder: Sendable {
     }
   }
 
+  /// Asks for the stalls that are under way, as far as they have been seen.
+  func requestSoFar() -> SoFarRequest {
+    let request = SoFarRequest()
+    soFarRequests.withLock { $0.append(request) }
+    observer_ring_wake_reader(ring.pointer)
+    return request
+  }
+
+  /// Answers who asked for them, then brings their files to the disk.
+  private func answerSoFar(_ state: borrowing State) {
+    let requests = soFarRequests.withLock { requests in
+      defer { requests = [] }
+      return requests
+    }
+    guard !requests.isEmpty else { return }
+    let boxes = state.units.values.filter { $0.unit.stall != nil }
+    let recordings = boxes.compactMap { $0.unit.finished(process: process) }
+    for request in requests { request.recordings.give(recordings) }
+    for box in boxes { box.unit.flush() }
+    for request in requests { request.saved.give(boxes.allSatisfy { $0.unit.failure == nil }) }
+  }
+
   /// Records until it is stopped.
   func run() {
     var state = State()
@@ -80,6 +103,7 @@ final class Recorder: Sendable {
         observer_ring_consume(ring.pointer)
         continue
       }
+      answerSoFar(state)
       if stopping.isSet { break }
       observer_ring_wait(ring.pointer, seen)
     }
@@ -294,6 +318,14 @@ final class Recorder: Sendable {
     guard id > 0, let name = ProcessMap.readAll("/proc/self/task/\(id)/comm") else { return "" }
     return String(name.prefix { $0 != "\n" })
   }
+}
+
+/// Somebody who waits for the stalls that are under way.
+final class SoFarRequest: Sendable {
+  /// What has been seen of them; none has an end.
+  let recordings = Answer<[Recording]>()
+  /// Whether all of it is on the disk, as far as it is to be saved at all.
+  let saved = Answer<Bool>()
 }
 
 /// Somebody who waits for the stacks of all threads.

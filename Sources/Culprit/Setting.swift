@@ -30,6 +30,7 @@ struct Setting: Sendable {
     number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
     number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
     number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
+    yesOrNo("systemd", "notifiesSystemd", \.notifiesSystemd),
   ]
 
   /// What switches a running watchdog off; in files only. ``Environment/disables`` is its counterpart in the environment.
@@ -95,6 +96,26 @@ struct Setting: Sendable {
         return !text.isEmpty
       },
       show: { $0[keyPath: path] ?? "none" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
+  private static func yesOrNo(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, Bool> & Sendable
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: false,
+      form: truthForm,
+      set: { configuration, text in
+        guard let value = truth(text) else { return false }
+        configuration[keyPath: path] = value
+        return true
+      },
+      show: { $0[keyPath: path] ? "yes" : "no" },
       copy: { $0[keyPath: path] = $1[keyPath: path] }
     )
   }

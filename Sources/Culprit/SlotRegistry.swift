@@ -137,6 +137,10 @@ final class SlotRegistry: Sendable {
       guard let index = state.free.popLast() ?? nextUnused(&state), let slot = slot(index) else {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
       }
+      if let progress = observer_progress_table() {
+        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+        observer_progress_set_name(progress + index, source.name, source.name.utf8.count)
+      }
       let limits = Limits(threshold: threshold, interval: interval, polled: polled)
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
         (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)

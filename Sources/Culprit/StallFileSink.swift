@@ -45,6 +45,12 @@ struct StallFileSink: ~Copyable {
     }
   }
 
+  /// Brings what was appended to the disk.
+  mutating func flush() {
+    guard failure == nil, fsync(descriptor) != 0 else { return }
+    failure = "cannot bring \(path) to the disk: \(String(cString: strerror(errno)))"
+  }
+
   /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.
   static func prepare(directory: String) throws(WatchdogError) {
     var path = directory.hasPrefix("/") ? "" : "."

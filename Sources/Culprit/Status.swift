@@ -14,6 +14,8 @@ extension Watchdog {
     public var lateAnswers: UInt64
     /// How many stalls no handler was told of, because handlers could not keep up.
     public var reportsDropped: UInt64
+    /// What systemd has been told; `nil` when it is not told anything.
+    public var systemd: SystemdState?
     /// What could not be saved, and why: the first sixteen sentences. What is wrong with the environment and with the
     /// configuration file.
     public var problems: [String]

@@ -64,6 +64,8 @@ struct UnitTracker {
     var ended = false
     /// Capture a stack.
     var sample = false
+    /// The unit's thread is looked at for the first time.
+    var suspect = false
     /// The unit has become a stall: tell the recorder, then call ``stallRecorded()``.
     var declare = false
     /// The stall has become a hang: tell the recorder, then call ``hangRecorded()``.
@@ -145,7 +147,10 @@ struct UnitTracker {
     if age >= look.suspicion, age >= nextSample {
       step.sample = true
       schedule(look)
-      if phase == .young { phase = .suspected }
+      if phase == .young {
+        phase = .suspected
+        step.suspect = true
+      }
     }
     if age >= look.threshold, phase != .stalled { step.declare = true }
     if phase == .stalled, !isHangTold, age >= hangAge(look) { step.hang = true }
@@ -178,6 +183,9 @@ struct UnitTracker {
   /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and ended
   /// between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
+
+  /// Whether the unit takes longer than it may, told or not.
+  var isStalled: Bool { @_noLocks get { (phase == .stalled || phase == .suspected) && age >= threshold } }
 
   /// The recorder has been told that the unit is a stall.
   @_noLocks mutating func stallRecorded() {

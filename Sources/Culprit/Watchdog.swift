@@ -28,6 +28,7 @@ public final class Watchdog: Sendable {
     let control: ControlBlock
     let recorder: Recorder
     let reporter: Reporter
+    let policies: Policies
     let pinger: Pinger
     let monitorThread: PosixThread
     let recorderThread: PosixThread
@@ -80,7 +81,7 @@ public final class Watchdog: Sendable {
     // What the parent watched is nothing that this process does.
     if isChild { SlotRegistry.shared.deactivate() }
     do {
-      parts = try Self.start(live, file)
+      parts = try Self.start(live, file, environment)
     } catch {
       Self.owner.withLock { $0 = nil }
       throw error
@@ -89,7 +90,11 @@ public final class Watchdog: Sendable {
 
   deinit { stop() }
 
-  private static func start(_ live: LiveConfiguration, _ file: ConfigurationFile?) throws(WatchdogError) -> Parts {
+  private static func start(
+    _ live: LiveConfiguration,
+    _ file: ConfigurationFile?,
+    _ environment: Environment
+  ) throws(WatchdogError) -> Parts {
     let configuration = live.current
     if let directory = configuration.directory { try StallFileSink.prepare(directory: directory) }
     guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
@@ -103,7 +108,9 @@ public final class Watchdog: Sendable {
     if error == 0 { error = observer_passive_start(configuration.stackBytesMax) }
     if error == 0 { error = observer_task_start() }
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
-    guard let slots = observer_slot_table(), let ring = Recorder.RingHandle(capacity: 1 << 20) else {
+    guard let slots = observer_slot_table(), let progress = observer_progress_table(),
+      let ring = Recorder.RingHandle(capacity: 1 << 20)
+    else {
       throw .cannotObserve("there is no memory for the tables")
     }
     let control = ControlBlock()
@@ -120,23 +127,37 @@ public final class Watchdog: Sendable {
       directory: configuration.directory,
       deliver: { reporter.report($0) }
     )
-    let table = SlotTable(pointer: slots)
+    let table = SlotTable(pointer: slots, progress: progress)
+    let policies = Policies(
+      control: control,
+      recorder: recorder,
+      reporter: reporter,
+      systemd: configuration.notifiesSystemd ? SystemdNotifier(environment) : nil
+    )
+    LiveConfiguration.say(policies.problems)
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
       let monitorThread = try PosixThread(name: "culprit-monitor") {
-        var monitor = Monitor(control: control.pointer, slots: table.pointer, ring: ring.pointer)
+        var monitor = Monitor(
+          control: control.pointer,
+          slots: table.pointer,
+          progress: table.progress,
+          ring: ring.pointer
+        )
         monitor.run()
       }
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
       SlotRegistry.shared.activate(control)
+      try policies.start()
       live.follow { SlotRegistry.shared.follow($0, for: control) }
       return Parts(
         processID: getpid(),
         control: control,
         recorder: recorder,
         reporter: reporter,
+        policies: policies,
         pinger: Pinger(),
         monitorThread: monitorThread,
         recorderThread: recorderThread,
@@ -145,6 +166,7 @@ public final class Watchdog: Sendable {
       )
     } catch {
       // Those that were started end by themselves.
+      policies.stop()
       recorder.stop()
       reporter.stop()
       throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))")
@@ -180,6 +202,7 @@ public final class Watchdog: Sendable {
     live.unfollow()
     parts.fileWatcher?.stop()
     parts.pinger.stop()
+    parts.policies.stop()
     observer_control_stop(parts.control.pointer)
     parts.monitorThread.join()
     parts.recorder.stop()
@@ -202,6 +225,9 @@ public final class Watchdog: Sendable {
 
   /// What sends pings for this watchdog.
   var pinger: Pinger? { parts?.pinger }
+
+  /// What is done about stalls that do not end.
+  var policies: Policies? { parts?.policies }
 
   /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
   ///
@@ -248,6 +274,7 @@ public final class Watchdog: Sendable {
         captures: 0,
         lateAnswers: 0,
         reportsDropped: 0,
+        systemd: nil,
         problems: told,
         limitations: []
       )
@@ -258,7 +285,8 @@ public final class Watchdog: Sendable {
       captures: observer_capture_answered(),
       lateAnswers: observer_capture_late(),
       reportsDropped: parts.reporter.dropped,
-      problems: parts.recorder.problems + told,
+      systemd: parts.policies.systemdState,
+      problems: parts.recorder.problems + told + parts.policies.problems,
       limitations: Limitation.found()
     )
   }
@@ -267,6 +295,7 @@ public final class Watchdog: Sendable {
   private struct SlotTable: @unchecked Sendable {
     // SAFETY: the table is never freed, and its fields are atomic.
     let pointer: UnsafeMutablePointer<observer_slot>
+    let progress: UnsafeMutablePointer<observer_progress>
   }
 
   private static func captureProblem(_ error: Int32) -> String {

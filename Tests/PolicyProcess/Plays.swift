@@ -5,6 +5,7 @@ import Glibc
 /// What the process can be made to do, by name.
 let plays: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
+  "systemd": liveWithSystemd,
   "disabled": { _ in try useEverythingDisabled() },
 ]
 

@@ -20,6 +20,9 @@
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_module.h   which module an address is in, without the loader's lock
  *   observer_unwind.h   frames from a copied stack
+ *   observer_progress.h how far stalls have come
+ *   observer_warden.h   what the warden and the rest of the watchdog tell each other
+ *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
  */
 #ifndef COBSERVER_H
@@ -30,10 +33,12 @@
 #include "observer_capture.h"
 #include "observer_clock.h"
 #include "observer_control.h"
+#include "observer_datagram.h"
 #include "observer_environment.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 #include "observer_passive.h"
+#include "observer_progress.h"
 #include "observer_ring.h"
 #include "observer_signal.h"
 #include "observer_slot.h"
@@ -41,5 +46,6 @@
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_wait.h"
+#include "observer_warden.h"
 
 #endif

@@ -85,7 +85,7 @@ static inline void observer_control_use_slots(struct observer_control *control, 
 }
 
 /* How often the monitor has looked. Async-signal-safe: yes. Threads: any. */
-static inline uint64_t observer_control_wakeups(const struct observer_control *control) {
+static inline OBSERVER_NO_LOCKS uint64_t observer_control_wakeups(const struct observer_control *control) {
   return atomic_load_explicit(&control->wakeups, memory_order_relaxed);
 }
 

@@ -1,0 +1,78 @@
+/* How far stalls have come: what the monitor tells the warden, who decides what is done about a stall that does not end.
+ *
+ * One entry for each target slot, in a table that is never freed. It also has a name for the source, in fixed memory: who
+ * asks may have to do without the allocator. */
+#ifndef OBSERVER_PROGRESS_H
+#define OBSERVER_PROGRESS_H
+
+#include "observer_base.h"
+
+/* The longest name, in words of eight bytes; what is longer is cut. */
+enum { OBSERVER_NAME_WORDS = 12 };
+
+struct observer_progress {
+  /* Written by the monitor, read by the warden. */
+  _Atomic uint64_t unit; /* the unit that is stalled, 0 when none is; written last */
+  _Atomic uint64_t age_ns;
+  _Atomic uint64_t threshold_ns;
+  _Atomic uint64_t suspected_ns;  /* when the monitor first looked at the unit's thread, CLOCK_MONOTONIC, */
+  _Atomic uint64_t suspected_cpu; /* and that thread's processor time then; 0 if unknown */
+  _Atomic int32_t tid;            /* the thread that was seen last; 0 if unknown */
+
+  /* Written by the slot's owner while the slot is not marked, read by the warden. */
+  _Atomic uint32_t name_bytes;
+  _Atomic uint64_t name[OBSERVER_NAME_WORDS];
+};
+
+/* A look at an entry. */
+struct observer_progress_view {
+  uint64_t unit; /* 0: nothing is stalled there */
+  uint64_t age_ns;
+  uint64_t threshold_ns;
+  uint64_t suspected_ns;
+  uint64_t suspected_cpu;
+  int32_t tid;
+  uint32_t name_bytes;
+  char name[OBSERVER_NAME_WORDS * 8];
+};
+
+/* The table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no memory for
+ * it. The same pointer at every call.
+ * Async-signal-safe: no (the first call maps memory). Threads: any. */
+struct observer_progress *observer_progress_table(void);
+
+/* Names the source of the slot that ENTRY belongs to: the BYTES bytes of TEXT, of which OBSERVER_NAME_WORDS * 8 are kept, cut
+ * between two characters.
+ * Async-signal-safe: yes. Threads: the slot's owner. */
+void observer_progress_set_name(struct observer_progress *entry, const char *text, size_t bytes);
+
+/* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
+ * Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS void observer_progress_suspect(struct observer_progress *entry, int32_t tid);
+
+/* Tells that UNIT is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
+OBSERVER_NO_LOCKS void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns,
+                                             uint64_t threshold_ns, int32_t tid);
+
+/* Tells that nothing is stalled. Async-signal-safe: yes. Threads: the monitor. */
+static inline OBSERVER_NO_LOCKS void observer_progress_clear(struct observer_progress *entry) {
+  if (__builtin_expect(atomic_load_explicit(&entry->unit, memory_order_relaxed) != 0, 0))
+    atomic_store_explicit(&entry->unit, 0, memory_order_release);
+}
+
+/* Whether something is stalled. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS bool observer_progress_is_stalled(const struct observer_progress *entry) {
+  return atomic_load_explicit(&entry->unit, memory_order_acquire) != 0;
+}
+
+/* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view, long index) {
+  return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
+}
+
+/* Reads ENTRY; an entry that changes meanwhile counts as not stalled, the next look sees it.
+ * Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS void observer_progress_read(const struct observer_progress *entry,
+                                              struct observer_progress_view *view);
+
+#endif

@@ -1,0 +1,159 @@
+/* What the warden, who does something about stalls that do not end, and the rest of the watchdog tell each other. */
+#ifndef OBSERVER_WARDEN_H
+#define OBSERVER_WARDEN_H
+
+#include "observer_base.h"
+#include "observer_wait.h"
+
+/* The longest text that is handed over, in bytes. */
+enum { OBSERVER_TEXT_BYTES = 1024 };
+
+/* A text that one thread hands to another, which must not wait for it. */
+struct observer_text {
+  _Atomic uint32_t state;
+  uint32_t bytes; /* belongs, with TEXT, to who has put STATE to OBSERVER_TEXT_WRITING or OBSERVER_TEXT_READING */
+  char text[OBSERVER_TEXT_BYTES];
+};
+
+enum observer_text_state {
+  OBSERVER_TEXT_NONE = 0,
+  OBSERVER_TEXT_WRITING = 1,
+  OBSERVER_TEXT_READY = 2,
+  OBSERVER_TEXT_READING = 3,
+};
+
+/* What somebody wants systemd to be told, as bits. */
+enum observer_notice {
+  OBSERVER_NOTICE_READY = 1,
+  OBSERVER_NOTICE_STOPPING = 2,
+};
+
+struct observer_warden {
+  _Atomic uint32_t wake; /* the warden waits on it */
+  _Atomic uint32_t stop;
+  _Atomic uint32_t notices;      /* enum observer_notice, to be sent */
+  _Atomic uint32_t errand;       /* what somebody is to do for the warden: a number, 0 for nothing; */
+  _Atomic uint32_t errand_done;  /* the number of the last one that is done */
+  _Atomic uint32_t errand_wake;  /* who does errands waits on it */
+  _Atomic uint64_t pings;        /* how often systemd was told that all is well, */
+  _Atomic uint64_t pings_withheld; /* and how often it was not because something hung */
+  _Atomic int32_t send_error;    /* errno of the last datagram that could not be sent; 0 */
+  struct observer_text status;   /* what systemd is to be told of the service's state */
+};
+
+/* Wakes the warden. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS void observer_warden_wake(struct observer_warden *warden) {
+  observer_notify(&warden->wake);
+}
+
+/* The word that the warden waits on, before it looks. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS uint32_t observer_warden_word(const struct observer_warden *warden) {
+  return observer_word(&warden->wake);
+}
+
+/* Waits until DEADLINE_NS, or until the word is no longer SEEN. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS void observer_warden_wait(const struct observer_warden *warden, uint32_t seen,
+                                                          uint64_t deadline_ns) {
+  observer_wait(&warden->wake, seen, deadline_ns);
+}
+
+/* Makes the warden, and who does errands for it, end. Async-signal-safe: yes. Threads: any. */
+static inline void observer_warden_stop(struct observer_warden *warden) {
+  atomic_store_explicit(&warden->stop, 1, memory_order_release);
+  observer_notify(&warden->wake);
+  observer_notify(&warden->errand_wake);
+}
+
+/* Whether they are to end. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS bool observer_warden_stopping(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->stop, memory_order_acquire) != 0;
+}
+
+/* Asks that systemd be told NOTICES. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS void observer_warden_add_notices(struct observer_warden *warden, uint32_t notices) {
+  atomic_fetch_or_explicit(&warden->notices, notices, memory_order_release);
+  observer_notify(&warden->wake);
+}
+
+/* What systemd is to be told. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS uint32_t observer_warden_notices(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->notices, memory_order_acquire);
+}
+
+/* It has been told NOTICES. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS void observer_warden_remove_notices(struct observer_warden *warden, uint32_t notices) {
+  atomic_fetch_and_explicit(&warden->notices, ~notices, memory_order_relaxed);
+}
+
+/* Counts a ping that was sent or withheld. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS void observer_warden_count_ping(struct observer_warden *warden, bool sent) {
+  atomic_fetch_add_explicit(sent ? &warden->pings : &warden->pings_withheld, 1, memory_order_relaxed);
+}
+
+/* How often that was. Async-signal-safe: yes. Threads: any. */
+static inline uint64_t observer_warden_pings(const struct observer_warden *warden, bool sent) {
+  return atomic_load_explicit(sent ? &warden->pings : &warden->pings_withheld, memory_order_relaxed);
+}
+
+/* The error of the last datagram that could not be sent. Async-signal-safe: yes. Threads: any. */
+static inline int32_t observer_warden_send_error(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->send_error, memory_order_relaxed);
+}
+static inline OBSERVER_NO_LOCKS void observer_warden_set_send_error(struct observer_warden *warden, int32_t error) {
+  atomic_store_explicit(&warden->send_error, error, memory_order_relaxed);
+}
+
+/* Sends somebody on an errand: NUMBER, which is not 0 and not that of the errand before.
+ * Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS void observer_warden_send(struct observer_warden *warden, uint32_t number) {
+  atomic_store_explicit(&warden->errand, number, memory_order_release);
+  observer_notify(&warden->errand_wake);
+}
+
+/* Whether errand NUMBER is done. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS bool observer_warden_is_done(const struct observer_warden *warden, uint32_t number) {
+  return atomic_load_explicit(&warden->errand_done, memory_order_acquire) == number;
+}
+
+/* Waits for an errand other than LAST. Returns its number, 0 when there will be none any more.
+ * Async-signal-safe: yes. Threads: who does errands. */
+static inline uint32_t observer_warden_next_errand(struct observer_warden *warden, uint32_t last) {
+  for (;;) {
+    uint32_t seen = observer_word(&warden->errand_wake);
+    if (observer_warden_stopping(warden))
+      return 0;
+    uint32_t errand = atomic_load_explicit(&warden->errand, memory_order_acquire);
+    if (errand != 0 && errand != last)
+      return errand;
+    observer_wait(&warden->errand_wake, seen, UINT64_MAX);
+  }
+}
+
+/* Says that errand NUMBER is done. Async-signal-safe: yes. Threads: who does errands. */
+static inline void observer_warden_done(struct observer_warden *warden, uint32_t number) {
+  atomic_store_explicit(&warden->errand_done, number, memory_order_release);
+  observer_notify(&warden->wake);
+}
+
+/* What systemd is to be told of the service's state. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS struct observer_text *observer_warden_status(struct observer_warden *warden) {
+  return &warden->status;
+}
+
+/* Hands over the BYTES bytes at BEGIN, of which OBSERVER_TEXT_BYTES are kept; replaces what has not been read yet. Waits only
+ * for a reader that is just sending.
+ * Async-signal-safe: yes. Threads: one at a time. */
+void observer_text_put(struct observer_text *text, const char *begin, size_t bytes);
+
+/* Takes what was handed over: returns how many bytes there are in TEXT's text, 0 for nothing. When not 0,
+ * observer_text_taken must follow.
+ * Async-signal-safe: yes. Threads: one. */
+OBSERVER_NO_LOCKS size_t observer_text_take(struct observer_text *text);
+
+/* Ends reading; KEEP leaves the text there for the next time. Async-signal-safe: yes. Threads: who took it. */
+OBSERVER_NO_LOCKS void observer_text_taken(struct observer_text *text, bool keep);
+
+/* The bytes of a text that was taken. Async-signal-safe: yes. Threads: who took it. */
+static inline OBSERVER_NO_LOCKS const char *observer_text_bytes(const struct observer_text *text) { return text->text; }
+
+#endif

@@ -1,0 +1,75 @@
+#define _GNU_SOURCE
+#include "observer_progress.h"
+
+#include "observer_clock.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct observer_progress *entries;
+static pthread_once_t entries_once = PTHREAD_ONCE_INIT;
+
+static void map_entries(void) {
+  void *memory = mmap(NULL, sizeof(struct observer_progress) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  entries = memory == MAP_FAILED ? NULL : memory;
+}
+
+struct observer_progress *observer_progress_table(void) {
+  pthread_once(&entries_once, map_entries);
+  return entries;
+}
+
+void observer_progress_set_name(struct observer_progress *entry, const char *text, size_t bytes) {
+  uint64_t words[OBSERVER_NAME_WORDS] = {0};
+  if (bytes > sizeof words) {
+    bytes = sizeof words;
+    /* 10xxxxxx is the middle of a character in UTF-8. */
+    while (bytes > 0 && ((uint8_t)text[bytes] & 0xc0) == 0x80)
+      bytes--;
+  }
+  if (bytes > 0)
+    memcpy(words, text, bytes);
+  atomic_store_explicit(&entry->name_bytes, (uint32_t)bytes, memory_order_relaxed);
+  for (int index = 0; index < OBSERVER_NAME_WORDS; index++)
+    atomic_store_explicit(&entry->name[index], words[index], memory_order_relaxed);
+}
+
+void observer_progress_suspect(struct observer_progress *entry, int32_t tid) {
+  atomic_store_explicit(&entry->suspected_ns, observer_clock_ns(), memory_order_relaxed);
+  atomic_store_explicit(&entry->suspected_cpu, tid == 0 ? 0 : observer_clock_thread_cpu_ns(tid), memory_order_relaxed);
+  atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
+}
+
+void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns, uint64_t threshold_ns,
+                           int32_t tid) {
+  uint64_t former = atomic_load_explicit(&entry->unit, memory_order_relaxed);
+  if (former != unit && former != 0)
+    atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
+  atomic_thread_fence(memory_order_release);
+  atomic_store_explicit(&entry->age_ns, age_ns, memory_order_relaxed);
+  atomic_store_explicit(&entry->threshold_ns, threshold_ns, memory_order_relaxed);
+  if (tid != 0)
+    atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
+  atomic_store_explicit(&entry->unit, unit, memory_order_release);
+}
+
+void observer_progress_read(const struct observer_progress *entry, struct observer_progress_view *view) {
+  view->unit = atomic_load_explicit(&entry->unit, memory_order_acquire);
+  view->age_ns = atomic_load_explicit(&entry->age_ns, memory_order_relaxed);
+  view->threshold_ns = atomic_load_explicit(&entry->threshold_ns, memory_order_relaxed);
+  view->suspected_ns = atomic_load_explicit(&entry->suspected_ns, memory_order_relaxed);
+  view->suspected_cpu = atomic_load_explicit(&entry->suspected_cpu, memory_order_relaxed);
+  view->tid = atomic_load_explicit(&entry->tid, memory_order_relaxed);
+  view->name_bytes = atomic_load_explicit(&entry->name_bytes, memory_order_relaxed);
+  for (int index = 0; index < OBSERVER_NAME_WORDS; index++) {
+    uint64_t word = atomic_load_explicit(&entry->name[index], memory_order_relaxed);
+    memcpy(view->name + index * 8, &word, sizeof word);
+  }
+  if (view->name_bytes > sizeof view->name)
+    view->name_bytes = 0;
+  atomic_thread_fence(memory_order_acquire);
+  if (atomic_load_explicit(&entry->unit, memory_order_relaxed) != view->unit)
+    view->unit = 0;
+}

@@ -1,0 +1,70 @@
+import CObserver
+import Glibc
+import Synchronization
+
+/// The way to systemd, or whoever else started the service and speaks its protocol: sd_notify(3).
+final class SystemdNotifier: @unchecked Sendable {
+  // SAFETY: written by the initializer only.
+  let target: UnsafeMutablePointer<observer_datagram>
+  /// The time without a ping after which systemd takes the service for dead, in nanoseconds; 0 when it does not watch.
+  let watchdog: UInt64
+  /// What is wrong with what systemd says, in sentences.
+  let problems: [String]
+
+  /// The way that `environment` describes; `nil` when nobody listens.
+  init?(_ environment: Environment) {
+    guard let socket = environment.notifySocket else { return nil }
+    var problems: [String] = []
+    target = .allocate(capacity: 1)
+    target.initialize(to: observer_datagram())
+    target.pointee.descriptor = -1
+    let error = observer_datagram_open(target, socket)
+    if error != 0 {
+      problems.append(
+        "systemd cannot be told anything: NOTIFY_SOCKET is \"\(socket)\": \(String(cString: strerror(error)))"
+      )
+    }
+    var watchdog: UInt64 = 0
+    // The variables are inherited by processes that they are not meant for.
+    if let text = environment.watchdogMicroseconds, environment.watchdogProcess.map({ $0 == "\(getpid())" }) ?? true {
+      if let microseconds = UInt64(text), microseconds > 0, microseconds < UInt64.max / 2000 {
+        watchdog = error == 0 ? microseconds * 1000 : 0
+      } else {
+        problems.append("WATCHDOG_USEC is \"\(text)\"; it must be a number of microseconds; systemd gets no pings")
+      }
+    }
+    self.watchdog = watchdog
+    self.problems = problems
+  }
+
+  deinit {
+    observer_datagram_close(target)
+    target.deallocate()
+  }
+
+  var isOpen: Bool { target.pointee.descriptor >= 0 }
+}
+
+extension Watchdog {
+  /// What systemd has been told.
+  public struct SystemdState: Sendable, Hashable {
+    /// How often it was told that the service is alive.
+    public var pings: UInt64
+    /// How often pings were stopped, because a source hung or the monitor did not run.
+    public var hangs: UInt64
+    /// Why the last message could not be sent, if it could not.
+    public var problem: String?
+  }
+
+  /// The service is ready: what `launched()` marks. Systemd is told READY=1, if ``Configuration/notifiesSystemd`` says so.
+  public func launched() { policies?.launched() }
+
+  /// The service is about to end. Systemd is told STOPPING=1, if ``Configuration/notifiesSystemd`` says so.
+  public func shuttingDown() { policies?.shuttingDown() }
+
+  /// Tells systemd what the service is doing, in one line for people (`systemctl status` shows it), if
+  /// ``Configuration/notifiesSystemd`` says so. While a source hangs, what hangs is said instead.
+  ///
+  /// Never waits for systemd.
+  public func tellSystemd(status: String) { policies?.tellSystemd(status: status) }
+}

@@ -1,0 +1,210 @@
+import CObserver
+
+/// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.
+///
+/// Like the monitor it must go on working when every pool, the allocator and the disk are stuck. What may block is done by
+/// others, on its errands, and it waits for them only so long.
+struct Warden: ~Copyable {
+  /// What it may tell systemd.
+  struct Systemd {
+    var target: UnsafePointer<observer_datagram>
+    /// The time after which systemd takes the service for dead, 0 when it does not watch.
+    var watchdog: UInt64
+  }
+
+  /// How often a hang is looked at, to notice its end.
+  private static let hangInterval: UInt64 = 250_000_000
+  /// What could not be sent is sent again after so long.
+  private static let resendInterval: UInt64 = 100_000_000
+  /// A monitor that has not looked for so long does not watch. It looks four times a second.
+  private static let monitorPatience: UInt64 = 2_000_000_000
+
+  private let own: UnsafeMutablePointer<observer_warden>
+  private let control: UnsafeMutablePointer<observer_control>
+  private let progress: UnsafeMutablePointer<observer_progress>
+  private let systemd: Systemd?
+  private var text = PlainText(capacity: Int(OBSERVER_TEXT_BYTES))
+  private var view = observer_progress_view()
+
+  private var lastErrand: UInt32 = 0
+  private var lastPing: UInt64 = 0
+  private var nextPing: UInt64 = 0
+  /// Whether pings are being withheld, and whether the last report has been made since.
+  private var isHung = false
+  private var isReported = false
+  /// What the monitor's count of looks was when it changed last, and when that was.
+  private var looks: UInt64 = 0
+  private var looked: UInt64 = 0
+
+  init(
+    own: UnsafeMutablePointer<observer_warden>,
+    control: UnsafeMutablePointer<observer_control>,
+    progress: UnsafeMutablePointer<observer_progress>,
+    systemd: Systemd?
+  ) {
+    self.own = own
+    self.control = control
+    self.progress = progress
+    self.systemd = systemd
+  }
+
+  /// Works until it is told to stop.
+  @_noLocks mutating func run() {
+    looked = observer_clock_ns()
+    lastPing = looked
+    while true {
+      let seen = observer_warden_word(own)
+      let now = observer_clock_ns()
+      if observer_warden_stopping(own) {
+        // What has been said last is not lost.
+        if let systemd { _ = tell(systemd, now) }
+        return
+      }
+      var next = UInt64.max
+      if let systemd {
+        next = min(next, tell(systemd, now))
+        if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
+      }
+      observer_warden_wait(own, seen, next)
+    }
+  }
+
+  /// Sends what somebody wants systemd to know. Returns when to try again.
+  @_noLocks private mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+    var next = UInt64.max
+    let notices = observer_warden_notices(own)
+    if notices & OBSERVER_NOTICE_READY.rawValue != 0 {
+      text.clear()
+      text.append("READY=1")
+      if send(systemd) { observer_warden_remove_notices(own, OBSERVER_NOTICE_READY.rawValue) } else { next = 0 }
+    }
+    if notices & OBSERVER_NOTICE_STOPPING.rawValue != 0 {
+      text.clear()
+      text.append("STOPPING=1")
+      if send(systemd) { observer_warden_remove_notices(own, OBSERVER_NOTICE_STOPPING.rawValue) } else { next = 0 }
+    }
+    let status = observer_warden_status(own)
+    let bytes = observer_text_take(status)
+    if bytes > 0 {
+      text.clear()
+      text.append(observer_text_bytes(status), bytes)
+      let isSent = send(systemd)
+      observer_text_taken(status, !isSent)
+      if !isSent { next = 0 }
+    }
+    return next == 0 ? now &+ Self.resendInterval : next
+  }
+
+  /// Tells systemd that the service is alive, if it is time to and if it is. Returns when to look again.
+  @_noLocks private mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+    let isWatching = monitorLooks(now)
+    let hasHang = findHang()
+    guard isWatching, !hasHang else {
+      if !isHung {
+        isHung = true
+        isReported = false
+        observer_warden_count_ping(own, false)
+        sayHang(systemd, isWatching: isWatching)
+      }
+      // Early enough for the report to be out when systemd ends the service.
+      let reportTime = lastPing &+ systemd.watchdog &- min(systemd.watchdog / 4, 2_000_000_000)
+      if !isReported, now >= reportTime {
+        isReported = true
+        send(on: .lastReport)
+      }
+      return isReported ? now &+ Self.hangInterval : min(now &+ Self.hangInterval, reportTime)
+    }
+    if isHung {
+      isHung = false
+      nextPing = now
+      text.clear()
+      text.append("STATUS=")
+      _ = send(systemd)
+    }
+    guard now >= nextPing else { return nextPing }
+    text.clear()
+    text.append("WATCHDOG=1")
+    guard send(systemd) else { return now &+ min(Self.resendInterval, systemd.watchdog / 8) }
+    observer_warden_count_ping(own, true)
+    lastPing = now
+    nextPing = now &+ systemd.watchdog / 2
+    return nextPing
+  }
+
+  @_noLocks private mutating func sayHang(_ systemd: Systemd, isWatching: Bool) {
+    text.clear()
+    if isWatching {
+      text.append("STATUS=\"")
+      appendName()
+      text.append("\" has been stuck for ")
+      text.append(seconds: view.age_ns)
+      text.append(" s")
+    } else {
+      text.append("STATUS=Culprit's monitor does not run")
+    }
+    _ = send(systemd)
+  }
+
+  @_noLocks private mutating func send(_ systemd: Systemd) -> Bool {
+    let error = observer_datagram_send(systemd.target, text.start, text.count)
+    observer_warden_set_send_error(own, error)
+    return error == 0
+  }
+
+  /// Whether the monitor is at work.
+  @_noLocks private mutating func monitorLooks(_ now: UInt64) -> Bool {
+    let count = observer_control_wakeups(control)
+    if count != looks {
+      looks = count
+      looked = now
+    }
+    return now &- looked < Self.monitorPatience
+  }
+
+  /// Finds the source that has been hanging for longest; ``view`` has it then.
+  @_noLocks private mutating func findHang() -> Bool {
+    let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    let delay = observer_control_hang_delay_ns(control)
+    var found: Int?
+    var longest: UInt64 = 0
+    var index = 0
+    while index < used {
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+      let entry = progress + index
+      if observer_progress_is_stalled(entry) {
+        observer_progress_read(entry, &view)
+        let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay == 0 ? view.threshold_ns : delay)
+        if view.unit != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
+          longest = view.age_ns
+          found = index
+        }
+      }
+      index &+= 1
+    }
+    guard let found else { return false }
+    observer_progress_read(progress + found, &view)
+    return view.unit != 0
+  }
+
+  @_noLocks private mutating func appendName() {
+    var index = 0
+    // Read a character at a time: a line feed would end the text for systemd.
+    while index < Int(view.name_bytes) {
+      let byte = observer_progress_name_byte(&view, index)
+      text.append(byte >= 0 && byte < 32 ? 63 : byte)
+      index &+= 1
+    }
+  }
+
+  /// Sends the errands' thread on its way.
+  @_noLocks private mutating func send(on errand: Errand) {
+    lastErrand = (lastErrand | 3) &+ 1 | errand.rawValue
+    observer_warden_send(own, lastErrand)
+  }
+}
+
+/// What the warden has others do for it, because it may block. The lower two bits of an errand's number.
+enum Errand: UInt32 {
+  /// Report the stalls that are under way, as far as they were seen.
+  case lastReport = 1
+}
