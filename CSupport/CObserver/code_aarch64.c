@@ -47,7 +47,7 @@ static void with_constant(uint32_t word, uint64_t address, struct operations *op
     int rotation = (int)(word >> 16 & 63), ones = (int)(word >> 10 & 63) + 1;
     if (rotation == ones && from != NONE) {
       add(operations, CODE_SET, to, from, 0);
-      add(operations, CODE_ALIGN, to, CODE_NO_REGISTER, -(INT64_C(1) << (64 - ones)));
+      add(operations, CODE_ALIGN, to, CODE_NO_REGISTER, (int64_t)(UINT64_MAX << (64 - ones)));
     } else {
       add(operations, CODE_SET, to, CODE_NO_REGISTER, 0);
     }

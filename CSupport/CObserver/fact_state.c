@@ -79,7 +79,7 @@ static void set(struct exploration *exploration, struct fact_state *state, uint6
 static void store(struct fact_state *state, struct fact_value where, int64_t amount, struct fact_value what) {
   if (where.base == 0 || where.shift != 0)
     return;
-  where.offset += (int32_t)amount;
+  where = observer_fact_moved(where, amount);
   int kept = 0;
   for (int index = 0; index < state->slot_count; index++) {
     int64_t distance = (int64_t)state->slots[index].where.offset - where.offset;
@@ -124,7 +124,8 @@ void observer_state_apply(struct exploration *exploration, struct fact_state *st
     value = operation->from == CODE_NO_REGISTER ? unknown : registers[operation->from];
     if (value.shift != 0 && operation->amount != 0)
       value = unknown;
-    value.offset += value.base == 0 ? 0 : (int32_t)operation->amount;
+    if (value.base != 0)
+      value = observer_fact_moved(value, operation->amount);
     set(exploration, state, address, to, value);
     break;
   case CODE_LOWER:
@@ -152,14 +153,13 @@ void observer_state_apply(struct exploration *exploration, struct fact_state *st
     } else {
       value.shift = 0;
       set(exploration, state, address, to,
-          made(exploration, state, address, FACT_ALIGNED, value, -(INT64_C(1) << operation->amount)));
+          made(exploration, state, address, FACT_ALIGNED, value, (int64_t)(UINT64_MAX << operation->amount)));
     }
     break;
   case CODE_LOAD:
     value = load(state, registers[operation->from], operation->amount);
     if (value.base == 0 && registers[operation->from].base != 0 && registers[operation->from].shift == 0) {
-      struct fact_value where = registers[operation->from];
-      where.offset += (int32_t)operation->amount;
+      struct fact_value where = observer_fact_moved(registers[operation->from], operation->amount);
       value = loaded(exploration, state, address, FACT_LOADED, where, 0);
     }
     set(exploration, state, address, to, value);

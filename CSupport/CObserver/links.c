@@ -152,8 +152,7 @@ static bool called_by(struct walk *walk, unw_cursor_t *cursor, const struct fram
   case CODE_CALL_REGISTER:
     return observer_fact_value(&values, facts->state.registers[call->from], called);
   case CODE_CALL_MEMORY:
-    value = facts->state.registers[call->from];
-    value.offset += (int32_t)call->amount;
+    value = observer_fact_moved(facts->state.registers[call->from], call->amount);
     return observer_fact_value(&values, value, called) && observer_walk_word(walk, *called, called);
   case CODE_CALL_FIXED:
     return observer_walk_word(walk, call->target, called);

@@ -132,8 +132,9 @@ int main(int count, char **arguments) {
     equal += is_equal;
     cut += !is_equal && is_cut;
     wrong += !is_equal && !is_cut;
-    if (!is_equal) {
-      printf("# %s: place %d\n", is_cut ? "cut" : "wrong", number);
+    bool is_short = status == OBSERVER_CAPTURED && by_signal.end != OBSERVER_END_OUTERMOST;
+    if (!is_equal || is_short) {
+      printf("# place %d: %s\n", number, is_equal ? "equal, but the signal's is not complete" : is_cut ? "cut" : "wrong");
       print_frames("from outside", &from_outside);
       print_frames("by signal", &by_signal);
     }
