@@ -42,6 +42,11 @@ public enum Verdict: Hashable, Sendable {
 public struct Blame: Hashable, Sendable {
   /// Who is to blame.
   public var verdict: Verdict
+  /// The function that is to blame; `nil` when no single one is.
+  public var culprit: Claim? {
+    if case .culprit(let claim) = verdict { return claim }
+    return nil
+  }
   /// The end of the path; `nil` when already the outermost function holds less than half.
   public var dominant: Claim?
   /// The application's functions on the way to the culprit, outermost first, without the culprit: the nearest few.
@@ -77,6 +82,10 @@ public struct Blame: Hashable, Sendable {
   public var truncations: [StackEnd: Int]
   /// How much of the stall the thread used a processor, from 0 to 1; `nil` if unknown.
   public var processorUse: Double?
+  /// What the application had said of the work, and for how long; empty when it had said nothing.
+  public var labels: [LabelShare]
+  /// Whether waiting work was taken up, where the source is a queue and that is known.
+  public var queueProgress: QueueProgress?
 
   /// Works out who is to blame for `stall`.
   ///
@@ -85,7 +94,14 @@ public struct Blame: Hashable, Sendable {
   ///   - stacks: The stacks that its samples refer to.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   public init(stall: Stall, stacks: [Stack], resolve: (StackFrame) -> [ResolvedFrame]) {
-    let observations = Observations(stall: stall, stacks: stacks, resolve: resolve)
+    // A pool's threads are its samples.
+    let observed = stall.source.kind == .pool ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
+    let observations = Observations(stall: observed, stacks: stacks, resolve: resolve)
+    labels = observed.labels(
+      Observations.times(of: observed.samples, duration: observations.duration),
+      observations.duration
+    )
+    queueProgress = stall.queueProgress
     let path = DominantPath(observations)
     tree = CallNode.merge(observations.stacks.map(\.stack))
     sampleCount = observations.stacks.count

@@ -14,6 +14,39 @@ public struct Configuration: Sendable {
   /// the threshold is passed must be in the record too.
   public var sampleInterval: Duration
 
+  /// How long a unit of work may take before its stall counts as a hang, if it may take ``stallThreshold``. What may take
+  /// longer or shorter is a hang so much later than a stall. At least the threshold; when `nil`, as it is unless told
+  /// otherwise, 8 s, or twice the threshold where that is longer.
+  public var hangThreshold: Duration?
+
+  /// How long after its threshold a stall is a hang.
+  var hangDelay: Duration { (hangThreshold ?? max(.seconds(8), stallThreshold * 2)) - stallThreshold }
+
+  /// How many stalls are reported in a minute at most. What comes then is counted, and saved all the same. 60 unless told
+  /// otherwise.
+  public var reportsPerMinute = 60
+
+  /// How many of those may have the same source and culprit; 10 unless told otherwise.
+  public var reportsPerCulprit = 10
+
+  /// How many activities may go on at a time; 1,000 unless told otherwise.
+  public var activitiesMax = 1000
+
+  /// How long the expiration handlers of activities may take that are called together, before that is itself reported. At least
+  /// 10 ms; 1 s unless told otherwise.
+  public var expirationBudget = Duration.seconds(1)
+
+  /// What is done about a stall while a debugger is attached, which may be what makes threads stand still.
+  public enum Debugged: Sendable {
+    /// It is reported, and the report says so.
+    case marked
+    /// It is neither reported nor saved.
+    case ignored
+  }
+
+  /// What is done about a stall while a debugger is attached; it is marked unless told otherwise.
+  public var whileDebugged = Debugged.marked
+
   /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. `nil` (as it is unless
   /// told otherwise) saves nothing.
   public var directory: String?
@@ -42,6 +75,7 @@ public struct Configuration: Sendable {
   /// A configuration with what is not given as described at each property.
   public init(
     stallThreshold: Duration = .seconds(4),
+    hangThreshold: Duration? = nil,
     sampleInterval: Duration? = nil,
     directory: String? = nil,
     stackBytesMax: Int = 128 << 10,
@@ -49,6 +83,7 @@ public struct Configuration: Sendable {
     reportWidth: Int = 100
   ) {
     self.stallThreshold = stallThreshold
+    self.hangThreshold = hangThreshold
     self.sampleInterval = sampleInterval ?? min(.seconds(1), stallThreshold)
     self.directory = directory
     self.stackBytesMax = stackBytesMax
@@ -67,6 +102,24 @@ public struct Configuration: Sendable {
     }
     guard stallThreshold >= Self.shortestTime, stallThreshold <= WatchLimits.longestTime else {
       throw refuse("stallThreshold", "\(stallThreshold)", "from \(Self.shortestTime) to \(WatchLimits.longestTime)")
+    }
+    if let hangThreshold, hangThreshold < stallThreshold || hangThreshold > WatchLimits.longestTime {
+      throw refuse(
+        "hangThreshold",
+        "\(hangThreshold)",
+        "from the stallThreshold of \(stallThreshold) to \(WatchLimits.longestTime)"
+      )
+    }
+    guard reportsPerMinute >= 1, reportsPerCulprit >= 1 else {
+      throw refuse(
+        "reportsPerMinute and reportsPerCulprit",
+        "\(reportsPerMinute) and \(reportsPerCulprit)",
+        "at least 1"
+      )
+    }
+    guard activitiesMax >= 1 else { throw refuse("activitiesMax", "\(activitiesMax)", "at least 1") }
+    guard expirationBudget >= Self.shortestTime else {
+      throw refuse("expirationBudget", "\(expirationBudget)", "at least \(Self.shortestTime)")
     }
     guard sampleInterval >= Self.shortestTime, sampleInterval <= stallThreshold else {
       throw refuse(
@@ -121,6 +174,8 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
   case noAnswer(within: Duration)
   /// The loop is watched already.
   case alreadyWatched(String)
+  /// As many activities are going on as can be at a time.
+  case tooManyActivities(limit: Int)
   /// As many sources are watched as can be at a time.
   case tooManySources(limit: Int)
   /// This process has no run loops: it does not link Foundation.
@@ -144,6 +199,8 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
     case .noAnswer(let timeout): "the threads were not captured within \(timeout)"
     case .alreadyWatched(let name): "\"\(name)\" is watched already"
     case .tooManySources(let limit): "\(limit) sources are watched already, which is the most at a time"
+    case .tooManyActivities(let limit):
+      "\(limit) activities are going on already, which is the most at a time; some may never have been ended"
     case .noRunLoops: "this process has no run loops, because it does not link Foundation"
     case .cannotObserve(let why): "stacks cannot be captured here: \(why)"
     case .cannotChange(let name): "\(name) cannot be changed while the watchdog runs"

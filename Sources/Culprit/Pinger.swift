@@ -76,7 +76,7 @@ final class PingedSource: Sendable {
   }
 
   /// An address that cannot be read: whoever asks there for a thread is told that there is none.
-  private static let nowhere: UInt64 = 1
+  static let nowhere: UInt64 = 1
 
   private struct State {
     var isOutstanding = false

@@ -37,6 +37,12 @@ enum ProcessMap {
     return Module(path: path, buildID: buildID(at: RuntimeAddress(start)), mappings: mappings)
   }
 
+  /// The id of the process that traces this one (proc(5), TracerPid): a debugger. `nil` when none does.
+  static func debugger() -> Int32? {
+    let line = readAll("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
+    return line.flatMap { Int32($0.dropFirst(10).filter(\.isNumber)) }.flatMap { $0 == 0 ? nil : $0 }
+  }
+
   /// The path of this process's executable.
   static func executablePath() -> String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)

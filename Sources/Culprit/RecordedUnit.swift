@@ -43,7 +43,7 @@ struct RecordedUnit: ~Copyable {
     stall?.gap = look.gap
     stall?.lostSamples = look.lost
     stall?.cost = cost
-    if kept, let last = store.samples.last { save(last) }
+    if kept { save(look.sample, look.stack) }
   }
 
   /// The unit has become `stall`, which is saved in `directory`, if one is given.
@@ -51,7 +51,8 @@ struct RecordedUnit: ~Copyable {
     self.stall = stall
     self.stall?.cost = cost
     modules.load()
-    for stack in store.stacks { modules.cover(stack) }
+    let (samples, stacks) = store.content
+    for stack in stacks { modules.cover(stack) }
     guard let directory else { return }
     sink = try StallFileSink(directory: directory, process: process, stall: stall)
     sink?.append(StallFileWriter.header())
@@ -59,7 +60,7 @@ struct RecordedUnit: ~Copyable {
     for module in modules.all { sink?.append(StallFileWriter.record(of: module)) }
     sink?.append(StallFileWriter.record(of: stall.thread))
     sink?.append(StallFileWriter.record(ofBeginOf: stall))
-    for sample in store.samples { save(sample) }
+    for sample in samples { save(sample, sample.stack.map { stacks[$0] }) }
   }
 
   /// Adds another thread, captured for this stall.
@@ -90,6 +91,21 @@ struct RecordedUnit: ~Copyable {
     sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
   }
 
+  /// Adds a note about the stall.
+  mutating func add(_ note: StallNote) {
+    guard stall != nil else { return }
+    stall?.notes.append(note)
+    if let id = stall?.id { sink?.append(StallFileWriter.record(of: note, stallID: id)) }
+  }
+
+  /// What is known of `stall`, which this unit has become, or is about to become.
+  func soFar(_ stall: Stall, process: ObservedProcess) -> Recording {
+    var stall = stall
+    let (samples, stacks) = store.content
+    stall.samples = samples
+    return Recording(process: process, stacks: stacks, stalls: [stall])
+  }
+
   /// The work has ended.
   mutating func end(duration: Duration, gap: Duration, lost: UInt64) {
     stall?.duration = duration
@@ -101,19 +117,21 @@ struct RecordedUnit: ~Copyable {
   /// Completes the file, if the end of the work was seen, and returns what was recorded.
   mutating func finished(process: ObservedProcess) -> Recording? {
     guard var stall else { return nil }
-    stall.samples = store.samples
+    let (samples, stacks) = store.content
+    stall.samples = samples
+    for entry in store.lastBeside { save(entry.sample, entry.stack) }
     if stall.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: stall)) }
     if var others {
       // Their stacks come after those of the samples.
       for index in others.threads.indices {
-        others.threads[index].stack = others.threads[index].stack.map { $0 + store.stacks.count }
+        others.threads[index].stack = others.threads[index].stack.map { $0 + stacks.count }
       }
       stall.others = others
     }
     return Recording(
       process: process,
       modules: modules.all,
-      stacks: store.stacks + otherStacks.stacks,
+      stacks: stacks + otherStacks.stacks,
       stalls: [stall]
     )
   }
@@ -124,11 +142,13 @@ struct RecordedUnit: ~Copyable {
   /// Closes the file.
   mutating func close() { sink = nil }
 
-  private mutating func save(_ sample: Sample) {
-    if let place = sample.stack, sink == nil { modules.cover(store.stacks[place]) }
-    guard let stall, sink != nil else { return }
+  private mutating func save(_ sample: Sample, _ stack: Stack?) {
+    guard let stall, sink != nil else {
+      if let stack { modules.cover(stack) }
+      return
+    }
     var saved = sample
-    saved.stack = sample.stack.map { save(store.stacks[$0]) }
+    saved.stack = stack.map { save($0) }
     sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
   }
 

@@ -13,6 +13,10 @@ final class Recorder: Sendable {
   private let stopping = WakeWord()
   private let process: ObservedProcess
   private let directory: String?
+  private let whileDebugged: Configuration.Debugged
+  private let width: Int
+  private let announce: @Sendable (StallEvent) -> Void
+  private let notes: @Sendable () -> [StallNote]
   private let deliver: @Sendable (Recording) -> Void
   private let failures = Mutex<[String]>([])
   private let threadRequests = Mutex(ThreadRequests())
@@ -37,16 +41,28 @@ final class Recorder: Sendable {
   ///   - ring: Where events come from.
   ///   - process: This process.
   ///   - directory: Where stalls are saved; nowhere when `nil`.
+  ///   - whileDebugged: What is done about a stall while a debugger is attached.
+  ///   - width: The length of a line in reports of what is known so far.
+  ///   - announce: Told of each stall when it begins, and when it becomes a hang; must not block.
+  ///   - notes: What is to be noted about a stall that has begun; may take a moment.
   ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread; must not block.
   init(
     ring: RingHandle,
     process: ObservedProcess,
     directory: String?,
+    whileDebugged: Configuration.Debugged,
+    width: Int,
+    announce: @escaping @Sendable (StallEvent) -> Void,
+    notes: @escaping @Sendable () -> [StallNote],
     deliver: @escaping @Sendable (Recording) -> Void
   ) {
     self.ring = ring
     self.process = process
     self.directory = directory
+    self.whileDebugged = whileDebugged
+    self.width = width
+    self.announce = announce
+    self.notes = notes
     self.deliver = deliver
   }
 
@@ -169,12 +185,26 @@ final class Recorder: Sendable {
         return
       }
       let box = box(index, head, &state)
+      let debugger = ProcessMap.debugger()
+      if debugger != nil, whileDebugged == .ignored { return }
+      let stall = stall(state.nextStallID, source, head)
+      state.nextStallID += 1
+      // First: the disk may be what is stuck.
+      let event = StallEvent(box.unit.soFar(stall, process: process), stall, isHang: false, width: width)
+      SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
+      announce(event)
       do {
-        try box.unit.begin(stall(state.nextStallID, source, head), process: process, directory: directory)
+        try box.unit.begin(stall, process: process, directory: directory)
       } catch {
         note(error.text)
       }
-      state.nextStallID += 1
+      if let debugger { box.unit.add(StallNote(.debugger, text: "process \(debugger)")) }
+      for note in notes() { box.unit.add(note) }
+    case OBSERVER_EVENT_HANG.rawValue:
+      guard let box = state.units[index], var stall = box.unit.stall else { return }
+      stall.duration = Duration(wholeNanoseconds: head.age_ns)
+      announce(StallEvent(box.unit.soFar(stall, process: process), stall, isHang: true, width: width))
+      box.unit.add(StallNote(.hang, time: stall.duration))
     case OBSERVER_EVENT_UNIT_ENDED.rawValue:
       if let box = state.units.removeValue(forKey: index), box.unit.stall != nil {
         box.unit.end(
@@ -290,7 +320,9 @@ final class Recorder: Sendable {
       cpuTime: head.cpu_ns == 0 ? nil : Duration(wholeNanoseconds: head.cpu_ns),
       activity: ThreadActivity(code: UInt8(truncatingIfNeeded: head.activity), call: head.call),
       handlerTime: Duration(wholeNanoseconds: head.handler_ns),
-      unwindTime: Duration(wholeNanoseconds: head.unwind_ns)
+      unwindTime: Duration(wholeNanoseconds: head.unwind_ns),
+      label: Self.text(of: head.label),
+      progress: head.progress
     )
     return RecordedLook(
       sample: sample,
@@ -298,6 +330,10 @@ final class Recorder: Sendable {
       gap: Duration(wholeNanoseconds: head.gap_ns),
       lost: head.lost
     )
+  }
+
+  private static func text(of label: observer_label) -> String {
+    withUnsafeBytes(of: label.text) { String(decoding: $0.prefix(Int(label.bytes)), as: UTF8.self) }
   }
 
   private func finish(_ unit: inout RecordedUnit) {

@@ -6,38 +6,44 @@ import StallRecord
 import Symbols
 import Synchronization
 
-/// The thread that names what was recorded, finds who is to blame and calls the application's handlers.
-///
-/// Handlers run here, one after the other: one that blocks holds up later reports, but neither the monitor nor the
-/// recorder.
+/// The thread that names what was recorded, finds who is to blame and tells the application's handlers, each of which is
+/// called on a thread of its own.
 final class Reporter: Sendable {
-  typealias Handler = @Sendable (StallReport) -> Void
-
-  /// The most stalls that wait for a handler; more are dropped and counted. What was saved stays saved.
+  /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
 
   private struct State {
     var waiting: [Recording] = []
-    var handlers: [Handler] = []
     var dropped: UInt64 = 0
     var isStopping = false
   }
+
+  /// The handlers: of the beginning of a stall, of its becoming a hang, and of its end.
+  let begun = Handlers<StallEvent>()
+  let hung = Handlers<StallEvent>()
+  let ended = Handlers<StallReport>()
 
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let width: Int
   private let symbolMemory: Int
+  private let limiter: Mutex<ReportLimiter>
 
-  /// A reporter whose reports have lines of `width` characters, and whose names take `symbolMemory` bytes at most.
-  init(width: Int, symbolMemory: Int) {
+  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most.
+  init(width: Int, symbolMemory: Int, limits: ReportLimiter) {
     self.width = width
     self.symbolMemory = symbolMemory
+    limiter = Mutex(limits)
   }
 
-  /// Stalls that nobody was told of, because handlers could not keep up.
-  var dropped: UInt64 { state.withLock { $0.dropped } }
+  /// Stalls that nobody was told of, because naming them or handlers could not keep up.
+  var dropped: UInt64 { state.withLock { $0.dropped } + begun.dropped + hung.dropped + ended.dropped }
 
-  func add(_ handler: @escaping Handler) { state.withLock { $0.handlers.append(handler) } }
+  /// Stalls that were counted, and not reported, because there were too many.
+  var counted: UInt64 { limiter.withLock { $0.counted } }
+
+  /// Tells handlers that a stall has begun, or has become a hang.
+  func announce(_ event: StallEvent) { (event.isHang ? hung : begun).call(event) }
 
   /// Reports `recording` soon.
   func report(_ recording: Recording) {
@@ -53,23 +59,28 @@ final class Reporter: Sendable {
     observer_control_wake(wake.pointer)
   }
 
+  /// Waits until handlers have been called for everything, and forgets them. After ``run()`` has returned.
+  func finish() {
+    begun.finish()
+    hung.finish()
+    ended.finish()
+  }
+
   /// Reports until it is stopped.
   func run() {
     // Kept from report to report while they come one after the other: opening the modules' files takes most of the time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = observer_control_wake_word(wake.pointer)
-      let (next, handlers, isStopping) = state.withLock { state in
-        (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.handlers, state.isStopping)
+      let (next, isStopping) = state.withLock { state in
+        (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
       if let next {
         if symbolizer?.modules != next.modules {
           symbolizer = (next.modules, Symbolizer(modules: next.modules, memoryMax: symbolMemory))
         }
-        if let symbolizer { deliver(next, to: handlers, symbolizer.value) }
+        if let symbolizer { deliver(next, symbolizer.value) }
       } else if isStopping {
-        // A handler may refer to the watchdog that refers to it.
-        state.withLock { $0.handlers = [] }
         return
       } else {
         symbolizer = nil
@@ -78,21 +89,23 @@ final class Reporter: Sendable {
     }
   }
 
-  private func deliver(_ recording: Recording, to handlers: [Handler], _ symbolizer: Symbolizer) {
+  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {
     for stall in recording.stalls {
       let blame = Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve)
+      let culprit = blame.culprit?.frame.function ?? ""
+      let decision = limiter.withLock {
+        $0.decide(source: stall.source, culprit: culprit, now: observer_clock_ns())
+      }
+      guard case .report(let repeats) = decision else { continue }
       let report = StallReport(
         recording: recording,
         stall: stall,
         blame: blame,
         others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
+        repeats: repeats,
         width: width
       )
-      if handlers.isEmpty {
-        printToStandardError(report.description)
-      } else {
-        for handler in handlers { handler(report) }
-      }
+      if ended.isEmpty { printToStandardError(report.description) } else { ended.call(report) }
     }
   }
 }

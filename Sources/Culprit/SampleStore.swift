@@ -3,50 +3,77 @@ import StallRecord
 /// The samples of one unit of work, in bounded memory.
 ///
 /// Equal stacks are kept once. When there are too many samples, every second one is dropped and from then on only half as
-/// many are kept: the time that each stands for doubles, shares stay what they are.
+/// many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are kept
+/// whatever becomes of those between them.
 struct SampleStore {
-  /// The most samples that are kept.
+  /// The most samples that are kept, but for the last few.
   static let limit = 2048
 
-  /// The samples; their `stack` is an index into ``stacks``.
-  private(set) var samples: [Sample] = []
-  /// The distinct stacks.
-  private(set) var stacks: [Stack] = []
-  private var places: [Stack: Int] = [:]
+  /// How many of the last ones are kept in any case.
+  static let lastCount = 10
+
+  private var spread: [Sample] = []
+  private struct Last {
+    var sample: Sample
+    var stack: Stack?
+    /// Whether it was kept for good when it came, and whether it still is.
+    var wasKept: Bool
+    var isKept: Bool
+  }
+
+  /// The last ones with their stacks, some of which are in ``spread``, too.
+  private var last: [Last] = []
+  private var table = StackTable()
   /// One sample of so many is kept, and so many have come since the last one that was.
   private var stride = 1
   private var skipped = 0
 
-  /// Adds a sample, with its stack when there is one. Returns `false` when it was dropped.
+  /// The samples and the distinct stacks: a sample's `stack` is an index into them.
+  var content: (samples: [Sample], stacks: [Stack]) {
+    var table = table
+    let rest = last.filter { !$0.isKept }
+      .map { entry in
+        var kept = entry.sample
+        kept.stack = entry.stack.map { table.place(of: $0) }
+        return kept
+      }
+    return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
+  }
+
+  /// Those of the last ones that ``add(_:stack:)`` did not keep for good.
+  var lastBeside: [(sample: Sample, stack: Stack?)] { last.filter { !$0.wasKept }.map { ($0.sample, $0.stack) } }
+
+  /// Adds a sample, with its stack when there is one. Returns `false` when it is kept as one of the last only.
   @discardableResult
   mutating func add(_ sample: Sample, stack: Stack?) -> Bool {
     skipped += 1
-    guard skipped >= stride else { return false }
-    skipped = 0
-    if samples.count == Self.limit { thin() }
-    var kept = sample
-    kept.stack = stack.map { place(of: $0) }
-    samples.append(kept)
-    return true
-  }
-
-  private mutating func place(of stack: Stack) -> Int {
-    if let place = places[stack] { return place }
-    places[stack] = stacks.count
-    stacks.append(stack)
-    return stacks.count - 1
+    let isSpread = skipped >= stride
+    if isSpread {
+      skipped = 0
+      if spread.count == Self.limit { thin() }
+      var kept = sample
+      kept.stack = stack.map { table.place(of: $0) }
+      spread.append(kept)
+    }
+    if last.count == Self.lastCount { last.removeFirst() }
+    last.append(Last(sample: sample, stack: stack, wasKept: isSpread, isKept: isSpread))
+    return isSpread
   }
 
   private mutating func thin() {
     stride *= 2
-    let old = (samples: samples, stacks: stacks)
-    samples = []
-    stacks = []
-    places = [:]
+    let old = (samples: spread, stacks: table.stacks)
+    spread = []
+    table = StackTable()
     for (index, sample) in old.samples.enumerated() where index % 2 == 0 {
       var kept = sample
-      kept.stack = sample.stack.map { place(of: old.stacks[$0]) }
-      samples.append(kept)
+      kept.stack = sample.stack.map { table.place(of: old.stacks[$0]) }
+      spread.append(kept)
+    }
+    // Which of the last ones are left is known by their ages.
+    let ages = Set(spread.map(\.age))
+    for index in last.indices where last[index].isKept && !ages.contains(last[index].sample.age) {
+      last[index].isKept = false
     }
   }
 }

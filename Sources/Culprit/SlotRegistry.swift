@@ -2,6 +2,9 @@ import CObserver
 import StallRecord
 import Synchronization
 
+/// How many bytes of a label are kept.
+private let labelBytes = OBSERVER_LABEL_WORDS * 8
+
 /// Who owns which target slot.
 ///
 /// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on marking
@@ -19,6 +22,8 @@ final class SlotRegistry: Sendable {
     var source: WatchedSource
     var generation: UInt32
     var limits: Limits
+    /// Told when a unit of work becomes a stall.
+    var onStall: (@Sendable (StallEvent) -> Void)?
     /// The watch has ended; the owner may still mark its work until it is gone.
     var hasStopped = false
   }
@@ -166,6 +171,33 @@ final class SlotRegistry: Sendable {
     observer_slot_begin_for(lease.slot, thread)
     guard let control = state.withLock({ $0.control }) else { return }
     observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
+  }
+
+  /// Calls `handler` when the unit of work that `lease` is marked with becomes a stall; it must not block.
+  func onStall(of lease: Lease, _ handler: @escaping @Sendable (StallEvent) -> Void) {
+    state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.onStall = handler } }
+  }
+
+  /// What is to be called when the work in slot `index` becomes a stall.
+  func stallHandler(_ index: Int, generation: UInt32) -> (@Sendable (StallEvent) -> Void)? {
+    state.withLock { state in
+      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation
+      else { return nil }
+      return owner.onStall
+    }
+  }
+
+  /// Sets what the application says of the work, of which 56 bytes are kept, cut at a character.
+  func label(_ lease: Lease, _ text: String) {
+    var bytes = Array(text.utf8.prefix(labelBytes))
+    if text.utf8.count > bytes.count {
+      while let last = bytes.last, last & 0xc0 == 0x80 { bytes.removeLast() }
+      if let last = bytes.last, last >= 0x80 { bytes.removeLast() }
+    }
+    bytes.withUnsafeBufferPointer { buffer in
+      // SAFETY: the bytes are copied before the call returns.
+      buffer.withMemoryRebound(to: CChar.self) { observer_slot_set_label(lease.slot, $0.baseAddress, $0.count) }
+    }
   }
 
   /// Ends whatever `lease` is marked with and the watch. Its owner may go on marking the slot, which nobody else gets.

@@ -30,6 +30,8 @@ public final class Watchdog: Sendable {
     let reporter: Reporter
     let policies: Policies
     let pinger: Pinger
+    let activities: Activities
+    let contexts: ContextQueries
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
@@ -86,6 +88,9 @@ public final class Watchdog: Sendable {
       Self.owner.withLock { $0 = nil }
       throw error
     }
+    parts?.activities.watch { [weak self] name, budget, body in
+      if let self { self.section(name, budget: budget, body) } else { body() }
+    }
   }
 
   deinit { stop() }
@@ -114,7 +119,18 @@ public final class Watchdog: Sendable {
       throw .cannotObserve("there is no memory for the tables")
     }
     let control = ControlBlock()
-    let reporter = Reporter(width: configuration.reportWidth, symbolMemory: configuration.symbolMemory)
+    observer_control_set_hang_delay_ns(control.pointer, configuration.hangDelay.wholeNanoseconds)
+    let limits = ReportLimiter(
+      perMinute: configuration.reportsPerMinute,
+      perCulprit: configuration.reportsPerCulprit
+    )
+    let reporter = Reporter(
+      width: configuration.reportWidth,
+      symbolMemory: configuration.symbolMemory,
+      limits: limits
+    )
+    let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
+    let contexts = ContextQueries()
     let recorder = Recorder(
       ring: ring,
       process: ObservedProcess(
@@ -125,6 +141,10 @@ public final class Watchdog: Sendable {
         watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
       ),
       directory: configuration.directory,
+      whileDebugged: configuration.whileDebugged,
+      width: configuration.reportWidth,
+      announce: { reporter.announce($0) },
+      notes: { activities.notes() + contexts.notes() },
       deliver: { reporter.report($0) }
     )
     let table = SlotTable(pointer: slots, progress: progress)
@@ -159,6 +179,8 @@ public final class Watchdog: Sendable {
         reporter: reporter,
         policies: policies,
         pinger: Pinger(),
+        activities: activities,
+        contexts: contexts,
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread,
@@ -203,6 +225,7 @@ public final class Watchdog: Sendable {
     parts.fileWatcher?.stop()
     parts.pinger.stop()
     parts.policies.stop()
+    parts.activities.stop()
     observer_control_stop(parts.control.pointer)
     parts.monitorThread.join()
     parts.recorder.stop()
@@ -210,6 +233,8 @@ public final class Watchdog: Sendable {
     SlotRegistry.shared.deactivate()
     parts.reporter.stop()
     parts.reporterThread.join()
+    parts.reporter.finish()
+    parts.contexts.stop()
     Self.owner.withLock { $0 = nil }
   }
 
@@ -223,8 +248,18 @@ public final class Watchdog: Sendable {
     return parts.control
   }
 
-  /// What sends pings for this watchdog.
+  /// What sends pings for this watchdog, what is going on, and what the application adds to reports; `nil` when it is
+  /// disabled.
   var pinger: Pinger? { parts?.pinger }
+  var activities: Activities? { parts?.activities }
+  var contexts: ContextQueries? { parts?.contexts }
+
+  /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore. Pauses
+  /// may be nested.
+  public func pause() { if let parts { observer_control_pause(parts.control.pointer, 1) } }
+
+  /// Ends the last pause. Must follow a ``pause()``.
+  public func resume() { if let parts { observer_control_pause(parts.control.pointer, -1) } }
 
   /// What is done about stalls that do not end.
   var policies: Policies? { parts?.policies }
@@ -259,10 +294,20 @@ public final class Watchdog: Sendable {
     return threads
   }
 
-  /// Calls `handler` with a report after every stall, on a thread of the watchdog's own, one report at a time.
+  /// Calls `handler` with a report after every stall.
   ///
-  /// Several handlers are called in the order they were added. While there is none, reports go to standard error.
-  public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts?.reporter.add(handler) }
+  /// Each handler is called on a thread of its own, with one report at a time: one that blocks holds up nobody else. Reports
+  /// that come while 64 wait for it are dropped, and ``Status/reportsDropped`` counts them. While there is no handler, reports
+  /// go to standard error.
+  public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts?.reporter.ended.add(handler) }
+
+  /// Calls `handler` when a stall begins: when a unit of work has passed its threshold and goes on. On a thread of its own, as
+  /// for ``onStall(_:)``.
+  public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) { parts?.reporter.begun.add(handler) }
+
+  /// Calls `handler` when a stall becomes a hang (``Configuration/hangThreshold``). On a thread of its own, as for
+  /// ``onStall(_:)``.
+  public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) { parts?.reporter.hung.add(handler) }
 
   /// How the watchdog itself is doing, and what it cannot do here.
   public var status: Status {

@@ -13,6 +13,8 @@ public struct TextReport: Sendable {
   public var blame: Blame
   /// The other threads by what they were doing when the stall was declared.
   public var others: [ThreadGroup]
+  /// How many stalls of the same source and culprit were counted, and not reported, since the one before.
+  public var repeats: Int
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
@@ -21,13 +23,16 @@ public struct TextReport: Sendable {
   /// The most callers of the culprit that are named in the verdict; the tree has all.
   private static let callers = 3
   private static let labelWidth = 10
+  /// The most labels that are shown.
+  private static let labels = 5
 
   /// A report on `stall`, for which `blame` was found.
-  public init(process: ObservedProcess?, stall: Stall, blame: Blame, others: [ThreadGroup] = []) {
+  public init(process: ObservedProcess?, stall: Stall, blame: Blame, others: [ThreadGroup] = [], repeats: Int = 0) {
     self.process = process
     self.stall = stall
     self.blame = blame
     self.others = others
+    self.repeats = repeats
   }
 
   /// The report in lines of at most `width` characters, but at least 40.
@@ -36,7 +41,8 @@ public struct TextReport: Sendable {
     var lines = heading(page)
     lines += verdict(page)
     lines += contenders(page)
-    lines += lastStack(page)
+    lines += circumstances(page)
+    if !isPool { lines += lastStack(page) }
     lines += tree(page)
     for part in [otherThreads(page), observed(page), notes(page)] where !part.isEmpty {
       if lines.last != "" { lines.append("") }
@@ -61,7 +67,7 @@ public struct TextReport: Sendable {
       place.append("\(Formatting.printable(executable)) (process \(process.id))")
     }
     let threadName = stall.thread.name.isEmpty ? "" : " \"\(Formatting.printable(stall.thread.name))\""
-    place.append("thread \(stall.thread.id)\(threadName)")
+    if stall.thread.id != 0 { place.append("thread \(stall.thread.id)\(threadName)") }
     place.append("since \(stall.began)")
     lines += page.continuation(place.joined(separator: ", "))
     return lines + [""]
@@ -71,16 +77,17 @@ public struct TextReport: Sendable {
     switch blame.verdict {
     case .culprit(let claim):
       let share = claim.share
+      let time = isPool ? "" : ", \(Formatting.duration(share.time))"
       var lines = page.section(
         "CULPRIT",
-        "\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of the stall, \(Formatting.duration(share.time))"
+        "\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
       )
       lines += page.continuation(place(claim.frame))
       lines += page.continuation(activity(claim))
       lines += page.continuation(doing(claim))
       lines += page.continuation(callers())
       lines += page.continuation(
-        "\(Formatting.count(claim.sampleCount, "sample")) of \(blame.sampleCount) say so; 95 % interval "
+        "\(Formatting.count(claim.sampleCount, isPool ? "thread" : "sample")) of \(blame.sampleCount) say so; 95 % interval "
           + Formatting.interval(share.low, share.high)
       )
       return lines + [""]
@@ -91,12 +98,18 @@ public struct TextReport: Sendable {
     }
   }
 
+  /// Whether the samples are threads of a pool, instead of moments of a thread.
+  private var isPool: Bool { stall.source.kind == .pool }
+
+  /// What shares are parts of.
+  private var whole: String { isPool ? "the occupied threads of the pool" : "the stall" }
+
   /// Why there is no single culprit.
   private func nobody() -> String {
-    var text = "no function of the application holds half of the stall"
+    var text = "no function of the application holds half of \(whole)"
     if let divided = blame.divided {
       text =
-        "\(Formatting.name(divided.frame)) holds \(Formatting.percent(divided.share.fraction)) of the stall, divided between "
+        "\(Formatting.name(divided.frame)) holds \(Formatting.percent(divided.share.fraction)) of \(whole), divided between "
         + "functions of which none holds half"
     }
     if let dominant = blame.dominant, dominant.frame.displayName != blame.divided?.frame.displayName {
@@ -156,6 +169,40 @@ public struct TextReport: Sendable {
     return lines + [""]
   }
 
+  /// What the queue did, what the application says of the work and of itself, and what else was going on.
+  private func circumstances(_ page: Page) -> [String] {
+    var lines: [String] = []
+    switch blame.queueProgress {
+    case .stoodStill(let samples):
+      lines += page.section("QUEUE", "stood still: the same work waited first in all \(samples) samples that tell")
+    case .moved(let between, let of):
+      lines += page.section(
+        "QUEUE",
+        "moved on, but had more work than it could do: waiting work was taken up between \(between) of \(of) samples"
+      )
+    case nil: break
+    }
+    for (index, label) in blame.labels.prefix(Self.labels).enumerated() {
+      let text = "\(Formatting.printable(label.label))  \(Formatting.percent(label.share.fraction))"
+      lines += index == 0 ? page.section("LABELS", text) : page.continuation(text)
+    }
+    for (index, note) in notes(of: .activity).enumerated() {
+      let text =
+        "\"\(Formatting.printable(note.title))\" for \(Formatting.duration(note.time))"
+        + (note.text.isEmpty ? "" : ", \(Formatting.printable(note.text))")
+      lines += index == 0 ? page.section("GOING ON", text) : page.continuation(text)
+    }
+    for (index, note) in notes(of: .context).enumerated() {
+      let title = note.title.isEmpty ? "" : "\(Formatting.printable(note.title)): "
+      let text = title + Formatting.printable(note.text)
+      lines += index == 0 ? page.section("CONTEXT", text) : page.continuation(text)
+    }
+    for note in notes(of: .processorTime) { lines += page.section("CPU", Formatting.printable(note.text)) }
+    return lines.isEmpty ? [] : lines + [""]
+  }
+
+  private func notes(of kind: StallNote.Kind) -> [StallNote] { stall.notes.filter { $0.kind == kind } }
+
   private func lastStack(_ page: Page) -> [String] {
     guard !blame.lastStack.isEmpty else { return [] }
     let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \(Formatting.name($0))" }
@@ -176,7 +223,10 @@ public struct TextReport: Sendable {
 
   private func tree(_ page: Page) -> [String] {
     guard !blame.tree.isEmpty else { return [] }
-    let heading = "\(Formatting.count(blame.sampleCount, "sample")), by time (- a branch, * own code)"
+    let heading =
+      isPool
+      ? "\(Formatting.count(blame.sampleCount, "occupied thread")), by number (- a branch, * own code)"
+      : "\(Formatting.count(blame.sampleCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
     var writer = TreeWriter(width: page.width, whole: blame.duration)
     writer.write(blame.tree, depth: 0)
@@ -213,6 +263,13 @@ public struct TextReport: Sendable {
   /// What a reader must know before believing the rest.
   private func notes(_ page: Page) -> [String] {
     var notes: [String] = []
+    for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
+    for note in self.notes(of: .debugger) {
+      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(Formatting.printable(note.text))")")
+    }
+    if repeats > 0 {
+      notes.append("\(Formatting.count(repeats, "more stall")) of the same culprit were counted and not reported")
+    }
     for (outcome, count) in blame.failures.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       notes.append("\(Formatting.count(count, "sample")) without a stack: \(outcome.explanation)")
     }

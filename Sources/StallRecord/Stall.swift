@@ -106,6 +106,11 @@ public struct Sample: Hashable, Sendable {
   public var handlerTime: Duration
   /// The time that unwinding took, on another thread.
   public var unwindTime: Duration
+  /// What the application had said of the work by then: which request, which job. Empty where it had said nothing.
+  public var label: String
+  /// Two samples with different numbers tell that waiting work was taken up in between, where the source is a queue; 0 where
+  /// that is not known, or nothing waits.
+  public var progress: UInt32
 
   /// A look at a thread whose unit of work was `age` old.
   public init(
@@ -115,7 +120,9 @@ public struct Sample: Hashable, Sendable {
     cpuTime: Duration?,
     activity: ThreadActivity = .unknown,
     handlerTime: Duration = .zero,
-    unwindTime: Duration = .zero
+    unwindTime: Duration = .zero,
+    label: String = "",
+    progress: UInt32 = 0
   ) {
     self.age = age
     self.stack = stack
@@ -124,6 +131,8 @@ public struct Sample: Hashable, Sendable {
     self.activity = activity
     self.handlerTime = handlerTime
     self.unwindTime = unwindTime
+    self.label = label
+    self.progress = progress
   }
 }
 
@@ -153,6 +162,8 @@ public struct Stall: Hashable, Sendable, Identifiable {
   public var others: AllThreads?
   /// What it cost to observe the stall, the other threads included.
   public var cost: ObservationCost
+  /// What was noted about it, in order of time.
+  public var notes: [StallNote]
 
   /// A stall of `source` on `thread`.
   public init(
@@ -167,7 +178,8 @@ public struct Stall: Hashable, Sendable, Identifiable {
     lostSamples: UInt64 = 0,
     gap: Duration = .zero,
     others: AllThreads? = nil,
-    cost: ObservationCost = ObservationCost()
+    cost: ObservationCost = ObservationCost(),
+    notes: [StallNote] = []
   ) {
     self.id = id
     self.source = source
@@ -181,6 +193,7 @@ public struct Stall: Hashable, Sendable, Identifiable {
     self.gap = gap
     self.others = others
     self.cost = cost
+    self.notes = notes
   }
 }
 

@@ -33,6 +33,7 @@ enum StallFileFormat {
     case otherThread = 8
     case othersCaptured = 9
     case name = 10
+    case note = 11
   }
 }
 

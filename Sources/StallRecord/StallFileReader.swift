@@ -213,6 +213,7 @@ private struct RecordingBuilder {
     case .otherThread: return addOther(&reader)
     case .othersCaptured: return addOthersEnd(&reader)
     case .name: return addName(&reader)
+    case .note: return addNote(&reader)
     case nil: return true
     }
   }
@@ -316,6 +317,9 @@ private struct RecordingBuilder {
       handlerTime: handler,
       unwindTime: unwind
     )
+    // Files before version 1.2 say neither.
+    let progress = reader.number(UInt32.self) ?? 0
+    let label = reader.text() ?? ""
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -324,9 +328,20 @@ private struct RecordingBuilder {
         cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
         activity: ThreadActivity(code: activity, call: call),
         handlerTime: handler,
-        unwindTime: unwind
+        unwindTime: unwind,
+        label: label,
+        progress: progress
       )
     )
+    return true
+  }
+
+  private mutating func addNote(_ reader: inout ByteReader) -> Bool {
+    guard let stallID = reader.number(UInt64.self), let kind = reader.number(UInt8.self), let time = reader.duration(),
+      let title = reader.text(), let text = reader.text()
+    else { return false }
+    guard let place = stallPlaces[stallID] else { return true }
+    recording.stalls[place].notes.append(StallNote(StallNote.Kind(code: kind), title: title, text: text, time: time))
     return true
   }
 

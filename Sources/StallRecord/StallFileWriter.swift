@@ -84,6 +84,19 @@ public enum StallFileWriter {
       $0.append(sample.handlerTime.wholeNanoseconds)
       $0.append(sample.unwindTime.wholeNanoseconds)
       $0.append(sample.activity)
+      $0.append(sample.progress)
+      $0.append(sample.label)
+    }
+  }
+
+  /// The record of `note`, which is about the stall `stallID`.
+  public static func record(of note: StallNote, stallID: UInt64) -> [UInt8] {
+    record(.note) {
+      $0.append(stallID)
+      $0.append(note.kind.code)
+      $0.append(note.time.wholeNanoseconds)
+      $0.append(note.title)
+      $0.append(note.text)
     }
   }
 
@@ -144,6 +157,7 @@ public enum StallFileWriter {
       bytes += record(of: stall.thread)
       bytes += record(ofBeginOf: stall)
       for sample in stall.samples { bytes += record(of: sample, stallID: stall.id) }
+      for note in stall.notes { bytes += record(of: note, stallID: stall.id) }
       if let others = stall.others {
         for other in others.threads {
           bytes += record(of: other.thread)

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import StallRecord
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit
@@ -44,6 +45,16 @@ import Testing
     #expect(!isDrained.withLock { $0 })
   }
 
+  /// What a stall of `source` must look like: `stallByComputing(for:)` is to blame for at least half of it.
+  private func check(_ reports: [StallReport], _ source: WatchedSource) throws -> StallReport {
+    let report = try #require(reports.first)
+    #expect(reports.count == 1)
+    #expect(report.stall.source == source)
+    #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+    #expect(report.stall.hasEnded)
+    return report
+  }
+
   @Test func aBlockedQueuesBlockIsNamed() throws {
     let queue = DispatchQueue(label: "orders")
     let found = try reports { watchdog in
@@ -55,45 +66,63 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
-    let report = try #require(found.first)
-    #expect(found.count == 1)
-    #expect(report.stall.source == WatchedSource(kind: .queue, name: "orders"))
-    #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
-    print(report)
+    let report = try check(found, WatchedSource(kind: .queue, name: "orders"))
+    guard case .stoodStill = report.blame.queueProgress else {
+      Issue.record("\(report)")
+      return
+    }
+    #expect(report.description.contains("QUEUE     stood still"))
   }
 
   @Test func aCongestedQueueIsSaidToMove() throws {
     let queue = DispatchQueue(label: "busy")
     let found = try reports { watchdog in
-      let watch = try watchdog.watch(queue)
+      let watch = try watchdog.watch(queue, named: "counter")
       usleep(200_000)
       for _ in 0..<60 { queue.async { stallByComputing(for: .milliseconds(20)) } }
       queue.sync {}
       usleep(200_000)
       watch.stop()
     }
-    let report = try #require(found.first)
-    print(report)
+    let report = try check(found, WatchedSource(kind: .queue, name: "counter"))
+    guard case .moved(let between, let of) = report.blame.queueProgress else {
+      Issue.record("\(report)")
+      return
+    }
+    #expect(between * 2 > of)
+    #expect(report.description.contains("QUEUE     moved on, but had more work than it could do"))
   }
 
-  @Test func theConcurrencyPoolsOccupantsAreNamed() throws {
-    tasksLeft.store(64, ordering: .releasing)
+  /// Who works on a queue whose blocks run at the same time is not known, and nobody is blamed for it.
+  @Test func aConcurrentQueueIsWatchedWithoutAWorker() throws {
+    let queue = DispatchQueue(label: "many", attributes: .concurrent)
     let found = try reports { watchdog in
-      let watch = try watchdog.watchConcurrency()
+      let watch = try watchdog.watch(queue)
       usleep(200_000)
-      for _ in 0..<64 {
-        Task.detached {
-          stallByComputing(for: .milliseconds(60))
-          tasksLeft.subtract(1, ordering: .releasing)
-        }
-      }
-      wait { tasksLeft.load(ordering: .acquiring) == 0 }
+      queue.async(flags: .barrier) { stallByComputing(for: .milliseconds(1000)) }
+      queue.sync {}
       usleep(200_000)
       watch.stop()
     }
     let report = try #require(found.first)
-    print(report)
-    print(report.others.map { ($0.threads.count, $0.frames.map { $0.rawName }) })
+    #expect(found.count == 1)
+    #expect(report.culprit == nil || report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+    #expect(report.others.contains { $0.frames.contains { $0.function == "stallByComputing(for:)" } }, "\(report)")
+  }
+
+  /// In a process of its own: the tests run on the pool, too.
+  @Test func theConcurrencyPoolsOccupantsAreNamed() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["tasks", "computing", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      #expect(text.contains("STALL     thread pool \"Swift concurrency\" was stuck for "), "\(text)")
+      #expect(text.contains("CULPRIT   occupyThePool() 100 % of the occupied threads of the pool"), "\(text)")
+      #expect(text.contains("occupied threads, by number"), "\(text)")
+      // The saved file says the same.
+      let file = try read(try #require(stallFiles(in: directory).first))
+      #expect(file.recording.stalls.first?.source.kind == .pool)
+    }
   }
 
   @Test func theMainActorsWorkIsNamed() throws {
@@ -109,14 +138,13 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
-    let report = try #require(found.first)
-    print(report)
+    _ = try check(found, WatchedSource(kind: .executor, name: "main actor"))
   }
 
-  @Test func anEventLoopsWorkIsNamed() throws {
+  @Test func anExecutorsWorkIsNamed() throws {
     let loop = ThreadLoop()
     let found = try reports { watchdog in
-      let watch = try watchdog.watchLoop(named: "io") { ping in loop.execute(ping) }
+      let watch = try watchdog.watch(executor: loop, named: "store")
       usleep(300_000)
       let done = Finished()
       loop.execute {
@@ -127,12 +155,60 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
-    let report = try #require(found.first)
-    print(report)
+    _ = try check(found, WatchedSource(kind: .executor, name: "store"))
+  }
+
+  /// The second of three loops stalls; the group's other loops do not.
+  @Test func anEventLoopsWorkIsNamed() throws {
+    let loops = (0..<3).map { _ in ThreadLoop() }
+    let found = try reports { watchdog in
+      let watch = try watchdog.watchLoops(named: "io", execute: loops.map { loop in { ping in loop.execute(ping) } })
+      usleep(300_000)
+      let done = Finished()
+      loops[1].execute {
+        stallByComputing(for: .milliseconds(1200))
+        done.set()
+      }
+      wait { done.isSet }
+      usleep(200_000)
+      watch.stop()
+    }
+    _ = try check(found, WatchedSource(kind: .pinged, name: "io #2"))
+  }
+
+  /// A loop that is gone, and one whose ping never comes back: both are let go.
+  @Test func watchesEnd() throws {
+    let queue = DispatchQueue(label: "gone")
+    let found = try reports { watchdog in
+      for _ in 0..<200 {
+        let watch = try watchdog.watch(queue)
+        if Int.random(in: 0..<4) == 0 { usleep(2000) }
+        watch.stop()
+        watch.stop()
+      }
+      let stuck = try watchdog.watchLoop(named: "stuck") { _ in }
+      usleep(100_000)
+      stuck.stop()
+      usleep(500_000)
+      // The name is free again.
+      try watchdog.watchLoop(named: "stuck") { ping in ping() }.stop()
+    }
+    #expect(found.count <= 1)
+  }
+
+  @Test func aPingThatIsRunTwiceEndsOnce() throws {
+    let loop = ThreadLoop()
+    let found = try reports { watchdog in
+      let watch = try watchdog.watchLoop(named: "twice") { ping in
+        loop.execute(ping)
+        loop.execute(ping)
+      }
+      usleep(600_000)
+      watch.stop()
+    }
+    #expect(found.isEmpty)
   }
 }
-
-private let tasksLeft = Atomic<Int>(0)
 
 /// An event loop as small as can be: closures, on a thread of its own.
 final class ThreadLoop: SerialExecutor {

@@ -259,26 +259,65 @@ private struct Simulation {
   @Test func equalStacksAreKeptOnce() {
     var store = SampleStore()
     for number in 0..<100 { store.add(sample(number), stack: stack(number % 3)) }
-    #expect(store.samples.count == 100)
-    #expect(store.stacks.count == 3)
-    #expect(store.samples[4].stack == 1)
+    let (samples, stacks) = store.content
+    #expect(samples.count == 100)
+    #expect(stacks.count == 3)
+    #expect(samples[4].stack == 1)
+    #expect(store.lastBeside.isEmpty)
   }
 
-  /// However long a stall lasts, memory is bounded, and what is kept is spread evenly over it.
-  @Test func aStallOfAnyLengthHasABoundedNumberOfSamples() {
+  /// However long a stall lasts, memory is bounded: what is kept is the first sample, the last ten, and the rest spread
+  /// evenly over it.
+  @Test(arguments: [100_000, 12_345, 4096, 2049]) func aStallOfAnyLengthHasABoundedNumberOfSamples(total: Int) {
     var store = SampleStore()
-    let total = 100_000
     for number in 0..<total { store.add(sample(number), stack: stack(number)) }
-    #expect(store.samples.count <= SampleStore.limit)
-    #expect(store.samples.count > SampleStore.limit / 4)
-    #expect(store.stacks.count == store.samples.count)
-    #expect(store.samples.first?.age == .zero)
-    let ages = store.samples.map { Int($0.age.wholeNanoseconds / 1_000_000) }
-    let steps = zip(ages, ages.dropFirst()).map { $1 - $0 }
+    let (samples, stacks) = store.content
+    #expect(samples.count <= SampleStore.limit + SampleStore.lastCount)
+    #expect(samples.count > SampleStore.limit / 4)
+    #expect(stacks.count == samples.count)
+    let ages = samples.map { Int($0.age.wholeNanoseconds / 1_000_000) }
+    #expect(ages.first == 0)
+    #expect(Array(ages.suffix(SampleStore.lastCount)) == Array((total - SampleStore.lastCount)..<total))
+    let spread = ages.dropLast(SampleStore.lastCount)
+    let steps = zip(spread, spread.dropFirst()).map { $1 - $0 }
     #expect((steps.max() ?? 0) <= 2 * (steps.min() ?? 0) + 1)
-    #expect(total - (ages.last ?? 0) <= (steps.max() ?? 0) + 1)
-    for (sample, age) in zip(store.samples, ages) {
-      #expect(sample.stack.map { store.stacks[$0] } == stack(age))
+    #expect(total - (spread.last ?? 0) <= 2 * (steps.max() ?? 0) + SampleStore.lastCount)
+    for (sample, age) in zip(samples, ages) {
+      #expect(sample.stack.map { stacks[$0] } == stack(age))
+    }
+    #expect(store.lastBeside.count <= SampleStore.lastCount)
+  }
+}
+
+@Suite struct ReportLimiterTests {
+  private let loop = WatchedSource(kind: .loop, name: "a")
+  private let other = WatchedSource(kind: .loop, name: "b")
+  private let second: UInt64 = 1_000_000_000
+
+  @Test func theSameCulpritIsCountedNotRepeated() {
+    var limiter = ReportLimiter(perMinute: 100, perCulprit: 2)
+    let decisions = (0..<5).map { limiter.decide(source: loop, culprit: "f", now: UInt64($0) * second) }
+    #expect(decisions == [.report(repeats: 0), .report(repeats: 0), .count, .count, .count])
+    // Others are not affected.
+    #expect(limiter.decide(source: other, culprit: "f", now: 5 * second) == .report(repeats: 0))
+    #expect(limiter.decide(source: loop, culprit: "g", now: 5 * second) == .report(repeats: 0))
+    // A minute after the first, one is reported again, with what was counted.
+    #expect(limiter.decide(source: loop, culprit: "f", now: 60 * second) == .report(repeats: 3))
+    #expect(limiter.decide(source: loop, culprit: "f", now: 61 * second) == .report(repeats: 0))
+    #expect(limiter.counted == 3)
+  }
+
+  @Test func thereAreSoManyReportsInAMinute() {
+    var limiter = ReportLimiter(perMinute: 3, perCulprit: 3)
+    let decisions = (0..<5).map { limiter.decide(source: loop, culprit: "f\($0)", now: UInt64($0) * second) }
+    #expect(decisions.filter { $0 == .count }.count == 2)
+    #expect(limiter.decide(source: loop, culprit: "f4", now: 62 * second) == .report(repeats: 1))
+  }
+
+  @Test func memoryIsBounded() {
+    var limiter = ReportLimiter(perMinute: 1_000_000, perCulprit: 1)
+    for number in 0..<5000 {
+      #expect(limiter.decide(source: loop, culprit: "f\(number)", now: UInt64(number)) == .report(repeats: 0))
     }
   }
 }

@@ -49,7 +49,15 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
         activity: .inSystemCall(202),
         handlerTime: .nanoseconds(700)
       ),
-      Sample(age: .milliseconds(700), stack: 1, outcome: .captured, cpuTime: nil, unwindTime: .microseconds(30)),
+      Sample(
+        age: .milliseconds(700),
+        stack: 1,
+        outcome: .captured,
+        cpuTime: nil,
+        unwindTime: .microseconds(30),
+        label: "request 7",
+        progress: 9
+      ),
       Sample(age: .milliseconds(4000), stack: nil, outcome: .noAnswer, cpuTime: .seconds(1)),
     ],
     duration: hasEnded ? .milliseconds(5010) : .milliseconds(4000),
@@ -76,7 +84,12 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
       leftOut: hasEnded ? 2 : 0,
       isComplete: hasEnded
     ),
-    cost: cost(hasEnded: hasEnded)
+    cost: cost(hasEnded: hasEnded),
+    notes: [
+      StallNote(.context, title: "orders", text: "17 waiting"),
+      StallNote(.activity, title: "upload", time: .seconds(31)), StallNote(.debugger, text: "process 9"),
+      StallNote(.hang, time: .seconds(8)), StallNote(.unknown(99), text: "?"),
+    ]
   )
   return Recording(
     process: ObservedProcess(

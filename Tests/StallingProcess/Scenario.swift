@@ -22,6 +22,8 @@ enum Scenario: String {
   case plugin
   /// Anywhere, in a process that is stopped for three seconds meanwhile.
   case stopped
+  /// On every thread of Swift concurrency's.
+  case tasks
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
@@ -44,6 +46,7 @@ enum Scenario: String {
     case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))\n") }
     case .stopped: try playStopped(on: stage)
     case .pools: try playPools(on: stage)
+    case .tasks: try playTasks(on: stage)
     }
   }
 
@@ -92,6 +95,26 @@ enum Scenario: String {
     workload_thread_stop(contender)
   }
 }
+
+extension Scenario {
+  fileprivate func playTasks(on stage: Stage) throws {
+    let watch = try stage.watchdog.watchConcurrency()
+    usleep(300_000)
+    for _ in 0..<64 { Task.detached { occupyThePool() } }
+    while occupied.load(ordering: .acquiring) < 64 { usleep(10_000) }
+    while stage.reportCount == 0 { usleep(10_000) }
+    watch.stop()
+  }
+}
+
+/// Keeps a thread busy for a while.
+@inline(never)
+func occupyThePool() {
+  usleep(50_000)
+  occupied.add(1, ordering: .releasing)
+}
+
+private let occupied = Atomic<Int>(0)
 
 /// Every thread of Dispatch's and of Swift Concurrency's pools, blocked.
 final class BlockedPools: Sendable {

@@ -47,5 +47,6 @@
 #include "observer_unwind.h"
 #include "observer_wait.h"
 #include "observer_warden.h"
+#include "observer_walk_self.h"
 
 #endif

@@ -1,0 +1,36 @@
+import StallRecord
+
+/// What the application had said of the work, and for how much of the stall.
+public struct LabelShare: Hashable, Sendable {
+  /// The label.
+  public var label: String
+  /// The time of the samples that carry it.
+  public var share: Share
+}
+
+/// Whether a queue took up waiting work during its stall.
+public enum QueueProgress: Hashable, Sendable {
+  /// The same work waited first in every sample: what was under way did not end.
+  case stoodStill(samples: Int)
+  /// Waiting work was taken up between so many of so many neighbouring samples: there was more than the queue could do.
+  case moved(between: Int, of: Int)
+}
+
+extension Stall {
+  /// How the time divides between labels, the longest first; empty when there are none.
+  func labels(_ times: [Duration], _ whole: Duration) -> [LabelShare] {
+    var sums: [String: Duration] = [:]
+    for (sample, time) in zip(samples, times) where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
+    let weights = times.map(\.inSeconds)
+    return sums.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
+      .map { LabelShare(label: $0.key, share: Share(time: $0.value, of: whole, weights: weights)) }
+  }
+
+  /// Whether the queue moved on; `nil` for what is no queue, or when too little was seen.
+  var queueProgress: QueueProgress? {
+    let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
+    guard source.kind == .queue || source.kind == .executor, seen.count >= 2 else { return nil }
+    let changes = zip(seen, seen.dropFirst()).count { $0.progress != $1.progress }
+    return changes == 0 ? .stoodStill(samples: seen.count) : .moved(between: changes, of: seen.count - 1)
+  }
+}

@@ -1,0 +1,163 @@
+import CObserver
+import Glibc
+import Reports
+import StallRecord
+import Synchronization
+
+/// The activities that are going on, and the thread that calls the handlers of those whose time has run out.
+final class Activities: Sendable {
+  private struct Entry {
+    var name: String
+    var began: UInt64
+    var deadline: UInt64?
+    var onExpiration: (@Sendable () -> Void)?
+    var beginning: [UInt64]
+    var hasExpired = false
+  }
+
+  private struct State {
+    var entries: [UInt64: Entry] = [:]
+    var nextNumber: UInt64 = 1
+    var isStopped = false
+  }
+
+  /// Told of every activity that has not ended as it should.
+  let leaked = Handlers<LeakedActivity>()
+  private let limit: Int
+  private let expirationBudget: Duration
+  private let state = Mutex(State())
+  private let wake = ControlBlock()
+  private let thread = Mutex<PosixThread?>(nil)
+  /// Watches the handlers' time; set once, before there is an activity.
+  private let section = Mutex<(@Sendable (_ name: String, _ budget: Duration, _ body: () -> Void) -> Void)?>(nil)
+
+  /// So many frames of the beginning's stack are kept.
+  private static let framesMax = 64
+
+  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationBudget`.
+  init(limit: Int, expirationBudget: Duration) {
+    self.limit = limit
+    self.expirationBudget = expirationBudget
+  }
+
+  /// Sets what watches the expiration handlers.
+  func watch(with section: @escaping @Sendable (_ name: String, _ budget: Duration, _ body: () -> Void) -> Void) {
+    self.section.withLock { $0 = section }
+  }
+
+  func begin(
+    _ name: String,
+    expiring time: Duration?,
+    _ onExpiration: (@Sendable () -> Void)?
+  ) throws(WatchdogError) -> Activity {
+    var addresses = [UInt64](repeating: 0, count: Self.framesMax)
+    let count = observer_walk_self(&addresses, Self.framesMax)
+    let beginning = Array(addresses.prefix(count))
+    let now = observer_clock_ns()
+    let deadline = time.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
+    if deadline != nil { try startThread() }
+    let number: Result<UInt64, WatchdogError> = state.withLock { state in
+      guard !state.isStopped else { return .failure(.stopped) }
+      guard state.entries.count < limit else { return .failure(.tooManyActivities(limit: limit)) }
+      let number = state.nextNumber
+      state.nextNumber += 1
+      state.entries[number] = Entry(
+        name: name,
+        began: now,
+        deadline: deadline,
+        onExpiration: onExpiration,
+        beginning: beginning
+      )
+      return .success(number)
+    }
+    let activity = Activity(name: name, number: try number.get(), activities: self)
+    if deadline != nil { observer_control_wake(wake.pointer) }
+    return activity
+  }
+
+  func end(_ number: UInt64) { state.withLock { _ = $0.entries.removeValue(forKey: number) } }
+
+  /// The last reference to the activity is gone.
+  func drop(_ number: UInt64) {
+    if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
+      tell(entry, .dropped)
+    }
+  }
+
+  func timeRemaining(_ number: UInt64) -> Duration? {
+    state.withLock { state in
+      guard let entry = state.entries[number] else { return .zero }
+      guard let deadline = entry.deadline else { return nil }
+      let now = observer_clock_ns()
+      return deadline > now ? Duration(wholeNanoseconds: deadline - now) : .zero
+    }
+  }
+
+  /// What is going on, the oldest first: so many at most.
+  func notes(limit: Int = 32) -> [StallNote] {
+    let now = observer_clock_ns()
+    return state.withLock { $0.entries.values.sorted { $0.began < $1.began } }.prefix(limit)
+      .map { entry in
+        StallNote(
+          .activity,
+          title: entry.name,
+          text: entry.hasExpired ? "its time has run out" : "",
+          time: Duration(wholeNanoseconds: now &- entry.began)
+        )
+      }
+  }
+
+  /// Calls no more handlers, and waits for one that is running, unless it is called by that one.
+  func stop() {
+    state.withLock { state in
+      state.isStopped = true
+      state.entries = [:]
+    }
+    observer_control_wake(wake.pointer)
+    thread.withLock { $0 }?.join()
+    leaked.finish()
+  }
+
+  private func tell(_ entry: Entry, _ reason: LeakedActivity.Reason) {
+    let age = Duration(wholeNanoseconds: observer_clock_ns() &- entry.began)
+    let activity = LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
+    if leaked.isEmpty { printToStandardError("culprit: \(activity)") } else { leaked.call(activity) }
+  }
+
+  private func startThread() throws(WatchdogError) {
+    let error: PosixThreadError? = thread.withLock { thread in
+      guard thread == nil else { return nil }
+      do throws(PosixThreadError) {
+        // Expiration handlers are the application's code.
+        thread = try PosixThread(name: "culprit-expire", signals: .asCreator) { [self] in run() }
+        return nil
+      } catch {
+        return error
+      }
+    }
+    if let error { throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))") }
+  }
+
+  private func run() {
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      let now = observer_clock_ns()
+      let (expired, next, isStopped) = state.withLock { state in
+        let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= now }
+        for number in due.keys { state.entries[number]?.hasExpired = true }
+        let next = state.entries.values.filter { !$0.hasExpired }.compactMap(\.deadline).min() ?? .max
+        return (due.sorted { $0.key < $1.key }, next, state.isStopped)
+      }
+      if isStopped { return }
+      guard !expired.isEmpty else {
+        observer_wait(observer_control_wake_address(wake.pointer), seen, next)
+        continue
+      }
+      let handlers = expired.compactMap(\.value.onExpiration)
+      let names = expired.map { "\"\($0.value.name)\"" }.joined(separator: ", ")
+      let watch = section.withLock { $0 }
+      watch?("expiration handlers of \(names)", expirationBudget) { for handler in handlers { handler() } }
+      for (number, entry) in expired where state.withLock({ $0.entries[number] != nil }) { tell(entry, .expired) }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import CObserver
+import StallRecord
+import Synchronization
+
+extension Watchdog {
+  /// Adds what `describe` returns to the report of every stall: which tenant, how long queues are, what was configured.
+  ///
+  /// It is called when a stall begins, on a thread of the watchdog's own, and may take 200 ms: it may need a lock that
+  /// whoever is stuck holds. The report then says so, and it is not called again before it has returned.
+  ///
+  /// - Parameters:
+  ///   - title: What the report calls it.
+  ///   - describe: Returns the text, in a line or two.
+  public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) {
+    contexts?.add(title, describe)
+  }
+}
+
+/// What the application wants to add to reports.
+final class ContextQueries: Sendable {
+  private final class Query: Sendable {
+    let title: String
+    let describe: @Sendable () -> String
+    let lane = HandlerLane()
+    /// The number of the last question that was asked, and of the last that was answered.
+    let asked = Mutex<UInt64>(0)
+    let answer = Mutex<(number: UInt64, text: String)>((0, ""))
+
+    init(_ title: String, _ describe: @escaping @Sendable () -> String) {
+      self.title = title
+      self.describe = describe
+    }
+  }
+
+  /// How long they may take, all together.
+  private static let patience: UInt64 = 200_000_000
+
+  private let queries = Mutex<[Query]>([])
+  private let wake = ControlBlock()
+
+  func add(_ title: String, _ describe: @escaping @Sendable () -> String) {
+    queries.withLock { $0.append(Query(title, describe)) }
+  }
+
+  /// Asks all of them, and waits for their answers for a while.
+  func notes() -> [StallNote] {
+    let all = queries.withLock { $0 }
+    guard !all.isEmpty else { return [] }
+    var open: [(query: Query, number: UInt64)] = []
+    for query in all {
+      let number: UInt64? = query.asked.withLock { asked in
+        guard query.answer.withLock({ $0.number }) == asked else { return nil }
+        asked += 1
+        return asked
+      }
+      guard let number else { continue }
+      open.append((query, number))
+      query.lane.put { [self] in
+        let text = query.describe()
+        query.answer.withLock { $0 = (number, text) }
+        observer_control_wake(wake.pointer)
+      }
+    }
+    let deadline = observer_clock_ns() &+ Self.patience
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      let isComplete = open.allSatisfy { entry in entry.query.answer.withLock { $0.number } == entry.number }
+      if isComplete || observer_clock_ns() >= deadline { break }
+      observer_wait(observer_control_wake_address(wake.pointer), seen, deadline)
+    }
+    return all.map { query in
+      let number = open.first { $0.query === query }?.number
+      let answer = query.answer.withLock { $0 }
+      let text = answer.number == number ? answer.text : "(did not answer within 200 ms)"
+      return StallNote(.context, title: query.title, text: text)
+    }
+  }
+
+  /// Asks no more. One that does not return is left alone.
+  func stop() { for query in queries.withLock({ $0 }) { query.lane.stop() } }
+}

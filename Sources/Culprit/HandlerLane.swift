@@ -1,0 +1,105 @@
+import CObserver
+import Glibc
+import Synchronization
+
+/// A thread that calls one of the application's handlers, once for each thing it is told, in order.
+///
+/// Every handler has one of its own: a handler that blocks holds up neither the watchdog nor other handlers.
+final class HandlerLane: Sendable {
+  /// The most that waits for a handler; what comes then is dropped and counted.
+  private static let waitingMax = 64
+
+  private struct State {
+    var waiting: [@Sendable () -> Void] = []
+    var dropped: UInt64 = 0
+    var isStopping = false
+  }
+
+  private let state = Mutex(State())
+  private let wake = ControlBlock()
+  private let thread = Mutex<PosixThread?>(nil)
+
+  /// What the handler was not told of, because it could not keep up.
+  var dropped: UInt64 { state.withLock { $0.dropped } }
+
+  /// Runs `call` on the lane's thread, after what was put in before.
+  func put(_ call: @escaping @Sendable () -> Void) {
+    let isRunning = thread.withLock { thread in
+      if thread == nil {
+        // The application's code runs here: it may be sent the signals that its other threads may be sent.
+        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in run() }
+      }
+      return thread != nil
+    }
+    state.withLock { state in
+      if isRunning, state.waiting.count < Self.waitingMax { state.waiting.append(call) } else { state.dropped += 1 }
+    }
+    observer_control_wake(wake.pointer)
+  }
+
+  /// Makes the thread end when everything that was put in has been called.
+  func stop() {
+    state.withLock { $0.isStopping = true }
+    observer_control_wake(wake.pointer)
+  }
+
+  /// Waits for that, unless it is called by the handler.
+  func join() { thread.withLock { $0 }?.join() }
+
+  private func run() {
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      let (next, isStopping) = state.withLock { state in
+        (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
+      }
+      if let next {
+        next()
+      } else if isStopping {
+        return
+      } else {
+        observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
+      }
+    }
+  }
+}
+
+/// The handlers of one kind, each with its lane.
+final class Handlers<Subject: Sendable>: Sendable {
+  typealias Handler = @Sendable (Subject) -> Void
+
+  private struct State {
+    var lanes: [(handler: Handler, lane: HandlerLane)] = []
+    var former: [HandlerLane] = []
+  }
+
+  private let state = Mutex(State())
+
+  /// Whether there is none.
+  var isEmpty: Bool { state.withLock { $0.lanes.isEmpty } }
+
+  /// What handlers were not told of, because they could not keep up.
+  var dropped: UInt64 {
+    state.withLock { state in (state.lanes.map(\.lane) + state.former).reduce(0) { $0 + $1.dropped } }
+  }
+
+  func add(_ handler: @escaping Handler) { state.withLock { $0.lanes.append((handler, HandlerLane())) } }
+
+  /// Calls every handler with `subject`, soon.
+  func call(_ subject: Subject) {
+    for (handler, lane) in state.withLock({ $0.lanes }) { lane.put { handler(subject) } }
+  }
+
+  /// Waits until every handler has been called for everything, and forgets them: a handler may refer to the watchdog that
+  /// refers to it.
+  func finish() {
+    let lanes = state.withLock { state in
+      defer {
+        state.former += state.lanes.map(\.lane)
+        state.lanes = []
+      }
+      return state.lanes.map(\.lane)
+    }
+    for lane in lanes { lane.stop() }
+    for lane in lanes { lane.join() }
+  }
+}

@@ -1,0 +1,55 @@
+import Blame
+import CObserver
+import Reports
+import StallRecord
+import Symbols
+
+/// A stall that is under way: what is known of it when it begins, and when it becomes a hang.
+public struct StallEvent: Sendable, CustomStringConvertible {
+  /// What is stuck.
+  public let source: WatchedSource
+  /// The thread that is; its id is 0 when none works on it.
+  public let thread: ObservedThread
+  /// What the work was allowed to take.
+  public let threshold: Duration
+  /// How long it has taken so far.
+  public let age: Duration
+  /// Whether the stall has become a hang.
+  public let isHang: Bool
+  private let recording: Recording
+  private let width: Int
+
+  init(_ recording: Recording, _ stall: Stall, isHang: Bool, width: Int) {
+    source = stall.source
+    thread = stall.thread
+    threshold = stall.threshold
+    age = stall.duration
+    self.isHang = isHang
+    self.recording = recording
+    self.width = width
+  }
+
+  /// Works out who is to blame for what was seen so far. Takes as long as reading symbols takes.
+  public func report() -> StallReport? {
+    guard let stall = recording.stalls.first else { return nil }
+    var modules = ModuleList()
+    modules.load()
+    for stack in recording.stacks { modules.cover(stack) }
+    let symbolizer = Symbolizer(modules: modules.all)
+    var recording = recording
+    recording.modules = modules.all
+    return StallReport(
+      recording: recording,
+      stall: stall,
+      blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
+      others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
+      repeats: 0,
+      width: width
+    )
+  }
+
+  /// The event in a sentence.
+  public var description: String {
+    "\(source.kind.description) \"\(source.name)\" \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
+  }
+}

@@ -1,0 +1,61 @@
+/// Something that was noted about a stall beside its samples.
+public struct StallNote: Hashable, Sendable {
+  /// What it is about.
+  public enum Kind: Hashable, Sendable {
+    /// What the application says of itself; the title is who says it.
+    case context
+    /// Work that was going on, by its name; the time is how long it had been.
+    case activity
+    /// A debugger was attached to the process.
+    case debugger
+    /// The stall became a hang; the time is how long the work had taken.
+    case hang
+    /// How much processor time was used.
+    case processorTime
+    /// A kind that a newer version wrote, by its number in the file.
+    case unknown(UInt8)
+  }
+
+  /// What it is about.
+  public var kind: Kind
+  /// What or who it is about, in a few words; may be empty.
+  public var title: String
+  /// What is noted; may be empty.
+  public var text: String
+  /// A time that belongs to it; zero where none does.
+  public var time: Duration
+
+  /// A note of `kind`.
+  public init(_ kind: Kind, title: String = "", text: String = "", time: Duration = .zero) {
+    self.kind = kind
+    self.title = title
+    self.text = text
+    self.time = time
+  }
+}
+
+extension StallNote.Kind {
+  /// The kind's number in files.
+  var code: UInt8 {
+    switch self {
+    case .context: 1
+    case .activity: 2
+    case .debugger: 3
+    case .hang: 4
+    case .processorTime: 5
+    case .unknown(let code): code
+    }
+  }
+
+  /// The kind with the number `code` in files.
+  init(code: UInt8) {
+    switch code {
+    case 1: self = .context
+    case 2: self = .activity
+    case 3: self = .debugger
+    case 4: self = .hang
+    case 5: self = .processorTime
+    default: self = .unknown(code)
+    }
+  }
+}

@@ -1,0 +1,270 @@
+import Foundation
+import StallRecord
+import Synchronization
+import Testing
+
+@testable import Culprit
+
+/// What is going on beside the work that is watched, and what the application says of it.
+@Suite(.serialized, .usesObserver) struct ActivityTests {
+  private var quick: Configuration {
+    var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
+    configuration.activitiesMax = 5
+    configuration.expirationBudget = .milliseconds(200)
+    return configuration
+  }
+
+  private final class Leaks: Sendable {
+    private let list = Mutex<[LeakedActivity]>([])
+    var all: [LeakedActivity] { list.withLock { $0 } }
+    func add(_ leak: LeakedActivity) { list.withLock { $0.append(leak) } }
+  }
+
+  private func watching(_ configuration: Configuration? = nil, _ body: (Watchdog, Reports, Leaks) throws -> Void) throws
+  {
+    let (reports, leaks) = (Reports(), Leaks())
+    let watchdog = try Watchdog(configuration ?? quick)
+    watchdog.onStall { reports.add($0) }
+    watchdog.onLeakedActivity { leaks.add($0) }
+    defer { watchdog.stop() }
+    try body(watchdog, reports, leaks)
+  }
+
+  private func wait(until condition: () -> Bool) {
+    for _ in 0..<2000 where !condition() { usleep(10_000) }
+  }
+
+  @Test func whatIsGoingOnIsInEveryReport() throws {
+    try watching { watchdog, reports, leaks in
+      let upload = try watchdog.beginActivity("upload")
+      try watchdog.beginActivity("ended").end()
+      watchdog.addContext("orders") { "17 waiting" }
+      watchdog.section("slow", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
+      wait { !reports.all.isEmpty }
+      let report = try #require(reports.all.first)
+      let activities = report.stall.notes.filter { $0.kind == .activity }
+      #expect(activities.map(\.title) == ["upload"])
+      #expect(
+        report.stall.notes.filter { $0.kind == .context } == [StallNote(.context, title: "orders", text: "17 waiting")]
+      )
+      #expect(report.description.contains("GOING ON  \"upload\" for "))
+      #expect(report.description.contains("CONTEXT   orders: 17 waiting"))
+      upload.end()
+      upload.end()
+      #expect(upload.timeRemaining == .zero)
+      #expect(leaks.all.isEmpty)
+    }
+  }
+
+  @inline(never) private func beginAndForget(_ watchdog: Watchdog) throws {
+    _ = try watchdog.beginActivity("forgotten")
+  }
+
+  @Test func aDroppedActivityIsToldWithTheStackThatBeganIt() throws {
+    try watching { watchdog, _, leaks in
+      try beginAndForget(watchdog)
+      wait { !leaks.all.isEmpty }
+      let leak = try #require(leaks.all.first)
+      #expect(leak.name == "forgotten")
+      #expect(leak.reason == .dropped)
+      #expect(leak.stack().first?.contains("beginAndForget") == true, "\(leak)")
+      #expect(leak.description.contains("nobody refers to it any more"))
+    }
+  }
+
+  @Test func whatTakesTooLongExpiresOnce() throws {
+    try watching { watchdog, _, leaks in
+      let calls = Mutex(0)
+      let kept = try watchdog.beginActivity("late", expiring: .milliseconds(50)) { calls.withLock { $0 += 1 } }
+      #expect(kept.timeRemaining.map { $0 > .zero && $0 <= .milliseconds(50) } == true)
+      let inTime = try watchdog.beginActivity("in time", expiring: .seconds(60)) { Issue.record("expired") }
+      inTime.end()
+      wait { !leaks.all.isEmpty }
+      #expect(calls.withLock { $0 } == 1)
+      #expect(leaks.all.map(\.name) == ["late"])
+      #expect(leaks.all.first?.reason == .expired)
+      #expect(kept.timeRemaining == .zero)
+      kept.end()
+      // One whose handler ends it is no leak.
+      let holder = Mutex<Activity?>(nil)
+      let done = Finished()
+      let ended = try watchdog.beginActivity("ended in time", expiring: .milliseconds(30)) {
+        while holder.withLock({ $0 == nil }) { usleep(1000) }
+        holder.withLock { $0 }?.end()
+        done.set()
+      }
+      holder.withLock { $0 = ended }
+      wait { done.isSet }
+      usleep(50_000)
+      #expect(leaks.all.count == 1)
+    }
+  }
+
+  /// Expiration handlers have a budget for all of them together; what overruns it is reported like any stall.
+  @Test func anExpirationHandlerThatTakesTooLongIsReported() throws {
+    try watching { watchdog, reports, _ in
+      let activity = try watchdog.beginActivity("job", expiring: .milliseconds(20)) {
+        stallByComputing(for: .milliseconds(600))
+      }
+      wait { !reports.all.isEmpty }
+      let report = try #require(reports.all.first)
+      #expect(report.stall.source == WatchedSource(kind: .section, name: "expiration handlers of \"job\""))
+      #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+      activity.end()
+    }
+  }
+
+  @Test func thereIsALimit() throws {
+    try watching { watchdog, _, _ in
+      let many = try (0..<5).map { try watchdog.beginActivity("number \($0)") }
+      #expect(throws: WatchdogError.tooManyActivities(limit: 5)) { try watchdog.beginActivity("one more") }
+      many[0].end()
+      try watchdog.beginActivity("one more").end()
+      #expect(watchdog.activity("scoped") { 7 } == 7)
+      for activity in many { activity.end() }
+      #expect(throws: WatchdogError.self) { try watchdog.beginActivity("no time", expiring: .zero) }
+    }
+  }
+
+  /// Context that does not come in time is said not to, and is not asked for again while it is stuck.
+  @Test func contextThatBlocksHoldsUpNobody() throws {
+    try watching { watchdog, reports, _ in
+      let gate = DispatchSemaphore(value: 0)
+      let calls = Mutex(0)
+      watchdog.addContext("stuck") {
+        calls.withLock { $0 += 1 }
+        gate.wait()
+        return "late"
+      }
+      watchdog.addContext("fine") { "here" }
+      for number in 1...2 {
+        watchdog.section("slow", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
+        wait { reports.all.count == number }
+        let notes = try #require(reports.all.last).stall.notes.filter { $0.kind == .context }
+        #expect(
+          notes == [
+            StallNote(.context, title: "stuck", text: "(did not answer within 200 ms)"),
+            StallNote(.context, title: "fine", text: "here"),
+          ]
+        )
+      }
+      #expect(calls.withLock { $0 } == 1)
+      gate.signal()
+    }
+  }
+
+  @Test func samplesCarryLabels() throws {
+    try watching { watchdog, reports, _ in
+      let loop = try watchdog.watchLoop(named: "requests")
+      loop.turn(labelled: "request 17") {
+        stallByComputing(for: .milliseconds(250))
+        loop.label("request 17, second half " + String(repeating: "ä", count: 40))
+        stallByComputing(for: .milliseconds(250))
+      }
+      loop.turn { stallByComputing(for: .milliseconds(250)) }
+      wait { reports.all.count == 2 }
+      let report = try #require(reports.all.first)
+      let labels = report.blame.labels.map(\.label)
+      #expect(labels.count == 2)
+      #expect(labels.contains("request 17"))
+      // Cut at a character.
+      #expect(
+        labels.contains {
+          $0.hasPrefix("request 17, second half ää") && $0.utf8.count <= 56 && !$0.contains("\u{fffd}")
+        }
+      )
+      #expect(report.description.contains("LABELS    request 17"))
+      #expect(reports.all.last?.blame.labels.isEmpty == true)
+    }
+  }
+
+  @Test func whatIsExpectedToBeSlowIsNoStall() throws {
+    try watching { watchdog, reports, _ in
+      let loop = try watchdog.watchLoop(named: "loop")
+      loop.turn {
+        loop.expectingSlow {
+          loop.expectingSlow { _ = usleep(100_000) }
+          usleep(500_000)
+        }
+      }
+      watchdog.pause()
+      loop.turn { _ = usleep(500_000) }
+      watchdog.resume()
+      let timer = watchdog.timer("timer", budget: .milliseconds(200))
+      timer.expectingSlow { _ = usleep(500_000) }
+      #expect(timer.invalidate())
+      usleep(300_000)
+      #expect(reports.all.isEmpty)
+      // Only that part of the time is excused.
+      loop.turn {
+        loop.expectingSlow { _ = usleep(300_000) }
+        stallByComputing(for: .milliseconds(400))
+      }
+      wait { !reports.all.isEmpty }
+      let stall = try #require(reports.all.first).stall
+      #expect(stall.duration < .milliseconds(700))
+    }
+  }
+
+  @Test func aStallBeginsBecomesAHangAndEnds() throws {
+    var configuration = quick
+    configuration.hangThreshold = .milliseconds(500)
+    try watching(configuration) { watchdog, reports, _ in
+      let events = Mutex<[String]>([])
+      watchdog.onStallBegan { event in
+        events.withLock { $0.append("began \(event.source.name) \(event.isHang) \(event.age >= event.threshold)") }
+      }
+      // One that blocks holds up nobody.
+      let gate = DispatchSemaphore(value: 0)
+      watchdog.onStallBegan { _ in gate.wait() }
+      watchdog.onHang { event in
+        let culprit = event.report()?.culprit?.frame.function ?? ""
+        events.withLock { $0.append("hang \(event.source.name) \(event.isHang) \(culprit)") }
+      }
+      watchdog.section("short", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(300)) }
+      watchdog.section("long", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
+      wait { reports.all.count == 2 && events.withLock { $0.count } == 3 }
+      gate.signal()
+      gate.signal()
+      #expect(
+        events.withLock { $0.sorted() } == [
+          "began long false true", "began short false true", "hang long true stallByComputing(for:)",
+        ]
+      )
+      #expect(reports.all.map { report in report.stall.notes.contains { $0.kind == .hang } } == [false, true])
+      #expect(reports.all.last?.description.contains("a hang from ") == true)
+    }
+  }
+
+  @Test func aTimerFiresOrIsInvalidated() throws {
+    try watching { watchdog, reports, _ in
+      let fired = Reports.Counts()
+      let late = watchdog.timer("late", budget: .milliseconds(200)) { _ in fired.add(1) }
+      stallByComputing(for: .milliseconds(500))
+      wait { !fired.all.isEmpty }
+      #expect(!late.invalidate())
+      #expect(!late.invalidate())
+      let inTime = watchdog.timer("in time", budget: .seconds(20)) { _ in fired.add(2) }
+      #expect(inTime.invalidate())
+      #expect(!inTime.invalidate())
+      wait { !reports.all.isEmpty }
+      #expect(fired.all == [1])
+    }
+  }
+
+  @Test func aSectionThatWaitsHasNoThread() async throws {
+    let reports = Reports()
+    let watchdog = try Watchdog(quick)
+    watchdog.onStall { reports.add($0) }
+    let result = await watchdog.section("remote call", budget: .milliseconds(200)) {
+      try? await Task.sleep(for: .milliseconds(600))
+      return 7
+    }
+    #expect(result == 7)
+    watchdog.stop()
+    let report = try #require(reports.all.first)
+    #expect(report.stall.source.name == "remote call")
+    #expect(report.culprit == nil)
+    #expect(!report.others.isEmpty)
+  }
+}
