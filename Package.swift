@@ -48,16 +48,20 @@ let package = Package(
     ),
     .executableTarget(
       name: "culprit-bench",
-      dependencies: ["Culprit", "CObserver", "StallRecord", "Symbols", "CommandLineOptions", "BenchmarkPeers"],
+      dependencies: [
+        "Culprit", "CObserver", "StallRecord", "Symbols", "CommandLineOptions", "BenchmarkPeers", "SourceLoads",
+      ],
       path: "tools/benchmarks"
     ),
     // What the benchmarks observe, and other ways to do it.
     .target(name: "BenchmarkPeers", path: "tools/benchmark-peers", linkerSettings: [.linkedLibrary("dl")]),
+    // What is watched by benchmarks and soaks.
+    .target(name: "SourceLoads", dependencies: ["CObserver"], path: "tools/source-loads"),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     .executableTarget(
       name: "culprit-soak",
-      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "SoakCallers"],
+      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "SoakCallers", "SourceLoads"],
       path: "tools/soaks"
     ),
 

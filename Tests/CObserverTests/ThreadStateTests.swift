@@ -149,12 +149,15 @@ import Testing
     #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
   }
 
-  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most.
-  @Test(arguments: [false, true]) func aStoppedProcessIsNotAStall(computes: Bool) throws {
+  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most. By a signal, and by
+  /// the freezers of both versions of control groups, as far as there are some that this process may use.
+  @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
+  func aStoppedProcessIsNotAStall(way: String, computes: Bool) throws {
     try withTemporaryDirectory { directory in
       let manner = computes ? "computing" : "waiting"
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["stopped", manner, directory])
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
       try #require(process.hasExited && process.status == 0, "\(process)")
+      if way != "stopped", process.fact("possible") == "false" { return }
       let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
       let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
       let stall = try #require(namedStalls(in: directory).first?.stall)

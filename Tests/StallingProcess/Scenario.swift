@@ -20,8 +20,10 @@ enum Scenario: String {
   case exceptions
   /// In a library that is closed before its work has taken too long.
   case plugin
-  /// Anywhere, in a process that is stopped for three seconds meanwhile.
+  /// Anywhere, in a process that is stopped for three seconds meanwhile: by a signal, or by a freezer of control groups.
   case stopped
+  case frozen
+  case frozen2
   /// On every thread of Swift concurrency's.
   case tasks
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
@@ -44,7 +46,9 @@ enum Scenario: String {
         say("caught=\(workload_throw_and_catch(workload_now_ns() + 3_000_000_000))\n")
       }
     case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))\n") }
-    case .stopped: try playStopped(on: stage)
+    case .stopped: try playStopped(on: stage, WORKLOAD_STOP_BY_SIGNAL)
+    case .frozen: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
+    case .frozen2: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
     case .pools: try playPools(on: stage)
     case .tasks: try playTasks(on: stage)
     }
@@ -71,15 +75,16 @@ enum Scenario: String {
     say("contended=\(workload_was_contended())\n")
   }
 
-  private func playStopped(on stage: Stage) throws {
+  private func playStopped(on stage: Stage, _ way: workload_stop) throws {
     workload_prepare_hold(5_000_000_000, CommandLine.arguments[2] == "computing")
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
-    let stopped = workload_stop_process(700_000_000, 3_000_000_000)
+    let stopped = workload_stop_process(way, 700_000_000, 3_000_000_000)
+    say("possible=\(stopped != nil)\n")
     let began = workload_now_ns()
     try stage.turn("main") { workload_hold() }
     say("elapsed=\(workload_now_ns() - began)\n")
     workload_thread_stop(contender)
-    while stopped?.pointee == 0 { usleep(10_000) }
+    while let stopped, stopped.pointee == 0 { usleep(10_000) }
     say("stopped=\(stopped?.pointee ?? 0)\n")
   }
 

@@ -2,6 +2,7 @@
 #include "TestWorkloads.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -202,22 +203,77 @@ KEPT void workload_wait_deaf(const volatile int *stop) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-const volatile uint64_t *workload_stop_process(uint64_t before_ns, uint64_t during_ns) {
+/* A control group for this process to be frozen in: its directory, what freezes it and what thaws it. */
+struct freezer {
+  const char *root, *file, *freeze, *thaw;
+  char directory[128];
+};
+
+static bool write_text(const char *directory, const char *name, const char *text) {
+  char path[192];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  int file = open(path, O_WRONLY | O_CLOEXEC);
+  bool is_written = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+  if (file >= 0)
+    close(file);
+  return is_written;
+}
+
+static bool enter_freezer(struct freezer *freezer, pid_t pid) {
+  char id[16];
+  snprintf(id, sizeof id, "%d", pid);
+  snprintf(freezer->directory, sizeof freezer->directory, "%s/culprit-test-%d", freezer->root, pid);
+  return mkdir(freezer->directory, 0700) == 0 && write_text(freezer->directory, "cgroup.procs", id);
+}
+
+static void leave_freezer(const struct freezer *freezer, pid_t pid) {
+  char id[16];
+  snprintf(id, sizeof id, "%d", pid);
+  write_text(freezer->root, "cgroup.procs", id);
+  rmdir(freezer->directory);
+}
+
+const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t before_ns, uint64_t during_ns) {
+  static struct freezer freezers[] = {
+      [WORKLOAD_STOP_BY_FREEZER] = {"/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED", ""},
+      [WORKLOAD_STOP_BY_FREEZER2] = {"/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0", ""},
+  };
   volatile uint64_t *stopped_ns =
       mmap(NULL, sizeof *stopped_ns, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (stopped_ns == MAP_FAILED)
     abort();
-  if (fork() == 0) {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0)
+    abort();
+  pid_t child = fork();
+  if (child == 0) {
     pid_t parent = getppid();
+    struct freezer *freezer = way == WORKLOAD_STOP_BY_SIGNAL ? NULL : &freezers[way];
+    char is_possible = !freezer || enter_freezer(freezer, parent);
+    if (write(ready[1], &is_possible, 1) != 1 || !is_possible)
+      _exit(1);
     sleep_ns(before_ns);
     uint64_t from = workload_now_ns();
-    kill(parent, SIGSTOP);
+    if (freezer)
+      write_text(freezer->directory, freezer->file, freezer->freeze);
+    else
+      kill(parent, SIGSTOP);
     sleep_ns(during_ns);
-    *stopped_ns = workload_now_ns() - from;
-    kill(parent, SIGCONT);
+    uint64_t length = workload_now_ns() - from;
+    if (freezer) {
+      write_text(freezer->directory, freezer->file, freezer->thaw);
+      leave_freezer(freezer, parent);
+    } else {
+      kill(parent, SIGCONT);
+    }
+    *stopped_ns = length;
     _exit(0);
   }
-  return stopped_ns;
+  char is_possible = 0;
+  bool has_answer = child > 0 && read(ready[0], &is_possible, 1) == 1;
+  close(ready[0]);
+  close(ready[1]);
+  return has_answer && is_possible ? stopped_ns : NULL;
 }
 
 static struct {

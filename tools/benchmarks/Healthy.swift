@@ -47,7 +47,7 @@ func benchHealthy(_ figures: Figures) throws {
 }
 
 /// The time of one run of `body`, from `count` runs, in nanoseconds.
-private func nanoseconds(of count: Int, _ body: () -> Void) -> Double {
+func nanoseconds(of count: Int, _ body: () -> Void) -> Double {
   let clock = ContinuousClock()
   let time = clock.measure { for _ in 0..<count { body() } }
   return (Double(time.components.seconds) * 1e9 + Double(time.components.attoseconds) * 1e-9) / Double(count)

@@ -6,6 +6,7 @@ import Glibc
 let benchmarks: [String: (Figures) throws -> Void] = [
   "blame": benchBlame, "healthy": benchHealthy, "idle": benchIdle,
   "observer": benchObserver, "observer-briefly": benchObserverBriefly,
+  "sources": benchSources, "sources-briefly": benchSourcesBriefly,
   "symbols": benchSymbols,
 ]
 
@@ -20,6 +21,7 @@ let table = OptionTable(
       idle      what a watchdog costs a service that does nothing
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
                 figures that take minutes
+      sources   what watching costs each kind of work, and how late the watchdog is; sources-briefly: in seconds
       symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost
 
     Example:

@@ -4,10 +4,11 @@ import Glibc
 // culprit-soak: what must hold however often it is tried, tried that often.
 
 let table = OptionTable(
-  usage: ["tools/soak [OPTION]... observer"],
+  usage: ["tools/soak [OPTION]... observer|sources"],
   summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
+    CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
     CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
     CommandOption(
       "signal",
@@ -19,6 +20,7 @@ let table = OptionTable(
     Soaks:
       observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
                  any call return early, or with EINTR?
+      sources    every kind of source is at work, and healthy: is any of them reported?
 
     With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
     callers notice.
@@ -43,8 +45,8 @@ do {
     output.print(table.help)
     exit(parsed.has("help") ? 0 : 2)
   }
-  for name in parsed.operands where name != "observer" {
-    throw UsageError("there is no soak \"\(name)\"; there is observer")
+  for name in parsed.operands where name != "observer" && name != "sources" {
+    throw UsageError("there is no soak \"\(name)\"; there are observer and sources")
   }
   let when = parsed.value("signal") ?? "as-shipped"
   guard when == "as-shipped" || when == "at-once" else {
@@ -57,7 +59,10 @@ do {
   )
   let figures = Figures(output: output)
   output.print("# \(machineDescription())\n")
-  try soak.run(atOnce: when == "at-once", figures)
+  let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
+  for name in parsed.operands {
+    if name == "sources" { try sources.run(figures) } else { try soak.run(atOnce: when == "at-once", figures) }
+  }
   exit(figures.allHold ? 0 : 1)
 } catch let error as UsageError {
   output.usage(error)

@@ -46,9 +46,16 @@ bool workload_child_has_ended(void);
 /* Waits, with SIGPROF blocked, until *STOP. */
 void workload_wait_deaf(const volatile int *stop);
 
-/* Sends this process SIGSTOP after BEFORE_NS, and SIGCONT after DURING_NS more. Returns where it will be found how long
- * that was, in nanoseconds; 0 until it is over. */
-const volatile uint64_t *workload_stop_process(uint64_t before_ns, uint64_t during_ns);
+/* How a process can be kept from running. */
+enum workload_stop {
+  WORKLOAD_STOP_BY_SIGNAL,   /* SIGSTOP and SIGCONT */
+  WORKLOAD_STOP_BY_FREEZER,  /* the freezer of control groups, version 1 */
+  WORKLOAD_STOP_BY_FREEZER2, /* that of version 2 */
+};
+
+/* Stops this process in the WAY that is given after BEFORE_NS, and lets it go on after DURING_NS more. Returns where it will
+ * be found how long that was, in nanoseconds; 0 until it is over. NULL when this machine does not allow it. */
+const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t before_ns, uint64_t during_ns);
 
 /* Takes signals, on an alternate stack if ALTERNATE, whose handler computes, or waits if WAITS, until *STOP. */
 void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);

@@ -1,0 +1,181 @@
+import CObserver
+import Culprit
+import Dispatch
+import Foundation
+import Glibc
+import SourceLoads
+import Synchronization
+
+/// What watching costs a unit of work, for each kind of source, beside the same work unwatched; what many sources cost the
+/// monitor; and how late the watchdog is.
+func benchSources(_ figures: Figures) throws { try SourcesBench(rounds: 40, stalls: 20, seconds: 10).run(figures) }
+
+/// The same in seconds, for tests: too few rounds for times to mean much.
+func benchSourcesBriefly(_ figures: Figures) throws { try SourcesBench(rounds: 2, stalls: 2, seconds: 1).run(figures) }
+
+private struct SourcesBench {
+  /// How often each work is timed, watched and not, in turns.
+  var rounds: Int
+  /// How many stalls are timed.
+  var stalls: Int
+  /// How long the monitor is observed.
+  var seconds: UInt32
+
+  func run(_ figures: Figures) throws {
+    try units(figures)
+    try many(figures)
+    try delays(figures)
+  }
+
+  /// The cost for each kind of source.
+  private func units(_ figures: Figures) throws {
+    let watchdog = try Watchdog()
+    defer { watchdog.stop() }
+    let loop = try watchdog.watchLoop(named: "loop")
+    compare("loop", 2000, figures) {
+      loop.turn { work() }
+    } beside: {
+      work()
+    }
+    compare("label", 2000, figures) {
+      loop.turn(labelled: "request 4711") { work() }
+    } beside: {
+      work()
+    }
+    compare("section", 500, figures) {
+      watchdog.section("section", budget: .seconds(4)) { work() }
+    } beside: {
+      work()
+    }
+    compare("activity", 500, figures) {
+      watchdog.activity("activity") { work() }
+    } beside: {
+      work()
+    }
+    let queue = DispatchQueue(label: "queue")
+    try compare("queue", 500, figures, { try watchdog.watch(queue) }) { queue.sync { work() } }
+    try compare("pool", 200, figures, { try watchdog.watchConcurrency() }) {
+      let done = DispatchSemaphore(value: 0)
+      Task.detached {
+        work()
+        done.signal()
+      }
+      done.wait()
+    }
+    let closures = ClosureLoop()
+    try compare("pinged", 200, figures, { try watchdog.watchLoop(named: "pinged") { closures.execute($0) } }) {
+      closures.wait { work() }
+    }
+    closures.stop()
+    try compare("run_loop", 200, figures, { try watchdog.watchCurrentRunLoop(named: "bench") }) {
+      RunLoop.current.perform { work() }
+      _ = RunLoop.current.run(mode: .default, before: Date())
+    }
+  }
+
+  /// Times `watched` and `plain` in turns.
+  private func compare(
+    _ name: String,
+    _ count: Int,
+    _ figures: Figures,
+    watched: () -> Void,
+    beside plain: () -> Void
+  ) {
+    var (with, without): ([Double], [Double]) = ([], [])
+    for _ in 0..<rounds {
+      without.append(nanoseconds(of: count, plain))
+      with.append(nanoseconds(of: count, watched))
+    }
+    tell(name, with, without, figures)
+  }
+
+  /// Times `body` while what `watch` returns lives, and while it does not, in turns.
+  private func compare<Watch: AnyObject>(
+    _ name: String,
+    _ count: Int,
+    _ figures: Figures,
+    _ watch: () throws -> Watch,
+    _ body: () -> Void
+  ) throws {
+    var (with, without): ([Double], [Double]) = ([], [])
+    for _ in 0..<rounds {
+      without.append(nanoseconds(of: count, body))
+      let watch = try watch()
+      with.append(nanoseconds(of: count, body))
+      withExtendedLifetime(watch) {}
+    }
+    tell(name, with, without, figures)
+  }
+
+  private func tell(_ name: String, _ with: [Double], _ without: [Double], _ figures: Figures) {
+    figures.print("sources.\(name)_ns", median(with), "ns")
+    figures.print("sources.\(name)_unwatched_ns", median(without), "ns")
+    figures.print("sources.\(name)_cost_ns", median(with) - median(without), "ns")
+  }
+
+  /// What 256 loops that are all at work cost the monitor.
+  private func many(_ figures: Figures) throws {
+    let watchdog = try Watchdog()
+    defer { watchdog.stop() }
+    let loops = try (0..<256).map { try watchdog.watchLoop(named: "loop \($0)") }
+    let before = monitorTime()
+    let began = observer_clock_ns()
+    // A thread marks them all: each turn is short, and there are thousands in a second.
+    while observer_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
+      for loop in loops { loop.turn { work() } }
+      usleep(100)
+    }
+    let share = 100 * Double(monitorTime() - before) / Double(observer_clock_ns() - began)
+    figures.print("sources.monitor_share", share, "% of a processor", in: 0...1)
+  }
+
+  /// The processor time of the monitor so far, in nanoseconds.
+  private func monitorTime() -> UInt64 {
+    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    for task in tasks where readFile("/proc/self/task/\(task)/comm").hasPrefix("culprit-monitor") {
+      return readFile("/proc/self/task/\(task)/schedstat").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+    }
+    return 0
+  }
+
+  /// How long after the threshold handlers are told of a stall, and how far its stated duration is from the truth.
+  private func delays(_ figures: Figures) throws {
+    let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+    let told = Mutex<[UInt64]>([])
+    let stated = Mutex<[Double]>([])
+    watchdog.onStallBegan { _ in told.withLock { $0.append(observer_clock_ns()) } }
+    watchdog.onStall { report in stated.withLock { $0.append(milliseconds(report.stall.duration)) } }
+    var due: [UInt64] = []
+    var truth: [Double] = []
+    for number in 0..<stalls {
+      let began = observer_clock_ns()
+      due.append(began + 300_000_000)
+      watchdog.section("stall", budget: .milliseconds(300)) {
+        _ = usleep(400_000 + UInt32(number % 10) * 10_000)
+      }
+      truth.append(Double(observer_clock_ns() - began) / 1e6)
+      while stated.withLock({ $0.count }) <= number { usleep(1000) }
+    }
+    watchdog.stop()
+    let late = zip(told.withLock { $0 }, due).map { Double($0) / 1e6 - Double($1) / 1e6 }
+    let wrong = zip(stated.withLock { $0 }, truth).map { abs($0 - $1) }
+    // A tick is 222 ms at most.
+    figures.print("sources.told_after_median", median(late), "ms")
+    figures.print("sources.told_after_max", late.max() ?? .nan, "ms", in: 0...227)
+    figures.print("sources.duration_error_max", wrong.max() ?? .nan, "ms", in: 0...5)
+  }
+}
+
+private func milliseconds(_ duration: Duration) -> Double {
+  Double(duration.components.seconds) * 1e3 + Double(duration.components.attoseconds) * 1e-15
+}
+
+/// A microsecond or two of computing.
+@inline(never)
+private func work() {
+  var value: UInt64 = 1
+  for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
+  computed.store(value, ordering: .relaxed)
+}
+
+private let computed = Atomic<UInt64>(0)

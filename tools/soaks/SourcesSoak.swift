@@ -1,0 +1,136 @@
+import Culprit
+import Dispatch
+import Foundation
+import Glibc
+import SourceLoads
+import Synchronization
+
+/// Every kind of source at once, at work and healthy, for a while: is any of them reported?
+struct SourcesSoak {
+  /// How long it lasts.
+  var seconds: Int
+
+  /// What is going on.
+  private final class Load: Sendable {
+    let isOver = Atomic<Bool>(false)
+    let reports = Mutex<[String]>([])
+    let units = Mutex<[String: Int]>([:])
+
+    func count(_ source: String, _ number: Int = 1) { units.withLock { $0[source, default: 0] += number } }
+
+    /// Runs `body` again and again on a thread of its own, until the soak is over.
+    func `repeat`(_ source: String, _ threads: Threads, _ body: @escaping @Sendable () -> Void) {
+      threads.start {
+        while !self.isOver.load(ordering: .relaxed) {
+          for _ in 0..<20 { body() }
+          self.count(source, 20)
+          usleep(1000)
+        }
+      }
+    }
+  }
+
+  /// Threads to be waited for.
+  private final class Threads: @unchecked Sendable {
+    // SAFETY: used by the thread that runs the soak only.
+    private var started: [Thread] = []
+    private let ended = DispatchSemaphore(value: 0)
+
+    func start(_ body: @escaping @Sendable () -> Void) {
+      let ended = ended
+      let thread = Thread {
+        body()
+        ended.signal()
+      }
+      started.append(thread)
+      thread.start()
+    }
+
+    func join() {
+      for _ in started { ended.wait() }
+      started = []
+    }
+  }
+
+  /// Runs the soak and prints what came of it.
+  ///
+  /// - Parameter figures: Where the figures go.
+  /// - Throws: ``WatchdogError``.
+  func run(_ figures: Figures) throws {
+    let load = Load()
+    let threads = Threads()
+    // The default threshold: what a busy machine does to a thread for seconds is no false report.
+    let watchdog = try Watchdog()
+    watchdog.onStall { report in load.reports.withLock { $0.append(report.description) } }
+    let queue = DispatchQueue(label: "soak.serial")
+    let many = DispatchQueue(label: "soak.concurrent", attributes: .concurrent)
+    let (loop, executor) = (ClosureLoop(), ClosureLoop())
+    let watches = [
+      try watchdog.watch(queue), try watchdog.watch(many), try watchdog.watchConcurrency(),
+      try watchdog.watch(executor: executor, named: "executor"),
+      try watchdog.watchLoop(named: "closures") { ping in loop.execute(ping) },
+    ]
+    let marked = try watchdog.watchLoop(named: "marked")
+    load.repeat("loop", threads) { marked.turn(labelled: "turn") { Self.work() } }
+    load.repeat("section", threads) { watchdog.section("section", budget: .seconds(4)) { Self.work() } }
+    load.repeat("activity", threads) { watchdog.activity("activity", expiring: .seconds(60)) { Self.work() } }
+    load.repeat("queue", threads) { queue.sync { Self.work() } }
+    load.repeat("concurrent queue", threads) { many.sync { Self.work() } }
+    load.repeat("event loop", threads) { loop.wait { Self.work() } }
+    load.repeat("executor", threads) { executor.wait { Self.work() } }
+    load.repeat("pool", threads) {
+      let done = DispatchSemaphore(value: 0)
+      Task.detached {
+        Self.work()
+        done.signal()
+      }
+      done.wait()
+    }
+    threads.start { Self.runLoop(watchdog, load) }
+    sleep(UInt32(seconds))
+    load.isOver.store(true, ordering: .relaxed)
+    threads.join()
+    for watch in watches { watch.stop() }
+    loop.stop()
+    executor.stop()
+    watchdog.stop()
+    let units = load.units.withLock { $0 }
+    for (source, count) in units.sorted(by: { $0.key < $1.key }) { figures.note("\(source): \(count) units of work") }
+    let reports = load.reports.withLock { $0 }
+    for report in reports { figures.note(report.replacingOccurrences(of: "\n", with: "\n# ")) }
+    figures.print("sources.seconds", Double(seconds), "s")
+    figures.print("sources.kinds", Double(units.count), "kinds", in: 9...9)
+    figures.print(
+      "sources.units",
+      Double(units.values.reduce(0, +)),
+      "units",
+      in: Double(units.count)...Double.infinity
+    )
+    figures.print("sources.false_reports", Double(reports.count), "reports", in: 0...0)
+  }
+
+  /// Turns a run loop with timers, under watch.
+  private static func runLoop(_ watchdog: Watchdog, _ load: Load) {
+    guard let watch = try? watchdog.watchCurrentRunLoop(named: "soak") else { return }
+    let timer = Timer(timeInterval: 0.001, repeats: true) { _ in
+      work()
+      load.count("run loop")
+    }
+    RunLoop.current.add(timer, forMode: .default)
+    while !load.isOver.load(ordering: .relaxed) {
+      _ = RunLoop.current.run(mode: .default, before: Date(timeIntervalSinceNow: 0.1))
+    }
+    timer.invalidate()
+    watch.stop()
+  }
+
+  /// Some microseconds of computing.
+  @inline(never)
+  private static func work() {
+    var value: UInt64 = 1
+    for _ in 0..<2000 { value = value &* 6_364_136_223_846_793_005 &+ 1 }
+    result.store(value, ordering: .relaxed)
+  }
+
+  private static let result = Atomic<UInt64>(0)
+}

@@ -1,0 +1,77 @@
+import CObserver
+import Dispatch
+import Glibc
+import Synchronization
+
+/// An event loop as small as can be: closures, on a thread of its own; an executor of Swift concurrency, too.
+public final class ClosureLoop: SerialExecutor {
+  private struct State {
+    var waiting: [@Sendable () -> Void] = []
+    var isStopping = false
+  }
+
+  private let state = Mutex(State())
+  private let signal = DispatchSemaphore(value: 0)
+  private let hasEnded = DispatchSemaphore(value: 0)
+
+  /// Starts the loop.
+  public init() {
+    let body = Unmanaged.passRetained(self)
+    var thread = pthread_t()
+    pthread_create(
+      &thread,
+      nil,
+      { context in
+        // SAFETY: retained for this call above.
+        if let context { Unmanaged<ClosureLoop>.fromOpaque(context).takeRetainedValue().run() }
+        return nil
+      },
+      body.toOpaque()
+    )
+    pthread_detach(thread)
+  }
+
+  /// Runs `body` on the loop's thread, after what was put in before.
+  public func execute(_ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.waiting.append(body) }
+    signal.signal()
+  }
+
+  /// Runs `body` on the loop's thread, and waits for it.
+  public func wait(for body: @escaping @Sendable () -> Void) {
+    let done = DispatchSemaphore(value: 0)
+    execute {
+      body()
+      done.signal()
+    }
+    done.wait()
+  }
+
+  /// Runs `job` on the loop's thread, after what was put in before.
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    execute { [self] in job.runSynchronously(on: asUnownedSerialExecutor()) }
+  }
+
+  /// Ends the loop when everything that was put in has been run.
+  public func stop() {
+    state.withLock { $0.isStopping = true }
+    signal.signal()
+    hasEnded.wait()
+  }
+
+  private func run() {
+    while true {
+      signal.wait()
+      let (next, isStopping) = state.withLock { state in
+        (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
+      }
+      if let next {
+        next()
+      } else if isStopping {
+        hasEnded.signal()
+        return
+      }
+    }
+  }
+}
