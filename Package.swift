@@ -70,7 +70,7 @@ let package = Package(
       dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
     ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
-    .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"]),
+    .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
     .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestSupport", "TestWorkloads"]),

@@ -77,7 +77,7 @@ final class Reporter: Sendable {
       }
       if let next {
         if symbolizer?.modules != next.modules {
-          symbolizer = (next.modules, Symbolizer(modules: next.modules, memoryMax: symbolMemory))
+          symbolizer = (next.modules, Symbolizer(modules: next.modules, process: getpid(), memoryMax: symbolMemory))
         }
         if let symbolizer { deliver(next, symbolizer.value) }
       } else if isStopping {

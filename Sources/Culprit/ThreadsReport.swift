@@ -1,5 +1,6 @@
 import Blame
 import CObserver
+import Glibc
 import Reports
 import StallRecord
 import Symbols
@@ -21,7 +22,7 @@ public struct ThreadsReport: Sendable, CustomStringConvertible {
     var modules = ModuleList()
     modules.load()
     for stack in stacks { modules.cover(stack) }
-    let symbolizer = Symbolizer(modules: modules.all, memoryMax: symbolMemory)
+    let symbolizer = Symbolizer(modules: modules.all, process: getpid(), memoryMax: symbolMemory)
     groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: symbolizer.resolve)
   }
 

@@ -46,7 +46,7 @@ private enum Zstandard {
     else {
       throw ElfError(text: "the section \(name) is compressed with Zstandard, and there is no libzstd.so.1 to undo it")
     }
-    guard let count = Int(exactly: size), count >> 6 <= compressed.count &+ 1 << 20 else {
+    guard let count = Int(exactly: size), (count &- (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "the section \(name) of \(compressed.count) bytes claims to become \(size)")
     }
     return try SectionContent(size: count) { region throws(ElfError) in

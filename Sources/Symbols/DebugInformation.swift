@@ -14,6 +14,8 @@ struct SourceCall {
   var column: UInt16 = 0
   /// Which of several blocks on the line, 0 for the first.
   var discriminator: UInt32 = 0
+  /// Where the function begins that has this code, when it is in several pieces: the hot one. Not for inlined functions.
+  var entry: UInt64?
 }
 
 /// What debug information says of code: functions, lines, inlined calls.
@@ -109,6 +111,7 @@ final class DebugInformation {
         place.isLinkageName = found.isLinkageName
       }
       place.isInlined = !scope.isFunction
+      if scope.isFunction, !scope.bounds.contains(address) { place.entry = scope.bounds.start }
       calls.append(place)
       place = SourceCall()
       place.file = scope.callFile == 0 && scope.callLine == 0 ? nil : code.lines?.path(scope.callFile)

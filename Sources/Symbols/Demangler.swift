@@ -29,8 +29,17 @@ struct DemangledName: Equatable {
   var swiftModule: String?
 }
 
-/// What `rawName`, as it stands in a symbol table, means: a Swift, a C++ or a plain name.
+/// What `rawName`, as it stands in a symbol table, means: a Swift, a C++, a Rust or a plain name. Copies and parts that a
+/// compiler has made of a function have that function's short name.
 func demangle(_ rawName: String) -> DemangledName {
+  let function = CopySuffix.removed(from: rawName)
+  guard function.utf8.count < rawName.utf8.count else { return demangleWhole(rawName) }
+  var name = demangleWhole(String(function))
+  name.full = demangleWhole(rawName).full
+  return name
+}
+
+private func demangleWhole(_ rawName: String) -> DemangledName {
   // No compiler makes a name of such a length for a function that somebody would recognise.
   guard rawName.utf8.count <= 8192 else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
   if rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0"),
@@ -42,10 +51,40 @@ func demangle(_ rawName: String) -> DemangledName {
   if rawName.hasPrefix("_Z") {
     var status: Int32 = 0
     if let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 {
+      // Rust's older names are C++'s with a hash at the end (the newer ones, _R…, no demangler at hand knows).
+      if let name = rustName(full) { return DemangledName(short: name, full: full, swiftModule: nil) }
       return DemangledName(short: shortCxxName(full), full: full, swiftModule: nil)
     }
   }
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+}
+
+/// The name that the Rust compiler's older scheme has for a function, from `name`, which the C++ demangler made of it: with
+/// a hash at its end, `::h0123456789abcdef`, and with what may not be in a name written as `$LT$` or `$u20$`. `nil` when it
+/// is no such name.
+private func rustName(_ name: String) -> String? {
+  guard let colon = name.lastIndex(of: ":"), name[..<colon].hasSuffix(":") else { return nil }
+  let hash = name[name.index(after: colon)...]
+  guard hash.first == "h", hash.utf8.count == 17, hash.dropFirst().allSatisfy(\.isHexDigit) else { return nil }
+  let escapes = [
+    "SP": "@", "BP": "*", "RF": "&", "LT": "<", "GT": ">", "LP": "(", "RP": ")", "C": ",",
+  ]
+  return name[..<colon].dropLast().split(separator: ":", omittingEmptySubsequences: false)
+    .map { part in
+      // A part that would begin with an escape has an underscore before it.
+      let part = part.hasPrefix("_$") ? part.dropFirst() : part
+      return part.split(separator: "$", omittingEmptySubsequences: false).enumerated()
+        .map { place, piece in
+          guard place % 2 == 1 else {
+            return piece.split(separator: "..", omittingEmptySubsequences: false).joined(separator: "::")
+          }
+          if let escape = escapes[String(piece)] { return escape }
+          let scalar = piece.first == "u" ? UInt32(piece.dropFirst(), radix: 16).flatMap(UnicodeScalar.init) : nil
+          return scalar.map { String($0) } ?? "$" + piece + "$"
+        }
+        .joined()
+    }
+    .joined(separator: ":")
 }
 
 /// Copies a C string that belongs to the caller and frees it.

@@ -3,11 +3,13 @@ import StallRecord
 extension SymbolFile {
   /// What the code at `address` is called: the innermost function first where calls were inlined.
   ///
-  /// The outermost function's name is that in the symbol table: it is what a debugger and the linker call this very copy of
-  /// it (`find.cold`). What was inlined there has names in the debug information only.
+  /// The outermost function's name is that in the symbol table; for a part that the compiler has split off and put
+  /// elsewhere (`find.cold`) it is the function's that it is a part of, so that both are one. What was inlined there has
+  /// names in the debug information only.
   func frames(at address: FileAddress, module: String) -> [ResolvedFrame] {
     let calls = calls(at: address)
-    let symbol = symbol(at: address, preferring: calls.last?.name)
+    let entry = calls.last?.entry.map { FileAddress($0) } ?? address
+    let symbol = symbol(at: entry, preferring: calls.last?.name) ?? symbol(at: address, preferring: calls.last?.name)
     var outer = ResolvedFrame(function: nil, module: module, address: address.value)
     if let name = symbol?.name ?? calls.last?.name {
       outer.take(names.name(name))

@@ -14,7 +14,7 @@ struct SwiftName {
   /// What the compiler puts before the name of the function that it made a variant of. A reader knows the function.
   private static let variants = [
     "merged ", "partial apply forwarder for ", "partial apply for ", "@objc ", "@nonobjc ", "static ",
-    "dispatch thunk of ",
+    "dispatch thunk of ", "async function pointer to ",
     "method lookup function for ", "protocol witness for ", "suspend resume partial function for ",
     "await resume partial function for ", "outlined copy of ", "vtable thunk for ",
   ]

@@ -33,7 +33,7 @@ final class SectionContent {
       throw ElfError(text: "a compressed section has \(size) bytes")
     }
     // Debug information shrinks to a third or a tenth. What claims far more would fill the memory with nothing.
-    guard count >> 6 <= compressed.count &+ 1 << 20 else {
+    guard (count - (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "a compressed section of \(compressed.count) bytes claims to become \(size)")
     }
     guard let region = Self.reserve(count) else { throw ElfError(text: "there is no memory for \(size) bytes") }

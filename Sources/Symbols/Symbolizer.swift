@@ -1,3 +1,4 @@
+import Glibc
 import StallRecord
 
 /// Names the addresses of a recording.
@@ -12,6 +13,8 @@ public final class Symbolizer {
 
   private let map: ModuleMap
   private let search: DebugSearch
+  private let process: Int32?
+  private lazy var perfMap = process.flatMap(PerfMap.init(process:))
   /// What became of the files of the modules, `nil` for those that were not needed yet.
   private var states: [ModuleState?]
   private let recorded: [RuntimeAddress: [ResolvedFrame]]
@@ -25,16 +28,20 @@ public final class Symbolizer {
   /// - Parameters:
   ///   - modules: The modules.
   ///   - names: What is known already and need not be looked up: ``Recording/names``.
+  ///   - process: The process, as long as it runs: files that were deleted or replaced since are read through it, and
+  ///     what a just-in-time compiler has written down about its code is read.
   ///   - search: Where debug information is looked for that is not in the modules' own files.
   ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
   ///     the longest time are forgotten, and read again when they are needed.
   public init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
+    process: Int32? = nil,
     search: DebugSearch = DebugSearch(),
     memoryMax: Int = .max
   ) {
     self.memoryMax = memoryMax
+    self.process = process
     map = ModuleMap(modules)
     states = [ModuleState?](repeating: nil, count: modules.count)
     recorded = names.filter { !$0.value.isEmpty }
@@ -62,6 +69,18 @@ public final class Symbolizer {
 
   private func lookUp(_ address: RuntimeAddress) -> [ResolvedFrame] {
     guard let index = map.index(at: address) else {
+      if let (name, start) = perfMap?.function(at: address) {
+        return [
+          ResolvedFrame(
+            function: name,
+            fullName: name,
+            rawName: name,
+            module: perfMap?.path ?? "",
+            start: FileAddress(start),
+            address: address.value
+          )
+        ]
+      }
       return [ResolvedFrame(function: nil, module: "", address: address.value, missing: .notMapped)]
     }
     let path = map.modules[index].path
@@ -127,19 +146,37 @@ public final class Symbolizer {
 
   /// Opens the file of `module`, provided that it is still the file that ran.
   private func open(_ module: Module) -> ModuleState {
-    guard module.isFile else { return .unusable(.noFile) }
+    guard module.isFile else { return openVDSO(module) }
     let deleted = " (deleted)"
     let path = module.path.hasSuffix(deleted) ? String(module.path.dropLast(deleted.count)) : module.path
-    if path != module.path, module.buildID.isEmpty { return .unusable(.unverifiable) }
-    do {
-      let image = try ElfImage(path: path)
-      guard image.buildID == module.buildID else {
-        return .unusable(.changedFile(expected: describe(module.buildID), found: describe(image.buildID)))
-      }
-      return .opened(SymbolFile(image, search: search))
-    } catch {
-      return .unusable(.unreadableFile(error.text))
+    let isDeleted = path != module.path
+    var reason: MissingNameReason
+    if isDeleted, module.buildID.isEmpty {
+      reason = .unverifiable
+    } else {
+      do {
+        let image = try ElfImage(path: path)
+        if image.buildID == module.buildID { return .opened(SymbolFile(image, search: search)) }
+        reason = .changedFile(expected: describe(module.buildID), found: describe(image.buildID))
+      } catch { reason = .unreadableFile(error.text) }
     }
+    guard let process else { return .unusable(reason) }
+    // What this process has mapped is known to be the file, by its place; what another one has, by its build-id only.
+    let isOwn = process == getpid()
+    for other in ProcessFiles.paths(of: module, in: process) {
+      guard !module.buildID.isEmpty || (isOwn && other.contains("map_files")) else { continue }
+      if let image = try? ElfImage(path: other), image.buildID == module.buildID {
+        return .opened(SymbolFile(image, search: search))
+      }
+    }
+    return .unusable(reason)
+  }
+
+  /// The vDSO, when the one that ran is this process's too.
+  private func openVDSO(_ module: Module) -> ModuleState {
+    guard module.path == "[vdso]", let image = ProcessFiles.ownVDSO() else { return .unusable(.noFile) }
+    guard !image.buildID.isEmpty, image.buildID == module.buildID else { return .unusable(.noFile) }
+    return .opened(SymbolFile(image, search: search))
   }
 
   private func describe(_ buildID: [UInt8]) -> String { buildID.isEmpty ? "none" : hexadecimal(buildID) }

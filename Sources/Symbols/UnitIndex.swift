@@ -47,7 +47,8 @@ struct UnitIndex {
       var length = UInt64(cursor.u32())
       let isWide = length == 0xffff_ffff
       if isWide { length = cursor.u64() }
-      guard let bytes = Int(exactly: length), !cursor.hasFailed, bytes <= cursor.remaining else { break }
+      // A set without anything in it is none.
+      guard let bytes = Int(exactly: length), bytes > 0, !cursor.hasFailed, bytes <= cursor.remaining else { break }
       let end = section.count - cursor.remaining + bytes
       let version = cursor.u16()
       let unit = Int(exactly: cursor.offset(isWide: isWide)) ?? .max

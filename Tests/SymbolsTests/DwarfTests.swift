@@ -80,6 +80,12 @@ import Testing
     #expect(found.calls.map(\.rawName) == ["_Z5checki"])
     #expect(found.calls.last?.file == fixture.path("cold.cpp"))
     #expect(found.symbol?.name == "_Z5checki.cold")
+    // In a report both parts are the same function.
+    let file = SymbolFile(try ElfImage(path: fixture.path("cold")), search: DebugSearch())
+    let whole = try #require(file.frames(at: try fixture.address(of: "_Z5checki", in: "cold"), module: "cold").last)
+    let part = try #require(file.frames(at: found.address, module: "cold").last)
+    #expect(part.rawName == "_Z5checki" && part.function == "check")
+    #expect(part.start == whole.start && part.rawName == whole.rawName)
   }
 
   /// What a template's copies, lambdas and local classes have for names comes from entries that others refer to.

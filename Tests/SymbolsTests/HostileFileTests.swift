@@ -69,6 +69,23 @@ import Testing
     }
   }
 
+  /// What fuzzing has found, Findings/README.md.
+  @Test func findingsStayMended() throws {
+    let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Findings")
+    let files = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("elf-") }
+    try #require(!files.isEmpty)
+    for file in files { describe([UInt8](try Data(contentsOf: directory.appendingPathComponent(file))), step: 1) }
+  }
+
+  /// A section that becomes too many zeros is not inflated.
+  @Test func zerosWithoutEndAreRefused() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Findings/elf-inflated-zeros"
+    let image = try ElfImage(path: file)
+    let claimed = image.sections.filter { $0.flags & ElfFormat.compressedFlag != 0 }
+    try #require(!claimed.isEmpty)
+    #expect(claimed.contains { section in (try? image.content(of: section.name)) == nil })
+  }
+
   /// Two entries that are copies of each other.
   @Test func aLoopOfOriginsEnds() throws {
     let fixture = try Fixture()

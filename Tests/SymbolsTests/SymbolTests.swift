@@ -175,6 +175,28 @@ struct Seeded: RandomNumberGenerator {
   ])
   func cxxNames(full: String, short: String) { #expect(shortCxxName(full) == short) }
 
+  /// Copies and parts that compilers make are the function that a reader knows.
+  @Test(arguments: [
+    ("str_to_mpn.part.0.constprop.0", "str_to_mpn"), ("main.cold", "main"),
+    ("_ZN4shop5Index4findEi.isra.0", "shop::Index::find"),
+    ("_ZN4shop5Index4findEi.llvm.1234567890", "shop::Index::find"), ("$s4Shop3runyyF.resume.0", "run()"),
+    ("$s4Shop3runyyYaFTY0_", "run()"), ("$s4Shop3runyyYaFTQ1_", "run()"), ("handler.v2", "handler.v2"),
+    (".hidden", ".hidden"), ("a.part", "a"), ("Shop.part.x", "Shop.part.x"),
+    ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
+    (
+      "_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
+      "<Test + 'static as foo::Bar<Test>>::bar"
+    ),
+  ])
+  func copiesHaveTheNameOfTheirFunction(raw: String, short: String) {
+    #expect(demangle(raw).short == short)
+  }
+
+  @Test func theFullNameTellsWhichCopyItIs() {
+    #expect(demangle("_ZN4shop5Index4findEi.isra.0").full == "shop::Index::find(int) [clone .isra.0]")
+    #expect(demangle("main.cold").full == "main.cold")
+  }
+
   @Test func rawNamesAreDemangledByTheirLanguage() {
     #expect(demangle("$sSS5countSivg").full == "Swift.String.count.getter : Swift.Int")
     #expect(

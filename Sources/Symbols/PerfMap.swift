@@ -1,0 +1,62 @@
+import Glibc
+import StallRecord
+
+/// Names of code that a just-in-time compiler made, from the file that such compilers write for perf:
+/// `/tmp/perf-PID.map` with a line `START SIZE NAME` for each function (tools/perf/Documentation/jit-interface.txt).
+struct PerfMap {
+  /// The largest file that is read.
+  private static let bytesMax = 64 << 20
+
+  private struct Entry {
+    var range: AddressRange
+    var name: String
+  }
+
+  /// Where the file is.
+  let path: String
+  private let entries: [Entry]
+
+  /// The map of the process `id`, or `nil` when there is none. One that belongs to another user than this process, root or
+  /// the process itself is not believed: anybody may write to `/tmp`.
+  init?(process id: Int32) {
+    let path = "/tmp/perf-\(id).map"
+    var information = stat()
+    guard lstat(path, &information) == 0, information.st_uid == 0 || information.st_uid == geteuid(),
+      let bytes = ProcessFiles.readWhole(path, limit: Self.bytesMax)
+    else { return nil }
+    self.init(text: bytes, path: path)
+  }
+
+  /// The map that `text` holds. Of two functions at the same place the later one is there: the first was thrown away.
+  init(text: [UInt8], path: String) {
+    self.path = path
+    var entries: [Entry] = []
+    for line in text.split(separator: UInt8(ascii: "\n")) {
+      let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: true)
+      guard fields.count == 3, let start = Self.number(fields[0]), let size = Self.number(fields[1]), size > 0 else {
+        continue
+      }
+      let (end, overflow) = start.addingReportingOverflow(size)
+      guard !overflow else { continue }
+      entries.append(
+        Entry(range: AddressRange(start: start, end: end), name: String(decoding: fields[2], as: UTF8.self))
+      )
+    }
+    var latest: [UInt64: Entry] = [:]
+    for entry in entries { latest[entry.range.start] = entry }
+    self.entries = latest.values.sorted { $0.range.start < $1.range.start }
+  }
+
+  /// The name and the start of the function at `address`.
+  func function(at address: RuntimeAddress) -> (name: String, start: UInt64)? {
+    let place = entries.partitioningIndex { $0.range.start > address.value } - 1
+    guard place >= 0, entries[place].range.contains(address.value) else { return nil }
+    return (entries[place].name, entries[place].range.start)
+  }
+
+  private static func number(_ digits: ArraySlice<UInt8>) -> UInt64? {
+    var text = Substring(decoding: digits, as: UTF8.self)
+    if text.hasPrefix("0x") { text = text.dropFirst(2) }
+    return UInt64(text, radix: 16)
+  }
+}

@@ -1,0 +1,55 @@
+import Glibc
+import StallRecord
+
+/// Where code can be read that is in no file any more: in the process that runs it.
+enum ProcessFiles {
+  /// Other names of the file of `module`, as long as the process `id` runs: that of its executable, and those of its
+  /// mappings (proc(5): `map_files`, which takes privileges). They lead to the very file that was mapped, also when it was
+  /// deleted or replaced.
+  static func paths(of module: Module, in id: Int32) -> [String] {
+    let mappings = module.mappings.prefix(4)
+      .map {
+        "/proc/\(id)/map_files/\(String($0.start.value, radix: 16))-\(String($0.end.value, radix: 16))"
+      }
+    return ["/proc/\(id)/exe"] + mappings
+  }
+
+  /// The vDSO of this process: the functions that the kernel maps into every process. That of another one is the same as
+  /// long as its kernel is.
+  static func ownVDSO() -> ElfImage? {
+    guard let maps = readWhole("/proc/self/maps", limit: 64 << 20) else { return nil }
+    for line in maps.split(separator: UInt8(ascii: "\n")) {
+      let text = String(decoding: line, as: UTF8.self)
+      guard text.hasSuffix("[vdso]") else { continue }
+      let range = text.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
+      guard range.count == 2, range[0] < range[1], let start = UnsafeRawPointer(bitPattern: range[0]) else {
+        return nil
+      }
+      let bytes = Bytes(base: start, count: Int(range[1] - range[0]))
+      // SAFETY: the kernel keeps these pages mapped and readable for as long as the process lives.
+      return try? ElfImage(bytes: bytes, path: "[vdso]", keeper: Forever())
+    }
+    return nil
+  }
+
+  private final class Forever {}
+
+  /// The content of a file of at most `limit` bytes that is a regular one, and not a symbolic link that somebody put in its
+  /// place; `nil` when it cannot be read.
+  static func readWhole(_ path: String, limit: Int) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var information = stat()
+    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while bytes.count < limit {
+      let count = read(descriptor, &chunk, chunk.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return count == 0 ? bytes : nil }
+      bytes += chunk[..<count]
+    }
+    return nil
+  }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import StallRecord
+import Testing
+
+@testable import Symbols
+
+/// Code that is not simply in a file with symbols.
+@Suite struct OtherPlacesTests {
+  /// Stubs of the linker are named after what they lead to, in every layout that linkers make.
+  @Test(arguments: [
+    "gcc -O1", "gcc -O1 -Wl,-z,now", "gcc -O1 -fcf-protection=full -Wl,-z,ibtplt", "gcc -O1 -no-pie",
+    "clang -O1 -fuse-ld=lld", "clang -O1 -fuse-ld=lld -Wl,-z,now",
+  ])
+  func stubsHaveTheNameOfTheirTarget(compiler: String) throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      #include <stdio.h>
+      #include <unistd.h>
+      int main(int count, char **words) { puts(words[0]); return getpid() == count && isatty(count); }
+      """,
+      "stubs.c"
+    )
+    try fixture.run("\(compiler) -o stubs stubs.c")
+    let listed = try fixture.run("objdump -d stubs").split(separator: "\n").filter { $0.hasSuffix("@plt>:") }
+    try #require(listed.count >= 3)
+    let symbolizer = try fixture.symbolizer("stubs")
+    for line in listed {
+      let name = line.drop { $0 != "<" }.dropFirst().dropLast(2)
+      // The weak one that is called when the program ends may have a stub of another form.
+      guard name != "__cxa_finalize@plt" else { continue }
+      let address = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
+      for offset in [0, 4, 6] as [UInt64] {
+        #expect(symbolizer.describe(FileAddress(address + offset)).stub == String(name))
+      }
+    }
+  }
+
+  @Test func functionsOfTheKernelPageAreNamed() throws {
+    let image = try #require(ProcessFiles.ownVDSO())
+    let maps = String(decoding: try #require(ProcessFiles.readWhole("/proc/self/maps", limit: 1 << 30)), as: UTF8.self)
+    let line = try #require(maps.split(separator: "\n").first { $0.hasSuffix("[vdso]") })
+    let range = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+    let mapping = Module.Mapping(start: RuntimeAddress(range[0]), end: RuntimeAddress(range[1]), fileOffset: 0)
+    let handle = dlopen("linux-vdso.so.1", RTLD_NOW | RTLD_NOLOAD)
+    let symbol = try #require(dlsym(handle, "__vdso_clock_gettime"))
+    let frame = StackFrame.programCounter(RuntimeAddress(UInt64(UInt(bitPattern: symbol))))
+    let module = Module(path: "[vdso]", buildID: image.buildID, mappings: [mapping])
+    let name = Symbolizer(modules: [module]).resolve(frame).first?.function
+    #expect(name == "__vdso_clock_gettime" || name == "clock_gettime")
+    // That of another kernel is not this one.
+    let other = Module(path: "[vdso]", buildID: [1, 2], mappings: [mapping])
+    #expect(Symbolizer(modules: [other]).resolve(frame).first?.missing == .noFile)
+  }
+
+  @Test func codeMadeAtRunTimeIsNamedByItsMap() throws {
+    let map = PerfMap(
+      text: Array(
+        "7f00 10 old name\n7f20 8 b\nnonsense\n0x8000 20 LazyCompile:~run app.js:3\n7f00 18 new name\nffffffffffffffff 2 x\n"
+          .utf8
+      ),
+      path: "map"
+    )
+    #expect(map.function(at: RuntimeAddress(0x7eff)) == nil)
+    #expect(map.function(at: RuntimeAddress(0x7f17))?.name == "new name")
+    #expect(map.function(at: RuntimeAddress(0x7f18)) == nil)
+    #expect(map.function(at: RuntimeAddress(0x7f20))?.name == "b")
+    #expect(map.function(at: RuntimeAddress(0x801f))?.name == "LazyCompile:~run app.js:3")
+    #expect(map.function(at: RuntimeAddress(.max)) == nil)
+  }
+
+  /// The map of a process that does not exist otherwise.
+  @Test func addressesInNoModuleAreLookedUpInTheMap() throws {
+    let id: Int32 = 4_194_303
+    let path = "/tmp/perf-\(id).map"
+    try #require(!FileManager.default.fileExists(atPath: path))
+    try "10000 100 jitted\n".write(toFile: path, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let frame = try #require(
+      Symbolizer(modules: [], process: id).resolve(.programCounter(RuntimeAddress(0x10010))).first
+    )
+    #expect(frame.function == "jitted" && frame.module == path && frame.start == FileAddress(0x10000))
+    #expect(Symbolizer(modules: []).resolve(.programCounter(RuntimeAddress(0x10010))).first?.missing == .notMapped)
+    // A link may lead anywhere.
+    try FileManager.default.removeItem(atPath: path)
+    try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/etc/passwd")
+    #expect(PerfMap(process: id) == nil)
+  }
+
+  /// An executable that was replaced while it runs is read through the process.
+  @Test func aReplacedExecutableIsReadThroughItsProcess() throws {
+    let fixture = try Fixture()
+    try fixture.write("#include <unistd.h>\nint main(void) { sleep(60); return 0; }\n", "sleeper.c")
+    try fixture.run("gcc -g -O0 -Wl,--build-id -o sleeper sleeper.c && cp sleeper copy")
+    let image = try ElfImage(path: fixture.path("copy"))
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: fixture.path("sleeper"))
+    try process.run()
+    defer { process.terminate() }
+    // Until it is in its own program, it is a copy of this one.
+    while realPath("/proc/\(process.processIdentifier)/exe") != realPath(fixture.path("sleeper")) { usleep(1000) }
+    try fixture.run("gcc -g -O2 -Wl,--build-id -o other sleeper.c && mv other sleeper")
+    let mapping = Module.Mapping(start: RuntimeAddress(0x10_0000), end: RuntimeAddress(0x20_0000), fileOffset: 0)
+    let module = Module(path: fixture.path("sleeper"), buildID: image.buildID, mappings: [mapping])
+    let main = try fixture.address(of: "main", in: "copy")
+    let frame = StackFrame.programCounter(RuntimeAddress(0x10_0000 + main.value))
+    let found = Symbolizer(modules: [module], process: process.processIdentifier).resolve(frame)
+    #expect(found.first?.function == "main")
+    #expect(found.first?.location?.line == 2)
+    guard case .changedFile = Symbolizer(modules: [module]).resolve(frame).first?.missing else {
+      Issue.record("the file that took its place was believed")
+      return
+    }
+  }
+}
