@@ -86,7 +86,13 @@ let package = Package(
       path: "Tests/CountedProcess"
     ),
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.
-    .executableTarget(name: "policy-process", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/PolicyProcess"),
+    .executableTarget(
+      name: "policy-process",
+      dependencies: ["Culprit", "StuckDisk", "TestWorkloads"],
+      path: "Tests/PolicyProcess"
+    ),
+    // A disk that never answers.
+    .target(name: "StuckDisk", path: "Tests/StuckDisk"),
     .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
     .executableTarget(
       name: "stalling-process",

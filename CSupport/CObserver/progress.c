@@ -21,7 +21,8 @@ struct observer_progress *observer_progress_table(void) {
   return entries;
 }
 
-void observer_progress_set_name(struct observer_progress *entry, const char *text, size_t bytes) {
+void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text,
+                                size_t bytes) {
   uint64_t words[OBSERVER_NAME_WORDS] = {0};
   if (bytes > sizeof words) {
     bytes = sizeof words;
@@ -31,6 +32,7 @@ void observer_progress_set_name(struct observer_progress *entry, const char *tex
   }
   if (bytes > 0)
     memcpy(words, text, bytes);
+  atomic_store_explicit(&entry->kind, kind, memory_order_relaxed);
   atomic_store_explicit(&entry->name_bytes, (uint32_t)bytes, memory_order_relaxed);
   for (int index = 0; index < OBSERVER_NAME_WORDS; index++)
     atomic_store_explicit(&entry->name[index], words[index], memory_order_relaxed);
@@ -62,6 +64,7 @@ void observer_progress_read(const struct observer_progress *entry, struct observ
   view->suspected_ns = atomic_load_explicit(&entry->suspected_ns, memory_order_relaxed);
   view->suspected_cpu = atomic_load_explicit(&entry->suspected_cpu, memory_order_relaxed);
   view->tid = atomic_load_explicit(&entry->tid, memory_order_relaxed);
+  view->kind = atomic_load_explicit(&entry->kind, memory_order_relaxed);
   view->name_bytes = atomic_load_explicit(&entry->name_bytes, memory_order_relaxed);
   for (int index = 0; index < OBSERVER_NAME_WORDS; index++) {
     uint64_t word = atomic_load_explicit(&entry->name[index], memory_order_relaxed);

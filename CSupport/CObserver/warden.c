@@ -4,6 +4,12 @@
 #include <sched.h>
 #include <string.h>
 
+void observer_warden_set_reason(struct observer_warden *warden, const char *text, size_t bytes) {
+  struct observer_doom *doom = &warden->doom;
+  doom->bytes = (uint32_t)(bytes < sizeof doom->reason ? bytes : sizeof doom->reason);
+  memcpy(doom->reason, text, doom->bytes);
+}
+
 void observer_text_put(struct observer_text *text, const char *begin, size_t bytes) {
   for (;;) {
     uint32_t state = OBSERVER_TEXT_NONE;

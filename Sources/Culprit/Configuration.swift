@@ -67,6 +67,11 @@ public struct Configuration: Sendable {
   /// ``Watchdog/reconfigure(_:)`` or by the configuration file. `true` unless told otherwise.
   public var isEnabled = true
 
+  /// How long a unit of work may take before the process is ended for it: SIGABRT on the stuck thread, with the reason on
+  /// standard error, after the record has been saved. At least ``stallThreshold``; a section's budget counts as well, if it
+  /// is longer. `nil`, as it is unless told otherwise, ends no process.
+  public var terminateAfter: Duration?
+
   /// Whether systemd is told how the service is: READY=1 by ``Watchdog/launched()``, STOPPING=1 by
   /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false` unless
   /// told otherwise: a service that tells systemd all that itself goes on doing so.
@@ -126,6 +131,13 @@ public struct Configuration: Sendable {
         "sampleInterval",
         "\(sampleInterval)",
         "from \(Self.shortestTime) to the stallThreshold of \(stallThreshold)"
+      )
+    }
+    if let terminateAfter, terminateAfter < stallThreshold || terminateAfter > WatchLimits.longestTime {
+      throw refuse(
+        "terminateAfter",
+        "\(terminateAfter)",
+        "from the stallThreshold of \(stallThreshold) to \(WatchLimits.longestTime)"
       )
     }
     guard (4 << 10...8 << 20).contains(stackBytesMax) else {

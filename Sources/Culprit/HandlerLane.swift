@@ -89,6 +89,31 @@ final class Handlers<Subject: Sendable>: Sendable {
     for (handler, lane) in state.withLock({ $0.lanes }) { lane.put { handler(subject) } }
   }
 
+  /// The same; the answer comes when every handler has returned.
+  func callLast(_ subject: Subject) -> Answer<Bool> {
+    let answer = Answer<Bool>()
+    let lanes = state.withLock { $0.lanes }
+    let left = Counter(lanes.count)
+    for (handler, lane) in lanes {
+      lane.put {
+        handler(subject)
+        if left.isLast() { answer.give(true) }
+      }
+    }
+    return answer
+  }
+
+  private final class Counter: Sendable {
+    private let left: Mutex<Int>
+    init(_ count: Int) { left = Mutex(count) }
+    func isLast() -> Bool {
+      left.withLock { left in
+        left -= 1
+        return left == 0
+      }
+    }
+  }
+
   /// Waits until every handler has been called for everything, and forgets them: a handler may refer to the watchdog that
   /// refers to it.
   func finish() {

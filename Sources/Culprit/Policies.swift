@@ -18,6 +18,7 @@ final class Policies: Sendable {
   private let reporter: Reporter
   private let systemd: SystemdNotifier?
   private let threads = Mutex(Threads())
+  private let handlers = Mutex<[TerminationHandler]>([])
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
 
@@ -31,13 +32,31 @@ final class Policies: Sendable {
   /// What is wrong with the surroundings, in sentences.
   var problems: [String] { systemd?.problems ?? [] }
 
-  /// Starts the threads, if something wants them.
-  func start() throws(PosixThreadError) {
-    guard systemd?.isOpen == true else { return }
+  /// Asks `handler` before the process is ended.
+  func add(_ handler: @escaping TerminationHandler) {
+    handlers.withLock { $0.append(handler) }
+    observer_warden_set_has_handlers(block.pointer)
+  }
+
+  /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
+  ///
+  /// - Throws: ``PosixThreadError`` when they cannot be started.
+  func follow(_ configuration: Configuration) throws(PosixThreadError) {
+    let limit = configuration.isEnabled ? configuration.terminateAfter?.wholeNanoseconds : nil
+    observer_warden_set_terminate_after_ns(block.pointer, limit ?? 0)
+    if systemd?.isOpen == true || limit != nil { try start() }
+  }
+
+  private func start() throws(PosixThreadError) {
     let error: PosixThreadError? = threads.withLock { threads in
       guard threads.warden == nil, !threads.isStopped, let progress = observer_progress_table() else { return nil }
       do throws(PosixThreadError) {
-        let runner = ErrandRunner(warden: block, recorder: recorder, reporter: reporter)
+        let runner = ErrandRunner(
+          warden: block,
+          recorder: recorder,
+          reporter: reporter,
+          handlers: { [weak self] in self?.handlers.withLock { $0 } ?? [] }
+        )
         // It calls the application's handlers.
         threads.runner = try PosixThread(name: "culprit-errand", signals: .asCreator) { runner.run() }
         let table = ProgressTable(pointer: progress)
@@ -50,6 +69,8 @@ final class Policies: Sendable {
           )
           warden.run()
         }
+        // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
+        while observer_warden_started(block.pointer) < 2 { usleep(100) }
         return nil
       } catch {
         return error
@@ -67,6 +88,8 @@ final class Policies: Sendable {
     observer_warden_stop(block.pointer)
     warden?.join()
     runner?.join()
+    // A handler may refer to the watchdog that refers to it.
+    handlers.withLock { $0 = [] }
   }
 
   func launched() { observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_READY.rawValue) }

@@ -103,8 +103,10 @@ final class Recorder: Sendable {
     }
     guard !requests.isEmpty else { return }
     let boxes = state.units.values.filter { $0.unit.stall != nil }
-    let recordings = boxes.compactMap { $0.unit.finished(process: process) }
-    for request in requests { request.recordings.give(recordings) }
+    let stalls = state.units.compactMap { slot, box in
+      box.unit.finished(process: process).map { StallSoFar(slot: slot, unit: box.unit.unit, recording: $0) }
+    }
+    for request in requests { request.stalls.give(stalls) }
     for box in boxes { box.unit.flush() }
     for request in requests { request.saved.give(boxes.allSatisfy { $0.unit.failure == nil }) }
   }
@@ -356,10 +358,17 @@ final class Recorder: Sendable {
   }
 }
 
+/// What has been seen of a stall that is under way.
+struct StallSoFar: Sendable {
+  var slot: Int
+  var unit: UInt64
+  var recording: Recording
+}
+
 /// Somebody who waits for the stalls that are under way.
 final class SoFarRequest: Sendable {
   /// What has been seen of them; none has an end.
-  let recordings = Answer<[Recording]>()
+  let stalls = Answer<[StallSoFar]>()
   /// Whether all of it is on the disk, as far as it is to be saved at all.
   let saved = Answer<Bool>()
 }

@@ -59,6 +59,27 @@ final class Reporter: Sendable {
     observer_control_wake(wake.pointer)
   }
 
+  /// Reports `stall` of `recording` before it is over, past the limits and past what waits. Works on the calling thread, until
+  /// `deadline` at most in waiting for handlers.
+  func reportLast(_ recording: Recording, told: (StallReport) -> Void, until deadline: UInt64) {
+    guard let stall = recording.stalls.first else { return }
+    let symbolizer = Symbolizer(modules: recording.modules, memoryMax: symbolMemory)
+    let report = StallReport(
+      recording: recording,
+      stall: stall,
+      blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
+      others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
+      repeats: 0,
+      width: width
+    )
+    told(report)
+    if ended.isEmpty {
+      printToStandardError(report.description)
+    } else {
+      _ = ended.callLast(report).wait(until: deadline)
+    }
+  }
+
   /// Waits until handlers have been called for everything, and forgets them. After ``run()`` has returned.
   func finish() {
     begun.finish()

@@ -25,10 +25,29 @@ struct Setting: Sendable {
   /// All of them, in the order in which they are applied: what bounds others goes before them.
   static let all = [
     duration("threshold", "stallThreshold", \.stallThreshold),
+    limit("hang_threshold", "hangThreshold", \.hangThreshold),
     duration("interval", "sampleInterval", \.sampleInterval),
+    limit("terminate_after", "terminateAfter", \.terminateAfter),
     text("directory", "directory", \.directory),
     number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
     number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
+    number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
+    number("reports_per_minute", "reportsPerMinute", \.reportsPerMinute, "a number such as 60"),
+    number("reports_per_culprit", "reportsPerCulprit", \.reportsPerCulprit, "a number such as 10"),
+    number("activities_max", "activitiesMax", \.activitiesMax, "a number such as 1000"),
+    duration("expiration_budget", "expirationBudget", \.expirationBudget, isLive: false),
+    Setting(
+      name: "while_debugged",
+      property: "whileDebugged",
+      isLive: false,
+      form: "marked or ignored",
+      set: { configuration, text in
+        configuration.whileDebugged = text == "ignored" ? .ignored : .marked
+        return text == "ignored" || text == "marked"
+      },
+      show: { $0.whileDebugged == .ignored ? "ignored" : "marked" },
+      copy: { $0.whileDebugged = $1.whileDebugged }
+    ),
     number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
     yesOrNo("systemd", "notifiesSystemd", \.notifiesSystemd),
   ]
@@ -62,12 +81,13 @@ struct Setting: Sendable {
   private static func duration(
     _ name: String,
     _ property: String,
-    _ path: WritableKeyPath<Configuration, Duration> & Sendable
+    _ path: WritableKeyPath<Configuration, Duration> & Sendable,
+    isLive: Bool = true
   ) -> Setting {
     Setting(
       name: name,
       property: property,
-      isLive: true,
+      isLive: isLive,
       form: Duration.textForm,
       set: { configuration, text in
         guard let duration = Duration(text: text) else { return false }
@@ -77,6 +97,28 @@ struct Setting: Sendable {
         return true
       },
       show: { "\($0[keyPath: path])" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
+  /// A duration, or none.
+  private static func limit(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, Duration?> & Sendable
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: true,
+      form: Duration.textForm + ", or none",
+      set: { configuration, text in
+        let duration = Duration(text: text)
+        guard duration != nil || text == "none" else { return false }
+        configuration[keyPath: path] = duration
+        return true
+      },
+      show: { configuration in configuration[keyPath: path].map { "\($0)" } ?? "none" },
       copy: { $0[keyPath: path] = $1[keyPath: path] }
     )
   }

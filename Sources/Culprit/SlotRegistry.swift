@@ -75,6 +75,7 @@ final class SlotRegistry: Sendable {
       state.threshold = configuration.stallThreshold
       state.interval = configuration.sampleInterval
       state.isEnabled = configuration.isEnabled
+      observer_control_set_hang_delay_ns(control.pointer, configuration.hangDelay.wholeNanoseconds)
       for (index, owner) in state.owners.enumerated() {
         guard let owner, !owner.hasStopped, let slot = slot(index) else { continue }
         setLimits(owner.limits, state) { observer_slot_limit(slot, $0, $1, $2, $3, $4) }
@@ -144,7 +145,7 @@ final class SlotRegistry: Sendable {
       }
       if let progress = observer_progress_table() {
         // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
-        observer_progress_set_name(progress + index, source.name, source.name.utf8.count)
+        observer_progress_set_name(progress + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
       }
       let limits = Limits(threshold: threshold, interval: interval, polled: polled)
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
@@ -231,6 +232,11 @@ final class SlotRegistry: Sendable {
       }
       return state.former.first { $0.index == index && $0.generation == generation }?.source
     }
+  }
+
+  /// What slot `index` is watching now.
+  func source(_ index: Int) -> WatchedSource? {
+    state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
   }
 
   private func owns(_ lease: Lease, _ state: borrowing State) -> Bool {

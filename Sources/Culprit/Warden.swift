@@ -1,4 +1,5 @@
 import CObserver
+import Glibc
 
 /// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.
 ///
@@ -19,16 +20,22 @@ struct Warden: ~Copyable {
   /// A monitor that has not looked for so long does not watch. It looks four times a second.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
-  private let own: UnsafeMutablePointer<observer_warden>
-  private let control: UnsafeMutablePointer<observer_control>
-  private let progress: UnsafeMutablePointer<observer_progress>
+  let own: UnsafeMutablePointer<observer_warden>
+  let control: UnsafeMutablePointer<observer_control>
+  let progress: UnsafeMutablePointer<observer_progress>
   private let systemd: Systemd?
-  private var text = PlainText(capacity: Int(OBSERVER_TEXT_BYTES))
-  private var view = observer_progress_view()
+  var text = PlainText(capacity: 2 * Int(OBSERVER_TEXT_BYTES))
+  var view = observer_progress_view()
 
-  private var lastErrand: UInt32 = 0
+  private(set) var lastErrand: UInt32 = 0
   private var lastPing: UInt64 = 0
   private var nextPing: UInt64 = 0
+  /// What processor time had been used when, and when that is to be noted again.
+  var history = CPUHistory()
+  var nextNote: UInt64 = 0
+  /// By slot, the unit that is not to be the end of the process any more.
+  let spared: UnsafeMutablePointer<UInt64>
+  let processID = Int(getpid())
   /// Whether pings are being withheld, and whether the last report has been made since.
   private var isHung = false
   private var isReported = false
@@ -46,12 +53,20 @@ struct Warden: ~Copyable {
     self.control = control
     self.progress = progress
     self.systemd = systemd
+    spared = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
+    spared.initialize(repeating: 0, count: Int(OBSERVER_SLOTS_MAX))
+  }
+
+  deinit {
+    // SAFETY: allocated by the initializer, and nobody else has it.
+    spared.deallocate()
   }
 
   /// Works until it is told to stop.
   @_noLocks mutating func run() {
     looked = observer_clock_ns()
     lastPing = looked
+    observer_warden_start(own)
     while true {
       let seen = observer_warden_word(own)
       let now = observer_clock_ns()
@@ -65,6 +80,7 @@ struct Warden: ~Copyable {
         next = min(next, tell(systemd, now))
         if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
       }
+      next = min(next, terminateIfDue(now))
       observer_warden_wait(own, seen, next)
     }
   }
@@ -173,7 +189,7 @@ struct Warden: ~Copyable {
       let entry = progress + index
       if observer_progress_is_stalled(entry) {
         observer_progress_read(entry, &view)
-        let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay == 0 ? view.threshold_ns : delay)
+        let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay)
         if view.unit != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
           longest = view.age_ns
           found = index
@@ -186,7 +202,8 @@ struct Warden: ~Copyable {
     return view.unit != 0
   }
 
-  @_noLocks private mutating func appendName() {
+  /// Appends the name in ``view``.
+  @_noLocks mutating func appendName() {
     var index = 0
     // Read a character at a time: a line feed would end the text for systemd.
     while index < Int(view.name_bytes) {
@@ -197,7 +214,7 @@ struct Warden: ~Copyable {
   }
 
   /// Sends the errands' thread on its way.
-  @_noLocks private mutating func send(on errand: Errand) {
+  @_noLocks mutating func send(on errand: Errand) {
     lastErrand = (lastErrand | 3) &+ 1 | errand.rawValue
     observer_warden_send(own, lastErrand)
   }
@@ -207,4 +224,8 @@ struct Warden: ~Copyable {
 enum Errand: UInt32 {
   /// Report the stalls that are under way, as far as they were seen.
   case lastReport = 1
+  /// The same before the process is ended, and find out who is to blame.
+  case lastWords = 2
+  /// Ask the application whether the process is to end.
+  case terminationHandlers = 3
 }

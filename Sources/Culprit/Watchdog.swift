@@ -119,7 +119,6 @@ public final class Watchdog: Sendable {
       throw .cannotObserve("there is no memory for the tables")
     }
     let control = ControlBlock()
-    observer_control_set_hang_delay_ns(control.pointer, configuration.hangDelay.wholeNanoseconds)
     let limits = ReportLimiter(
       perMinute: configuration.reportsPerMinute,
       perCulprit: configuration.reportsPerCulprit
@@ -170,8 +169,13 @@ public final class Watchdog: Sendable {
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
       SlotRegistry.shared.activate(control)
-      try policies.start()
-      live.follow { SlotRegistry.shared.follow($0, for: control) }
+      try policies.follow(configuration)
+      live.follow { configuration in
+        SlotRegistry.shared.follow(configuration, for: control)
+        do throws(PosixThreadError) { try policies.follow(configuration) } catch {
+          LiveConfiguration.say(["a thread cannot be started: \(String(cString: strerror(error.number)))"])
+        }
+      }
       return Parts(
         processID: getpid(),
         control: control,

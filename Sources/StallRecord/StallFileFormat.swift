@@ -39,7 +39,7 @@ enum StallFileFormat {
 
 extension SourceKind {
   /// The kind's number in files.
-  var code: UInt8 {
+  package var code: UInt8 {
     switch self {
     case .loop: 1
     case .runLoop: 2

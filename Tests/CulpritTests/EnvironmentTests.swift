@@ -130,10 +130,12 @@ import Testing
   @Test func theDocumentationHasEverySetting() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
+    let all = Set(Setting.all.map(\.name) + ["disable", "configuration"])
     for page in ["docs/configuration.md", "README.md"] {
       let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
       let documented = Set(text.matches(of: /`CULPRIT_([A-Z_]+)`/).map { $0.1.lowercased() })
-      #expect(documented == Set(Setting.all.map(\.name) + ["disable", "configuration"]), "\(page)")
+      // The README has the most important ones.
+      #expect(page == "README.md" ? documented.isSubset(of: all) : documented == all, "\(page)")
     }
     let text = try String(
       contentsOf: root.appendingPathComponent("docs/configuration.md"),

@@ -6,6 +6,7 @@ import Glibc
 let plays: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
   "systemd": liveWithSystemd,
+  "terminate": beTerminated,
   "disabled": { _ in try useEverythingDisabled() },
 ]
 

@@ -13,6 +13,7 @@ let reportCount = Atomic<Int>(0)
 /// A service that is ready, works, hangs, works again and ends.
 @Sendable func liveWithSystemd(_ arguments: [String]) throws {
   var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
+  configuration.hangThreshold = .milliseconds(400)
   configuration.notifiesSystemd = true
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { report in

@@ -22,17 +22,21 @@
  *   observer_unwind.h   frames from a copied stack
  *   observer_progress.h how far stalls have come
  *   observer_warden.h   what the warden and the rest of the watchdog tell each other
+ *   observer_cpu.h      processor time
+ *   observer_abort.h    the end of a process that is stuck
  *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
  */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 
+#include "observer_abort.h"
 #include "observer_arch.h"
 #include "observer_base.h"
 #include "observer_capture.h"
 #include "observer_clock.h"
 #include "observer_control.h"
+#include "observer_cpu.h"
 #include "observer_datagram.h"
 #include "observer_environment.h"
 #include "observer_memory.h"

@@ -20,6 +20,7 @@ struct observer_progress {
   _Atomic int32_t tid;            /* the thread that was seen last; 0 if unknown */
 
   /* Written by the slot's owner while the slot is not marked, read by the warden. */
+  _Atomic uint32_t kind; /* a number for people's word for what it is; as in files */
   _Atomic uint32_t name_bytes;
   _Atomic uint64_t name[OBSERVER_NAME_WORDS];
 };
@@ -32,6 +33,7 @@ struct observer_progress_view {
   uint64_t suspected_ns;
   uint64_t suspected_cpu;
   int32_t tid;
+  uint32_t kind;
   uint32_t name_bytes;
   char name[OBSERVER_NAME_WORDS * 8];
 };
@@ -41,10 +43,11 @@ struct observer_progress_view {
  * Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_progress *observer_progress_table(void);
 
-/* Names the source of the slot that ENTRY belongs to: the BYTES bytes of TEXT, of which OBSERVER_NAME_WORDS * 8 are kept, cut
+/* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of which OBSERVER_NAME_WORDS * 8 are kept, cut
  * between two characters.
  * Async-signal-safe: yes. Threads: the slot's owner. */
-void observer_progress_set_name(struct observer_progress *entry, const char *text, size_t bytes);
+void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text,
+                                size_t bytes);
 
 /* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
  * Async-signal-safe: yes. Threads: the monitor. */

@@ -3,6 +3,7 @@
 #define OBSERVER_WARDEN_H
 
 #include "observer_base.h"
+#include "observer_cpu.h"
 #include "observer_wait.h"
 
 /* The longest text that is handed over, in bytes. */
@@ -28,9 +29,26 @@ enum observer_notice {
   OBSERVER_NOTICE_STOPPING = 2,
 };
 
+/* The end of a process. */
+struct observer_doom {
+  uint32_t slot;
+  uint64_t unit;
+  uint64_t age_ns;
+  uint64_t limit_ns;
+  int32_t tid;
+  struct observer_cpu used; /* since `used.taken_ns`, */
+  uint64_t elapsed_ns;      /* which is so long ago */
+  uint32_t processors;
+  uint64_t thread_ns;         /* what the thread has used since its unit was suspected, */
+  uint64_t thread_elapsed_ns; /* which is so long ago; 0 if unknown */
+  uint32_t bytes;             /* the reason, for people */
+  char reason[2 * OBSERVER_TEXT_BYTES];
+};
+
 struct observer_warden {
   _Atomic uint32_t wake; /* the warden waits on it */
   _Atomic uint32_t stop;
+  _Atomic uint32_t started; /* how many of the two threads are at work */
   _Atomic uint32_t notices;      /* enum observer_notice, to be sent */
   _Atomic uint32_t errand;       /* what somebody is to do for the warden: a number, 0 for nothing; */
   _Atomic uint32_t errand_done;  /* the number of the last one that is done */
@@ -38,6 +56,11 @@ struct observer_warden {
   _Atomic uint64_t pings;        /* how often systemd was told that all is well, */
   _Atomic uint64_t pings_withheld; /* and how often it was not because something hung */
   _Atomic int32_t send_error;    /* errno of the last datagram that could not be sent; 0 */
+  _Atomic uint64_t terminate_after_ns; /* the age at which a stall is the end of the process; 0: none is */
+  _Atomic uint32_t has_handlers;  /* whether somebody wants to know of that end, or to prevent it */
+  _Atomic uint32_t spared;        /* 1: he prevents it */
+  struct observer_doom doom;      /* belongs to the warden but while an errand is under way */
+  struct observer_text culprit;   /* who is to blame for it, in a phrase */
   struct observer_text status;   /* what systemd is to be told of the service's state */
 };
 
@@ -67,6 +90,17 @@ static inline void observer_warden_stop(struct observer_warden *warden) {
 /* Whether they are to end. Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS bool observer_warden_stopping(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->stop, memory_order_acquire) != 0;
+}
+
+/* The calling thread, the warden or who does its errands, has what it needs.
+ * Async-signal-safe: yes. Threads: these two. */
+static inline OBSERVER_NO_LOCKS void observer_warden_start(struct observer_warden *warden) {
+  atomic_fetch_add_explicit(&warden->started, 1, memory_order_release);
+}
+
+/* How many of them have. Async-signal-safe: yes. Threads: any. */
+static inline uint32_t observer_warden_started(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->started, memory_order_acquire);
 }
 
 /* Asks that systemd be told NOTICES. Async-signal-safe: yes. Threads: any. */
@@ -101,6 +135,44 @@ static inline int32_t observer_warden_send_error(const struct observer_warden *w
 }
 static inline OBSERVER_NO_LOCKS void observer_warden_set_send_error(struct observer_warden *warden, int32_t error) {
   atomic_store_explicit(&warden->send_error, error, memory_order_relaxed);
+}
+
+/* The age at which a stall is the end of the process; 0: none is. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_warden_terminate_after_ns(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->terminate_after_ns, memory_order_relaxed);
+}
+static inline void observer_warden_set_terminate_after_ns(struct observer_warden *warden, uint64_t after_ns) {
+  atomic_store_explicit(&warden->terminate_after_ns, after_ns, memory_order_relaxed);
+  observer_notify(&warden->wake);
+}
+
+/* Whether somebody wants to know of the end. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS bool observer_warden_has_handlers(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->has_handlers, memory_order_acquire) != 0;
+}
+static inline void observer_warden_set_has_handlers(struct observer_warden *warden) {
+  atomic_store_explicit(&warden->has_handlers, 1, memory_order_release);
+}
+
+/* Whether somebody prevents the end. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS bool observer_warden_is_spared(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->spared, memory_order_acquire) != 0;
+}
+static inline OBSERVER_NO_LOCKS void observer_warden_spare(struct observer_warden *warden, bool spared) {
+  atomic_store_explicit(&warden->spared, spared, memory_order_release);
+}
+
+/* What the end is about. Async-signal-safe: yes. Threads: the warden; who does its errands, while he does one. */
+static inline OBSERVER_NO_LOCKS struct observer_doom *observer_warden_doom(struct observer_warden *warden) {
+  return &warden->doom;
+}
+
+/* Sets its reason to the BYTES bytes of TEXT. Async-signal-safe: yes. Threads: the warden. */
+OBSERVER_NO_LOCKS void observer_warden_set_reason(struct observer_warden *warden, const char *text, size_t bytes);
+
+/* Who is to blame. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS struct observer_text *observer_warden_culprit(struct observer_warden *warden) {
+  return &warden->culprit;
 }
 
 /* Sends somebody on an errand: NUMBER, which is not 0 and not that of the errand before.

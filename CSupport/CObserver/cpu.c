@@ -1,0 +1,51 @@
+#define _GNU_SOURCE
+#include "observer_cpu.h"
+
+#include "observer_clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+void observer_cpu_open(struct observer_cpu_source *source) {
+  long ticks = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
+  source->ticks = ticks > 0 ? (uint32_t)ticks : 100;
+  source->processors = processors > 0 ? (uint32_t)processors : 1;
+  source->descriptor = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+}
+
+void observer_cpu_close(struct observer_cpu_source *source) {
+  if (source->descriptor >= 0)
+    close(source->descriptor);
+  source->descriptor = -1;
+}
+
+static uint64_t of_timeval(struct timeval time) {
+  return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_usec * 1000;
+}
+
+void observer_cpu_read(const struct observer_cpu_source *source, struct observer_cpu *cpu) {
+  int saved_errno = errno;
+  struct rusage used = {0};
+  cpu->taken_ns = observer_clock_ns();
+  getrusage(RUSAGE_SELF, &used);
+  cpu->user_ns = of_timeval(used.ru_utime);
+  cpu->system_ns = of_timeval(used.ru_stime);
+  /* "cpu  user nice system idle iowait irq softirq steal …". A guest's time is part of the user's. */
+  char text[256];
+  ssize_t count = source->descriptor < 0 ? 0 : pread(source->descriptor, text, sizeof text, 0);
+  uint64_t columns[8] = {0};
+  int column = -1;
+  for (ssize_t at = 0; at < count && text[at] != '\n' && column < 8; at++) {
+    bool digit = text[at] >= '0' && text[at] <= '9';
+    if (digit && at > 0 && text[at - 1] == ' ')
+      column++;
+    if (digit && column >= 0 && column < 8)
+      columns[column] = columns[column] * 10 + (uint64_t)(text[at] - '0');
+  }
+  uint64_t tick_ns = UINT64_C(1000000000) / source->ticks;
+  cpu->machine_user_ns = (columns[0] + columns[1]) * tick_ns;
+  cpu->machine_system_ns = (columns[2] + columns[5] + columns[6]) * tick_ns;
+  errno = saved_errno;
+}

@@ -1,0 +1,113 @@
+import CObserver
+import StallRecord
+
+/// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that waits.
+public struct CPUStatistics: Sendable, Hashable {
+  /// The time that the statistics are about: from about the begin of the unit on.
+  public var elapsed: Duration
+  /// What every process of the machine used, in its own code; `nil` where the kernel does not tell.
+  public var machineUser: Duration?
+  /// What every process of the machine used, in the kernel; `nil` where it does not tell.
+  public var machineSystem: Duration?
+  /// What this process used, in its own code.
+  public var user: Duration
+  /// What this process used, in the kernel.
+  public var system: Duration
+  /// What the stuck thread used, and the time that is about; `nil` if unknown.
+  public var thread: Duration?
+  /// The time that ``thread`` is about: since the thread was looked at for the first time.
+  public var threadElapsed: Duration
+  /// The processors of the machine.
+  public var processors: Int
+
+  init(_ doom: observer_doom) {
+    elapsed = Duration(wholeNanoseconds: doom.elapsed_ns)
+    let used = doom.used
+    let isTold = used.machine_user_ns > 0 || used.machine_system_ns > 0
+    machineUser = isTold ? Duration(wholeNanoseconds: used.machine_user_ns) : nil
+    machineSystem = !isTold ? nil : Duration(wholeNanoseconds: used.machine_system_ns)
+    user = Duration(wholeNanoseconds: used.user_ns)
+    system = Duration(wholeNanoseconds: used.system_ns)
+    thread = doom.thread_elapsed_ns > 0 ? Duration(wholeNanoseconds: doom.thread_ns) : nil
+    threadElapsed = Duration(wholeNanoseconds: doom.thread_elapsed_ns)
+    processors = Int(doom.processors)
+  }
+
+  /// The part of all processors' time that every process of the machine used; `nil` where the kernel does not tell.
+  public var machineShare: Double? { machineUser.map { share($0 + (machineSystem ?? .zero)) } }
+
+  /// The part of all processors' time that this process used.
+  public var processShare: Double { share(user + system) }
+
+  /// The part of one processor's time that the stuck thread used; `nil` if unknown.
+  public var threadShare: Double? {
+    thread.map { threadElapsed > .zero ? $0.inSeconds / threadElapsed.inSeconds : 0 }
+  }
+
+  private func share(_ used: Duration) -> Double {
+    elapsed > .zero ? used.inSeconds / (elapsed.inSeconds * Double(processors)) : 0
+  }
+}
+
+/// What had been used at some times, so that what was used since the begin of a unit can be told.
+struct CPUHistory: ~Copyable {
+  /// How many times are remembered.
+  static let length = 64
+
+  private var source = observer_cpu_source()
+  private let times: UnsafeMutablePointer<observer_cpu>
+  private var next = 0
+
+  /// Allocates.
+  init() {
+    observer_cpu_open(&source)
+    times = .allocate(capacity: Self.length)
+    times.initialize(repeating: observer_cpu(), count: Self.length)
+  }
+
+  deinit {
+    // SAFETY: allocated by the initializer, and nobody else has it.
+    times.deallocate()
+    var source = source
+    observer_cpu_close(&source)
+  }
+
+  var processors: UInt32 { @_noLocks get { source.processors } }
+
+  /// Remembers what has been used by now.
+  @_noLocks mutating func note() {
+    // SAFETY: `next` is below the length.
+    observer_cpu_read(&source, times + next)
+    next = (next &+ 1) % Self.length
+  }
+
+  /// What has been used since `begin`, or since shortly before it, as far as that is remembered: `taken_ns` is then.
+  @_noLocks func used(since begin: UInt64) -> observer_cpu {
+    var base = observer_cpu()
+    var index = 0
+    while index < Self.length {
+      // SAFETY: `index` is below the length.
+      let time = times[index]
+      if time.taken_ns != 0 {
+        // The last one before the begin, or the first one at all.
+        let isBetter =
+          base.taken_ns == 0
+          || (time.taken_ns <= begin
+            ? base.taken_ns > begin || time.taken_ns > base.taken_ns
+            : base.taken_ns > begin && time.taken_ns < base.taken_ns)
+        if isBetter { base = time }
+      }
+      index &+= 1
+    }
+    var now = observer_cpu()
+    var source = source
+    observer_cpu_read(&source, &now)
+    if base.taken_ns == 0 { base = now }
+    now.user_ns &-= min(now.user_ns, base.user_ns)
+    now.system_ns &-= min(now.system_ns, base.system_ns)
+    now.machine_user_ns &-= min(now.machine_user_ns, base.machine_user_ns)
+    now.machine_system_ns &-= min(now.machine_system_ns, base.machine_system_ns)
+    now.taken_ns = base.taken_ns
+    return now
+  }
+}

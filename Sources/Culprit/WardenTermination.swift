@@ -1,0 +1,194 @@
+import CObserver
+
+/// Ending a process that is stuck for good.
+extension Warden {
+  /// How long each errand may take.
+  private static let patience: UInt64 = 2_000_000_000
+  /// The kernel ends the process when the warden itself is held up: by a full disk behind standard error, for one.
+  private static let lastResort: UInt64 = 3 * patience
+
+  /// Looks whether a stall is to be the end of the process, and ends it. Returns when to look again.
+  @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
+    let limit = observer_warden_terminate_after_ns(own)
+    guard limit != 0 else { return .max }
+    let interval = min(max(limit / 32, 20_000_000), 1_000_000_000)
+    if now >= nextNote {
+      history.note()
+      nextNote = now &+ interval
+    }
+    var next = nextNote
+    let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
+    var index = 0
+    while index < used {
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables.
+      let entry = progress + index
+      if observer_progress_is_stalled(entry) {
+        observer_progress_read(entry, &view)
+        if view.unit != 0, view.unit != spared[index] {
+          if view.age_ns >= limit {
+            terminate(index, limit)
+            // What was waited for has taken time.
+            return 0
+          }
+          next = min(next, now &+ max(limit &- view.age_ns, 10_000_000))
+        }
+      }
+      index &+= 1
+    }
+    return next
+  }
+
+  /// Ends the process because of what ``view`` shows of slot `index`, unless somebody prevents it.
+  @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
+    let unit = view.unit
+    guard let doom = observer_warden_doom(own) else { return }
+    doom.pointee.slot = UInt32(truncatingIfNeeded: index)
+    doom.pointee.unit = unit
+    doom.pointee.tid = view.tid
+    doom.pointee.limit_ns = limit
+    _ = observer_abort_arm(Self.lastResort)
+    observer_warden_spare(own, false)
+    let isFresh = observer_text_take(observer_warden_culprit(own))
+    if isFresh > 0 { observer_text_taken(observer_warden_culprit(own), false) }
+    // The record to the disk, and who is to blame.
+    run(.lastWords)
+    guard isStill(unit, index) else {
+      observer_abort_disarm()
+      return
+    }
+    measure(doom)
+    describe(doom)
+    observer_warden_set_reason(own, text.start, text.count)
+    observer_abort_say(text.start, text.count)
+    if observer_warden_has_handlers(own) { run(.terminationHandlers) }
+    let isOver = !isStill(unit, index)
+    if observer_warden_stopping(own) || observer_warden_is_spared(own) || isOver {
+      spared[index] = unit
+      observer_abort_disarm()
+      text.clear()
+      text.append(isOver ? "culprit: the work has ended after all" : "culprit: the end was prevented by a handler")
+      text.append("; the process goes on\n")
+      observer_abort_say(text.start, text.count)
+      return
+    }
+    observer_abort_disarm()
+    observer_abort_thread(doom.pointee.tid)
+  }
+
+  /// Whether the unit goes on being stuck, and the watchdog being wanted.
+  @_noLocks private mutating func isStill(_ unit: UInt64, _ index: Int) -> Bool {
+    observer_progress_read(progress + index, &view)
+    return view.unit == unit && !observer_warden_stopping(own)
+  }
+
+  /// Sends for `errand` and waits until it is done, but not for long.
+  @_noLocks private mutating func run(_ errand: Errand) {
+    send(on: errand)
+    let deadline = observer_clock_ns() &+ Self.patience
+    while true {
+      let seen = observer_warden_word(own)
+      if observer_warden_is_done(own, lastErrand) || observer_warden_stopping(own) { return }
+      if observer_clock_ns() >= deadline { return }
+      observer_warden_wait(own, seen, deadline)
+    }
+  }
+
+  /// What processor time was used since the unit began.
+  @_noLocks private mutating func measure(_ doom: UnsafeMutablePointer<observer_doom>) {
+    let now = observer_clock_ns()
+    doom.pointee.age_ns = view.age_ns
+    if view.tid != 0 { doom.pointee.tid = view.tid }
+    doom.pointee.used = history.used(since: now &- min(now, view.age_ns))
+    doom.pointee.elapsed_ns = now &- doom.pointee.used.taken_ns
+    doom.pointee.processors = history.processors
+    doom.pointee.thread_ns = 0
+    doom.pointee.thread_elapsed_ns = 0
+    let used = doom.pointee.tid == 0 ? 0 : observer_clock_thread_cpu_ns(doom.pointee.tid)
+    if view.suspected_cpu != 0, used >= view.suspected_cpu, view.suspected_ns != 0, now > view.suspected_ns {
+      doom.pointee.thread_ns = used &- view.suspected_cpu
+      doom.pointee.thread_elapsed_ns = now &- view.suspected_ns
+    }
+  }
+
+  /// The reason, in a paragraph.
+  @_noLocks private mutating func describe(_ doom: UnsafeMutablePointer<observer_doom>) {
+    let used = doom.pointee.used
+    text.clear()
+    text.append("culprit: ending process ")
+    text.append(number: UInt64(truncatingIfNeeded: processID))
+    text.append(" (code 0x8badf00d): ")
+    appendKind()
+    text.append(" \"")
+    appendName()
+    text.append("\" ")
+    if doom.pointee.tid != 0 {
+      text.append("on thread ")
+      text.append(number: UInt64(truncatingIfNeeded: Int(doom.pointee.tid)))
+      text.append(" ")
+    }
+    text.append("has been stuck for ")
+    text.append(seconds: doom.pointee.age_ns)
+    text.append(" s and exhausted its allowance of ")
+    text.append(seconds: doom.pointee.limit_ns)
+    text.append(" s. ")
+    let all = UInt64(doom.pointee.processors) &* doom.pointee.elapsed_ns
+    if used.machine_user_ns > 0 || used.machine_system_ns > 0 {
+      text.append("Elapsed total CPU time (seconds): ")
+      appendTimes(used.machine_user_ns, used.machine_system_ns, of: all)
+    }
+    text.append("Elapsed application CPU time (seconds): ")
+    appendTimes(used.user_ns, used.system_ns, of: all)
+    if doom.pointee.thread_elapsed_ns > 0 {
+      text.append("The thread's own: ")
+      text.append(seconds: doom.pointee.thread_ns, digits: 3)
+      text.append(", ")
+      appendPercent(doom.pointee.thread_ns, of: doom.pointee.thread_elapsed_ns)
+      text.append(" of one. ")
+    }
+    text.append("These are of the last ")
+    text.append(seconds: doom.pointee.elapsed_ns)
+    text.append(" s, on ")
+    text.append(number: UInt64(doom.pointee.processors))
+    text.append(doom.pointee.processors == 1 ? " processor. " : " processors. ")
+    let culprit = observer_warden_culprit(own)
+    let bytes = observer_text_take(culprit)
+    if bytes > 0 {
+      text.append(observer_text_bytes(culprit), bytes)
+      observer_text_taken(culprit, false)
+    } else {
+      text.append("Who is to blame could not be told in time.")
+    }
+    text.append("\n")
+  }
+
+  /// "12.345 (user 12.000, system 0.345), 51 % CPU. "
+  @_noLocks private mutating func appendTimes(_ user: UInt64, _ system: UInt64, of all: UInt64) {
+    text.append(seconds: user &+ system, digits: 3)
+    text.append(" (user ")
+    text.append(seconds: user, digits: 3)
+    text.append(", system ")
+    text.append(seconds: system, digits: 3)
+    text.append("), ")
+    appendPercent(user &+ system, of: all)
+    text.append(" CPU. ")
+  }
+
+  @_noLocks private mutating func appendPercent(_ part: UInt64, of all: UInt64) {
+    let hundredth = max(1, all / 100)
+    text.append(number: (part &+ hundredth / 2) / hundredth)
+    text.append(" %")
+  }
+
+  @_noLocks private mutating func appendKind() {
+    switch view.kind {
+    case 1, 7: text.append("event loop")
+    case 2: text.append("run loop")
+    case 3: text.append("section")
+    case 4: text.append("dispatch queue")
+    case 5: text.append("thread pool")
+    case 6: text.append("executor")
+    case 8: text.append("phase")
+    default: text.append("source")
+    }
+  }
+}

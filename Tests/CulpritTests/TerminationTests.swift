@@ -1,0 +1,141 @@
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+/// The end of processes that are stuck for good, in ways that hold up one or the other part of what ends them.
+@Suite(.serialized) struct TerminationTests {
+  /// What became of a process that got stuck in a `way`.
+  private struct End {
+    var child: ChildProcess
+    /// The thread that the core file shows first, and its signal; `nil` when there is no core file.
+    var core: (thread: Int32, signal: Int16)?
+    var files: [StallFile]
+  }
+
+  private func end(_ way: String) throws -> End {
+    try withDirectory { directory in
+      let child = try ChildProcess(
+        ChildProcess.built("policy-process"),
+        ["terminate", way, directory],
+        environment: ["SWIFT_BACKTRACE": "enable=no"]
+      )
+      let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasPrefix("core") }
+      let files = try stallFiles(in: directory).map { try read($0) }
+      return End(child: child, core: try names.first.flatMap { try crash(in: "\(directory)/\($0)") }, files: files)
+    }
+  }
+
+  /// The first thread of a core file: that which the signal was delivered to. Its note NT_PRSTATUS begins with the signal's
+  /// information; the signal is at 12, the thread at 32 (struct elf_prstatus of 64-bit Linux).
+  private func crash(in core: String) throws -> (thread: Int32, signal: Int16)? {
+    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: core))
+    defer { try? file.close() }
+    guard let head = try file.read(upToCount: 1 << 16) else { return nil }
+    func number<Number: FixedWidthInteger>(_ offset: Int, _ type: Number.Type) -> Number {
+      head.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
+    }
+    let table = Int(number(32, UInt64.self))
+    for index in 0..<Int(number(56, UInt16.self)) {
+      let header = table + index * 56
+      guard number(header, UInt32.self) == 4 else { continue }
+      let note = Int(number(header + 8, UInt64.self))
+      #expect(number(note + 8, UInt32.self) == 1, "the first note is NT_PRSTATUS")
+      let content = note + 12 + (Int(number(note, UInt32.self)) + 3) / 4 * 4
+      return (number(content + 32, Int32.self), number(content + 12, Int16.self))
+    }
+    return nil
+  }
+
+  /// What holds for each process that is ended.
+  private func expectAbort(_ end: End) {
+    #expect(!end.child.hasExited && end.child.status == SIGABRT, "\(end.child)")
+    #expect(
+      numbersHidden(end.child.errors).contains(
+        "culprit: ending process N (code NxNbadfNd): event loop \"http\" on thread N "
+      ),
+      "\(end.child)"
+    )
+    #expect(end.child.fact("ended") == nil)
+  }
+
+  /// `text` with an N for each number.
+  private func numbersHidden(_ text: String) -> String { text.replacing(/[0-9]+/, with: "N") }
+
+  /// Whether core files are made here, and where the process is.
+  private static let hasCores =
+    (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8))?.hasPrefix("core") == true
+
+  /// SIGABRT is delivered to the stuck thread, whether it computes, waits, blocks SIGABRT (as those of Dispatch do), or the
+  /// process has a handler for it.
+  @Test(arguments: ["computing", "waiting", "dispatch", "caught"])
+  func theStuckThreadGetsTheSignal(way: String) throws {
+    let end = try end(way)
+    expectAbort(end)
+    let function = way == "waiting" || way == "dispatch" ? "waitForGood" : "computeForGood"
+    #expect(end.child.errors.contains("Culprit so far: "))
+    if way == "waiting" || way == "dispatch" { #expect(end.child.errors.contains("Culprit so far: \(function)()")) }
+    // The record is on the disk, and has no end.
+    #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
+    #expect(end.child.fact("report")?.hasSuffix("under way") == true)
+    if Self.hasCores {
+      #expect(end.core?.signal == Int16(SIGABRT))
+      #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck"))
+    }
+  }
+
+  /// A thread that blocks every signal cannot be made to deliver one; the process ends all the same.
+  @Test func aThreadThatBlocksEverythingSavesNobody() throws {
+    let end = try end("deafest")
+    expectAbort(end)
+    if Self.hasCores { #expect(end.core?.signal == Int16(SIGABRT)) }
+  }
+
+  @Test func theReasonHasTheStatisticsThatPeopleKnow() throws {
+    let end = try end("asked")
+    expectAbort(end)
+    let child = end.child
+    let reason = try #require(child.fact("reason"))
+    #expect(child.errors.hasPrefix(reason))
+    #expect(
+      numbersHidden(reason).contains(
+        """
+        has been stuck for N.N s and exhausted its allowance of N.N s. Elapsed total CPU time (seconds): N.N (user N.N, system N.N), \
+        N % CPU. Elapsed application CPU time (seconds): N.N (user N.N, system N.N), N % CPU. The thread's own: N.N, N % of one. \
+        These are of the last N.N s, on N processors. Culprit so far:\u{20}
+        """
+      ),
+      "\(reason)"
+    )
+    #expect(child.fact("source") == "event loop http" && child.fact("thread") == child.fact("stuck"))
+    #expect(child.fact("allowance") == "0.6 seconds" && child.fact("enough") == "true")
+    #expect(child.fact("code") == "2343432205" && child.fact("machine") == "true", "\(child)")
+    #expect(child.fact("culprit") != nil && child.fact("culprit") != "nobody")
+  }
+
+  /// With the allocator's lock held nobody can say who is to blame; the process ends, and the reason is given.
+  @Test func theAllocatorsLockHoldsUpNothing() throws {
+    let end = try end("malloc")
+    expectAbort(end)
+    #expect(end.child.errors.contains("Who is to blame could not be told in time.\n"))
+    if Self.hasCores { #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck")) }
+  }
+
+  /// Neither a disk that never answers, nor pools without a free thread, nor a handler of reports, nor one of the end's that never returns.
+  @Test(arguments: ["disk", "pools", "deaf", "silent"])
+  func whatIsWaitedForHasItsLimit(way: String) throws {
+    let end = try end(way)
+    expectAbort(end)
+    #expect(end.child.errors.contains("Culprit so far: "))
+  }
+
+  @Test func whoHandlesItKeepsTheProcess() throws {
+    let end = try end("handled")
+    #expect(end.child.hasExited && end.child.status == 0, "\(end.child)")
+    #expect(end.child.fact("ended") == "true")
+    // Once: what is handled stays handled.
+    #expect(end.child.errors.components(separatedBy: "0x8badf00d").count == 2)
+    #expect(end.child.errors.hasSuffix("culprit: the end was prevented by a handler; the process goes on\n"))
+    #expect(end.files.first?.recording.stalls.first?.hasEnded == true)
+  }
+}

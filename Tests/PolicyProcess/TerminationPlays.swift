@@ -1,0 +1,114 @@
+import Culprit
+import Dispatch
+import Glibc
+import StuckDisk
+import Synchronization
+import TestWorkloads
+
+private let steps = Atomic<Int>(0)
+
+/// Computes and never ends.
+@inline(never)
+func computeForGood() {
+  while steps.load(ordering: .relaxed) >= 0 { steps.add(1, ordering: .relaxed) }
+}
+
+/// Waits and never ends.
+@inline(never)
+func waitForGood() {
+  while steps.load(ordering: .relaxed) >= 0 { usleep(1_000_000) }
+}
+
+/// Gets stuck in a given way, and leaves a core file in a directory.
+@Sendable func beTerminated(_ arguments: [String]) throws {
+  guard arguments.count == 2 else {
+    say("usage: policy-process terminate WAY DIRECTORY")
+    exit(2)
+  }
+  let way = arguments[0]
+  chdir(arguments[1])
+  if way == "malloc" { workload_use_one_arena() }
+  var limit = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
+  setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
+  var configuration = Configuration(
+    stallThreshold: .milliseconds(200),
+    sampleInterval: .milliseconds(50),
+    directory: arguments[1]
+  )
+  configuration.terminateAfter = .milliseconds(600)
+  let watchdog = try Watchdog(configuration)
+  watchdog.onStall { report in
+    say("report=\(report.culprit?.frame.function ?? "nobody"), \(report.stall.hasEnded ? "over" : "under way")")
+    if way == "deaf" { waitForGood() }
+  }
+  prepare(way, watchdog)
+  let loop = try watchdog.watchLoop(named: "http")
+  @Sendable func stick(_ body: () -> Void) {
+    say("stuck=\(stuck_disk_own_thread())")
+    loop.turn(body)
+    say("ended=true")
+  }
+  switch way {
+  case "waiting": stick { waitForGood() }
+  case "dispatch":
+    // Threads of Dispatch block SIGABRT.
+    DispatchQueue.global().async { stick { waitForGood() } }
+    waitForGood()
+  case "deafest":
+    stick {
+      var all = sigset_t()
+      sigfillset(&all)
+      pthread_sigmask(SIG_SETMASK, &all, nil)
+      waitForGood()
+    }
+  case "malloc":
+    workload_prepare_hold(1_000_000_000_000, true)
+    stick { _ = workload_hold_in_malloc() }
+  case "handled": stick { while steps.load(ordering: .acquiring) >= 0 { usleep(1000) } }
+  default: stick { computeForGood() }
+  }
+  // Those that survive.
+  steps.store(0, ordering: .releasing)
+  loop.turn { _ = usleep(300_000) }
+  watchdog.stop()
+}
+
+/// What the application does about its end.
+private func prepare(_ way: String, _ watchdog: Watchdog) {
+  switch way {
+  case "asked":
+    watchdog.onTerminate { termination in
+      say("source=\(termination.source.kind.description) \(termination.source.name)")
+      say("thread=\(termination.threadID)")
+      say("allowance=\(termination.allowance)")
+      say("enough=\(termination.elapsed >= termination.allowance)")
+      say("culprit=\(termination.report?.culprit?.frame.function ?? "nobody")")
+      say("code=\(Termination.code)")
+      let cpu = termination.cpu
+      say("computing=\(cpu.user > .milliseconds(300) && (cpu.threadShare ?? 0) > 0.2)")
+      say("machine=\((cpu.machineShare ?? 0) > 0 && cpu.processors > 0 && cpu.elapsed >= .milliseconds(400))")
+      say("reason=\(termination.description)")
+      return .terminate
+    }
+  case "handled":
+    watchdog.onTerminate { _ in
+      // Ends its work, or the next look would find it stuck still: what is handled stays handled.
+      DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(2)) { steps.store(-1, ordering: .releasing) }
+      return .handled
+    }
+  case "silent":
+    watchdog.onTerminate { _ in
+      waitForGood()
+      return .handled
+    }
+  case "disk": stuck_disk_begin()
+  case "pools":
+    for _ in 0..<200 { DispatchQueue.global().async { waitForGood() } }
+    for _ in 0..<64 { Task.detached { waitForGood() } }
+    usleep(300_000)
+  case "caught":
+    // Its handler does not come first: the default action does.
+    signal(SIGABRT) { _ in _exit(3) }
+  default: break
+  }
+}
