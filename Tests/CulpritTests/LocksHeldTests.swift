@@ -116,6 +116,16 @@ import Testing
     #expect(after.contains { $0.shows(["workload_rest", "workload_hold_in_plugin"]) })
   }
 
+  /// A debugger may be what makes threads stand still: the report says that there is one.
+  @Test func whileADebuggerIsAttached() throws {
+    let outcome = try play("traced", computes: false)
+    let tracer = try #require(outcome.process.fact("tracer").flatMap { Int32($0) })
+    let stall = try #require(outcome.stalls.first).stall
+    // It may not be allowed here.
+    #expect(stall.notes == (tracer == 0 ? [] : [StallNote(.debugger, text: "process \(tracer)")]))
+    #expect(outcome.process.output.contains("a debugger was attached: process ") == (tracer != 0))
+  }
+
   /// Both threads are watched: the one that makes the global, and the one that waits for it.
   @Test(arguments: [false, true]) func whileAGlobalIsMade(computes: Bool) throws {
     let outcome = try play("once", computes: computes)

@@ -24,6 +24,8 @@ enum Scenario: String {
   case stopped
   case frozen
   case frozen2
+  /// Anywhere, in a process that a debugger has attached to.
+  case traced
   /// On every thread of Swift concurrency's.
   case tasks
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
@@ -50,6 +52,11 @@ enum Scenario: String {
     case .frozen: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
     case .frozen2: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
     case .pools: try playPools(on: stage)
+    case .traced:
+      say("tracer=\(workload_be_traced())\n")
+      try stage.turn("main") {
+        workload_rest(); workload_rest(); workload_rest()
+      }
     case .tasks: try playTasks(on: stage)
     }
   }

@@ -2,6 +2,8 @@
 #include "TestWorkloads.h"
 
 #include <errno.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -274,6 +276,27 @@ const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t 
   close(ready[0]);
   close(ready[1]);
   return has_answer && is_possible ? stopped_ns : NULL;
+}
+
+int32_t workload_be_traced(void) {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0)
+    abort();
+  pid_t child = fork();
+  if (child == 0) {
+    pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char is_attached = ptrace(PTRACE_SEIZE, parent, NULL, NULL) == 0;
+    if (write(ready[1], &is_attached, 1) != 1 || !is_attached)
+      _exit(1);
+    for (;;)
+      pause();
+  }
+  char is_attached = 0;
+  bool has_answer = child > 0 && read(ready[0], &is_attached, 1) == 1;
+  close(ready[0]);
+  close(ready[1]);
+  return has_answer && is_attached ? child : 0;
 }
 
 static struct {

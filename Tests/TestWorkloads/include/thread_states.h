@@ -57,6 +57,10 @@ enum workload_stop {
  * be found how long that was, in nanoseconds; 0 until it is over. NULL when this machine does not allow it. */
 const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t before_ns, uint64_t during_ns);
 
+/* Lets a child of this process attach to it as a debugger does, until this process ends. Returns the child's id; 0 when that is not
+ * allowed. */
+int32_t workload_be_traced(void);
+
 /* Takes signals, on an alternate stack if ALTERNATE, whose handler computes, or waits if WAITS, until *STOP. */
 void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);
 
