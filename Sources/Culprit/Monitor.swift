@@ -156,6 +156,7 @@ struct Monitor: ~Copyable {
     note(index, view, step)
     if step.declare, !declare(index, view, tick) { wait = Self.longestSleep }
     if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
+    if step.goesOn { goesOn(index, tick) }
     // A unit that begins right after this look must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
@@ -206,6 +207,12 @@ struct Monitor: ~Copyable {
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     trackers[index].hangRecorded()
     return true
+  }
+
+  /// Tells the recorder how old the stall in slot `index` is by now. Where there is no room, the next tick says more.
+  @_noLocks private func goesOn(_ index: Int, _ tick: UnitTracker.Tick) {
+    var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
+    _ = observer_ring_write(ring, &event, nil, 0)
   }
 
   /// Tells the recorder that the unit that is followed in slot `index` is a stall.

@@ -18,6 +18,8 @@ struct RecordedUnit: ~Copyable {
   /// The stacks that the file has, by the number that its samples refer to them with, as far as they are remembered.
   private var savedStacks: [Stack: Int] = [:]
   private var savedStackCount = 0
+  /// Samples that did not find their way to the disk.
+  private var unsaved: UInt64 = 0
 
   /// A unit that was sampled for the first time when the process had the modules `earlier`.
   init(unit: UInt64, generation: UInt32, earlier: [Module]) {
@@ -60,6 +62,7 @@ struct RecordedUnit: ~Copyable {
     for module in modules.all { sink?.append(StallFileWriter.record(of: module)) }
     sink?.append(StallFileWriter.record(of: stall.thread))
     sink?.append(StallFileWriter.record(ofBeginOf: stall))
+    sink?.replace(StallFileWriter.record(ofStateOf: stall))
     for sample in samples { save(sample, sample.stack.map { stacks[$0] }) }
   }
 
@@ -77,7 +80,7 @@ struct RecordedUnit: ~Copyable {
       return
     }
     var saved = other
-    saved.stack = stack.map { save($0) }
+    saved.stack = stack.flatMap { save($0) }
     sink?.append(StallFileWriter.record(of: other.thread))
     sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
   }
@@ -89,6 +92,8 @@ struct RecordedUnit: ~Copyable {
     others?.leftOut = leftOut
     others?.isComplete = true
     sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
+    // The machine may go down, too. Once: what comes later is worth less, and syncing may take long.
+    sink?.flush()
   }
 
   /// Adds a note about the stall.
@@ -106,6 +111,22 @@ struct RecordedUnit: ~Copyable {
     return Recording(process: process, stacks: stacks, stalls: [stall])
   }
 
+  /// The work goes on, and has taken `duration` by now.
+  mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64) {
+    guard stall != nil else { return }
+    stall?.duration = duration
+    stall?.gap = gap
+    stall?.lostSamples = lost
+    if let saved = savedStall { sink?.replace(StallFileWriter.record(ofStateOf: saved)) }
+  }
+
+  /// The stall as the file has it: with what the disk has cost it, too.
+  private var savedStall: Stall? {
+    var saved = stall
+    saved?.lostSamples += unsaved
+    return saved
+  }
+
   /// The work has ended.
   mutating func end(duration: Duration, gap: Duration, lost: UInt64) {
     stall?.duration = duration
@@ -120,7 +141,7 @@ struct RecordedUnit: ~Copyable {
     let (samples, stacks) = store.content
     stall.samples = samples
     for entry in store.lastBeside { save(entry.sample, entry.stack) }
-    if stall.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: stall)) }
+    if let saved = savedStall, saved.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: saved)) }
     if var others {
       // Their stacks come after those of the samples.
       for index in others.threads.indices {
@@ -148,20 +169,22 @@ struct RecordedUnit: ~Copyable {
       return
     }
     var saved = sample
-    saved.stack = stack.map { save($0) }
-    sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
+    saved.stack = stack.flatMap { save($0) }
+    let isSaved = sink?.append(StallFileWriter.record(of: saved, stallID: stall.id)) ?? false
+    if !isSaved || saved.stack == nil && stack != nil { unsaved += 1 }
   }
 
-  /// Writes `stack`, if the file does not have it, and the modules that are new in it. Returns its number in the file.
-  private mutating func save(_ stack: Stack) -> Int {
+  /// Writes `stack`, if the file does not have it, and the modules that are new in it. Returns its number in the file, `nil`
+  /// when it could not be written.
+  private mutating func save(_ stack: Stack) -> Int? {
     if let number = savedStacks[stack] { return number }
     for module in modules.cover(stack) { sink?.append(StallFileWriter.record(of: module)) }
     let number = savedStackCount
+    guard sink?.append(StallFileWriter.record(of: stack, index: number)) == true else { return nil }
     savedStackCount += 1
     // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
     if savedStacks.count == SampleStore.limit { savedStacks = [:] }
     savedStacks[stack] = number
-    sink?.append(StallFileWriter.record(of: stack, index: number))
     return number
   }
 }

@@ -207,6 +207,12 @@ final class Recorder: Sendable {
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
       announce(StallEvent(box.unit.soFar(stall, process: process), stall, isHang: true, width: width))
       box.unit.add(StallNote(.hang, time: stall.duration))
+    case OBSERVER_EVENT_GOES_ON.rawValue:
+      state.units[index]?.unit.goesOn(
+        duration: Duration(wholeNanoseconds: head.age_ns),
+        gap: Duration(wholeNanoseconds: head.gap_ns),
+        lost: head.lost
+      )
     case OBSERVER_EVENT_UNIT_ENDED.rawValue:
       if let box = state.units.removeValue(forKey: index), box.unit.stall != nil {
         box.unit.end(

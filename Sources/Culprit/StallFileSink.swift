@@ -8,9 +8,12 @@ struct StallFileSink: ~Copyable {
   /// Where the file is.
   let path: String
   private let descriptor: Int32
-  /// The first error; nothing is written after it, so that the file ends with a whole record or a cut one, never with
-  /// records missing in between.
+  /// The first error. What comes after it is tried all the same: the disk may have room again.
   private(set) var failure: String?
+  /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut short.
+  private var bytes: off_t = 0
+  /// Where the record is that is written over and over.
+  private var place: off_t?
 
   /// Creates a file for the stall `id` in `directory`.
   ///
@@ -18,7 +21,7 @@ struct StallFileSink: ~Copyable {
   init(directory: String, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
     let time = stall.began.description.filter { $0 != "-" && $0 != ":" }
     path = "\(directory)/culprit-\(time)-\(process.id)-\(stall.id).stall"
-    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
@@ -26,28 +29,50 @@ struct StallFileSink: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Appends `bytes`.
-  mutating func append(_ bytes: [UInt8]) {
-    guard failure == nil else { return }
+  /// Appends `record`. Returns whether the file has it; if not, it has nothing of it.
+  @discardableResult
+  mutating func append(_ record: [UInt8]) -> Bool {
+    guard write(record, at: bytes) else {
+      // What is left of it is no record, and a reader would say so.
+      ftruncate(descriptor, bytes)
+      return false
+    }
+    bytes += record.count
+    return true
+  }
+
+  /// Writes `record`, which always has the same length, to where it was written before: the first time it is appended. The
+  /// file stays bounded however often that is, and a disk that is full by then has room for it.
+  mutating func replace(_ record: [UInt8]) {
+    if let place {
+      _ = write(record, at: place)
+    } else {
+      let end = bytes
+      if append(record) { place = end }
+    }
+  }
+
+  private mutating func write(_ record: [UInt8], at offset: off_t) -> Bool {
     var written = 0
-    while written < bytes.count {
-      let count = bytes.withUnsafeBytes { buffer in
-        // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
+    while written < record.count {
+      let count = record.withUnsafeBytes { buffer in
+        // SAFETY: the rebased slice lies inside `record` and is used inside the closure only.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return write(descriptor, rest.baseAddress, rest.count)
+        return pwrite(descriptor, rest.baseAddress, rest.count, offset + written)
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
-        failure = "cannot write to \(path): \(String(cString: strerror(errno)))"
-        return
+        if failure == nil { failure = "cannot write to \(path): \(String(cString: strerror(errno)))" }
+        return false
       }
       written += count
     }
+    return true
   }
 
   /// Brings what was appended to the disk.
   mutating func flush() {
-    guard failure == nil, fsync(descriptor) != 0 else { return }
+    guard fsync(descriptor) != 0, failure == nil else { return }
     failure = "cannot bring \(path) to the disk: \(String(cString: strerror(errno)))"
   }
 

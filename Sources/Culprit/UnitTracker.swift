@@ -3,6 +3,10 @@
 /// A pure state machine: what the slot shows and what time has passed come in, what to do comes out. It reads no clock,
 /// so that tests drive time. All times are nanoseconds.
 struct UnitTracker {
+  /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's duration
+  /// to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
+  static let tellInterval: UInt64 = 100_000_000
+
   /// What the slot shows.
   struct Look {
     /// The unit under way, 0 when there is none.
@@ -70,6 +74,8 @@ struct UnitTracker {
     var declare = false
     /// The stall has become a hang: tell the recorder, then call ``hangRecorded()``.
     var hang = false
+    /// The stall goes on: tell the recorder, if there is room.
+    var goesOn = false
     /// How long until there may be something to do; `UInt64.max` for a slot without work.
     var wait = UInt64.max
   }
@@ -100,7 +106,9 @@ struct UnitTracker {
   var lost: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
-  /// How much longer than planned to wait for it, because the thread did not answer.
+  /// The age at which the recorder is told next that the stall goes on.
+  private var nextTold: UInt64 = 0
+  /// How much longer than planned to wait for the next sample, because the thread did not answer.
   private var backoff: UInt64 = 0
   /// Whether the age is that of the unit's end.
   private var isClosed = false
@@ -154,6 +162,10 @@ struct UnitTracker {
     }
     if age >= look.threshold, phase != .stalled { step.declare = true }
     if phase == .stalled, !isHangTold, age >= hangAge(look) { step.hang = true }
+    if phase == .stalled, age >= nextTold {
+      step.goesOn = true
+      nextTold = age &+ Self.tellInterval
+    }
     step.wait = wait(look)
     return step
   }
@@ -190,6 +202,7 @@ struct UnitTracker {
   /// The recorder has been told that the unit is a stall.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
+    nextTold = age &+ Self.tellInterval
     if phase != .over { phase = .stalled }
   }
 
@@ -244,7 +257,7 @@ struct UnitTracker {
     let due: UInt64
     switch phase {
     case .young: due = look.suspicion
-    case .stalled: due = isHangTold ? nextSample : min(nextSample, hangAge(look))
+    case .stalled: due = min(nextTold, isHangTold ? nextSample : min(nextSample, hangAge(look)))
     default: due = min(nextSample, look.threshold)
     }
     return due > age ? due &- age : 0

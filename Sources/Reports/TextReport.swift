@@ -279,7 +279,7 @@ public struct TextReport: Sendable {
     }
     if stall.lostSamples > 0 {
       notes.append(
-        "\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder could not keep up"
+        "\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder or the disk could not keep up"
       )
     }
     if stall.gap > .zero {

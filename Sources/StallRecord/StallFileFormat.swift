@@ -34,6 +34,7 @@ enum StallFileFormat {
     case othersCaptured = 9
     case name = 10
     case note = 11
+    case stallGoesOn = 12
   }
 }
 

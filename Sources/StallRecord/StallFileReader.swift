@@ -210,6 +210,7 @@ private struct RecordingBuilder {
     case .stallBegan: return addBegin(&reader)
     case .sample: return addSample(&reader)
     case .stallEnded: return addEnd(&reader)
+    case .stallGoesOn: return addState(&reader)
     case .otherThread: return addOther(&reader)
     case .othersCaptured: return addOthersEnd(&reader)
     case .name: return addName(&reader)
@@ -226,7 +227,8 @@ private struct RecordingBuilder {
     }
     for index in recording.stalls.indices where !recording.stalls[index].hasEnded {
       let lastSeen = recording.stalls[index].samples.map(\.age).max() ?? .zero
-      recording.stalls[index].duration = max(lastSeen, recording.stalls[index].threshold)
+      let known = max(recording.stalls[index].duration, recording.stalls[index].threshold)
+      recording.stalls[index].duration = max(lastSeen, known)
     }
     return recording
   }
@@ -342,6 +344,17 @@ private struct RecordingBuilder {
     else { return false }
     guard let place = stallPlaces[stallID] else { return true }
     recording.stalls[place].notes.append(StallNote(StallNote.Kind(code: kind), title: title, text: text, time: time))
+    return true
+  }
+
+  private mutating func addState(_ reader: inout ByteReader) -> Bool {
+    guard let id = reader.number(UInt64.self), let duration = reader.duration(), let gap = reader.duration(),
+      let lost = reader.number(UInt64.self)
+    else { return false }
+    guard let place = stallPlaces[id], !recording.stalls[place].hasEnded else { return true }
+    recording.stalls[place].duration = duration
+    recording.stalls[place].gap = gap
+    recording.stalls[place].lostSamples = lost
     return true
   }
 

@@ -100,6 +100,16 @@ public enum StallFileWriter {
     }
   }
 
+  /// The record of how far `stall`, which has not ended, has come. It has the same length every time.
+  public static func record(ofStateOf stall: Stall) -> [UInt8] {
+    record(.stallGoesOn) {
+      $0.append(stall.id)
+      $0.append(stall.duration.wholeNanoseconds)
+      $0.append(stall.gap.wholeNanoseconds)
+      $0.append(stall.lostSamples)
+    }
+  }
+
   /// The record that `stall` is over.
   public static func record(ofEndOf stall: Stall) -> [UInt8] {
     record(.stallEnded) {
@@ -165,7 +175,7 @@ public enum StallFileWriter {
         }
         if others.isComplete { bytes += record(ofOthersLeftOut: others.leftOut, stallID: stall.id) }
       }
-      if stall.hasEnded { bytes += record(ofEndOf: stall) }
+      bytes += stall.hasEnded ? record(ofEndOf: stall) : record(ofStateOf: stall)
     }
     return bytes
   }

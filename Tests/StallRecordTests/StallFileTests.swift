@@ -155,6 +155,15 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect((stall.cost.bySignal, stall.cost.fromOutside, stall.cost.withoutStack) == (1, 1, 1))
   }
 
+  /// Its process was killed between two samples.
+  @Test func aStallWithoutAnEndLastsAsLongAsItsFileSays() throws {
+    var recording = sampleRecording(hasEnded: false)
+    recording.stalls[0].duration = .milliseconds(4730)
+    recording.stalls[0].gap = .milliseconds(7)
+    recording.stalls[0].lostSamples = 2
+    #expect(try StallFile(bytes: StallFileWriter.file(of: recording)).recording == recording)
+  }
+
   @Test func aStallWithoutAnEndLastsAsLongAsItWasSeen() throws {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording(hasEnded: false)))
     #expect(file.recording == sampleRecording(hasEnded: false))

@@ -19,6 +19,7 @@ enum observer_event_kind {
   OBSERVER_EVENT_THREAD = 5,      /* one of them */
   OBSERVER_EVENT_SWEEP_ENDED = 6, /* that was all */
   OBSERVER_EVENT_HANG = 7,        /* a stall has lasted so long that it is a hang */
+  OBSERVER_EVENT_GOES_ON = 8,     /* a stall still lasts; not sent again when there is no room */
 };
 
 struct observer_event {
