@@ -138,19 +138,6 @@ bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place
   return instruction(code) == 0xd65f03c0;
 }
 
-/* The return address is in its register until it is stored together with the frame pointer: there is no second way. */
-void observer_arch_unframed(int way, struct observer_unframed *place) {
-  (void)way;
-  *place = (struct observer_unframed){DWARF_X30, 0, 0, false};
-}
-
-bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
-  size_t at = length >= 4 ? landing_pad(code) : 0;
-  if (at < length && instruction(code + at) == 0xd503233f) /* paciasp */
-    at += 4;
-  return way == 0 && at == length;
-}
-
 /* A return or a jump, and then filling (nop, udf, brk) or a beginning (landing pad, paciasp, stp x29, x30). */
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at + 4 <= length; at += 4) {

@@ -84,18 +84,6 @@ bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place
   return false;
 }
 
-void observer_arch_unframed(int way, struct observer_unframed *place) {
-  (void)way;
-  *place = (struct observer_unframed){-1, 0, 0, false};
-}
-
-bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
-  (void)way;
-  (void)code;
-  (void)length;
-  return false;
-}
-
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   (void)code;
   (void)length;

@@ -181,27 +181,6 @@ bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place
   return true;
 }
 
-void observer_arch_unframed(int way, struct observer_unframed *place) {
-  *place = (struct observer_unframed){-1, way * 8u, way * 8u + 8, way == 1};
-}
-
-/* Whether CODE may change the stack pointer. Looks at bytes, not at instructions: a false alarm costs a frame, a miss
- * invents one. Pushes and pops, enter and leave, calls; and what has %rsp for its result: sub, and, add, mov, lea. */
-static bool may_move_stack(const uint8_t *code, size_t length) {
-  for (size_t at = 0; at < length; at++) {
-    uint8_t byte = code[at];
-    if ((byte >= 0x50 && byte <= 0x5f) || byte == 0xc8 || byte == 0xc9 || byte == 0xe8 || byte == 0xec || byte == 0xe4 ||
-        byte == 0xc4 || byte == 0x65 || byte == 0xa5 || byte == 0x64 || byte == 0xa4 || byte == 0xff)
-      return true;
-  }
-  return false;
-}
-
-bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length) {
-  size_t at = length >= 4 ? landing_pad(code) : 0;
-  return way == 1 ? length == at + 1 && code[at] == 0x55 : !may_move_stack(code + at, length - at);
-}
-
 /* A return, and then filling (int3, nop) or a beginning (landing pad, push %rbp). Looks at bytes, not at instructions. */
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at < length; at++) {

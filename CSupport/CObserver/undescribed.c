@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "frame_facts.h"
 #include "observer_arch.h"
 
 /* Farther apart a function's beginning and its code are not taken to be, nor its stack pointer and its frame pointer. */
@@ -61,51 +62,82 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
   }
 }
 
-/* Takes the caller from PLACE of a function whose stack pointer is SP. */
-static bool take(struct walk *walk, const struct observer_unframed *place, uint64_t sp, uint64_t frame_pointer,
-                 bool has_frame_pointer, struct observer_caller *caller) {
-  if (place->return_register >= 0) {
-    if (!observer_arch_unwind_register(&walk->registers, place->return_register, &caller->return_address))
-      return false;
-    caller->return_address = observer_arch_code_address(caller->return_address);
-  } else if (!observer_walk_word(walk, sp + place->return_offset, &caller->return_address)) {
+/* How far above the stack pointer a return address is looked for, and how many functions are gone through for that. */
+enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
+
+/* Whether the code of the function that begins at FUNCTION, on all its ways to PC, has the return address at AT; and what
+ * CALLER is then. */
+static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t sp, uint64_t at,
+                         uint64_t frame_pointer, bool has_frame_pointer, struct observer_caller *caller) {
+  static struct frame_facts facts;
+  /* Where the function ends is not known: its ways do not leave it. */
+  struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, cold = {0, 0, false};
+  if (!may_contain(walk, function, pc) || !observer_frame_facts(range, cold, pc, interrupted, false, &facts))
     return false;
-  }
-  caller->sp = sp + place->frame_bytes;
+  struct fact_value here = facts.state.registers[CODE_SP], pointer = facts.state.registers[CODE_FRAME_POINTER];
+  uint64_t entry = sp - (uint64_t)(int64_t)here.offset;
+  if (here.base != 1 + CODE_SP || here.shift != 0 || entry + observer_code_entry_bytes() != at + sizeof at)
+    return false;
+  caller->sp = at + sizeof at;
   caller->frame_pointer = frame_pointer;
-  caller->has_frame_pointer = has_frame_pointer;
-  if (!place->saves_frame_pointer)
-    return true;
-  caller->has_frame_pointer = observer_walk_word(walk, sp, &caller->frame_pointer);
-  return caller->has_frame_pointer;
+  caller->has_frame_pointer = has_frame_pointer && pointer.base == 1 + CODE_FRAME_POINTER && pointer.offset == 0;
+  for (int index = 0; index < facts.state.slot_count && !caller->has_frame_pointer; index++) {
+    const struct fact_slot *slot = &facts.state.slots[index];
+    if (slot->where.base == 1 + CODE_SP && slot->where.shift == 0 && slot->what.base == 1 + CODE_FRAME_POINTER &&
+        slot->what.shift == 0 && slot->what.offset == 0)
+      caller->has_frame_pointer =
+          observer_walk_word(walk, entry + (uint64_t)(int64_t)slot->where.offset, &caller->frame_pointer);
+  }
+  return true;
 }
 
-/* Whether PC is in the function that begins at FUNCTION, and what has run of it has made no frame in this WAY. */
-static bool has_run_without_frame(struct walk *walk, uint64_t function, int way, uint64_t pc) {
-  uint8_t code[OBSERVER_PROLOGUE_BYTES];
-  return pc >= function && pc - function <= sizeof code && observer_walk_read(function, code, pc - function) &&
-         observer_arch_is_unframed(way, code, pc - function) && may_contain(walk, function, pc);
-}
-
-/* Whether the code at PC, which is about to run, shows that there is no frame (yet or any more), and what CALLER is then. */
-static bool find_unframed(struct walk *walk, uint64_t pc, uint64_t sp, uint64_t frame_pointer, bool has_frame_pointer,
-                          struct observer_caller *caller) {
-  uint8_t code[OBSERVER_EPILOGUE_BYTES];
-  struct observer_unframed place;
-  uint64_t target;
-  if (observer_walk_read(pc, code, OBSERVER_EPILOGUE_BYTES) && observer_arch_epilogue(code, &place) &&
-      take(walk, &place, sp, frame_pointer, has_frame_pointer, caller) &&
-      may_return_to(walk, caller->return_address, pc))
-    return true;
-  for (int way = 0; way < OBSERVER_UNFRAMED_WAYS; way++) {
-    observer_arch_unframed(way, &place);
-    if (!take(walk, &place, sp, frame_pointer, has_frame_pointer, caller) ||
+/* Finds the caller by the code: somewhere above the stack pointer is the return address of a direct call, and the called
+ * function, gone through from its beginning to PC, has it just there. On architectures whose calls put the return address on
+ * the stack. */
+static bool find_by_code(struct walk *walk, uint64_t pc, bool interrupted, uint64_t sp, uint64_t frame_pointer,
+                         bool has_frame_pointer, struct observer_caller *caller) {
+  const struct observer_copy *copy = walk->copy;
+  if (observer_code_entry_bytes() == 0 || sp < copy->stack_start)
+    return false;
+  uint64_t end = copy->stack_start + copy->stack_bytes;
+  if (end - sp > SEARCHED_STACK_BYTES)
+    end = sp + SEARCHED_STACK_BYTES;
+  int candidates = 0;
+  for (uint64_t at = sp; at + 8 <= end && candidates < CANDIDATES_MAX; at += 8) {
+    uint64_t target;
+    if (!observer_walk_word(walk, at, &caller->return_address) ||
         call_before(caller->return_address, &target) != OBSERVER_CALL_DIRECT)
       continue;
-    if (has_run_without_frame(walk, target, way, pc) || has_run_without_frame(walk, behind_stub(target), way, pc))
+    uint64_t behind = behind_stub(target);
+    if (!may_contain(walk, target, pc) && !may_contain(walk, behind, pc))
+      continue;
+    candidates++;
+    if (returns_from(walk, target, pc, interrupted, sp, at, frame_pointer, has_frame_pointer, caller) ||
+        (behind != target &&
+         returns_from(walk, behind, pc, interrupted, sp, at, frame_pointer, has_frame_pointer, caller)))
       return true;
   }
   return false;
+}
+
+/* Whether the code at PC is about to return to the caller without a frame; then that is CALLER. */
+static bool is_about_to_return(struct walk *walk, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
+                               bool has_frame_pointer, struct observer_caller *caller) {
+  uint8_t code[OBSERVER_EPILOGUE_BYTES];
+  struct observer_unframed place;
+  if (!observer_walk_read(pc, code, sizeof code) || !observer_arch_epilogue(code, &place))
+    return false;
+  if (place.return_register >= 0
+          ? !observer_arch_unwind_register(&walk->registers, place.return_register, &caller->return_address)
+          : !observer_walk_word(walk, sp + place.return_offset, &caller->return_address))
+    return false;
+  caller->return_address = observer_arch_code_address(caller->return_address);
+  caller->sp = sp + place.frame_bytes;
+  caller->frame_pointer = frame_pointer;
+  caller->has_frame_pointer = has_frame_pointer;
+  if (place.saves_frame_pointer)
+    caller->has_frame_pointer = observer_walk_word(walk, sp, &caller->frame_pointer);
+  return may_return_to(walk, caller->return_address, pc);
 }
 
 bool observer_undescribed_returned_to(uint64_t address) {
@@ -122,7 +154,8 @@ bool observer_undescribed_caller(struct walk *walk, unw_cursor_t *cursor, bool i
   pc = observer_arch_code_address(pc);
   bool has_frame_pointer =
       trust_frame_pointer && observer_libunwind.get_reg(cursor, observer_arch_frame_pointer(), &frame_pointer) == 0;
-  if (interrupted && find_unframed(walk, pc, sp, frame_pointer, has_frame_pointer, caller))
+  if ((interrupted && is_about_to_return(walk, pc, sp, frame_pointer, has_frame_pointer, caller)) ||
+      find_by_code(walk, pc, interrupted, sp, frame_pointer, has_frame_pointer, caller))
     return true;
   if (!has_frame_pointer) {
     walk->missing = observer_arch_frame_pointer();

@@ -106,16 +106,12 @@ import Testing
   }
 
   /// The frame pointer is an outer function's: to follow it would leave out the callers in between.
-  @Test func neitherUnwindInformationNorAFramePointer() throws {
-    try observing(slot: 3046, { frames_undescribed_unframed($0) }) { thread in
-      try sightings(of: thread) { seen in
-        if seen.shows(["frames_bare_unframed"]) && seen.end != OBSERVER_END_OUTERMOST {
-          try #require(seen.names == ["frames_spin", "frames_bare_unframed"], "\(seen.names)")
-        } else {
-          try #require(seen.isComplete(showing: ["frames_undescribed_unframed"]), "\(seen.names) \(seen.end)")
-        }
-      }
-    }
+  @Test(.enabled(if: frames_can_be_made())) func neitherUnwindInformationNorAFramePointer() throws {
+    try checkComplete(
+      slot: 3046,
+      { frames_undescribed_unframed($0) },
+      showing: ["frames_spin", "frames_bare_unframed", "frames_undescribed_unframed"]
+    )
   }
 
   @Test func aLeafWithNeither() throws {
@@ -157,7 +153,7 @@ import Testing
         complete += 1
       }
     }
-    #expect(complete > 100)
+    #expect(complete > 20)
   }
 
   /// A library that `dlclose` has unmapped while a thread is in it.

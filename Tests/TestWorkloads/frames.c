@@ -141,7 +141,7 @@ __asm__(".text\n"
         ".type frames_bare_leaf, @function\n"
         "frames_bare_leaf:\n"
         "mov $2000, %ecx\n"
-        "1: sub $1, %ecx\n"
+        "1: dec %ecx\n"
         "jnz 1b\n"
         "ret\n"
         ".size frames_bare_leaf, . - frames_bare_leaf\n");
@@ -173,8 +173,8 @@ static const uint8_t made_spin[] = {
     0x5d,                         /* pop %rbp */
     0xc3,                         /* ret */
     0xb9, 0xf4, 0x01, 0x00, 0x00, /* 2: mov $500, %ecx */
-    0x83, 0xe9, 0x01,             /* 3: sub $1, %ecx */
-    0x75, 0xfb,                   /* jnz 3b */
+    0xff, 0xc9,                   /* 3: dec %ecx */
+    0x75, 0xfc,                   /* jnz 3b */
     0x55,                         /* push %rbp */
     0x48, 0x89, 0xe5,             /* mov %rsp, %rbp */
     0xb9, 0xf4, 0x01, 0x00, 0x00, /* mov $500, %ecx */

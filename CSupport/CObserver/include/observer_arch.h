@@ -36,9 +36,6 @@ struct observer_unframed {
   bool saves_frame_pointer; /* the caller's frame pointer is where the stack pointer points */
 };
 
-/* How many ways there are to have no frame yet, for observer_arch_unframed. */
-enum { OBSERVER_UNFRAMED_WAYS = 2 };
-
 /* The architecture's name as uname(2) has it, or "unsupported". Async-signal-safe: yes. Threads: any. */
 const char *observer_arch_name(void);
 
@@ -106,14 +103,6 @@ void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, 
 /* Whether the OBSERVER_EPILOGUE_BYTES bytes of CODE that are about to run return to the caller without a frame; where to,
  * PLACE then says. Async-signal-safe: yes. Threads: any. */
 bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place);
-
-/* Sets PLACE to where the return address is in the WAY number of having no frame yet: 0 for none of it, 1 for a frame pointer
- * that was saved and not yet set. Async-signal-safe: yes. Threads: any. */
-void observer_arch_unframed(int way, struct observer_unframed *place);
-
-/* Whether a function, of which the LENGTH bytes of CODE from its beginning on have run, has no frame in this WAY. False in
- * case of doubt. Async-signal-safe: yes. Threads: any. */
-bool observer_arch_is_unframed(int way, const uint8_t *code, size_t length);
 
 /* Whether a function ends in the LENGTH bytes of CODE, and another one follows; eight more bytes can be read. True in case of
  * doubt. Async-signal-safe: yes. Threads: any. */
