@@ -91,6 +91,38 @@ import Testing
     }
   }
 
+  /// Function, file and line of every call as llvm-symbolizer of the toolchain has them, in short what `tools/bench symbols`
+  /// does at length.
+  @Test(arguments: ["g++ -O2 -gdwarf-5", "clang++ -O2 -gdwarf-5 -gsplit-dwarf", "clang++ -O1 -gdwarf-4"])
+  func callsAreThoseOfLLVM(compiler: String) throws {
+    try withProgram(compiler) { directory in
+      let input = try addresses(directory, count: 1000).joined(separator: "\n") + "\n"
+      try input.write(toFile: directory + "/addresses", atomically: true, encoding: .utf8)
+      let options = "--output-style=GNU --no-demangle -fi"
+      // Beside swift, wherever that is.
+      let expected = try shell(
+        "\"$(dirname \"$(realpath \"$(command -v swift)\")\")/llvm-symbolizer\" \(options) -e shop <addresses",
+        in: directory
+      )
+      let found = try culprit(["symbolize", "-fi", "-e", directory + "/shop"], input: Data(input.utf8)).out
+      /// The discriminator that addr2line prints is only the innermost call's; 0 and ? are both no line.
+      func comparable(_ text: String) -> [Substring] {
+        text.split(separator: "\n")
+          .map { line in
+            let line = line.prefix(upTo: line.range(of: " (discriminator")?.lowerBound ?? line.endIndex)
+            return line.hasSuffix(":0") || line.hasSuffix(":?") ? line.dropLast(2) : line
+          }
+      }
+      let (ours, theirs) = (comparable(found), comparable(expected))
+      try #require(ours.count == theirs.count && ours.count >= 2000)
+      for (line, other) in zip(ours, theirs) where line != other {
+        // C1 and C2, D1 and D2: names of constructors and destructors that share their code.
+        let demangled = try shell("c++filt -n '\(line)' '\(other)'", in: directory).split(separator: "\n")
+        #expect(demangled.first == demangled.last, "\(line) \(other)")
+      }
+    }
+  }
+
   @Test func addressesMayBeArguments() throws {
     try withProgram { directory in
       let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)

@@ -50,12 +50,20 @@ struct PeerRun {
     }
   }
 
-  /// The middle of the times and of the peaks of `count` runs.
+  /// The middles of the times and of the peaks of `count` runs of each of `commands`, which take turns: what else happens
+  /// on the machine meanwhile is the same for all.
   ///
   /// Until a child has its own program, it has the memory of this one: this must be asked before much is in it.
-  static func medians(_ count: Int, _ command: [String], input: String) throws -> (seconds: Double, peakBytes: Double) {
-    let runs = try (0..<count).map { _ in try PeerRun(command, input: input, mayFail: true, keepsOutput: false) }
-    return (median(runs.map(\.seconds)), median(runs.map(\.peakBytes)))
+  static func medians(
+    _ count: Int,
+    _ commands: [[String]],
+    input: String
+  ) throws -> [(seconds: Double, peakBytes: Double)] {
+    let rounds = try (0..<count)
+      .map { _ in try commands.map { try PeerRun($0, input: input, mayFail: true, keepsOutput: false) } }
+    return commands.indices.map { place in
+      (median(rounds.map { $0[place].seconds }), median(rounds.map { $0[place].peakBytes }))
+    }
   }
 
   private static var now: Double {

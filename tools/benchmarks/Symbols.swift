@@ -184,23 +184,24 @@ private struct SymbolsBench {
     let one = "\(directory)/address"
     try write(readFile(input).split(separator: "\n").prefix(1).joined() + "\n", to: one)
     let debug = try debugFile(of: file)
-    var peers: [(String, [String])] = [
+    let peers: [(String, [String])] = [
       ("culprit", [culprit, "symbolize", "-f", "-i", "-e", file]),
       ("llvm", [llvm, "--output-style=GNU", "-f", "-i", "-e", file]),
       ("addr2line", ["addr2line", "-f", "-i", "-e", debug]),
     ]
     // It takes minutes for large units (257 s for the C++ program).
-    if isBounded { peers.append(("eu_addr2line", ["eu-addr2line", "-f", "-i", "-e", file])) }
+    let slow = ("eu_addr2line", ["eu-addr2line", "-f", "-i", "-e", file])
     var costs: [String: (seconds: Double, peakBytes: Double)] = [:]
     var cold: [String: Double] = [:]
-    for (peer, command) in peers {
-      let isSlow = peer == "eu_addr2line"
-      costs[peer] = try PeerRun.medians(isSlow ? 1 : runs, command, input: input)
-      cold[peer] = try PeerRun.medians(isSlow ? 1 : runs * 3, command, input: one).seconds
-      if let cost = costs[peer], let cold = cold[peer] {
-        figures.print("symbols.time.\(name).\(peer)", cost.seconds * 1000, "ms")
-        figures.print("symbols.memory.\(name).\(peer)", cost.peakBytes / 1048576, "MiB")
-        figures.print("symbols.cold.\(name).\(peer)", cold * 1000, "ms")
+    for (group, count) in [(peers, runs), (isBounded ? [slow] : [], 1)] {
+      let whole = try PeerRun.medians(count, group.map(\.1), input: input)
+      let single = try PeerRun.medians(count * 3, group.map(\.1), input: one)
+      for (place, (peer, _)) in group.enumerated() {
+        costs[peer] = whole[place]
+        cold[peer] = single[place].seconds
+        figures.print("symbols.time.\(name).\(peer)", whole[place].seconds * 1000, "ms")
+        figures.print("symbols.memory.\(name).\(peer)", whole[place].peakBytes / 1_048_576, "MiB")
+        figures.print("symbols.cold.\(name).\(peer)", single[place].seconds * 1000, "ms")
       }
     }
     guard isBounded, let ours = costs["culprit"], let theirs = costs["llvm"], let coldOurs = cold["culprit"],
