@@ -63,6 +63,7 @@ final class LineTable {
   func row(at address: UInt64) -> (row: Row, discriminator: UInt32)? {
     guard let sequence = sequence(at: address) else { return nil }
     let offset = address - sequence.range.start
+    let rows = rows
     var (place, high) = (sequence.first, sequence.first + sequence.count)
     while place < high {
       let middle = (place + high) / 2
@@ -78,6 +79,7 @@ final class LineTable {
   }
 
   private func sequence(at address: UInt64) -> Sequence? {
+    let sequences = sequences
     var place = sequences.partitioningIndex { $0.range.start > address } - 1
     if highestEnd.isEmpty { return place >= 0 && address < sequences[place].range.end ? sequences[place] : nil }
     while place >= 0, highestEnd[place] > address {

@@ -19,6 +19,8 @@ struct SymbolIndex {
     var name: UInt32
     /// Where the name of the source file is that a local symbol is from; 0 when that is not known.
     var file: UInt32 = 0
+    /// Whether there are other names for the same start that are as good.
+    var hasOtherNames = false
 
     /// Whether this name should stand for an address that `other` covers from the same start.
     func isBetter(than other: Symbol) -> Bool {
@@ -60,6 +62,7 @@ struct SymbolIndex {
         kept.append(symbol)
       } else if symbol.rank == kept.last?.rank, symbol.rank != .label {
         aliases.append((symbol.start, symbol.name))
+        kept[kept.count - 1].hasOtherNames = true
       }
     }
     self.aliases = aliases

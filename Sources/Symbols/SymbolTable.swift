@@ -66,7 +66,7 @@ struct SymbolTable {
     guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
     var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
     if symbol.file != 0 { match.file = names.text(at: Int(symbol.file)) }
-    guard let preferred, name != preferred else { return match }
+    guard symbol.hasOtherNames, let preferred, name != preferred else { return match }
     for other in index.otherNames(at: symbol.start) {
       if let name = names.text(at: Int(other)), name == preferred {
         match.name = name
