@@ -73,7 +73,10 @@ let package = Package(
     .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
-    .testTarget(name: "CulpritTests", dependencies: ["Culprit", "StallRecord", "TestSupport", "TestWorkloads"]),
+    .testTarget(
+      name: "CulpritTests",
+      dependencies: ["Culprit", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
+    ),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
     // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.

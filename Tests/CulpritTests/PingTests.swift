@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import SourceLoads
 import StallRecord
 import Synchronization
 import TestSupport
@@ -125,12 +126,16 @@ import Testing
     }
   }
 
-  @Test func theMainActorsWorkIsNamed() throws {
-    let found = try reports { watchdog in
-      let watch = try watchdog.watchMainActor()
+  /// Has what `watch` watches stall by `execute`, after some pings.
+  private func stall(
+    _ watch: (Watchdog) throws -> PingWatch,
+    by execute: (@escaping @Sendable () -> Void) -> Void
+  ) throws -> [StallReport] {
+    try reports { watchdog in
+      let watch = try watch(watchdog)
       usleep(300_000)
       let done = Finished()
-      Task { @MainActor in
+      execute {
         stallByComputing(for: .milliseconds(1200))
         done.set()
       }
@@ -138,42 +143,27 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
+  }
+
+  @Test func theMainActorsWorkIsNamed() throws {
+    let found = try stall({ try $0.watchMainActor() }, by: { body in Task { @MainActor in body() } })
     _ = try check(found, WatchedSource(kind: .executor, name: "main actor"))
   }
 
   @Test func anExecutorsWorkIsNamed() throws {
-    let loop = ThreadLoop()
-    let found = try reports { watchdog in
-      let watch = try watchdog.watch(executor: loop, named: "store")
-      usleep(300_000)
-      let done = Finished()
-      loop.execute {
-        stallByComputing(for: .milliseconds(1200))
-        done.set()
-      }
-      wait { done.isSet }
-      usleep(200_000)
-      watch.stop()
-    }
+    let loop = ClosureLoop()
+    let found = try stall({ try $0.watch(executor: loop, named: "store") }, by: loop.execute)
     _ = try check(found, WatchedSource(kind: .executor, name: "store"))
+    loop.stop()
   }
 
   /// The second of three loops stalls; the group's other loops do not.
   @Test func anEventLoopsWorkIsNamed() throws {
-    let loops = (0..<3).map { _ in ThreadLoop() }
-    let found = try reports { watchdog in
-      let watch = try watchdog.watchLoops(named: "io", execute: loops.map { loop in { ping in loop.execute(ping) } })
-      usleep(300_000)
-      let done = Finished()
-      loops[1].execute {
-        stallByComputing(for: .milliseconds(1200))
-        done.set()
-      }
-      wait { done.isSet }
-      usleep(200_000)
-      watch.stop()
-    }
+    let loops = (0..<3).map { _ in ClosureLoop() }
+    let executes = loops.map { loop in { @Sendable (ping: @escaping @Sendable () -> Void) in loop.execute(ping) } }
+    let found = try stall({ try $0.watchLoops(named: "io", execute: executes) }, by: loops[1].execute)
     _ = try check(found, WatchedSource(kind: .pinged, name: "io #2"))
+    for loop in loops { loop.stop() }
   }
 
   /// A loop that is gone, and one whose ping never comes back: both are let go.
@@ -197,7 +187,7 @@ import Testing
   }
 
   @Test func aPingThatIsRunTwiceEndsOnce() throws {
-    let loop = ThreadLoop()
+    let loop = ClosureLoop()
     let found = try reports { watchdog in
       let watch = try watchdog.watchLoop(named: "twice") { ping in
         loop.execute(ping)
@@ -207,31 +197,5 @@ import Testing
       watch.stop()
     }
     #expect(found.isEmpty)
-  }
-}
-
-/// An event loop as small as can be: closures, on a thread of its own.
-final class ThreadLoop: SerialExecutor {
-  private let waiting = Mutex<[@Sendable () -> Void]>([])
-  private let signal = DispatchSemaphore(value: 0)
-
-  init() {
-    Thread.detachNewThread { [self] in
-      while true {
-        signal.wait()
-        let next = waiting.withLock { $0.removeFirst() }
-        next()
-      }
-    }
-  }
-
-  func execute(_ body: @escaping @Sendable () -> Void) {
-    waiting.withLock { $0.append(body) }
-    signal.signal()
-  }
-
-  func enqueue(_ job: consuming ExecutorJob) {
-    let job = UnownedJob(job)
-    execute { [self] in job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 }

@@ -32,6 +32,7 @@ final class Figures {
     let thousandths = Int((abs(value) * 1000).rounded())
     var digits = "\(thousandths / 1000)." + String("\(1000 + thousandths % 1000)".dropFirst())
     while digits.last == "0" { digits.removeLast() }
+    if digits.last == "." { digits.removeLast() }
     return (value < 0 ? "-" : "") + digits
   }
 }
