@@ -10,7 +10,9 @@ public struct FunctionIdentity: Hashable, Comparable, Sendable {
   init(_ frame: ResolvedFrame) {
     module = frame.module
     name = frame.rawName ?? frame.function ?? ""
-    start = frame.start?.value ?? (name.isEmpty ? frame.address : 0)
+    // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
+    let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
+    start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address : 0)
   }
 
   /// An order that makes results repeatable; it means nothing.
