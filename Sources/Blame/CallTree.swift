@@ -11,6 +11,7 @@ public struct FunctionIdentity: Hashable, Comparable, Sendable {
     module = frame.module
     name = frame.rawName ?? frame.function ?? ""
     // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
+    let name = name
     let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
     start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address : 0)
   }

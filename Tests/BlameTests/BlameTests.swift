@@ -73,7 +73,6 @@ struct Synthetic {
 }
 
 extension Blame {
-  var culprit: Claim? { if case .culprit(let claim) = verdict { claim } else { nil } }
   var culpritName: String? { culprit?.frame.function }
   var contenderNames: [String?] { contenders.map(\.frame.function) }
 }

@@ -1,0 +1,95 @@
+import StallRecord
+import Testing
+
+@testable import Blame
+
+/// What a stall shows besides who is to blame: labels, whether a queue moved, what occupies a pool.
+@Suite struct CircumstanceTests {
+  private func frame(_ raw: String, start: UInt64) -> ResolvedFrame {
+    ResolvedFrame(function: "f", rawName: raw, module: "/opt/shop/shop", start: FileAddress(start), address: start)
+  }
+
+  /// Where it is inlined it has its caller's start, or none.
+  @Test func aMangledNameIsOneFunction() {
+    #expect(FunctionIdentity(frame("$s4shop1fyyF", start: 16)) == FunctionIdentity(frame("$s4shop1fyyF", start: 32)))
+    #expect(FunctionIdentity(frame("_ZN4shop1fEv", start: 16)) == FunctionIdentity(frame("_ZN4shop1fEv", start: 32)))
+    #expect(FunctionIdentity(frame("f", start: 16)) != FunctionIdentity(frame("f", start: 32)))
+  }
+
+  private func stall(_ kind: SourceKind, _ samples: [(progress: UInt32, label: String)]) -> Stall {
+    Stall(
+      id: 1,
+      source: WatchedSource(kind: kind, name: "test"),
+      thread: ObservedThread(id: 1, name: ""),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0),
+      samples: samples.enumerated()
+        .map { index, sample in
+          Sample(
+            age: .milliseconds(100 * index + 50),
+            stack: nil,
+            outcome: .captured,
+            cpuTime: nil,
+            label: sample.label,
+            progress: sample.progress
+          )
+        },
+      duration: .milliseconds(100 * samples.count),
+      hasEnded: true
+    )
+  }
+
+  private func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: [], resolve: { _ in [] }) }
+
+  @Test func aQueueStandsStillOrMoves() {
+    #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3))
+    #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == .moved(between: 2, of: 3))
+    // One look tells nothing, and what is no queue has none.
+    #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)
+    #expect(blame(stall(.loop, [(5, ""), (6, "")])).queueProgress == nil)
+  }
+
+  @Test func timeDividesBetweenLabels() {
+    let labels = blame(stall(.loop, [(0, "a"), (0, "b"), (0, "b"), (0, "")])).labels
+    #expect(labels.map(\.label) == ["b", "a"])
+    #expect(labels.map { Int(($0.share.fraction * 100).rounded()) } == [50, 25])
+    #expect(blame(stall(.loop, [(0, "")])).labels.isEmpty)
+  }
+
+  /// Four threads, of which three run a job, two of them in the same function.
+  @Test func occupiedThreadsAreTheSamplesOfAPool() throws {
+    let names: [UInt64: String] = [0x10: "wait", 0x20: "swift_job_run", 0x30: "slow", 0x40: "quick"]
+    let stacks = [[0x30, 0x20], [0x30, 0x20], [0x40, 0x20], [0x10]]
+      .map { Stack(frames: $0.map { .programCounter(RuntimeAddress($0)) }, end: .outermost) }
+    var pool = stall(.pool, [])
+    pool.duration = .seconds(3)
+    pool.others = AllThreads(
+      threads: stacks.indices.map { index in
+        ThreadSample(
+          thread: ObservedThread(id: Int32(index), name: ""),
+          stack: index,
+          outcome: .captured,
+          cpuTime: nil,
+          activity: .running
+        )
+      },
+      isComplete: true
+    )
+    let blame = Blame(stall: pool, stacks: stacks) { frame in
+      let name = names[frame.address.value] ?? "?"
+      let isSystem = name == "swift_job_run" || name == "wait"
+      return [
+        ResolvedFrame(
+          function: name,
+          rawName: name,
+          module: isSystem ? "/usr/lib/swift/linux/libswift_Concurrency.so" : "/opt/shop/shop",
+          address: frame.address.value
+        )
+      ]
+    }
+    let culprit = try #require(blame.culprit)
+    #expect(culprit.frame.function == "slow")
+    #expect(culprit.sampleCount == 2 && blame.sampleCount == 3)
+    #expect(Int((culprit.share.fraction * 100).rounded()) == 67)
+  }
+}
