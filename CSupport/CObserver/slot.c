@@ -42,6 +42,7 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
   view.owner_word = atomic_load_explicit(&slot->owner_word, memory_order_relaxed);
   view.progress_word = atomic_load_explicit(&slot->progress_word, memory_order_relaxed);
+  view.head_ns = atomic_load_explicit(&slot->head_ns, memory_order_relaxed);
   view.excused = atomic_load_explicit(&slot->excused, memory_order_relaxed) != 0;
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
@@ -134,6 +135,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
   observer_slot_set_words(slot, 0, 0);
   observer_slot_set_label(slot, NULL, 0);
+  atomic_store_explicit(&slot->head_ns, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->excused, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->generation, generation, memory_order_release);
   return generation;

@@ -2,13 +2,15 @@ import CObserver
 import StallRecord
 
 /// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that waits.
-public struct CPUStatistics: Sendable, Hashable {
+public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
   /// The time that the statistics are about: from about the begin of the unit on.
   public var elapsed: Duration
   /// What every process of the machine used, in its own code; `nil` where the kernel does not tell.
   public var machineUser: Duration?
   /// What every process of the machine used, in the kernel; `nil` where it does not tell.
   public var machineSystem: Duration?
+  /// The time that the machine's figures are about: as ``elapsed``, but not before the watchdog was started.
+  public var machineElapsed: Duration
   /// What this process used, in its own code.
   public var user: Duration
   /// What this process used, in the kernel.
@@ -22,6 +24,7 @@ public struct CPUStatistics: Sendable, Hashable {
 
   init(_ doom: observer_doom) {
     elapsed = Duration(wholeNanoseconds: doom.elapsed_ns)
+    machineElapsed = elapsed
     let used = doom.used
     let isTold = used.machine_user_ns > 0 || used.machine_system_ns > 0
     machineUser = isTold ? Duration(wholeNanoseconds: used.machine_user_ns) : nil
@@ -33,18 +36,64 @@ public struct CPUStatistics: Sendable, Hashable {
     processors = Int(doom.processors)
   }
 
+  init(
+    elapsed: UInt64,
+    user: UInt64,
+    system: UInt64,
+    machineElapsed: UInt64,
+    machineUser: UInt64,
+    machineSystem: UInt64,
+    thread: UInt64,
+    processors: Int
+  ) {
+    self.elapsed = Duration(wholeNanoseconds: elapsed)
+    self.machineElapsed = Duration(wholeNanoseconds: machineElapsed)
+    let isTold = machineUser > 0 || machineSystem > 0
+    self.machineUser = isTold ? Duration(wholeNanoseconds: machineUser) : nil
+    self.machineSystem = isTold ? Duration(wholeNanoseconds: machineSystem) : nil
+    self.user = Duration(wholeNanoseconds: user)
+    self.system = Duration(wholeNanoseconds: system)
+    self.thread = Duration(wholeNanoseconds: thread)
+    threadElapsed = self.elapsed
+    self.processors = processors
+  }
+
+  /// The statistics in a sentence without its end.
+  public var description: String {
+    func times(_ user: Duration, _ system: Duration, _ share: Double) -> String {
+      "\(seconds(user + system)) (user \(seconds(user)), system \(seconds(system))), \(percent(share)) CPU"
+    }
+    func seconds(_ time: Duration) -> String {
+      let milliseconds = (time.wholeNanoseconds + 500_000) / 1_000_000
+      let fraction = String(milliseconds % 1000 + 1000).dropFirst()
+      return "\(milliseconds / 1000).\(fraction)"
+    }
+    func percent(_ share: Double) -> String { "\(Int((share * 100).rounded())) %" }
+    var parts: [String] = []
+    if let machineUser, let machineSystem, let machineShare {
+      parts.append("elapsed total CPU time (seconds): \(times(machineUser, machineSystem, machineShare))")
+    }
+    parts.append("elapsed application CPU time (seconds): \(times(user, system, processShare))")
+    if let thread, let threadShare {
+      parts.append("the thread's own: \(seconds(thread)), \(percent(threadShare)) of one")
+    }
+    return parts.joined(separator: "; ") + "; in \(seconds(elapsed)) s, on \(processors) processors"
+  }
+
   /// The part of all processors' time that every process of the machine used; `nil` where the kernel does not tell.
-  public var machineShare: Double? { machineUser.map { share($0 + (machineSystem ?? .zero)) } }
+  public var machineShare: Double? {
+    machineUser.map { share($0 + (machineSystem ?? .zero), machineElapsed) }
+  }
 
   /// The part of all processors' time that this process used.
-  public var processShare: Double { share(user + system) }
+  public var processShare: Double { share(user + system, elapsed) }
 
   /// The part of one processor's time that the stuck thread used; `nil` if unknown.
   public var threadShare: Double? {
     thread.map { threadElapsed > .zero ? $0.inSeconds / threadElapsed.inSeconds : 0 }
   }
 
-  private func share(_ used: Duration) -> Double {
+  private func share(_ used: Duration, _ elapsed: Duration) -> Double {
     elapsed > .zero ? used.inSeconds / (elapsed.inSeconds * Double(processors)) : 0
   }
 }
@@ -74,6 +123,14 @@ struct CPUHistory: ~Copyable {
 
   var processors: UInt32 { @_noLocks get { source.processors } }
 
+  /// What has been used by now.
+  @_noLocks func current() -> observer_cpu {
+    var now = observer_cpu()
+    var source = source
+    observer_cpu_read(&source, &now)
+    return now
+  }
+
   /// Remembers what has been used by now.
   @_noLocks mutating func note() {
     // SAFETY: `next` is below the length.
@@ -99,9 +156,7 @@ struct CPUHistory: ~Copyable {
       }
       index &+= 1
     }
-    var now = observer_cpu()
-    var source = source
-    observer_cpu_read(&source, &now)
+    var now = current()
     if base.taken_ns == 0 { base = now }
     now.user_ns &-= min(now.user_ns, base.user_ns)
     now.system_ns &-= min(now.system_ns, base.system_ns)

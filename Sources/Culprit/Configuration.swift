@@ -72,6 +72,19 @@ public struct Configuration: Sendable {
   /// is longer. `nil`, as it is unless told otherwise, ends no process.
   public var terminateAfter: Duration?
 
+  /// How long the launch may take, from the start of the process to ``Watchdog/launched()``. A launch that takes longer is
+  /// a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take its time.
+  public var launchBudget: Duration?
+
+  /// How long the shutdown may take, from ``Watchdog/shuttingDown()``, or SIGTERM, to the end of the process. One that
+  /// takes longer is a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take its time.
+  public var shutdownBudget: Duration?
+
+  /// Whether SIGTERM begins the shutdown. The service's own handler for it is called as before, and there must be one: where
+  /// SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), it stays so and is not noticed, and
+  /// ``Watchdog/shuttingDown()`` is to be called. `false` unless told otherwise.
+  public var noticesTermination = false
+
   /// Whether systemd is told how the service is: READY=1 by ``Watchdog/launched()``, STOPPING=1 by
   /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false` unless
   /// told otherwise: a service that tells systemd all that itself goes on doing so.
@@ -139,6 +152,10 @@ public struct Configuration: Sendable {
         "\(terminateAfter)",
         "from the stallThreshold of \(stallThreshold) to \(WatchLimits.longestTime)"
       )
+    }
+    for (name, budget) in [("launchBudget", launchBudget), ("shutdownBudget", shutdownBudget)] {
+      guard let budget, budget < Self.shortestTime || budget > WatchLimits.longestTime else { continue }
+      throw refuse(name, "\(budget)", "from \(Self.shortestTime) to \(WatchLimits.longestTime)")
     }
     guard (4 << 10...8 << 20).contains(stackBytesMax) else {
       throw refuse("stackBytesMax", "\(stackBytesMax)", "from 4096 to 8388608 bytes")

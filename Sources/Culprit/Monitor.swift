@@ -132,6 +132,7 @@ struct Monitor: ~Copyable {
       earlyInterval: view.early_interval_ns,
       interval: view.interval_ns
     )
+    look.head = view.head_ns
     look.hangDelay = observer_control_hang_delay_ns(control)
     look.isExcused = view.excused || observer_control_paused(control)
     return (view, look)

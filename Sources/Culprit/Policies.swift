@@ -1,5 +1,6 @@
 import CObserver
 import Glibc
+import StallRecord
 import Synchronization
 
 /// What is done about stalls that do not end, and whom it is told: the warden and its errands' thread.
@@ -18,6 +19,8 @@ final class Policies: Sendable {
   private let reporter: Reporter
   private let systemd: SystemdNotifier?
   private let threads = Mutex(Threads())
+  private let phases = Mutex<Phases?>(nil)
+  private let noticesTermination = Mutex(false)
   private let handlers = Mutex<[TerminationHandler]>([])
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
@@ -30,7 +33,13 @@ final class Policies: Sendable {
   }
 
   /// What is wrong with the surroundings, in sentences.
-  var problems: [String] { systemd?.problems ?? [] }
+  var problems: [String] {
+    var problems = systemd?.problems ?? []
+    if noticesTermination.withLock({ $0 }), observer_sigterm_chain(block.pointer) == OBSERVER_SIGTERM_REPLACED {
+      problems.append("SIGTERM is not noticed, because another handler has been installed for it; call shuttingDown()")
+    }
+    return problems
+  }
 
   /// Asks `handler` before the process is ended.
   func add(_ handler: @escaping TerminationHandler) {
@@ -44,7 +53,8 @@ final class Policies: Sendable {
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
     let limit = configuration.isEnabled ? configuration.terminateAfter?.wholeNanoseconds : nil
     observer_warden_set_terminate_after_ns(block.pointer, limit ?? 0)
-    if systemd?.isOpen == true || limit != nil { try start() }
+    let hasPhases = phases.withLock { $0 } != nil
+    if systemd?.isOpen == true || limit != nil || hasPhases || configuration.noticesTermination { try start() }
   }
 
   private func start() throws(PosixThreadError) {
@@ -59,13 +69,22 @@ final class Policies: Sendable {
         )
         // It calls the application's handlers.
         threads.runner = try PosixThread(name: "culprit-errand", signals: .asCreator) { runner.run() }
-        let table = ProgressTable(pointer: progress)
+        let found = self.phases.withLock { $0 }
+        let table = ProgressTable(
+          pointer: progress,
+          phases: Warden.PhaseSlots(
+            launch: found?.launch?.slot,
+            shutdown: found?.shutdown?.slot,
+            noticesTermination: noticesTermination.withLock { $0 }
+          )
+        )
         threads.warden = try PosixThread(name: "culprit-warden") { [block, control, systemd] in
           var warden = Warden(
             own: block.pointer,
             control: control.pointer,
             progress: table.pointer,
-            systemd: systemd.map { Warden.Systemd(target: $0.target, watchdog: $0.watchdog) }
+            systemd: systemd.map { Warden.Systemd(target: $0.target, watchdog: $0.watchdog) },
+            phases: table.phases
           )
           warden.run()
         }
@@ -88,13 +107,51 @@ final class Policies: Sendable {
     observer_warden_stop(block.pointer)
     warden?.join()
     runner?.join()
+    phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it.
     handlers.withLock { $0 = [] }
   }
 
-  func launched() { observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_READY.rawValue) }
+  func launched() {
+    phases.withLock { $0 }?.launched()
+    observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_READY.rawValue)
+  }
 
-  func shuttingDown() { observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_STOPPING.rawValue) }
+  func shuttingDown() { observer_warden_begin_shutdown(block.pointer, observer_clock_ns()) }
+
+  /// Watches the phases that `configuration` has budgets for.
+  ///
+  /// - Throws: ``WatchdogError/tooManySources(limit:)``.
+  func watchPhases(_ configuration: Configuration) throws(WatchdogError) {
+    noticesTermination.withLock { $0 = configuration.noticesTermination }
+    // The handler may be running when the watchdog is gone.
+    if configuration.noticesTermination { _ = Unmanaged.passRetained(block) }
+    guard configuration.launchBudget != nil || configuration.shutdownBudget != nil else { return }
+    let phases = try Phases(configuration, control, block)
+    self.phases.withLock { $0 = phases }
+    if phases.shutdown != nil { ExitReport.arm(self) }
+  }
+
+  /// What is to be noted about a phase that takes too long.
+  func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
+
+  /// Reports a shutdown that has taken too long, when the process ends without having stopped its watchdog.
+  func reportShutdown() {
+    guard let shutdown = phases.withLock({ $0 })?.shutdown, let progress = observer_progress_table(),
+      observer_progress_is_stalled(progress + shutdown.index)
+    else { return }
+    let deadline = observer_clock_ns() &+ ErrandRunner.patience
+    let request = recorder.requestSoFar()
+    let stalls = request.stalls.wait(until: deadline) ?? []
+    if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
+      var recording = stall.recording
+      // The process's end is that of its shutdown.
+      recording.stalls[0].hasEnded = true
+      recording.stalls[0].notes += notes(recording.stalls[0].source)
+      reporter.reportLast(recording, told: { _ in }, until: deadline)
+    }
+    _ = request.saved.wait(until: deadline)
+  }
 
   func tellSystemd(status: String) {
     // Each line would be a variable of its own.
@@ -117,7 +174,33 @@ final class Policies: Sendable {
   }
 
   private struct ProgressTable: @unchecked Sendable {
-    // SAFETY: the table is never freed, and its fields are atomic.
+    // SAFETY: the tables are never freed, and their fields are atomic.
     let pointer: UnsafeMutablePointer<observer_progress>
+    let phases: Warden.PhaseSlots
+  }
+}
+
+/// What is reported when the process ends by exit(3).
+private enum ExitReport {
+  private struct Armed {
+    weak var policies: Policies?
+    var process: pid_t = 0
+    var isRegistered = false
+  }
+
+  private static let armed = Mutex(Armed())
+
+  static func arm(_ policies: Policies) {
+    let isFirst = armed.withLock { armed in
+      defer { armed = Armed(policies: policies, process: getpid(), isRegistered: true) }
+      return !armed.isRegistered
+    }
+    if isFirst {
+      atexit {
+        // Not in a child of the process, which runs this, too.
+        let policies = ExitReport.armed.withLock { $0.process == getpid() ? $0.policies : nil }
+        policies?.reportShutdown()
+      }
+    }
   }
 }

@@ -17,6 +17,7 @@ final class Recorder: Sendable {
   private let width: Int
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
+  private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
   private let deliver: @Sendable (Recording) -> Void
   private let failures = Mutex<[String]>([])
   private let threadRequests = Mutex(ThreadRequests())
@@ -45,6 +46,7 @@ final class Recorder: Sendable {
   ///   - width: The length of a line in reports of what is known so far.
   ///   - announce: Told of each stall when it begins, and when it becomes a hang; must not block.
   ///   - notes: What is to be noted about a stall that has begun; may take a moment.
+  ///   - phaseNotes: What is to be noted about a source that is a phase of the process, at any time.
   ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread; must not block.
   init(
     ring: RingHandle,
@@ -54,8 +56,10 @@ final class Recorder: Sendable {
     width: Int,
     announce: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],
+    phaseNotes: @escaping @Sendable (WatchedSource) -> [StallNote],
     deliver: @escaping @Sendable (Recording) -> Void
   ) {
+    self.phaseNotes = phaseNotes
     self.ring = ring
     self.process = process
     self.directory = directory
@@ -201,7 +205,7 @@ final class Recorder: Sendable {
         note(error.text)
       }
       if let debugger { box.unit.add(StallNote(.debugger, text: "process \(debugger)")) }
-      for note in notes() { box.unit.add(note) }
+      for note in notes() + phaseNotes(source) { box.unit.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.units[index], var stall = box.unit.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
@@ -345,6 +349,7 @@ final class Recorder: Sendable {
   }
 
   private func finish(_ unit: inout RecordedUnit) {
+    if let source = unit.stall?.source { for note in phaseNotes(source) { unit.add(note) } }
     let recording = unit.finished(process: process)
     if let failure = unit.failure { note(failure) }
     unit.close()

@@ -49,6 +49,9 @@ struct Setting: Sendable {
       copy: { $0.whileDebugged = $1.whileDebugged }
     ),
     number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
+    limit("launch_budget", "launchBudget", \.launchBudget, isLive: false),
+    limit("shutdown_budget", "shutdownBudget", \.shutdownBudget, isLive: false),
+    yesOrNo("notice_sigterm", "noticesTermination", \.noticesTermination),
     yesOrNo("systemd", "notifiesSystemd", \.notifiesSystemd),
   ]
 
@@ -105,12 +108,13 @@ struct Setting: Sendable {
   private static func limit(
     _ name: String,
     _ property: String,
-    _ path: WritableKeyPath<Configuration, Duration?> & Sendable
+    _ path: WritableKeyPath<Configuration, Duration?> & Sendable,
+    isLive: Bool = true
   ) -> Setting {
     Setting(
       name: name,
       property: property,
-      isLive: true,
+      isLive: isLive,
       form: Duration.textForm + ", or none",
       set: { configuration, text in
         let duration = Duration(text: text)

@@ -56,12 +56,6 @@ extension Watchdog {
     public var problem: String?
   }
 
-  /// The service is ready: what `launched()` marks. Systemd is told READY=1, if ``Configuration/notifiesSystemd`` says so.
-  public func launched() { policies?.launched() }
-
-  /// The service is about to end. Systemd is told STOPPING=1, if ``Configuration/notifiesSystemd`` says so.
-  public func shuttingDown() { policies?.shuttingDown() }
-
   /// Tells systemd what the service is doing, in one line for people (`systemctl status` shows it), if
   /// ``Configuration/notifiesSystemd`` says so. While a source hangs, what hangs is said instead.
   ///

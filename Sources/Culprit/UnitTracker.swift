@@ -20,6 +20,8 @@ struct UnitTracker {
     var interval: UInt64
     /// How long after the threshold the stall is a hang.
     var hangDelay = UInt64.max
+    /// How old the unit was when its watch began.
+    var head: UInt64 = 0
     /// Whether the unit may take as long as it does just now.
     var isExcused = false
 
@@ -225,7 +227,7 @@ struct UnitTracker {
     generation = look.generation
     // The unit is younger than the last tick, or that tick would have seen it.
     let claimed = tick.now &- begun(look)
-    age = min(claimed, tick.allowed)
+    age = min(claimed, tick.allowed &+ look.head)
     gap = claimed &- age
     lost = 0
     nextSample = 0

@@ -13,6 +13,16 @@ struct Warden: ~Copyable {
     var watchdog: UInt64
   }
 
+  /// The slots of the process's phases.
+  struct PhaseSlots {
+    var launch: UnsafeMutablePointer<observer_slot>?
+    var shutdown: UnsafeMutablePointer<observer_slot>?
+    /// Whether SIGTERM begins the shutdown.
+    var noticesTermination: Bool
+  }
+
+  /// How often it is looked whether the service has a handler for SIGTERM.
+  private static let chainInterval: UInt64 = 500_000_000
   /// How often a hang is looked at, to notice its end.
   private static let hangInterval: UInt64 = 250_000_000
   /// What could not be sent is sent again after so long.
@@ -24,6 +34,9 @@ struct Warden: ~Copyable {
   let control: UnsafeMutablePointer<observer_control>
   let progress: UnsafeMutablePointer<observer_progress>
   private let systemd: Systemd?
+  private let phases: PhaseSlots
+  private var isShuttingDown = false
+  private var isChained = false
   var text = PlainText(capacity: 2 * Int(OBSERVER_TEXT_BYTES))
   var view = observer_progress_view()
 
@@ -47,12 +60,14 @@ struct Warden: ~Copyable {
     own: UnsafeMutablePointer<observer_warden>,
     control: UnsafeMutablePointer<observer_control>,
     progress: UnsafeMutablePointer<observer_progress>,
-    systemd: Systemd?
+    systemd: Systemd?,
+    phases: PhaseSlots
   ) {
     self.own = own
     self.control = control
     self.progress = progress
     self.systemd = systemd
+    self.phases = phases
     spared = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
     spared.initialize(repeating: 0, count: Int(OBSERVER_SLOTS_MAX))
   }
@@ -70,12 +85,13 @@ struct Warden: ~Copyable {
     while true {
       let seen = observer_warden_word(own)
       let now = observer_clock_ns()
+      let nextChain = followShutdown(now)
       if observer_warden_stopping(own) {
         // What has been said last is not lost.
         if let systemd { _ = tell(systemd, now) }
         return
       }
-      var next = UInt64.max
+      var next = nextChain
       if let systemd {
         next = min(next, tell(systemd, now))
         if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
@@ -83,6 +99,28 @@ struct Warden: ~Copyable {
       next = min(next, terminateIfDue(now))
       observer_warden_wait(own, seen, next)
     }
+  }
+
+  /// Begins the shutdown when it has been said or noticed. Returns when to look again.
+  @_noLocks private mutating func followShutdown(_ now: UInt64) -> UInt64 {
+    let since = observer_warden_shutdown_ns(own)
+    if since != 0, !isShuttingDown {
+      isShuttingDown = true
+      observer_warden_note_shutdown(
+        own,
+        history.current(),
+        observer_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
+      )
+      if let launch = phases.launch { observer_slot_end(launch) }
+      if let shutdown = phases.shutdown {
+        observer_slot_begin_since(shutdown, since, now &- min(now, since))
+        observer_control_look_by(control, now)
+      }
+      observer_warden_add_notices(own, OBSERVER_NOTICE_STOPPING.rawValue)
+    }
+    guard phases.noticesTermination, !isChained else { return .max }
+    isChained = observer_sigterm_chain(own) != OBSERVER_SIGTERM_UNCHAINED
+    return isChained ? .max : now &+ Self.chainInterval
   }
 
   /// Sends what somebody wants systemd to know. Returns when to try again.

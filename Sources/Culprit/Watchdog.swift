@@ -130,6 +130,7 @@ public final class Watchdog: Sendable {
     )
     let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
     let contexts = ContextQueries()
+    let phaseNotes = PhaseNotes()
     let recorder = Recorder(
       ring: ring,
       process: ObservedProcess(
@@ -144,6 +145,7 @@ public final class Watchdog: Sendable {
       width: configuration.reportWidth,
       announce: { reporter.announce($0) },
       notes: { activities.notes() + contexts.notes() },
+      phaseNotes: { phaseNotes.notes($0) },
       deliver: { reporter.report($0) }
     )
     let table = SlotTable(pointer: slots, progress: progress)
@@ -153,6 +155,7 @@ public final class Watchdog: Sendable {
       reporter: reporter,
       systemd: configuration.notifiesSystemd ? SystemdNotifier(environment) : nil
     )
+    phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
@@ -169,6 +172,9 @@ public final class Watchdog: Sendable {
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
       SlotRegistry.shared.activate(control)
+      do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
+        LiveConfiguration.say([error.description])
+      }
       try policies.follow(configuration)
       live.follow { configuration in
         SlotRegistry.shared.follow(configuration, for: control)

@@ -267,6 +267,13 @@ public struct TextReport: Sendable {
     for note in self.notes(of: .debugger) {
       notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(Formatting.printable(note.text))")")
     }
+    // What was noted last is of the longest time.
+    if let note = self.notes(of: .processorTime).last { notes.append(Formatting.printable(note.text)) }
+    if let note = self.notes(of: .unwatched).last {
+      notes.append(
+        "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
+      )
+    }
     if repeats > 0 {
       notes.append("\(Formatting.count(repeats, "more stall")) of the same culprit were counted and not reported")
     }

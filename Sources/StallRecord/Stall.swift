@@ -43,6 +43,8 @@ public enum SourceKind: Hashable, Sendable {
   case executor
   /// An event loop of any library, by pings that wait for their turn.
   case pinged
+  /// A phase of the process's life: its launch, or its shutdown.
+  case phase
   /// A kind that a newer version wrote, by its number in the file.
   case unknown(UInt8)
 
@@ -56,6 +58,7 @@ public enum SourceKind: Hashable, Sendable {
     case .pool: "thread pool"
     case .executor: "executor"
     case .pinged: "event loop"
+    case .phase: "phase"
     case .unknown(let number): "source of unknown kind \(number)"
     }
   }

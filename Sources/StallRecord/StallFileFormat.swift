@@ -49,6 +49,7 @@ extension SourceKind {
     case .pool: 5
     case .executor: 6
     case .pinged: 7
+    case .phase: 8
     case .unknown(let code): code
     }
   }
@@ -63,6 +64,7 @@ extension SourceKind {
     case 5: self = .pool
     case 6: self = .executor
     case 7: self = .pinged
+    case 8: self = .phase
     default: self = .unknown(code)
     }
   }

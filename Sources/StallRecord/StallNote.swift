@@ -12,6 +12,8 @@ public struct StallNote: Hashable, Sendable {
     case hang
     /// How much processor time was used.
     case processorTime
+    /// The beginning of the work was not watched; the time is how long.
+    case unwatched
     /// A kind that a newer version wrote, by its number in the file.
     case unknown(UInt8)
   }
@@ -43,6 +45,7 @@ extension StallNote.Kind {
     case .debugger: 3
     case .hang: 4
     case .processorTime: 5
+    case .unwatched: 6
     case .unknown(let code): code
     }
   }
@@ -55,6 +58,7 @@ extension StallNote.Kind {
     case 3: self = .debugger
     case 4: self = .hang
     case 5: self = .processorTime
+    case 6: self = .unwatched
     default: self = .unknown(code)
     }
   }

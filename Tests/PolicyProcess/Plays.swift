@@ -7,6 +7,8 @@ let plays: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
   "systemd": liveWithSystemd,
   "terminate": beTerminated,
+  "launch": launch,
+  "shutdown": shutDown,
   "disabled": { _ in try useEverythingDisabled() },
 ]
 

@@ -24,6 +24,7 @@
  *   observer_warden.h   what the warden and the rest of the watchdog tell each other
  *   observer_cpu.h      processor time
  *   observer_abort.h    the end of a process that is stuck
+ *   observer_sigterm.h  noticing SIGTERM without changing what it does
  *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
  */
@@ -45,6 +46,7 @@
 #include "observer_progress.h"
 #include "observer_ring.h"
 #include "observer_signal.h"
+#include "observer_sigterm.h"
 #include "observer_slot.h"
 #include "observer_task.h"
 #include "observer_thread.h"

@@ -109,7 +109,7 @@ static inline OBSERVER_NO_LOCKS void observer_control_end_look(struct observer_c
 
 /* Makes sure that the monitor looks by TIME_NS: wakes it when it would sleep longer, or is just looking and may already
  * have passed the caller's slot. Async-signal-safe: yes. Threads: any. */
-static inline void observer_control_look_by(struct observer_control *control, uint64_t time_ns) {
+static inline OBSERVER_NO_LOCKS void observer_control_look_by(struct observer_control *control, uint64_t time_ns) {
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t wakes_at = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);
   if (wakes_at == 0 || wakes_at > time_ns)

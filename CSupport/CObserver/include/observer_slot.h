@@ -44,7 +44,7 @@ struct observer_slot {
   _Atomic uint64_t interval_ns;             /* time between samples after it */
   _Atomic uint64_t owner_word;    /* address of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
   _Atomic uint64_t progress_word; /* address of a word that changes when waiting work is taken up; 0: none */
-  uint64_t reserved_configured;
+  _Atomic uint64_t head_ns; /* how old the unit was when its watch began */
 
   /* Written by the watched thread, read by the monitor: a text of its own about the unit. */
   _Atomic uint32_t label_sequence; /* odd while the label is being changed */
@@ -68,6 +68,7 @@ struct observer_slot_view {
   uint64_t interval_ns;
   uint64_t owner_word;
   uint64_t progress_word;
+  uint64_t head_ns;
   bool excused;
 };
 
@@ -105,6 +106,15 @@ static inline void observer_slot_begin_exact(struct observer_slot *slot) {
 static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
+}
+
+/* Marks the begin of a unit that began at BEGAN_NS, HEAD_NS before its watch does, for whom the slot's words name.
+ * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+static inline OBSERVER_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
+                                                               uint64_t head_ns) {
+  atomic_store_explicit(&slot->head_ns, head_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->thread, NULL, memory_order_relaxed);
+  atomic_store_explicit(&slot->began_ns, began_ns, memory_order_release);
 }
 
 /* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested.

@@ -59,6 +59,10 @@ struct observer_warden {
   _Atomic uint64_t terminate_after_ns; /* the age at which a stall is the end of the process; 0: none is */
   _Atomic uint32_t has_handlers;  /* whether somebody wants to know of that end, or to prevent it */
   _Atomic uint32_t spared;        /* 1: he prevents it */
+  _Atomic uint64_t shutdown_ns;   /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
+  _Atomic uint32_t shutdown_base_set; /* 1: what had been used then has been noted: */
+  struct observer_cpu shutdown_base;
+  uint64_t shutdown_thread_base;  /* by the main thread */
   struct observer_doom doom;      /* belongs to the warden but while an errand is under way */
   struct observer_text culprit;   /* who is to blame for it, in a phrase */
   struct observer_text status;   /* what systemd is to be told of the service's state */
@@ -144,6 +148,37 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_warden_terminate_after_ns(cons
 static inline void observer_warden_set_terminate_after_ns(struct observer_warden *warden, uint64_t after_ns) {
   atomic_store_explicit(&warden->terminate_after_ns, after_ns, memory_order_relaxed);
   observer_notify(&warden->wake);
+}
+
+/* The process is about to end, since TIME_NS. Only the first call counts. Async-signal-safe: yes. Threads: any. */
+static inline void observer_warden_begin_shutdown(struct observer_warden *warden, uint64_t time_ns) {
+  uint64_t none = 0;
+  atomic_compare_exchange_strong_explicit(&warden->shutdown_ns, &none, time_ns, memory_order_release,
+                                          memory_order_relaxed);
+  observer_notify(&warden->wake);
+}
+
+/* Since when; 0 when it is not. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_warden_shutdown_ns(const struct observer_warden *warden) {
+  return atomic_load_explicit(&warden->shutdown_ns, memory_order_acquire);
+}
+
+/* Notes what had been used when it began, in all and by the main thread. Async-signal-safe: yes. Threads: the warden. */
+static inline OBSERVER_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden, struct observer_cpu base,
+                                                                   uint64_t thread_ns) {
+  warden->shutdown_base = base;
+  warden->shutdown_thread_base = thread_ns;
+  atomic_store_explicit(&warden->shutdown_base_set, 1, memory_order_release);
+}
+
+/* That, if it has been noted. Async-signal-safe: yes. Threads: any. */
+static inline bool observer_warden_shutdown_base(const struct observer_warden *warden, struct observer_cpu *base,
+                                                 uint64_t *thread_ns) {
+  if (!atomic_load_explicit(&warden->shutdown_base_set, memory_order_acquire))
+    return false;
+  *base = warden->shutdown_base;
+  *thread_ns = warden->shutdown_thread_base;
+  return true;
 }
 
 /* Whether somebody wants to know of the end. Async-signal-safe: yes. Threads: any. */

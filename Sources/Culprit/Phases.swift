@@ -1,0 +1,137 @@
+import CObserver
+import Glibc
+import StallRecord
+import Synchronization
+
+/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a unit of work of the main thread.
+final class Phases: @unchecked Sendable {
+  // SAFETY: the slots and the word are never freed; what changes is under the mutex.
+  static let launchName = "launch"
+  static let shutdownName = "shutdown"
+
+  /// A process is launched once, however often it is watched.
+  private static let isLaunched = Mutex(false)
+
+  /// The slot of the shutdown, not marked before it begins; `nil` when it has no budget.
+  let shutdown: SlotRegistry.Lease?
+  /// The slot of the launch; `nil` when it has no budget.
+  let launch: SlotRegistry.Lease?
+  /// How long the process had been running when its launch began to be watched.
+  private let head: UInt64
+  /// What had been used then.
+  private let base: observer_cpu
+  private let processors: UInt32
+  private let warden: WardenBlock
+
+  /// Watches the phases that `configuration` has budgets for. The launch has begun with the process.
+  init(_ configuration: Configuration, _ control: ControlBlock, _ warden: WardenBlock) throws(WatchdogError) {
+    self.warden = warden
+    let now = observer_clock_ns()
+    var source = observer_cpu_source()
+    observer_cpu_open(&source)
+    var base = observer_cpu()
+    observer_cpu_read(&source, &base)
+    observer_cpu_close(&source)
+    self.base = base
+    processors = source.processors
+    // Where the slots have the id of the thread that works on them. Never freed: who looks there may be late.
+    let mainThread = UnsafeMutablePointer<UInt32>.allocate(capacity: 2)
+    mainThread.initialize(repeating: UInt32(truncatingIfNeeded: getpid()), count: 2)
+    func lease(_ name: String, _ budget: Duration) throws(WatchdogError) -> SlotRegistry.Lease {
+      let source = WatchedSource(kind: .phase, name: name)
+      let lease = try SlotRegistry.shared.lease(source, for: control, threshold: budget, polled: false)
+      observer_slot_set_words(lease.slot, UInt64(UInt(bitPattern: mainThread)), 0)
+      return lease
+    }
+    shutdown = try configuration.shutdownBudget.map { budget throws(WatchdogError) in
+      try lease(Self.shutdownName, budget)
+    }
+    let start = Self.processStart(now)
+    head = now &- start
+    guard let budget = configuration.launchBudget, !Self.isLaunched.withLock({ $0 }) else {
+      launch = nil
+      return
+    }
+    let launch = try lease(Self.launchName, budget)
+    self.launch = launch
+    observer_slot_begin_since(launch.slot, start, head)
+    observer_control_look_by(control.pointer, now)
+  }
+
+  /// The launch is over.
+  func launched() {
+    Self.isLaunched.withLock { $0 = true }
+    if let launch { observer_slot_end(launch.slot) }
+  }
+
+  /// Ends the watch. The warden must have ended.
+  func end() { for lease in [launch, shutdown] { if let lease { SlotRegistry.shared.end(lease) } } }
+
+  /// What is to be noted about a phase that takes too long, now.
+  func notes(_ source: WatchedSource) -> [StallNote] {
+    guard source.kind == .phase else { return [] }
+    let isLaunch = source.name == Self.launchName
+    var source = observer_cpu_source()
+    observer_cpu_open(&source)
+    var now = observer_cpu()
+    observer_cpu_read(&source, &now)
+    observer_cpu_close(&source)
+    let thread = observer_clock_thread_cpu_ns(getpid())
+    var from = base
+    var threadFrom: UInt64 = 0
+    if !isLaunch, !observer_warden_shutdown_base(warden.pointer, &from, &threadFrom) { return [] }
+    let elapsed = now.taken_ns &- from.taken_ns
+    let statistics = CPUStatistics(
+      // What the machine used before the watchdog was there is not known, but what this process did is.
+      elapsed: isLaunch ? elapsed &+ head : elapsed,
+      user: now.user_ns &- (isLaunch ? 0 : from.user_ns),
+      system: now.system_ns &- (isLaunch ? 0 : from.system_ns),
+      machineElapsed: elapsed,
+      machineUser: now.machine_user_ns &- from.machine_user_ns,
+      machineSystem: now.machine_system_ns &- from.machine_system_ns,
+      thread: thread &- min(thread, threadFrom),
+      processors: Int(processors)
+    )
+    var notes = [StallNote(.processorTime, text: statistics.description)]
+    if isLaunch, head > 0 { notes.append(StallNote(.unwatched, time: Duration(wholeNanoseconds: head))) }
+    return notes
+  }
+
+  /// When the process was started, on the observer's clock: field 22 of /proc/self/stat, in ticks since the machine was
+  /// started (proc(5)). `now` when the kernel does not tell.
+  static func processStart(_ now: UInt64) -> UInt64 {
+    guard let text = ProcessMap.readAll("/proc/self/stat"), let name = text.lastIndex(of: ")") else { return now }
+    // The fields after the name begin with the third one.
+    let fields = text[text.index(after: name)...].split(separator: " ")
+    let ticks = sysconf(Int32(_SC_CLK_TCK))
+    guard fields.count > 19, let start = UInt64(fields[19]), ticks > 0 else { return now }
+    var booted = timespec()
+    clock_gettime(CLOCK_BOOTTIME, &booted)
+    let sinceBoot = UInt64(booted.tv_sec) * 1_000_000_000 + UInt64(booted.tv_nsec)
+    let age = sinceBoot &- min(sinceBoot, start * (1_000_000_000 / UInt64(ticks)))
+    return now &- min(age, now &- 1)
+  }
+}
+
+/// The notes of phases, for a recorder that is made before whoever knows them.
+final class PhaseNotes: Sendable {
+  private struct Source {
+    weak var policies: Policies?
+  }
+
+  private let source = Mutex(Source())
+
+  func set(_ policies: Policies) { source.withLock { $0.policies = policies } }
+
+  func notes(_ source: WatchedSource) -> [StallNote] { self.source.withLock { $0.policies }?.notes(source) ?? [] }
+}
+
+extension Watchdog {
+  /// The service is ready: its launch is over (``Configuration/launchBudget``). Systemd is told READY=1, if
+  /// ``Configuration/notifiesSystemd`` says so.
+  public func launched() { policies?.launched() }
+
+  /// The service is about to end: its shutdown begins (``Configuration/shutdownBudget``). Systemd is told STOPPING=1, if
+  /// ``Configuration/notifiesSystemd`` says so.
+  public func shuttingDown() { policies?.shuttingDown() }
+}

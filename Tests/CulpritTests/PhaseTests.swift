@@ -1,0 +1,83 @@
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+/// Launches and shutdowns that take too long, and such as do not, of real processes.
+@Suite(.serialized) struct PhaseTests {
+  private func play(_ arguments: [String], terminate: Bool = false) throws -> ChildProcess {
+    try withDirectory { directory in
+      let ready = "\(directory)/ready"
+      let child = try ChildProcess(
+        ChildProcess.built("policy-process"),
+        arguments + (arguments[0] == "shutdown" ? [ready] : []),
+        environment: ["SWIFT_BACKTRACE": "enable=no"]
+      ) { id in
+        guard terminate else { return }
+        while !FileManager.default.fileExists(atPath: ready), kill(id, 0) == 0 { usleep(5000) }
+        kill(id, SIGTERM)
+      }
+      return child
+    }
+  }
+
+  @Test func aLaunchThatTakesTooLongIsAStallOfTheMainThread() throws {
+    let child = try play(["launch", "1200", "0"])
+    #expect(child.hasExited && child.status == 0 && child.fact("done") == "true", "\(child)")
+    // One: neither what comes after it, nor a second watchdog's start.
+    #expect(child.facts("report") == ["phase launch"])
+    #expect(child.fact("culprit") == "startSlowly(_:)" && child.fact("ended") == "true")
+    #expect(child.fact("main") == "true")
+    for part in [
+      "elapsed total CPU time (seconds): ", "elapsed application CPU time (seconds): ", "the thread's own: ",
+    ] {
+      #expect(child.output.contains(part), "\(child)")
+    }
+  }
+
+  /// What passes before the watchdog is there counts, and nobody is blamed for it.
+  @Test func theLaunchBeginsWithTheProcess() throws {
+    let child = try play(["launch", "1500", "1000"])
+    #expect(child.facts("report") == ["phase launch"], "\(child)")
+    let share = try #require(child.fact("share").flatMap { Int($0) })
+    #expect(share < 60, "what nobody has seen is not startSlowly's: \(child)")
+    #expect(child.output.contains("nobody is blamed for the first 1."), "\(child)")
+  }
+
+  @Test func aLaunchWithinItsBudgetIsNotReported() throws {
+    let child = try play(["launch", "1", "0"])
+    #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
+  }
+
+  /// Begun by SIGTERM, with a handler that was there before the watchdog, and one that came later: both are called. And by
+  /// a call. The report comes although the process just exits.
+  @Test(arguments: ["before", "after", "said"])
+  func aShutdownThatTakesTooLongIsReportedAtTheEnd(way: String) throws {
+    let child = try play(["shutdown", way, "1200"], terminate: way != "said")
+    #expect(child.hasExited && child.status == 0 && child.fact("handled") == "true", "\(child)")
+    #expect(child.facts("report") == ["phase shutdown"])
+    #expect(child.fact("culprit") == "endSlowly(_:)" && child.fact("main") == "true")
+    #expect(child.output.contains("elapsed application CPU time (seconds): "))
+  }
+
+  @Test func aShutdownWithinItsBudgetIsNotReported() throws {
+    let child = try play(["shutdown", "said", "1"])
+    #expect(child.status == 0 && child.facts("report").isEmpty, "\(child)")
+  }
+
+  /// Without a handler SIGTERM ends the process, as ever.
+  @Test func theDefaultActionStays() throws {
+    let child = try play(["shutdown", "default", "1"], terminate: true)
+    #expect(!child.hasExited && child.status == SIGTERM, "\(child)")
+    #expect(child.fact("untouched") == "true")
+  }
+
+  @Test func aHandlerThatReplacesOursIsToldOf() throws {
+    let child = try play(["shutdown", "replaced", "1"])
+    #expect(
+      child.fact("problem")
+        == "SIGTERM is not noticed, because another handler has been installed for it; call shuttingDown()",
+      "\(child)"
+    )
+  }
+}

@@ -1,0 +1,98 @@
+import Culprit
+import Glibc
+import Synchronization
+
+private let steps = Atomic<Int>(0)
+private let isTerminating = Atomic<Bool>(false)
+
+@inline(never)
+func startSlowly(_ milliseconds: Int) {
+  let end = ContinuousClock.now + .milliseconds(milliseconds)
+  while ContinuousClock.now < end { steps.add(1, ordering: .relaxed) }
+}
+
+@inline(never)
+func endSlowly(_ milliseconds: Int) {
+  let end = ContinuousClock.now + .milliseconds(milliseconds)
+  while ContinuousClock.now < end { steps.add(1, ordering: .relaxed) }
+}
+
+private func tell(_ watchdog: Watchdog) {
+  watchdog.onStall { report in
+    say("report=\(report.stall.source.kind.description) \(report.stall.source.name)")
+    say("culprit=\(report.culprit?.frame.function ?? "nobody")")
+    say("ended=\(report.stall.hasEnded)")
+    say("share=\(Int((report.culprit?.share.fraction ?? 0) * 100))")
+    say("main=\(report.stall.thread.id == getpid())")
+    say(report.text(width: 400))
+  }
+}
+
+/// A launch of so many milliseconds, of which the first so many pass before the watchdog is there; 400 are allowed.
+@Sendable func launch(_ arguments: [String]) throws {
+  guard let whole = arguments.first.flatMap({ Int($0) }), let head = arguments.last.flatMap({ Int($0) }) else {
+    exit(2)
+  }
+  usleep(UInt32(head) * 1000)
+  var configuration = Configuration(sampleInterval: .milliseconds(50))
+  configuration.launchBudget = .milliseconds(400)
+  let watchdog = try Watchdog(configuration)
+  tell(watchdog)
+  startSlowly(whole - head)
+  watchdog.launched()
+  // Is nobody's launch.
+  endSlowly(600)
+  watchdog.stop()
+  // Nor is what comes after another watchdog has been started.
+  let second = try Watchdog(configuration)
+  tell(second)
+  endSlowly(600)
+  second.stop()
+  say("done=true")
+}
+
+private let onTerminate: @convention(c) (Int32) -> Void = { _ in isTerminating.store(true, ordering: .releasing) }
+
+private func handler() -> UnsafeMutableRawPointer? {
+  var action = sigaction()
+  sigaction(SIGTERM, nil, &action)
+  return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
+}
+
+/// A shutdown that begins and is handled in a given way and lasts so many milliseconds; 300 are allowed. The file READY says
+/// that SIGTERM may come.
+@Sendable func shutDown(_ arguments: [String]) throws {
+  guard arguments.count == 3, let milliseconds = Int(arguments[1]) else { exit(2) }
+  let way = arguments[0]
+  if way == "before" { signal(SIGTERM, onTerminate) }
+  let former = handler()
+  var configuration = Configuration(sampleInterval: .milliseconds(50))
+  configuration.shutdownBudget = .milliseconds(300)
+  configuration.noticesTermination = way != "said"
+  let watchdog = try Watchdog(configuration)
+  tell(watchdog)
+  if way == "after" || way == "replaced" { signal(SIGTERM, onTerminate) }
+  if way == "said" {
+    watchdog.shuttingDown()
+  } else {
+    let own = unsafeBitCast(onTerminate, to: UnsafeMutableRawPointer?.self)
+    if way != "default" { while handler() == own { usleep(1000) } }
+    if way == "replaced" {
+      signal(SIGTERM, onTerminate)
+      say("problem=\(watchdog.status.problems.first ?? "none")")
+      return watchdog.stop()
+    }
+    if way == "default" {
+      // Long enough to be looked at, and left alone.
+      let wakeups = watchdog.status.wakeups
+      while watchdog.status.wakeups < wakeups + 6 { usleep(10_000) }
+      say("untouched=\(handler() == former)")
+    }
+    close(open(arguments[2], O_WRONLY | O_CREAT, 0o600))
+    while !isTerminating.load(ordering: .acquiring) { usleep(10_000) }
+  }
+  say("handled=true")
+  endSlowly(milliseconds)
+  // Without stop(), as most services end.
+  exit(0)
+}
