@@ -12,6 +12,10 @@ import Culprit
 import Glibc
 import TestWorkloads
 
+// Whoever starts this may be a thread of Dispatch, which blocks most signals.
+var none = sigset_t()
+sigemptyset(&none)
+pthread_sigmask(SIG_SETMASK, &none, nil)
 // What hangs is ended by SIGALRM. Generous, because the machine may be busy.
 alarm(100)
 // Before there is another thread.
