@@ -23,15 +23,20 @@ let package = Package(
     .target(name: "Symbols", dependencies: ["StallRecord", "CZlib"], linkerSettings: [.linkedLibrary("stdc++")]),
     .target(name: "Blame", dependencies: ["StallRecord"]),
     .target(name: "Reports", dependencies: ["StallRecord", "Blame"]),
+    // What runs of a service leave in a directory, and how they ended.
+    .target(name: "BlackBox", dependencies: ["StallRecord"]),
 
     // What a service imports.
-    .target(name: "Culprit", dependencies: ["CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports"]),
+    .target(
+      name: "Culprit",
+      dependencies: ["CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
+    ),
 
     // Commands.
     .target(name: "CommandLineOptions", path: "tools/options"),
     .executableTarget(
       name: "culprit",
-      dependencies: ["StallRecord", "Symbols", "Blame", "Reports", "CommandLineOptions"],
+      dependencies: ["StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions"],
       path: "tools/culprit"
     ),
 
@@ -73,6 +78,7 @@ let package = Package(
     .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
+    .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "StallRecord", "TestSupport"]),
     .testTarget(
       name: "CulpritTests",
       dependencies: ["Culprit", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
@@ -87,6 +93,12 @@ let package = Package(
       name: "counted-process",
       dependencies: ["Culprit", "CountedCalls"],
       path: "Tests/CountedProcess"
+    ),
+    // A process whose end is tested from outside, and what its next launch says of it.
+    .executableTarget(
+      name: "blackbox-process",
+      dependencies: ["Culprit", "Blame", "StallRecord", "TestWorkloads"],
+      path: "Tests/BlackBoxProcess"
     ),
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.
     .executableTarget(

@@ -51,6 +51,19 @@ public struct Configuration: Sendable {
   /// told otherwise) saves nothing.
   public var directory: String?
 
+  /// How much may be kept in ``directory``.
+  public var directoryLimits = DirectoryLimits()
+
+  /// Whether the files of stalls that ended are kept. `true` unless told otherwise; otherwise only what the process did not
+  /// survive is.
+  public var keepsRecoveredStalls = true
+
+  /// Whether the signal that ends the process is noted in ``directory``, for ``Watchdog/onPreviousRun(_:)``: a handler for the
+  /// signals that tell of a fault is installed, which puts back what was there before and passes the signal on to that. A
+  /// service whose own handlers survive such signals should not have it. `true` unless told otherwise; nothing is installed
+  /// without a directory.
+  public var notesCrashes = true
+
   /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 128 KiB unless told otherwise. What lies
   /// beyond is missing from the stack, and the report says so.
   public var stackBytesMax: Int

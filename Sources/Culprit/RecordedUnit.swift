@@ -92,8 +92,6 @@ struct RecordedUnit: ~Copyable {
     others?.leftOut = leftOut
     others?.isComplete = true
     sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
-    // The machine may go down, too. Once: what comes later is worth less, and syncing may take long.
-    sink?.flush()
   }
 
   /// Adds a note about the stall.
@@ -160,8 +158,11 @@ struct RecordedUnit: ~Copyable {
   /// Brings what was saved so far to the disk.
   mutating func flush() { sink?.flush() }
 
-  /// Closes the file.
-  mutating func close() { sink = nil }
+  /// Closes the file, and removes it if it is not to be kept.
+  mutating func close(keepsFile: Bool) {
+    if !keepsFile { sink?.remove() }
+    sink = nil
+  }
 
   private mutating func save(_ sample: Sample, _ stack: Stack?) {
     guard let stall, sink != nil else {

@@ -13,6 +13,8 @@ final class Recorder: Sendable {
   private let stopping = WakeWord()
   private let process: ObservedProcess
   private let directory: String?
+  private let housekeeping: Housekeeping?
+  private let keepsRecovered: Bool
   private let whileDebugged: Configuration.Debugged
   private let width: Int
   private let announce: @Sendable (StallEvent) -> Void
@@ -42,6 +44,8 @@ final class Recorder: Sendable {
   ///   - ring: Where events come from.
   ///   - process: This process.
   ///   - directory: Where stalls are saved; nowhere when `nil`.
+  ///   - housekeeping: What keeps the directory within its limits.
+  ///   - keepsRecovered: Whether files of stalls that ended are kept.
   ///   - whileDebugged: What is done about a stall while a debugger is attached.
   ///   - width: The length of a line in reports of what is known so far.
   ///   - announce: Told of each stall when it begins, and when it becomes a hang; must not block.
@@ -52,6 +56,8 @@ final class Recorder: Sendable {
     ring: RingHandle,
     process: ObservedProcess,
     directory: String?,
+    housekeeping: Housekeeping?,
+    keepsRecovered: Bool,
     whileDebugged: Configuration.Debugged,
     width: Int,
     announce: @escaping @Sendable (StallEvent) -> Void,
@@ -63,6 +69,8 @@ final class Recorder: Sendable {
     self.ring = ring
     self.process = process
     self.directory = directory
+    self.housekeeping = housekeeping
+    self.keepsRecovered = keepsRecovered
     self.whileDebugged = whileDebugged
     self.width = width
     self.announce = announce
@@ -117,6 +125,7 @@ final class Recorder: Sendable {
 
   /// Records until it is stopped.
   func run() {
+    housekeeping?.tidy()
     var state = State()
     while true {
       let seen = observer_ring_published(ring.pointer)
@@ -352,11 +361,13 @@ final class Recorder: Sendable {
     if let source = unit.stall?.source { for note in phaseNotes(source) { unit.add(note) } }
     let recording = unit.finished(process: process)
     if let failure = unit.failure { note(failure) }
-    unit.close()
+    unit.close(keepsFile: keepsRecovered || unit.stall?.hasEnded != true)
     if let recording { deliver(recording) }
+    housekeeping?.tidy()
   }
 
-  private func note(_ failure: String) {
+  /// Adds to ``problems``.
+  func note(_ failure: String) {
     failures.withLock { failures in
       // The same disk fails in the same way every time; a few sentences tell it.
       if failures.count < 16 { failures.append(failure) }

@@ -19,8 +19,7 @@ struct StallFileSink: ~Copyable {
   ///
   /// The name sorts by time. An existing file is not touched, and a link at the place not followed.
   init(directory: String, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
-    let time = stall.began.description.filter { $0 != "-" && $0 != ":" }
-    path = "\(directory)/culprit-\(time)-\(process.id)-\(stall.id).stall"
+    path = "\(directory)/culprit-\(stall.began.fileNamePart)-\(process.id)-\(stall.id).stall"
     descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
@@ -69,6 +68,9 @@ struct StallFileSink: ~Copyable {
     }
     return true
   }
+
+  /// Removes the file; what is written from now on is written nowhere.
+  mutating func remove() { unlink(path) }
 
   /// Brings what was appended to the disk.
   mutating func flush() {

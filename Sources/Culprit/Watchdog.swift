@@ -32,6 +32,9 @@ public final class Watchdog: Sendable {
     let pinger: Pinger
     let activities: Activities
     let contexts: ContextQueries
+    /// Where there is a directory.
+    let runFile: RunFile?
+    let previousRuns: PreviousRuns?
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
@@ -131,16 +134,20 @@ public final class Watchdog: Sendable {
     let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
     let contexts = ContextQueries()
     let phaseNotes = PhaseNotes()
+    let process = ObservedProcess(
+      id: getpid(),
+      executable: ProcessMap.executablePath(),
+      architecture: String(cString: observer_arch_name()),
+      observerVersion: culpritVersion,
+      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
+    )
+    let blackBox = BlackBoxParts(configuration, process)
     let recorder = Recorder(
       ring: ring,
-      process: ObservedProcess(
-        id: getpid(),
-        executable: ProcessMap.executablePath(),
-        architecture: String(cString: observer_arch_name()),
-        observerVersion: culpritVersion,
-        watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
-      ),
+      process: process,
       directory: configuration.directory,
+      housekeeping: blackBox.housekeeping,
+      keepsRecovered: configuration.keepsRecoveredStalls,
       whileDebugged: configuration.whileDebugged,
       width: configuration.reportWidth,
       announce: { reporter.announce($0) },
@@ -157,6 +164,7 @@ public final class Watchdog: Sendable {
     )
     phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
+    if let problem = blackBox.problem { recorder.note(problem) }
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
@@ -191,6 +199,8 @@ public final class Watchdog: Sendable {
         pinger: Pinger(),
         activities: activities,
         contexts: contexts,
+        runFile: blackBox.runFile,
+        previousRuns: blackBox.previousRuns,
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread,
@@ -201,6 +211,7 @@ public final class Watchdog: Sendable {
       policies.stop()
       recorder.stop()
       reporter.stop()
+      blackBox.runFile?.end()
       throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))")
     }
   }
@@ -245,6 +256,8 @@ public final class Watchdog: Sendable {
     parts.reporterThread.join()
     parts.reporter.finish()
     parts.contexts.stop()
+    parts.previousRuns?.finish()
+    parts.runFile?.end()
     Self.owner.withLock { $0 = nil }
   }
 
@@ -263,6 +276,9 @@ public final class Watchdog: Sendable {
   var pinger: Pinger? { parts?.pinger }
   var activities: Activities? { parts?.activities }
   var contexts: ContextQueries? { parts?.contexts }
+
+  /// What tells of earlier runs; `nil` without a directory.
+  var previousRuns: PreviousRuns? { parts?.previousRuns }
 
   /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore. Pauses
   /// may be nested.

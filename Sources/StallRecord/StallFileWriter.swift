@@ -154,6 +154,26 @@ public enum StallFileWriter {
     record(.name) { NameRecord.write(address, frames, to: &$0) }
   }
 
+  /// The length of the record that a stall is over, in bytes.
+  public static let endBytes = record(
+    ofEndOf: Stall(
+      id: 0,
+      source: WatchedSource(kind: .loop, name: ""),
+      thread: ObservedThread(id: 0, name: ""),
+      threshold: .zero,
+      began: WallTime(nanosecondsSince1970: 0)
+    )
+  ).count
+
+  /// Whether `bytes`, the last ``endBytes`` of a file, are the record that a stall is over: a look at the end of a file that has
+  /// one stall tells whether it has ended.
+  public static func isEnd(_ bytes: [UInt8]) -> Bool {
+    var reader = ByteReader(bytes[...])
+    guard let length = reader.number(UInt32.self), let kind = reader.number(UInt16.self) else { return false }
+    let overhead = StallFileFormat.recordHeadBytes + StallFileFormat.recordTailBytes
+    return kind == StallFileFormat.RecordKind.stallEnded.rawValue && Int(length) == bytes.count - overhead
+  }
+
   /// A whole file with all of `recording`.
   public static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()

@@ -85,6 +85,7 @@ private final class RunningService {
     #expect(report.components(separatedBy: "STALL ").count == 2)
 
     let files = try FileManager.default.contentsOfDirectory(atPath: "\(directory)/stalls")
+      .filter { $0.hasSuffix(".stall") }
     try #require(files.count == 1)
     let file = "\(directory)/stalls/\(files[0])"
     let saved = try culprit(["report", "--width=100", file])

@@ -82,6 +82,15 @@ void workload_start_profiler(void) {
 
 int workload_profiled(void) { return profiled; }
 
+int workload_fork_and_leave(void) {
+  if (fork() != 0)
+    return 0;
+  for (int descriptor = 0; descriptor <= 2; descriptor++)
+    close(descriptor);
+  sleep(5);
+  _exit(0);
+}
+
 int workload_fork(int (*child)(void)) {
   pid_t pid = fork();
   if (pid == 0)

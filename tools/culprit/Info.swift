@@ -3,8 +3,9 @@ import Reports
 import StallRecord
 
 private let infoTable = OptionTable(
-  usage: ["culprit info [OPTION]... [FILE]..."],
-  summary: "Prints what is in the FILEs (standard input when there are none, or for \"-\").",
+  usage: ["culprit info [OPTION]... [FILE|DIRECTORY]..."],
+  summary:
+    "Prints what is in the FILEs (standard input when there are none, or for \"-\"), and how the runs ended that left something in a DIRECTORY.",
   options: [CommandOption("modules", letter: "m", help: "list the modules with their build-ids and mappings")],
   epilogue: """
     Example:
@@ -14,6 +15,10 @@ private let infoTable = OptionTable(
         modules   21, 20 of them with a build-id
         stacks    24 distinct
         stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
+      $ culprit info /var/lib/shop/culprit
+      culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
+        ended     fatal hang: it was ended while work was stuck; told
+        stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end was not recorded
     """
 )
 
@@ -24,9 +29,13 @@ func runInfo(_ arguments: [String]) throws -> Bool {
     output.print(infoTable.help)
     return true
   }
-  return forEachStallFile(parsed.operands) { name, file in
+  let directories = parsed.operands.filter(isDirectory)
+  let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
+  let files = parsed.operands.filter { !directories.contains($0) }
+  guard directories.isEmpty || !files.isEmpty else { return allListed }
+  return forEachStallFile(files) { name, file in
     output.print(describe(file, name, listingModules: parsed.has("modules")))
-  }
+  } && allListed
 }
 
 private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -> String {

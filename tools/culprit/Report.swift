@@ -5,8 +5,9 @@ import StallRecord
 import Symbols
 
 private let reportTable = OptionTable(
-  usage: ["culprit report [OPTION]... [FILE]..."],
-  summary: "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\").",
+  usage: ["culprit report [OPTION]... [FILE|DIRECTORY]..."],
+  summary:
+    "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\"). Of a DIRECTORY all are printed, the newest first.",
   options: [
     CommandOption(
       "width",
@@ -22,7 +23,7 @@ private let reportTable = OptionTable(
 
     Examples:
       $ culprit report stall.stall
-      $ culprit report --width=80 /var/lib/shop/*.stall
+      $ culprit report --width=80 /var/lib/shop/culprit
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """
 )
@@ -36,7 +37,7 @@ func runReport(_ arguments: [String]) throws -> Bool {
   }
   let width = try parsed.number("width", in: 40...1000) ?? terminalWidth() ?? 100
   var isFirst = true
-  return forEachStallFile(parsed.operands) { name, file in
+  return forEachStallFile(try expanded(parsed.operands)) { name, file in
     if file.recording.stalls.isEmpty { output.print("\(name): no stall was recorded\n") }
     let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names)
     for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {

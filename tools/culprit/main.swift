@@ -10,8 +10,8 @@ let commands: [String: ([String]) throws -> Bool] = [
 
 let table = OptionTable(
   usage: [
-    "culprit report [OPTION]... [FILE]...", "culprit symbolize [OPTION]... [ADDRESS]...",
-    "culprit info [OPTION]... [FILE]...",
+    "culprit report [OPTION]... [FILE|DIRECTORY]...", "culprit symbolize [OPTION]... [ADDRESS]...",
+    "culprit info [OPTION]... [FILE|DIRECTORY]...",
   ],
   summary: "Says what stalled a service, from the .stall files that its watchdog saved.",
   options: [CommandOption("version", letter: "V", help: "print the version and exit")],
@@ -19,7 +19,7 @@ let table = OptionTable(
     Commands:
       report      who is to blame for each saved stall, and the evidence
       symbolize   what addresses are called, and where they are in the source
-      info        what is in a file
+      info        what is in a file, or how the runs of a service ended
 
     "culprit COMMAND --help" tells more.
 

@@ -25,6 +25,7 @@
  *   observer_cpu.h      processor time
  *   observer_abort.h    the end of a process that is stuck
  *   observer_sigterm.h  noticing SIGTERM without changing what it does
+ *   observer_crash.h    a note about the signal that ends the process
  *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
  */
@@ -38,6 +39,7 @@
 #include "observer_clock.h"
 #include "observer_control.h"
 #include "observer_cpu.h"
+#include "observer_crash.h"
 #include "observer_datagram.h"
 #include "observer_environment.h"
 #include "observer_memory.h"

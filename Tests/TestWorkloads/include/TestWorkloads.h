@@ -94,6 +94,9 @@ bool workload_hide_proc(void);
 void workload_start_profiler(void);
 int workload_profiled(void);
 
+/* Has a child that sleeps for 5 s without exec, with everything open but for the standard streams. Returns 0. */
+int workload_fork_and_leave(void);
+
 /* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
 int workload_fork(int (*child)(void));
 

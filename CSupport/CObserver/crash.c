@@ -1,0 +1,88 @@
+#define _GNU_SOURCE
+#include "observer_crash.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
+enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
+
+/* Where the line goes, -1 when it has been written or is not to be; taken by the one thread that writes it. */
+static _Atomic int note_descriptor = -1;
+static _Atomic int note_process;
+/* What was there before, written before the handler is installed. */
+static struct sigaction former[FATAL_SIGNALS];
+static bool installed[FATAL_SIGNALS];
+
+/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 10.
+ * Async-signal-safe: yes. Threads: any. */
+static size_t put_number(char *text, unsigned number) {
+  char digits[10];
+  size_t count = 0;
+  do {
+    digits[count++] = (char)('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  for (size_t index = 0; index < count; index++) text[index] = digits[count - 1 - index];
+  return count;
+}
+
+/* The handler. Async-signal-safe: yes. Threads: that which the signal is for. */
+static void note_and_die(int number, siginfo_t *info, void *context) {
+  (void)context;
+  int saved = errno;
+  bool is_sent = info->si_code <= 0;
+  int process = (int)syscall(SYS_getpid);
+  /* A child of fork or vfork has the handler, and perhaps the descriptor, but no business with the file. */
+  if (process == atomic_load(&note_process)) {
+    int descriptor = atomic_exchange(&note_descriptor, -1);
+    if (descriptor >= 0) {
+      char line[40] = "signal ";
+      size_t length = 7;
+      length += put_number(line + length, (unsigned)number);
+      line[length++] = ' ';
+      length += put_number(line + length, is_sent && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
+      line[length++] = '\n';
+      /* There is nobody left to tell of a failure. */
+      ssize_t written = write(descriptor, line, length);
+      (void)written;
+    }
+  }
+  for (int index = 0; index < FATAL_SIGNALS; index++)
+    if (fatal_signals[index] == number)
+      sigaction(number, &former[index], NULL);
+  /* A fault comes again when the handler returns; what was sent does not. It stays blocked until then. */
+  if (is_sent && syscall(SYS_rt_tgsigqueueinfo, process, (int)syscall(SYS_gettid), number, info) != 0)
+    syscall(SYS_tgkill, process, (int)syscall(SYS_gettid), number);
+  errno = saved;
+}
+
+void observer_crash_start(int descriptor) {
+  atomic_store(&note_process, (int)getpid());
+  atomic_store(&note_descriptor, descriptor);
+  for (int index = 0; index < FATAL_SIGNALS; index++) {
+    struct sigaction action;
+    if (installed[index] || sigaction(fatal_signals[index], NULL, &former[index]) != 0) continue;
+    if ((former[index].sa_flags & SA_SIGINFO) == 0 && former[index].sa_handler == SIG_IGN) continue;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = note_and_die;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    installed[index] = sigaction(fatal_signals[index], &action, NULL) == 0;
+  }
+}
+
+void observer_crash_stop(void) {
+  atomic_store(&note_descriptor, -1);
+  for (int index = 0; index < FATAL_SIGNALS; index++) {
+    struct sigaction action;
+    if (!installed[index] || sigaction(fatal_signals[index], NULL, &action) != 0) continue;
+    installed[index] = false;
+    if ((action.sa_flags & SA_SIGINFO) == 0 || action.sa_sigaction != note_and_die) continue;
+    sigaction(fatal_signals[index], &former[index], NULL);
+  }
+}

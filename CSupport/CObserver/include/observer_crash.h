@@ -1,0 +1,23 @@
+/* A note about the signal that ends the process.
+ *
+ * What a process died of is known to its parent only. For the next run of the service, a handler for the signals that tell of
+ * a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT) writes a line to a file that is open already, and then
+ * lets the signal do what it would have done: what was there before is put back and gets the signal, the default action with
+ * its core dump or somebody's handler, such as that of Swift's backtraces. An ignored signal stays ignored.
+ */
+#ifndef OBSERVER_CRASH_H
+#define OBSERVER_CRASH_H
+
+#include "observer_base.h"
+
+/* Installs the handlers; the line "signal NUMBER SENDER" goes to the file DESCRIPTOR, once, when this process (not a child of
+ * it) gets one of the signals. SENDER is the process that sent it, 0 for a fault. DESCRIPTOR must be open for appending until
+ * observer_crash_stop.
+ * Async-signal-safe: no. Threads: any, one at a time. */
+void observer_crash_start(int descriptor);
+
+/* Writes nothing any more. Handlers that nobody has replaced are removed.
+ * Async-signal-safe: no. Threads: any, one at a time. */
+void observer_crash_stop(void);
+
+#endif

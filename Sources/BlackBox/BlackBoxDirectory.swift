@@ -1,0 +1,142 @@
+import Glibc
+import StallRecord
+
+/// A directory that runs of services leave their `.run` and `.stall` files in.
+///
+/// Files are opened without following links, and only plain files are read: others may have written to the directory.
+public struct BlackBoxDirectory: Sendable {
+  /// Where it is.
+  public let path: String
+  private let own = ProcessIdentity.ofThisProcess()
+
+  /// The directory at `path`.
+  public init(path: String) { self.path = path }
+
+  /// A run that left something.
+  public struct Run: Sendable {
+    /// The name of its file.
+    public let name: String
+    /// What the file says.
+    public let record: RunRecord
+    /// Whether the process still runs.
+    public let isRunning: Bool
+    /// Its stalls, in order of time.
+    public let stalls: [SavedStall]
+
+    /// Whether one of the stalls has no end.
+    public var hasOpenStall: Bool { stalls.contains { $0.isOpen } }
+
+    /// How it ended: as it was told, or judged now. `nil` while the process runs.
+    public func verdict(boot: String) -> RunVerdict? {
+      if let told = record.told, let verdict = RunVerdict(name: told) { return verdict }
+      guard !isRunning else { return nil }
+      return RunVerdict(
+        of: record,
+        hasOpenStall: hasOpenStall,
+        boot: boot,
+        memoryKills: MemoryKills.change(since: record.memoryKills)
+      )
+    }
+  }
+
+  /// A `.stall` file.
+  public struct SavedStall: Sendable {
+    /// Its name.
+    public let name: String
+    /// What it holds.
+    public let file: StallFile
+
+    /// Whether a stall in it has no end.
+    public var isOpen: Bool { file.recording.stalls.contains { !$0.hasEnded } }
+  }
+
+  /// This machine's boot id.
+  public var boot: String { own.boot }
+
+  /// The names of the files that end in one of `suffixes` and begin as Culprit's do, in order of time.
+  public func names(_ suffixes: [String]) throws(BlackBoxError) -> [String] {
+    guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      // SAFETY: readdir ends the name with a zero; it is copied before the next call.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name.hasPrefix("culprit-"), suffixes.contains(where: name.hasSuffix) { names.append(name) }
+    }
+    return names.sorted()
+  }
+
+  /// Opens the plain file `name`; `nil` when it is none or cannot be opened. The caller closes it.
+  public func open(_ name: String, _ mode: Int32) -> Int32? {
+    let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    var information = stat()
+    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+      close(descriptor)
+      return nil
+    }
+    return descriptor
+  }
+
+  /// What the file of a run that is open as `descriptor` says.
+  public func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
+
+  /// Whether the process of `record` still runs. Where its process id means nothing here (another namespace, another
+  /// machine), whether it holds the lock on its file, which is open as `descriptor`.
+  public func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
+    guard record.ended == nil else { return false }
+    if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+  }
+
+  /// The stalls of the run `record`, but for those that cannot be read.
+  public func stalls(of record: RunRecord) -> [SavedStall] {
+    let suffix = "-\(record.identity.process)-"
+    let names = (try? names([".stall"]))?.filter { $0.contains(suffix) } ?? []
+    return names.compactMap { name in
+      // The process id may have been used before.
+      guard let file = stall(name), file.recording.process?.id == record.identity.process,
+        file.recording.process?.watchedSince == record.since
+      else { return nil }
+      return SavedStall(name: name, file: file)
+    }
+  }
+
+  /// The largest `.stall` file that is read.
+  private static let stallBytesMax = 64 << 20
+
+  /// The `.stall` file `name`; `nil` when it cannot be read.
+  public func stall(_ name: String) -> StallFile? {
+    guard let descriptor = open(name, O_RDONLY) else { return nil }
+    defer { close(descriptor) }
+    return SmallFile.bytes(descriptor, max: Self.stallBytesMax).flatMap { try? StallFile(bytes: $0) }
+  }
+
+  /// All runs, in order of time. Not for the process that has a file here itself: closing what it has locked takes the lock
+  /// away.
+  public func runs() throws(BlackBoxError) -> [Run] {
+    try names([".run", ".told"]).compactMap { name in
+      guard let descriptor = open(name, O_RDONLY) else { return nil }
+      defer { close(descriptor) }
+      guard let record = record(descriptor) else { return nil }
+      let isRunning = isRunning(record, descriptor)
+      return Run(name: name, record: record, isRunning: isRunning, stalls: stalls(of: record))
+    }
+  }
+}
+
+/// A directory cannot be read.
+public struct BlackBoxError: Error, CustomStringConvertible {
+  /// Where it is.
+  public var path: String
+  /// The error number.
+  public var number: Int32
+
+  /// The error as a sentence without its end.
+  public var description: String { "\(path): \(String(cString: strerror(number)))" }
+}

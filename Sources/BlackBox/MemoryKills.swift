@@ -1,0 +1,96 @@
+/// How many processes of a control group the kernel has killed for want of memory.
+public struct MemoryKills: Hashable, Sendable {
+  /// The group's directory, or `/proc/vmstat` for the whole machine.
+  public var path: String
+  /// The directory's inode: a service that is started again may get a new group of the same name, which counts from zero.
+  public var inode: UInt64
+  /// The count.
+  public var count: UInt64
+
+  /// `count` kills in the group at `path`.
+  public init(path: String, inode: UInt64, count: UInt64) {
+    self.path = path
+    self.inode = inode
+    self.count = count
+  }
+
+  /// What has become of the counts since.
+  public enum Change: Hashable, Sendable {
+    /// Nothing, as far as can be seen.
+    case none
+    /// More in the group itself.
+    case inOwnGroup
+    /// More in a group that contains it, which is gone.
+    case above
+  }
+
+  private static let machine = "/proc/vmstat"
+
+  /// The counts of this process's group, of those that contain it, and of the machine.
+  public static func ofThisProcess() -> [MemoryKills] {
+    let groups = SmallFile.text("/proc/self/cgroup") ?? ""
+    let mounts = SmallFile.text("/proc/self/mountinfo") ?? ""
+    var found: [MemoryKills] = []
+    for directory in directories(groups: groups, mounts: mounts) {
+      guard let count = count(in: directory), let inode = SmallFile.inode(directory) else { continue }
+      found.append(MemoryKills(path: directory, inode: inode, count: count))
+    }
+    if let count = count(in: machine) { found.append(MemoryKills(path: machine, inode: 0, count: count)) }
+    return found
+  }
+
+  /// What has become of `counts`: the nearest group that is still there tells.
+  public static func change(since counts: [MemoryKills]) -> Change {
+    for (index, former) in counts.enumerated() {
+      guard let count = count(in: former.path), former.inode == 0 || SmallFile.inode(former.path) == former.inode else {
+        continue
+      }
+      return count <= former.count ? .none : index == 0 ? .inOwnGroup : .above
+    }
+    return .none
+  }
+
+  /// The directories of the group with a count of memory, and of those that contain it, the nearest first.
+  ///
+  /// - Parameters:
+  ///   - groups: `/proc/self/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
+  ///   - mounts: `/proc/self/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
+  /// - Returns: Their paths.
+  static func directories(groups: String, mounts: String) -> [String] {
+    var found: [String] = []
+    for line in groups.split(separator: "\n") {
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3 else { continue }
+      let isSecond = parts[0] == "0" && parts[1].isEmpty
+      guard isSecond || parts[1].split(separator: ",").contains("memory") else { continue }
+      for mount in mounts.split(separator: "\n") {
+        let fields = mount.split(separator: " ")
+        guard let dash = fields.firstIndex(of: "-"), dash >= 6, fields.count > dash + 3 else { continue }
+        let isIts =
+          isSecond
+          ? fields[dash + 1] == "cgroup2"
+          : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains("memory")
+        let root = fields[3] == "/" ? "" : String(fields[3])
+        // A container sees a part of the tree; what is outside it cannot be read.
+        guard isIts, parts[2].hasPrefix(root) else { continue }
+        var rest = parts[2].dropFirst(root.count).split(separator: "/")
+        while true {
+          found.append(([String(fields[4])] + rest.map(String.init)).joined(separator: "/"))
+          guard !rest.isEmpty else { break }
+          rest.removeLast()
+        }
+        break
+      }
+    }
+    return found
+  }
+
+  private static func count(in path: String) -> UInt64? {
+    let files = path == machine ? [machine] : ["\(path)/memory.events", "\(path)/memory.oom_control"]
+    for file in files {
+      guard let text = SmallFile.text(file) else { continue }
+      for line in text.split(separator: "\n") where line.hasPrefix("oom_kill ") { return UInt64(line.dropFirst(9)) }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,46 @@
+import Glibc
+
+/// Which process it is, of all that ever were on this machine: process ids are used again.
+public struct ProcessIdentity: Hashable, Sendable {
+  /// The process id.
+  public var process: Int32
+  /// When it was started, in the kernel's ticks since the machine was (proc(5), /proc/PID/stat, field 22).
+  public var start: UInt64
+  /// Which start of the machine (`/proc/sys/kernel/random/boot_id`).
+  public var boot: String
+  /// The namespace that the process id belongs to (the inode of `/proc/self/ns/pid`).
+  public var namespace: UInt64
+
+  /// The process `process` of this boot and namespace.
+  public init(process: Int32, start: UInt64, boot: String, namespace: UInt64) {
+    self.process = process
+    self.start = start
+    self.boot = boot
+    self.namespace = namespace
+  }
+
+  /// This process.
+  public static func ofThisProcess() -> ProcessIdentity {
+    ProcessIdentity(
+      process: getpid(),
+      start: start(of: getpid()) ?? 0,
+      boot: SmallFile.text("/proc/sys/kernel/random/boot_id").map { String($0.prefix { $0 != "\n" }) } ?? "unknown",
+      namespace: SmallFile.inode("/proc/self/ns/pid") ?? 0
+    )
+  }
+
+  /// When `process` was started; `nil` when there is none, or none but a zombie.
+  static func start(of process: Int32) -> UInt64? {
+    // The name of the executable, in parentheses, may have spaces and parentheses itself.
+    guard let text = SmallFile.text("/proc/\(process)/stat"), let end = text.lastIndex(of: ")") else { return nil }
+    let fields = text[end...].split(separator: " ")
+    guard fields.count > 20, fields[1] != "Z", fields[1] != "X" else { return nil }
+    return UInt64(fields[20])
+  }
+
+  /// Whether the process runs, as seen by the process `own`; `nil` when that cannot be told from there.
+  func isRunning(seenBy own: ProcessIdentity) -> Bool? {
+    guard boot == own.boot, namespace == own.namespace else { return nil }
+    return Self.start(of: process) == start
+  }
+}

@@ -1,0 +1,107 @@
+import StallRecord
+
+/// What a run of a service wrote about itself: a `.run` file.
+///
+/// Lines of a word and a value, each whole with its line feed, so that a file that was cut off has what its whole lines say. A
+/// line with a word that is not known is a newer version's, and left out.
+public struct RunRecord: Hashable, Sendable {
+  /// Who it is.
+  public var identity: ProcessIdentity
+  /// The path of its executable.
+  public var executable: String
+  /// When its watchdog was started: what the process records of its `.stall` files say, too.
+  public var since: WallTime
+  /// How many processes had been killed for want of memory by then, the nearest group first.
+  public var memoryKills: [MemoryKills]
+  /// The fatal signal that it noted, if it did.
+  public var crash: Crash?
+  /// When it ended in an orderly way, if it did.
+  public var ended: WallTime?
+  /// What was told of it, once it has been.
+  public var told: String?
+
+  /// A fatal signal.
+  public struct Crash: Hashable, Sendable {
+    /// Its number.
+    public var signal: Int32
+    /// The process that sent it; 0 when it came from a fault.
+    public var sender: Int32
+
+    /// The signal `signal`, sent by `sender`.
+    public init(signal: Int32, sender: Int32) {
+      self.signal = signal
+      self.sender = sender
+    }
+  }
+
+  /// A run that goes on.
+  public init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {
+    self.identity = identity
+    self.executable = executable
+    self.since = since
+    self.memoryKills = memoryKills
+  }
+
+  private static let firstLine = "culprit-run 1"
+
+  /// The file of a run that goes on.
+  public var text: String {
+    var lines = [
+      Self.firstLine, "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
+      "namespace \(identity.namespace)", "since \(since.nanosecondsSince1970)", "executable \(Self.line(executable))",
+    ]
+    lines += memoryKills.map { "memory \($0.count) \($0.inode) \(Self.line($0.path))" }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// The line that is added when it ends in an orderly way.
+  public static func end(at time: WallTime) -> String { "ended \(time.nanosecondsSince1970)\n" }
+
+  /// The line that is added when it has been told how it ended.
+  public static func told(_ verdict: RunVerdict) -> String { "told \(verdict.name)\n" }
+
+  /// The run that the content `text` of a file describes; `nil` when it describes none.
+  public init?(text: String) {
+    guard let end = text.lastIndex(of: "\n") else { return nil }
+    let lines = text[..<end].split(separator: "\n", omittingEmptySubsequences: false)
+    guard lines.first == Self.firstLine[...] else { return nil }
+    self.init(
+      identity: ProcessIdentity(process: 0, start: 0, boot: "", namespace: 0),
+      executable: "",
+      since: WallTime(nanosecondsSince1970: 0),
+      memoryKills: []
+    )
+    for line in lines.dropFirst() {
+      let word = line.prefix { $0 != " " }
+      read(word, line.dropFirst(word.count + 1))
+    }
+    guard identity.process > 0, !identity.boot.isEmpty else { return nil }
+  }
+
+  private mutating func read(_ word: Substring, _ value: Substring) {
+    switch word {
+    case "process": identity.process = Int32(value) ?? 0
+    case "start": identity.start = UInt64(value) ?? 0
+    case "boot": identity.boot = String(value)
+    case "namespace": identity.namespace = UInt64(value) ?? 0
+    case "since": since = WallTime(nanosecondsSince1970: UInt64(value) ?? 0)
+    case "executable": executable = String(value)
+    case "memory":
+      let parts = value.split(separator: " ", maxSplits: 2)
+      guard parts.count == 3, let count = UInt64(parts[0]), let inode = UInt64(parts[1]) else { return }
+      memoryKills.append(MemoryKills(path: String(parts[2]), inode: inode, count: count))
+    case "signal":
+      let parts = value.split(separator: " ").compactMap { Int32($0) }
+      guard parts.count == 2, crash == nil else { return }
+      crash = Crash(signal: parts[0], sender: parts[1])
+    case "ended": ended = UInt64(value).map { WallTime(nanosecondsSince1970: $0) }
+    case "told": told = String(value)
+    default: break
+    }
+  }
+
+  /// `text` without what would end a line.
+  private static func line(_ text: String) -> String {
+    String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
+  }
+}

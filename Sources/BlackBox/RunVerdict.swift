@@ -1,0 +1,86 @@
+import StallRecord
+
+/// How a run of a service ended.
+public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
+  /// In an orderly way: its watchdog was stopped, or it returned from `main` or called exit(3).
+  case cleanExit
+  /// In mid-stall: it was killed, or ended by a signal that was sent, while work was stuck.
+  case fatalHang
+  /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
+  case killed
+  /// By this signal, which came from a fault of its own or from itself (abort(3)).
+  case crash(signal: Int32)
+  /// The kernel killed it for want of memory.
+  case outOfMemory
+  /// The machine went down, or was started anew, before it had ended.
+  case machineGone
+
+  /// Judges a run that is over.
+  ///
+  /// - Parameters:
+  ///   - run: What it wrote about itself.
+  ///   - hasOpenStall: Whether one of its stalls has no end.
+  ///   - boot: The boot id of now.
+  ///   - memoryKills: Where the kernel has killed for want of memory since the run began.
+  public init(
+    of run: RunRecord,
+    hasOpenStall: Bool,
+    boot: String,
+    memoryKills: MemoryKills.Change
+  ) {
+    if run.ended != nil {
+      self = .cleanExit
+    } else if run.identity.boot != boot {
+      self = .machineGone
+    } else if let crash = run.crash {
+      // systemd ends what hangs by SIGABRT, and so does a watchdog that has been told to.
+      self = hasOpenStall && crash.sender != 0 ? .fatalHang : .crash(signal: crash.signal)
+    } else if memoryKills == .inOwnGroup {
+      self = .outOfMemory
+    } else if hasOpenStall {
+      self = .fatalHang
+    } else {
+      // A group that contains that of the service, which is gone by now: others in it may have been killed. But this
+      // one has been killed by somebody, too.
+      self = memoryKills == .above ? .outOfMemory : .killed
+    }
+  }
+
+  /// Its name in files.
+  var name: String {
+    switch self {
+    case .cleanExit: "clean-exit"
+    case .fatalHang: "fatal-hang"
+    case .killed: "killed"
+    case .crash(let signal): "crash-\(signal)"
+    case .outOfMemory: "out-of-memory"
+    case .machineGone: "machine-gone"
+    }
+  }
+
+  /// The verdict that is called `name` in files.
+  init?(name: String) {
+    switch name {
+    case "clean-exit": self = .cleanExit
+    case "fatal-hang": self = .fatalHang
+    case "killed": self = .killed
+    case "out-of-memory": self = .outOfMemory
+    case "machine-gone": self = .machineGone
+    default:
+      guard name.hasPrefix("crash-"), let signal = Int32(name.dropFirst(6)) else { return nil }
+      self = .crash(signal: signal)
+    }
+  }
+
+  /// The verdict in words.
+  public var description: String {
+    switch self {
+    case .cleanExit: "clean exit"
+    case .fatalHang: "fatal hang: it was ended while work was stuck"
+    case .killed: "killed, or ended by _exit, while nothing was stuck"
+    case .crash(let signal): "crash: signal \(signal)"
+    case .outOfMemory: "killed by the kernel for want of memory"
+    case .machineGone: "the machine went down before it had ended"
+    }
+  }
+}

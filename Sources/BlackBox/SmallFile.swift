@@ -1,0 +1,40 @@
+import Glibc
+
+/// Reads small files.
+enum SmallFile {
+  /// The most that is read: what is larger is none of ours.
+  private static let bytesMax = 64 << 10
+
+  /// The content of the file at `path`; `nil` when it cannot be read.
+  static func text(_ path: String) -> String? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    return text(descriptor)
+  }
+
+  /// The content of the open file `descriptor` from its beginning.
+  static func text(_ descriptor: Int32) -> String? {
+    bytes(descriptor, max: bytesMax).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Up to `max` bytes of the open file `descriptor` from its beginning; `nil` when it cannot be read.
+  static func bytes(_ descriptor: Int32, max: Int) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    while bytes.count < max {
+      let count = pread(descriptor, &chunk, min(chunk.count, max - bytes.count), off_t(bytes.count))
+      if count < 0, errno == EINTR { continue }
+      guard count >= 0 else { return nil }
+      if count == 0 { break }
+      bytes += chunk[..<count]
+    }
+    return bytes
+  }
+
+  /// The inode of the file at `path`.
+  static func inode(_ path: String) -> UInt64? {
+    var information = stat()
+    return stat(path, &information) == 0 ? UInt64(information.st_ino) : nil
+  }
+}

@@ -1,0 +1,73 @@
+import Blame
+import BlackBox
+import Reports
+import StallRecord
+import Symbols
+
+/// An earlier run of the service in the same directory, which is over, and how it ended.
+public struct PreviousRun: Sendable, CustomStringConvertible {
+  /// How a run ended.
+  public typealias Verdict = RunVerdict
+
+  /// How it ended.
+  public let verdict: Verdict
+  /// Its process id.
+  public let process: Int32
+  /// The path of its executable.
+  public let executable: String
+  /// When its watchdog was started.
+  public let since: WallTime
+  /// The fatal signal that it noted; `nil` when there was none, or none that can be noted, as SIGKILL.
+  public let signal: Int32?
+  /// What was stuck when it ended: a report of each stall that has no end, with the stall's duration to within a tick (250 ms)
+  /// and the other threads.
+  public let hangs: [StallReport]
+  /// The last stacks of each of them, as many as ten.
+  public let lastStacks: [[TimedStack]]
+  /// The paths of the files of its stalls, those included that ended well.
+  public let files: [String]
+  private let texts: [String]
+
+  /// The run of `record`, which ended as `verdict` says.
+  init(_ record: RunRecord, _ verdict: Verdict, _ stalls: [BlackBoxDirectory.SavedStall], directory: String, width: Int)
+  {
+    self.verdict = verdict
+    process = record.identity.process
+    executable = record.executable
+    since = record.since
+    signal = record.crash?.signal
+    files = stalls.map { "\(directory)/\($0.name)" }
+    var hangs: [StallReport] = []
+    var lastStacks: [[TimedStack]] = []
+    var texts: [String] = []
+    for saved in stalls where saved.isOpen {
+      let recording = saved.file.recording
+      let symbolizer = Symbolizer(modules: recording.modules, names: recording.names)
+      for stall in recording.stalls where !stall.hasEnded {
+        let report = StallReport(
+          recording: recording,
+          stall: stall,
+          blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
+          others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
+          repeats: 0,
+          width: width
+        )
+        let last = recording.lastStacks(of: stall, resolve: symbolizer.resolve)
+        hangs.append(report)
+        lastStacks.append(last)
+        texts.append(report.description)
+        texts.append(LastStacksText(last).text(width: width))
+        texts += recording.textsOfOtherThreads(width: width, resolve: symbolizer.resolve)
+      }
+    }
+    self.hangs = hangs
+    self.lastStacks = lastStacks
+    self.texts = texts
+  }
+
+  /// The run in a line, then for each hang its report, its last stacks, and the stacks of the other threads.
+  public var description: String {
+    let name = executable.split(separator: "/").last.map(String.init) ?? executable
+    return (["\(name) (process \(process)), watched since \(since): \(verdict)\n"] + texts).joined(separator: "\n")
+  }
+}

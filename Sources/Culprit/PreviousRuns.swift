@@ -1,0 +1,98 @@
+import BlackBox
+import Glibc
+import StallRecord
+
+/// Tells of the earlier runs that left something in the directory, each once.
+///
+/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before it is told
+/// of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report` has them.
+final class PreviousRuns: Sendable {
+  private let directory: BlackBoxDirectory
+  private let own: String?
+  private let width: Int
+  private let lane = HandlerLane()
+
+  /// The runs in `directory`, but for that of the file `own`.
+  init(directory: String, own: String?, width: Int) {
+    self.directory = BlackBoxDirectory(path: directory)
+    self.own = own
+    self.width = width
+  }
+
+  /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
+  func tell(_ handler: @escaping @Sendable (PreviousRun) -> Void) {
+    lane.put { [self] in
+      guard let names = try? directory.names([".run"]) else { return }
+      for name in names where name != own {
+        if let run = claim(name) { handler(run) }
+      }
+    }
+  }
+
+  /// Waits until the handler has been called for every run.
+  func finish() {
+    lane.stop()
+    lane.join()
+  }
+
+  /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.
+  private func claim(_ name: String) -> PreviousRun? {
+    guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return nil }
+    defer { close(descriptor) }
+    var information = stat()
+    guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
+      let record = directory.record(descriptor), !directory.isRunning(record, descriptor)
+    else { return nil }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    guard fcntl(descriptor, F_SETLK, &lock) == 0 else { return nil }
+    // Another one may have told of it since it was opened here.
+    var present = stat()
+    guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
+      present.st_dev == information.st_dev
+    else { return nil }
+    let stalls = directory.stalls(of: record)
+    let verdict = RunVerdict(
+      of: record,
+      hasOpenStall: stalls.contains { $0.isOpen },
+      boot: directory.boot,
+      memoryKills: MemoryKills.change(since: record.memoryKills)
+    )
+    let told = Array(RunRecord.told(verdict).utf8)
+    _ = write(descriptor, told, told.count)
+    guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
+    return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)
+  }
+}
+
+/// What belongs to the directory that a watchdog saves stalls in; nothing without one.
+struct BlackBoxParts {
+  var runFile: RunFile?
+  var previousRuns: PreviousRuns?
+  var housekeeping: Housekeeping?
+  /// Why there is no file of this run. Everything else works without it.
+  var problem: String?
+
+  /// The parts for `configuration`, in the process `process`.
+  init(_ configuration: Configuration, _ process: ObservedProcess) {
+    guard let directory = configuration.directory else { return }
+    do {
+      runFile = try RunFile(directory: directory, process: process, notesCrashes: configuration.notesCrashes)
+    } catch {
+      problem = error.text
+    }
+    previousRuns = PreviousRuns(directory: directory, own: runFile?.name, width: configuration.reportWidth)
+    housekeeping = Housekeeping(directory: directory, limits: configuration.directoryLimits, own: runFile?.name)
+  }
+}
+
+extension Watchdog {
+  /// Calls `handler` with each earlier run of the service that has left something in ``Configuration/directory``, is over, and
+  /// has not been told of: how it ended and, when that was in mid-stall, who is to blame.
+  ///
+  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is told of
+  /// once, also when several processes start together. Runs that go on are left alone, whichever process they are. Does nothing
+  /// without a directory. ``stop()`` waits for it.
+  public func onPreviousRun(_ handler: @escaping @Sendable (PreviousRun) -> Void) { previousRuns?.tell(handler) }
+}

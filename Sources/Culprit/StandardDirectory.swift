@@ -1,0 +1,29 @@
+import CObserver
+
+extension Configuration {
+  /// The directory that a service of this kind keeps such files in by the conventions of systemd and the XDG base directory
+  /// specification, for ``directory``:
+  ///
+  ///     configuration.directory = Configuration.standardDirectory
+  ///
+  /// The first of these whose variable is set: `$STATE_DIRECTORY/culprit` (systemd.exec(5), StateDirectory=; of several the
+  /// first), `$RUNTIME_DIRECTORY/culprit` (which does not outlive a stop of the service unless RuntimeDirectoryPreserve= says
+  /// so), `$XDG_STATE_HOME/culprit/NAME`, `$HOME/.local/state/culprit/NAME`, where NAME is that of the executable. `nil` when
+  /// there is none, and in a program that has more privileges than who started it.
+  public static var standardDirectory: String? {
+    // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
+    standardDirectory(executable: ProcessMap.executablePath()) { observer_environment($0).map { String(cString: $0) } }
+  }
+
+  /// The same for this executable and these variables. A path that is not absolute is none, as the specification has it.
+  static func standardDirectory(executable: String, _ variable: (String) -> String?) -> String? {
+    func path(_ name: String) -> String? {
+      let first = variable(name)?.split(separator: ":").first.map(String.init) ?? ""
+      return first.hasPrefix("/") ? first : nil
+    }
+    for name in ["STATE_DIRECTORY", "RUNTIME_DIRECTORY"] { if let path = path(name) { return path + "/culprit" } }
+    let name = executable.split(separator: "/").last.map(String.init) ?? "unknown"
+    if let path = path("XDG_STATE_HOME") { return "\(path)/culprit/\(name)" }
+    return path("HOME").map { "\($0)/.local/state/culprit/\(name)" }
+  }
+}

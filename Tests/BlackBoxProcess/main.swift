@@ -1,0 +1,40 @@
+// A service whose end is tested from outside, and what its next launch says of it.
+//
+//   $ blackbox-process /tmp/runs stall
+//   stalled=123456789            (CLOCK_MONOTONIC in nanoseconds, just before the work began)
+//   $ kill -KILL …; blackbox-process /tmp/runs tell
+//   run=4242 fatal hang: it was ended while work was stuck
+//   hang=main holdUp(_:) 1234567890 10 3
+//
+// Prints facts as `name=value`.
+
+import Culprit
+import Glibc
+
+// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+alarm(100)
+
+/// Writes `text` to standard output, past the C library's buffer.
+func say(_ text: String) {
+  let bytes = Array((text + "\n").utf8)
+  _ = write(STDOUT_FILENO, bytes, bytes.count)
+}
+
+guard CommandLine.arguments.count >= 3, let play = plays[CommandLine.arguments[2]] else {
+  say("usage: blackbox-process DIRECTORY \(plays.keys.sorted().joined(separator: "|"))")
+  exit(2)
+}
+do {
+  var configuration = Configuration(
+    stallThreshold: .milliseconds(200),
+    sampleInterval: .milliseconds(200),
+    directory: CommandLine.arguments[1]
+  )
+  configuration.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
+  let watchdog = try Watchdog(configuration)
+  watchdog.onStall { _ in }
+  try play(watchdog)
+} catch {
+  say("error=\(error)")
+  exit(1)
+}

@@ -1,0 +1,234 @@
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+@testable import BlackBox
+
+/// What the next launch says of processes that really ended in every way.
+@Suite(.serialized) struct EndTests {
+  private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+    let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    return try body(path)
+  }
+
+  private func names(_ directory: String, _ suffix: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
+  }
+
+  /// Runs the process as `play`; once `isReady` holds, it is sent `signal`.
+  @discardableResult
+  private func run(
+    _ play: String,
+    _ directory: String,
+    signal: Int32 = 0,
+    when isReady: () -> Bool = { true }
+  ) throws -> ChildProcess {
+    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, play]) { process in
+      guard signal != 0 else { return }
+      while !isReady() && kill(process, 0) == 0 { usleep(10_000) }
+      kill(process, signal)
+    }
+  }
+
+  private func tell(_ directory: String) throws -> ChildProcess { try run("tell", directory) }
+
+  /// Whether a stall is on the disk, with all other threads and so many samples.
+  private func hasStall(_ directory: String, samples: Int) -> Bool {
+    let box = BlackBoxDirectory(path: directory)
+    guard let stall = names(directory, ".stall").first.flatMap({ box.stall($0) })?.recording.stalls.first else {
+      return false
+    }
+    return stall.others?.isComplete == true && stall.samples.count >= samples
+  }
+
+  @Test func aKilledHangNamesItsCulprit() throws {
+    try withDirectory { directory in
+      let died = try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 14) }
+      #expect(!died.hasExited && died.status == SIGKILL)
+      let told = try tell(directory)
+      #expect(told.facts("run").count == 1)
+      #expect(told.fact("run")?.hasSuffix("fatal hang: it was ended while work was stuck") == true, "\(told)")
+      let hang = try #require(told.fact("hang")).split(separator: " ")
+      #expect(hang.first == "main" && hang.contains("holdUp(_:)"), "\(hang)")
+      #expect(hang[hang.count - 2] == "10")
+      // Told once; the files stay.
+      let second = try tell(directory)
+      #expect(second.facts("hang") == [])
+      #expect(names(directory, ".stall").count == 1)
+    }
+  }
+
+  @Test func whatEndsOtherwiseIsNoHang() throws {
+    let ends: [(play: String, signal: Int32, verdict: RunVerdict)] = [
+      ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
+      ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
+      ("abort", 0, .crash(signal: SIGABRT)), ("fault", 0, .crash(signal: SIGSEGV)),
+    ]
+    for (play, signal, verdict) in ends {
+      try withDirectory { directory in
+        let died = try run(play, directory, signal: signal) { !names(directory, ".run").isEmpty }
+        if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(play)") }
+        let told = try tell(directory)
+        #expect(told.facts("run").map { $0.drop { $0 != " " }.dropFirst() } == [verdict.description[...]], "\(play)")
+        #expect(told.facts("hang") == [], "\(play)")
+      }
+    }
+  }
+
+  /// Seen from a machine that has been started since, the same files say that the machine went down.
+  @Test func aMachineThatWentDownIsTold() throws {
+    try withDirectory { directory in
+      try run("turn", directory, signal: SIGKILL) { !names(directory, ".run").isEmpty }
+      let path = "\(directory)/\(try #require(names(directory, ".run").first))"
+      let text = try String(contentsOfFile: path, encoding: .utf8)
+      let boot = try #require(text.firstMatch(of: /boot .*/))
+      try text.replacing(boot.output, with: "boot another").write(toFile: path, atomically: true, encoding: .utf8)
+      #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
+    }
+  }
+
+  /// The kernel kills one that takes more memory than its group may have.
+  @Test(.enabled(if: MemoryGroup.isPossible)) func theKernelsKillIsTold() throws {
+    let group = try #require(MemoryGroup(limit: 64 << 20))
+    try withDirectory { directory in
+      let died = try ChildProcess(
+        "/bin/sh",
+        group.running(ChildProcess.built("blackbox-process"), [directory, "out-of-memory"])
+      )
+      #expect(!died.hasExited && died.status == SIGKILL, "\(died)")
+      #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.outOfMemory.description) == true)
+    }
+  }
+
+  /// A process that runs is left alone, whoever else starts in its directory; and each run is told of by one of several.
+  @Test func severalProcessesTellEachRunOnce() throws {
+    try withDirectory { directory in
+      for _ in 0..<4 {
+        let before = names(directory, ".run").count
+        try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count > before }
+      }
+      let live = Process()
+      live.executableURL = URL(fileURLWithPath: ChildProcess.built("blackbox-process"))
+      live.arguments = [directory, "turn"]
+      live.standardOutput = FileHandle.nullDevice
+      try live.run()
+      while names(directory, ".run").count < 5 { usleep(10_000) }
+      let tellers = try (0..<4)
+        .map { _ in
+          let process = Process()
+          let pipe = Pipe()
+          process.executableURL = URL(fileURLWithPath: ChildProcess.built("blackbox-process"))
+          process.arguments = [directory, "tell"]
+          process.standardOutput = pipe
+          try process.run()
+          return (process, pipe)
+        }
+      var told: [String] = []
+      for (process, pipe) in tellers {
+        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        told += text.split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }.map(String.init)
+      }
+      #expect(told.count == 4 && Set(told).count == 4, "\(told)")
+      #expect(!told.contains { $0.hasPrefix("run=\(live.processIdentifier) ") })
+      kill(live.processIdentifier, SIGKILL)
+      live.waitUntilExit()
+      #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.processIdentifier) ") })
+    }
+  }
+
+  /// Children neither end the parent's record nor keep it alive.
+  @Test func childrenLeaveTheRecordAlone() throws {
+    try withDirectory { directory in
+      var told: ChildProcess?
+      let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "fork"]) { process in
+        // The parent turns after its three children have ended or left.
+        while !FileManager.default.fileExists(atPath: "\(directory)/turning") { usleep(10_000) }
+        kill(process, SIGKILL)
+        // While the child that has everything open goes on.
+        told = try tell(directory)
+      }
+      #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
+      let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+      #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
+    }
+  }
+
+  /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing is told.
+  @Test(.enabled(if: getuid() == 0)) func aFullDiskCostsSamplesOnly() throws {
+    try withDirectory { directory in
+      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+      defer { umount2(directory, Int32(MNT_DETACH)) }
+      let died = try run("stall", directory, signal: SIGKILL) {
+        guard hasStall(directory, samples: 12) else { return false }
+        // From here on the disk is full.
+        let path = "\(directory)/ballast"
+        guard !FileManager.default.fileExists(atPath: path) else {
+          let box = BlackBoxDirectory(path: directory)
+          let stall = names(directory, ".stall").first.flatMap { box.stall($0) }?.recording.stalls.first
+          return (stall?.lostSamples ?? 0) >= 3
+        }
+        let file = open(path, O_WRONLY | O_CREAT, 0o600)
+        defer { close(file) }
+        for size in [4096, 1] {
+          let ballast = [UInt8](repeating: 1, count: size)
+          while write(file, ballast, size) > 0 {}
+        }
+        return false
+      }
+      #expect(died.status == SIGKILL)
+      let file = try #require(names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) })
+      #expect(file.problems.isEmpty)
+      let stall = try #require(file.recording.stalls.first)
+      // Samples are 200 ms apart; three that are lost are three that the duration has.
+      #expect(stall.duration - (stall.samples.last?.age ?? .zero) >= .milliseconds(400))
+      try FileManager.default.removeItem(atPath: "\(directory)/ballast")
+      let told = try tell(directory)
+      #expect(told.fact("hang")?.contains("holdUp(_:)") == true, "\(told)")
+      #expect(Int(told.fact("lost") ?? "") ?? 0 >= 3)
+    }
+  }
+
+  @Test func recoveredStallsCanBeForgotten() throws {
+    for (arguments, count) in [([], 1), (["--forget"], 0)] {
+      try withDirectory { directory in
+        let ended = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "recover"] + arguments)
+        #expect(ended.hasExited)
+        #expect(names(directory, ".stall").count == count)
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory)
+        #expect(attributes[.posixPermissions] as? Int == 0o700)
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory) {
+          let attributes = try FileManager.default.attributesOfItem(atPath: "\(directory)/\(name)")
+          #expect(attributes[.posixPermissions] as? Int == 0o600)
+        }
+      }
+    }
+  }
+}
+
+/// A control group with a limit of memory.
+private final class MemoryGroup {
+  private static let parent = "/sys/fs/cgroup/memory"
+  private let path: String
+
+  static var isPossible: Bool { getuid() == 0 && access("\(parent)/memory.oom_control", W_OK) == 0 }
+
+  init?(limit: Int) {
+    path = "\(Self.parent)/culprit-test-\(getpid())"
+    guard mkdir(path, 0o700) == 0 else { return nil }
+    let text = "\(limit)"
+    guard (try? text.write(toFile: "\(path)/memory.limit_in_bytes", atomically: false, encoding: .utf8)) != nil else {
+      return nil
+    }
+  }
+
+  deinit { rmdir(path) }
+
+  /// The arguments for a shell that becomes `program` in the group.
+  func running(_ program: String, _ arguments: [String]) -> [String] {
+    ["-c", "echo $$ > \(path)/cgroup.procs && exec \"$@\"", "sh", program] + arguments
+  }
+}

@@ -1,0 +1,84 @@
+import StallRecord
+import Testing
+
+@testable import BlackBox
+
+/// How a run ended, from what it left.
+@Suite struct VerdictTests {
+  private let run = RunRecord(
+    identity: ProcessIdentity(process: 4242, start: 99, boot: "b", namespace: 7),
+    executable: "/opt/my shop/shop",
+    since: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_001),
+    memoryKills: [MemoryKills(path: "/sys/fs/cgroup/my shop", inode: 5, count: 1)]
+  )
+
+  private func verdict(
+    _ lines: String = "",
+    open: Bool = false,
+    boot: String = "b",
+    _ kills: MemoryKills.Change = .none
+  )
+    throws -> RunVerdict
+  {
+    let record = try #require(RunRecord(text: run.text + lines))
+    return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills)
+  }
+
+  @Test func everyEndHasItsVerdict() throws {
+    #expect(try verdict() == .killed)
+    #expect(try verdict(open: true) == .fatalHang)
+    #expect(try verdict("ended 5\n", open: true, boot: "c", .inOwnGroup) == .cleanExit)
+    #expect(try verdict(boot: "c") == .machineGone)
+    #expect(try verdict("signal 11 0\n") == .crash(signal: 11))
+    // A fault in mid-stall is a crash; a signal that was sent is what ends a hang.
+    #expect(try verdict("signal 11 0\n", open: true) == .crash(signal: 11))
+    #expect(try verdict("signal 6 1\n", open: true) == .fatalHang)
+    #expect(try verdict("signal 6 4242\n") == .crash(signal: 6))
+    #expect(try verdict(open: true, .inOwnGroup) == .outOfMemory)
+    #expect(try verdict(open: true, .above) == .fatalHang)
+    #expect(try verdict("", .above) == .outOfMemory)
+  }
+
+  @Test func aFileComesBack() throws {
+    #expect(RunRecord(text: run.text) == run)
+    let told = try #require(
+      RunRecord(text: run.text + "signal 11 3\nended 77\nnews of a later version\ntold crash-11\n")
+    )
+    #expect(told.crash == RunRecord.Crash(signal: 11, sender: 3))
+    #expect(told.ended == WallTime(nanosecondsSince1970: 77))
+    #expect(told.told.flatMap { RunVerdict(name: $0) } == .crash(signal: 11))
+  }
+
+  /// A cut costs the line it is in, and a line that is cut off is not believed.
+  @Test func everyCutIsReadOrRefused() {
+    let text = run.text + "ended 1795170231\n"
+    for count in 0..<text.utf8.count {
+      let cut = RunRecord(text: String(decoding: text.utf8.prefix(count), as: UTF8.self))
+      if let cut { #expect(cut.identity.process == 4242 && cut.ended == nil) }
+    }
+  }
+
+  @Test func everyVerdictHasAName() {
+    for verdict in [
+      RunVerdict.cleanExit, .fatalHang, .killed, .crash(signal: 6), .outOfMemory, .machineGone,
+    ] { #expect(RunVerdict(name: verdict.name) == verdict) }
+    #expect(RunVerdict(name: "news") == nil)
+  }
+
+  @Test func groupsAreFoundNearestFirst() {
+    let mounts = """
+      35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+      36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu
+      37 31 0:34 /pod /sys/fs/cgroup/unified rw shared:4 - cgroup2 cgroup2 rw
+      """
+    #expect(
+      MemoryKills.directories(groups: "4:memory:/a/b\n1:cpu:/c\n", mounts: mounts)
+        == ["/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"]
+    )
+    #expect(
+      MemoryKills.directories(groups: "0::/pod/box\n", mounts: mounts)
+        == ["/sys/fs/cgroup/unified/box", "/sys/fs/cgroup/unified"]
+    )
+    #expect(MemoryKills.directories(groups: "0::/elsewhere\n", mounts: mounts) == [])
+  }
+}
