@@ -66,7 +66,9 @@ let package = Package(
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     .executableTarget(
       name: "culprit-soak",
-      dependencies: ["Culprit", "CObserver", "StallRecord", "CommandLineOptions", "SoakCallers", "SourceLoads"],
+      dependencies: [
+        "Culprit", "CObserver", "StallRecord", "BlackBox", "CommandLineOptions", "SoakCallers", "SourceLoads",
+      ],
       path: "tools/soaks"
     ),
 

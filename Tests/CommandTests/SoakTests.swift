@@ -37,6 +37,16 @@ import Testing
     for (kind, count) in kinds { #expect((count == 0) == restarting.contains(kind), "\(kind): \(outcome)") }
   }
 
+  /// Not its figure of how wrong a duration may be: that depends on what else the machine does.
+  @Test func theNextLaunchNamesWhatWasKilled() throws {
+    let outcome = try run("culprit-soak", ["blackbox", "--kills=8"])
+    #expect(try figure("blackbox.hangs", in: outcome.out) == 4)
+    #expect(try figure("blackbox.reported", in: outcome.out) == 4, "\(outcome)")
+    #expect(try figure("blackbox.false_hangs", in: outcome.out) == 0)
+    #expect(try figure("blackbox.untold", in: outcome.out) == 0)
+    #expect(try figure("blackbox.duration_error_max", in: outcome.out) > 0)
+  }
+
   @Test func mistakesAreTold() throws {
     #expect(try run("culprit-soak", ["nothing"]).status == 2)
     #expect(

@@ -4,11 +4,12 @@ import Glibc
 // culprit-soak: what must hold however often it is tried, tried that often.
 
 let table = OptionTable(
-  usage: ["tools/soak [OPTION]... observer|sources"],
+  usage: ["tools/soak [OPTION]... observer|sources|blackbox"],
   summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
     CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
+    CommandOption("kills", argument: "COUNT", help: "how many services to kill (500)"),
     CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
     CommandOption(
       "signal",
@@ -21,6 +22,8 @@ let table = OptionTable(
       observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
                  any call return early, or with EINTR?
       sources    every kind of source is at work, and healthy: is any of them reported?
+      blackbox   services are killed at random moments, half of them in mid-stall: does the next launch say which, who
+                 is to blame, and for how long it had lasted?
 
     With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
     callers notice.
@@ -45,8 +48,8 @@ do {
     output.print(table.help)
     exit(parsed.has("help") ? 0 : 2)
   }
-  for name in parsed.operands where name != "observer" && name != "sources" {
-    throw UsageError("there is no soak \"\(name)\"; there are observer and sources")
+  for name in parsed.operands where !["observer", "sources", "blackbox"].contains(name) {
+    throw UsageError("there is no soak \"\(name)\"; there are observer, sources and blackbox")
   }
   let when = parsed.value("signal") ?? "as-shipped"
   guard when == "as-shipped" || when == "at-once" else {
@@ -60,8 +63,13 @@ do {
   let figures = Figures(output: output)
   output.print("# \(machineDescription())\n")
   let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
+  let blackBox = BlackBoxSoak(kills: try parsed.number("kills", in: 2...1_000_000) ?? 500, seed: soak.seed)
   for name in parsed.operands {
-    if name == "sources" { try sources.run(figures) } else { try soak.run(atOnce: when == "at-once", figures) }
+    switch name {
+    case "sources": try sources.run(figures)
+    case "blackbox": try blackBox.run(figures)
+    default: try soak.run(atOnce: when == "at-once", figures)
+    }
   }
   exit(figures.allHold ? 0 : 1)
 } catch let error as UsageError {
