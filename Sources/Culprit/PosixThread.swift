@@ -74,6 +74,14 @@ final class PosixThread: Sendable {
     if let left { pthread_detach(left) }
   }
 
+  /// Nobody will wait for the thread: what there is of it goes when it ends.
+  deinit {
+    thread.withLock { thread in
+      if let thread { pthread_detach(thread) }
+      thread = nil
+    }
+  }
+
   /// Waits until the thread has ended; does nothing the second time, or when called by the thread itself.
   func join() {
     let waiting = thread.withLock { thread -> pthread_t? in
