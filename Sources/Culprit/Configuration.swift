@@ -176,6 +176,13 @@ public struct Configuration: Sendable {
     guard symbolMemory >= 1 << 20 else {
       throw refuse("symbolMemory", "\(symbolMemory)", "at least 1048576 bytes")
     }
+    guard directoryLimits.bytes >= 0, directoryLimits.files >= 0, directoryLimits.age >= .zero else {
+      throw refuse(
+        "directoryLimits",
+        "\(directoryLimits.bytes) bytes, \(directoryLimits.files) files, \(directoryLimits.age)",
+        "at least 0 each"
+      )
+    }
     guard reportWidth >= 40 else { throw refuse("reportWidth", "\(reportWidth)", "at least 40 characters") }
     if let directory, directory.isEmpty || directory.utf8.contains(0) {
       throw refuse("directory", "\"\(directory)\"", "a path")

@@ -6,12 +6,12 @@ import StallRecord
 /// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a
 /// sentence says so.
 struct Environment: Sendable {
-  /// The variables that begin with `CULPRIT_`, and systemd's.
+  /// The variables that begin with `CULPRIT_`, systemd's, and those that say where the standard directory is.
   private let variables: [String: String]
   /// The path of the file, if there is one.
   let file: String?
 
-  private static let prefix = "CULPRIT_"
+  static let prefix = "CULPRIT_"
   private static let disableVariable = "CULPRIT_DISABLE"
   private static let fileVariable = "CULPRIT_CONFIGURATION"
 
@@ -20,7 +20,8 @@ struct Environment: Sendable {
 
   /// The environment with these variables, of which only those of Culprit's matter.
   init(_ variables: [String: String]) {
-    self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || Self.systemdVariables.contains($0.key) }
+    let others = Self.systemdVariables + Configuration.standardDirectoryVariables
+    self.variables = variables.filter { $0.key.hasPrefix(Self.prefix) || others.contains($0.key) }
     file = self.variables[Self.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
   }
 
@@ -28,12 +29,22 @@ struct Environment: Sendable {
   /// the like, secure_getenv(3)): with a directory of his choice he could have files written that he may not write.
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
-    for setting in Setting.all.map(\.variable) + [disableVariable, fileVariable] + systemdVariables {
+    var index: Int32 = 0
+    while let entry = observer_environment_entry(index) {
       // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
-      if let value = observer_environment(setting) { variables[setting] = String(cString: value) }
+      let text = String(cString: entry)
+      index += 1
+      guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = String(text[..<equals])
+      // Of two with the same name getenv(3) finds the first.
+      if variables[name] == nil { variables[name] = String(text[text.utf8.index(after: equals)...]) }
     }
     return Environment(variables)
   }
+
+  /// The names behind the prefix that mean something, and those that are there.
+  static let knownVariables = (Setting.all + [Setting.disable]).map(\.variable) + [fileVariable]
+  var names: [String] { variables.keys.filter { $0.hasPrefix(Self.prefix) } }
 
   /// Where systemd listens, after how long without a ping it takes the service for dead, and which process that is about.
   var notifySocket: String? { variables["NOTIFY_SOCKET"] }
@@ -62,10 +73,10 @@ struct Environment: Sendable {
     running: Configuration? = nil
   ) -> (configuration: Configuration, problems: [String]) {
     var configuration = base
-    var problems: [String] = []
+    var problems = unknownNames
     for setting in Setting.all {
       guard let text = variables[setting.variable] else { continue }
-      if let problem = Self.apply(setting, text, &configuration) { problems.append("\(setting.variable) \(problem)") }
+      if let problem = apply(setting, text, &configuration) { problems.append("\(setting.variable) \(problem)") }
     }
     switch content {
     case .none: break
@@ -80,7 +91,7 @@ struct Environment: Sendable {
       for setting in known {
         // The last line of a name counts.
         guard let line = lines.last(where: { $0.name == setting.name }) else { continue }
-        if let problem = Self.apply(setting, line.value, &configuration) {
+        if let problem = apply(setting, line.value, &configuration) {
           problems.append("\(file ?? ""), line \(line.number): \(setting.name) \(problem)")
         }
       }
@@ -95,10 +106,19 @@ struct Environment: Sendable {
   }
 
   /// Sets `setting` to what `text` says, if that makes sense. Returns what is wrong otherwise, to follow the name.
-  private static func apply(_ setting: Setting, _ text: String, _ configuration: inout Configuration) -> String? {
+  private func apply(_ setting: Setting, _ text: String, _ configuration: inout Configuration) -> String? {
     var changed = configuration
     let stays = "it stays \(setting.show(configuration))"
-    guard setting.set(&changed, text) else { return "is \"\(text)\"; it must be \(setting.form); \(stays)" }
+    var value = text
+    if setting.property == "directory", text.lowercased() == Setting.standard {
+      guard let directory = Configuration.standardDirectory(executable: ProcessMap.executablePath(), { variables[$0] })
+      else {
+        let names = Configuration.standardDirectoryVariables.joined(separator: ", ")
+        return "is \"\(text)\", and there is none: not one of \(names) has an absolute path; \(stays)"
+      }
+      value = directory
+    }
+    guard setting.set(&changed, value) else { return "is \"\(text)\"; it must be \(setting.form); \(stays)" }
     do {
       try changed.validate()
     } catch {

@@ -28,9 +28,24 @@ struct Setting: Sendable {
     limit("hang_threshold", "hangThreshold", \.hangThreshold),
     duration("interval", "sampleInterval", \.sampleInterval),
     limit("terminate_after", "terminateAfter", \.terminateAfter),
-    text("directory", "directory", \.directory),
+    Setting(
+      name: "directory",
+      property: "directory",
+      isLive: false,
+      form: "a path, or \(standard)",
+      set: { configuration, text in
+        configuration.directory = text
+        return !text.isEmpty
+      },
+      show: { $0.directory ?? "none" },
+      copy: { $0.directory = $1.directory }
+    ),
+    number("directory_bytes", "directoryLimits.bytes", \.directoryLimits.bytes, "a number of bytes such as 268435456"),
+    number("directory_files", "directoryLimits.files", \.directoryLimits.files, "a number such as 1000"),
+    duration("directory_age", "directoryLimits.age", \.directoryLimits.age, isLive: false),
+    yesOrNo("keep_recovered", "keepsRecoveredStalls", \.keepsRecoveredStalls),
+    yesOrNo("note_crashes", "notesCrashes", \.notesCrashes),
     number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
-    number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
     number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
     number("reports_per_minute", "reportsPerMinute", \.reportsPerMinute, "a number such as 60"),
     number("reports_per_culprit", "reportsPerCulprit", \.reportsPerCulprit, "a number such as 10"),
@@ -69,6 +84,9 @@ struct Setting: Sendable {
     show: { $0.isEnabled ? "no" : "yes" },
     copy: { $0.isEnabled = $1.isEnabled }
   )
+
+  /// What says that the directory is to be ``Configuration/standardDirectory``, in letters of any case.
+  static let standard = "standard"
 
   static let truthForm = "yes or no"
 
@@ -127,25 +145,6 @@ struct Setting: Sendable {
     )
   }
 
-  private static func text(
-    _ name: String,
-    _ property: String,
-    _ path: WritableKeyPath<Configuration, String?> & Sendable
-  ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
-      isLive: false,
-      form: "a path",
-      set: { configuration, text in
-        configuration[keyPath: path] = text
-        return !text.isEmpty
-      },
-      show: { $0[keyPath: path] ?? "none" },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
-    )
-  }
-
   private static func yesOrNo(
     _ name: String,
     _ property: String,
@@ -192,13 +191,14 @@ extension Duration {
   /// What ``init(text:)`` reads.
   static let textForm = "a duration such as 2s, 500ms, 1m or 250us"
 
-  /// The duration that `text` says: a number, with a fraction or without, and a unit (h, m, s, ms, us).
+  /// The duration that `text` says: a number, with a fraction or without, and a unit (d, h, m, s, ms, us).
   init?(text: String) {
     let trimmed = text.drop { $0 == " " }
     let digits = trimmed.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
     let unit = trimmed.dropFirst(digits.count).drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()
     let nanoseconds: Double
     switch String(unit) {
+    case "d": nanoseconds = 86_400e9
     case "h": nanoseconds = 3_600e9
     case "m": nanoseconds = 60e9
     case "s": nanoseconds = 1e9

@@ -15,6 +15,9 @@ extension Configuration {
     standardDirectory(executable: ProcessMap.executablePath()) { observer_environment($0).map { String(cString: $0) } }
   }
 
+  /// The variables that say where it is, the first that counts first.
+  static let standardDirectoryVariables = ["STATE_DIRECTORY", "RUNTIME_DIRECTORY", "XDG_STATE_HOME", "HOME"]
+
   /// The same for this executable and these variables. A path that is not absolute is none, as the specification has it.
   static func standardDirectory(executable: String, _ variable: (String) -> String?) -> String? {
     func path(_ name: String) -> String? {

@@ -9,7 +9,8 @@ import Testing
 @Suite struct SettingTests {
   @Test(arguments: [
     ("2s", Duration.seconds(2)), ("500ms", .milliseconds(500)), ("1m", .seconds(60)), ("250us", .microseconds(250)),
-    ("1h", .seconds(3600)), ("1.5s", .milliseconds(1500)), (" 2 s ", .seconds(2)), ("0s", .zero),
+    ("1h", .seconds(3600)), ("30d", .seconds(2_592_000)), ("1.5s", .milliseconds(1500)), (" 2 s ", .seconds(2)),
+    ("0s", .zero),
   ])
   func durationsAreRead(text: String, duration: Duration) { #expect(Duration(text: text) == duration) }
 
@@ -66,7 +67,7 @@ import Testing
       ["CULPRIT_STACK_BYTES": "12"],
       "CULPRIT_STACK_BYTES is \"12\", so that stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 131072"
     ),
-    (["CULPRIT_DIRECTORY": ""], "CULPRIT_DIRECTORY is \"\"; it must be a path; it stays none"),
+    (["CULPRIT_DIRECTORY": ""], "CULPRIT_DIRECTORY is \"\"; it must be a path, or standard; it stays none"),
     (
       ["CULPRIT_REPORT_WIDTH": "wide"],
       "CULPRIT_REPORT_WIDTH is \"wide\"; it must be a number of characters such as 100; it stays 100"
@@ -77,6 +78,86 @@ import Testing
     #expect(problems == [sentence])
     #expect(found.stallThreshold == .seconds(4) && found.sampleInterval == .seconds(1))
     #expect(found.directory == nil && found.stackBytesMax == 128 << 10 && found.reportWidth == 100)
+  }
+
+  @Test func theStandardDirectoryCanBeAskedFor() throws {
+    let program = try #require(CommandLine.arguments.first?.split(separator: "/").last)
+    let state = ["XDG_STATE_HOME": "/s"]
+    #expect(applied(state).configuration.directory == nil)
+    let (found, problems) = applied(state.merging(["CULPRIT_DIRECTORY": "standard"]) { $1 })
+    #expect(found.directory == "/s/culprit/\(program)" && problems == [])
+    for line in ["directory = standard", "Directory=STANDARD", " DIRECTORY =\tStandard \r"] {
+      let (found, problems) = applied(["STATE_DIRECTORY": "/var/lib/shop"], line)
+      #expect(found.directory == "/var/lib/shop/culprit" && problems == [], "\(line)")
+    }
+    #expect(applied(state, "directory = ./standard").configuration.directory == "./standard")
+  }
+
+  @Test func withoutAStandardDirectoryASentenceSaysWhatIsMissing() {
+    let missing =
+      "and there is none: not one of STATE_DIRECTORY, RUNTIME_DIRECTORY, XDG_STATE_HOME, HOME has an absolute path"
+    let (found, problems) = applied(["CULPRIT_DIRECTORY": "standard", "HOME": "here"], "directory = Standard")
+    #expect(found.directory == nil)
+    #expect(
+      problems == [
+        "CULPRIT_DIRECTORY is \"standard\", \(missing); it stays none",
+        "/etc/shop, line 1: directory is \"Standard\", \(missing); it stays none",
+      ]
+    )
+  }
+
+  @Test func whatIsKeptOfTheDirectoryCanBeSaid() {
+    let (found, problems) = applied(
+      ["CULPRIT_DIRECTORY_BYTES": "1048576", "CULPRIT_DIRECTORY_FILES": "-1", "CULPRIT_KEEP_RECOVERED": "no"],
+      "directory_age = 7d\nnote_crashes = off\ndirectory_bytes = much"
+    )
+    #expect(found.directoryLimits == DirectoryLimits(bytes: 1 << 20, age: .seconds(7 * 86_400)))
+    #expect(!found.keepsRecoveredStalls && !found.notesCrashes)
+    #expect(
+      problems == [
+        "CULPRIT_DIRECTORY_FILES is \"-1\", so that directoryLimits is 1048576 bytes, -1 files, 2592000.0 seconds; "
+          + "it must be at least 0 each; it stays 1000",
+        "/etc/shop, line 3: directory_bytes is \"much\"; it must be a number of bytes such as 268435456; it stays 1048576",
+      ]
+    )
+  }
+
+  /// Every setting can be found by its name, and there is one of each.
+  @Test func noNameIsThereTwice() {
+    for names in [Setting.all.map(\.name), Setting.all.map(\.property)] {
+      #expect(names.sorted() == Set(names).sorted())
+    }
+  }
+
+  @Test(arguments: [
+    ("CULPRIT_TRESHOLD", "CULPRIT_THRESHOLD"), ("CULPRIT_THERSHOLD", "CULPRIT_THRESHOLD"),
+    ("CULPRIT_DIRECTORYS", "CULPRIT_DIRECTORY"), ("CULPRIT_DIRECTORY_FILE", "CULPRIT_DIRECTORY_FILES"),
+    ("CULPRIT_REPORTS_PER_SECOND", "CULPRIT_REPORTS_PER_MINUTE"), ("CULPRIT_CONFIG", "CULPRIT_CONFIGURATION"),
+    ("CULPRIT_DISABLED", "CULPRIT_DISABLE"), ("CULPRIT_THRESHOLD\n", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
+  ])
+  func aMistypedVariableGetsTheNearestName(name: String, nearest: String?) {
+    let (found, problems) = applied([name: "2s"])
+    let rest =
+      nearest.map { "the nearest is \($0)" }
+      ?? "there are \(Environment.knownVariables.joined(separator: ", "))"
+    #expect(problems == ["there is no setting \(name.debugDescription); \(rest)"])
+    #expect(found.stallThreshold == .seconds(4) && found.directory == nil)
+  }
+
+  /// What has nothing to do with settings, and what is one.
+  @Test func othersVariablesGetNoSentence() {
+    var variables = [
+      "CULPRIT": "x", "CULPRITS_THRESHOLD": "2s", "MY_CULPRIT_THRESHOLD": "2s", "culprit_treshold": "2s",
+    ]
+    for name in [
+      "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP_ADDR", "DB_SERVICE_HOST",
+      "DB_PORT_5432_TCP",
+    ] { variables["CULPRIT_\(name)"] = "10.0.0.1" }
+    #expect(applied(variables).problems == [])
+    let settings = Setting.all.map { ($0.variable, $0.name == "while_debugged" ? "marked" : "") }
+    let all = Dictionary(settings + [("CULPRIT_DISABLE", "no")]) { $1 }
+    let problems = applied(all, "").problems
+    #expect(!problems.contains { $0.contains("no setting") })
   }
 
   @Test func theIntervalFollowsAShorterThreshold() {
@@ -142,7 +223,9 @@ import Testing
       encoding: .utf8
     )
     for setting in Setting.all {
-      let row = text.split(separator: "\n").first { $0.hasPrefix("| `\(setting.property)` | `\(setting.variable)` |") }
+      let rows = text.split(separator: "\n").filter { $0.contains("`\(setting.variable)`") && $0.hasPrefix("|") }
+      #expect(rows.count == 1, "\(setting.name)")
+      let row = rows.first { $0.hasPrefix("| `\(setting.property)` | `\(setting.variable)` |") }
       #expect(row?.contains("| `\(setting.name)` |") == true, "\(setting.name)")
       #expect(row?.hasSuffix(setting.isLive ? "| yes |" : "| no |") == true, "\(setting.name)")
     }
@@ -161,7 +244,7 @@ extension WatchdogTests {
         ["settings"],
         environment: [
           "CULPRIT_THRESHOLD": "2s", "CULPRIT_INTERVAL": "never", "CULPRIT_DIRECTORY": "\(directory)/stalls",
-          "CULPRIT_DISABLE": "perhaps",
+          "CULPRIT_DISABLE": "perhaps", "CULPRIT_TRESHOLD": "3s",
         ]
       )
       #expect(child.hasExited && child.status == 0, "\(child)")
@@ -169,6 +252,7 @@ extension WatchdogTests {
       #expect(child.fact("directory") == "\(directory)/stalls" && child.fact("mode") == "watching")
       let problems = [
         "CULPRIT_DISABLE is \"perhaps\"; it must be yes or no; the watchdog is started",
+        "there is no setting \"CULPRIT_TRESHOLD\"; the nearest is CULPRIT_THRESHOLD",
         "CULPRIT_INTERVAL is \"never\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
       ]
       #expect(child.facts("problem") == problems)
@@ -222,6 +306,7 @@ extension WatchdogTests {
     for (name, change) in [
       ("directory", { $0.directory = "/tmp" }), ("stackBytesMax", { $0.stackBytesMax = 1 << 20 }),
       ("symbolMemory", { $0.symbolMemory = 1 << 20 }),
+      ("directoryLimits.files", { $0.directoryLimits.files = 3 }), ("notesCrashes", { $0.notesCrashes = false }),
       ("reportWidth", { $0.reportWidth = 50 }),
     ] as [(String, (inout Configuration) -> Void)] {
       let error = #expect(throws: WatchdogError.cannotChange(name)) { try watchdog.reconfigure(change) }

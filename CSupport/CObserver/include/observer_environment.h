@@ -8,4 +8,9 @@
  * Async-signal-safe: no. Threads: any, while nobody changes the environment. */
 const char *observer_environment(const char *name);
 
+/* The environment's entry INDEX, "NAME=value", NULL behind the last one and in a program that has more privileges than who
+ * started it. For a walk from 0 to the first NULL. Belongs to the environment; valid until somebody changes that.
+ * Async-signal-safe: no. Threads: any, while nobody changes the environment. */
+const char *observer_environment_entry(int index);
+
 #endif
