@@ -7,10 +7,20 @@ import StallRecord
 public struct BlackBoxDirectory: Sendable {
   /// Where it is.
   public let path: String
+  /// Whose files are opened; `nil` for everybody's.
+  private let owner: uid_t?
   private let own = ProcessIdentity.ofThisProcess()
 
   /// The directory at `path`.
-  public init(path: String) { self.path = path }
+  ///
+  /// - Parameters:
+  ///   - path: Where it is.
+  ///   - owner: Whose files count, for who writes to them, removes them or believes them: none of another user, nor one with
+  ///     a second name, which may be a file elsewhere that somebody has linked here. With `nil` all can be read.
+  public init(path: String, owner: uid_t? = nil) {
+    self.path = path
+    self.owner = owner
+  }
 
   /// A run that left something.
   public struct Run: Sendable {
@@ -68,12 +78,26 @@ public struct BlackBoxDirectory: Sendable {
     return names.sorted()
   }
 
-  /// Opens the plain file `name`; `nil` when it is none or cannot be opened. The caller closes it.
+  /// Whether what `information` is of is a plain file, and one of the owner's where that matters.
+  private func counts(_ information: stat) -> Bool {
+    guard information.st_mode & S_IFMT == S_IFREG else { return false }
+    return owner.map { information.st_uid == $0 && information.st_nlink == 1 } ?? true
+  }
+
+  /// What is at `name`, if it is a file that counts.
+  public func information(_ name: String) -> stat? {
+    var information = stat()
+    return lstat("\(path)/\(name)", &information) == 0 && counts(information) ? information : nil
+  }
+
+  /// Opens the plain file `name`; `nil` when it is none, does not count or cannot be opened. The caller closes it.
   public func open(_ name: String, _ mode: Int32) -> Int32? {
+    // Looked at first: opening a link to a file that this process has locked, and closing it, takes the lock away.
+    guard information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     var information = stat()
-    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+    guard fstat(descriptor, &information) == 0, counts(information) else {
       close(descriptor)
       return nil
     }

@@ -3,6 +3,8 @@ import Glibc
 import StallRecord
 
 /// Keeps a directory within its limits. On the recorder thread, which may wait for the disk.
+///
+/// Links, files of other users and what is no plain file neither count nor go.
 struct Housekeeping: Sendable {
   let directory: String
   let limits: DirectoryLimits
@@ -22,18 +24,17 @@ struct Housekeeping: Sendable {
 
   /// Removes what is too much.
   func tidy() {
-    let box = BlackBoxDirectory(path: directory)
+    let box = BlackBoxDirectory(path: directory, owner: geteuid())
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
     // Only of runs that go on, or that nobody has been told of.
     var unread: [(process: String, time: String)] = []
     var entries: [Entry] = []
     for name in names {
-      var information = stat()
-      guard name != own, lstat("\(directory)/\(name)", &information) == 0, information.st_mode & S_IFMT == S_IFREG
-      else {
-        if name == own { unread.append(parts(name)) }
+      guard name != own else {
+        unread.append(parts(name))
         continue
       }
+      guard let information = box.information(name) else { continue }
       let age = max(0, time(nil) - information.st_mtim.tv_sec)
       var entry = Entry(
         name: name,

@@ -14,7 +14,7 @@ final class PreviousRuns: Sendable {
 
   /// The runs in `directory`, but for that of the file `own`.
   init(directory: String, own: String?, width: Int) {
-    self.directory = BlackBoxDirectory(path: directory)
+    self.directory = BlackBoxDirectory(path: directory, owner: geteuid())
     self.own = own
     self.width = width
   }

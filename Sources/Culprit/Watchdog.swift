@@ -165,6 +165,7 @@ public final class Watchdog: Sendable {
     phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
     if let problem = blackBox.problem { recorder.note(problem) }
+    if let directory = configuration.directory { DirectoryRisks.found(directory).forEach(recorder.note) }
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }

@@ -48,6 +48,66 @@ import Testing
     }
   }
 
+  private func write(_ files: [(name: String, content: Data)], _ directory: String) throws {
+    for (name, content) in files { try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
+  }
+
+  private func left(_ directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+  }
+
+  /// Exactly as many bytes as may be; one less takes the oldest of those that ended well, and no more than that.
+  @Test func bytesAreCountedToTheLast() throws {
+    let ended = stall(ended: true)
+    let open = stall(ended: false)
+    let files: [(name: String, content: Data)] = [
+      ("culprit-20260101T000001.000Z-7-1.stall", open), ("culprit-20260101T000002.000Z-8-1.stall", ended),
+      ("culprit-20260101T000003.000Z-8-2.stall", Data(count: 1 << 20) + ended),
+      ("culprit-20260101T000004.000Z-8-3.stall", ended), ("others.txt", Data(count: 1 << 20)),
+    ]
+    let total = files.dropLast().reduce(0) { $0 + $1.content.count }
+    let names = files.map(\.name)
+    for (limit, gone) in [
+      (total, []), (total - 1, [names[1]]), (total - ended.count, [names[1]]),
+      (total - ended.count - 1, [names[1], names[2]]), (open.count, [names[1], names[2], names[3]]),
+      (open.count - 1, Array(names.dropLast())),
+    ] {
+      try withDirectory { directory in
+        try write(files, directory)
+        Housekeeping(directory: directory, limits: DirectoryLimits(bytes: limit), own: nil).tidy()
+        #expect(try left(directory) == names.filter { !gone.contains($0) }, "\(limit) of \(total)")
+      }
+    }
+  }
+
+  /// What is too old goes, however it ended; but not what nobody has been told of, nor what ended well not long ago.
+  @Test func whatIsTooOldGoes() throws {
+    let day: TimeInterval = 86_400
+    let files: [(name: String, content: Data, age: TimeInterval, stays: Bool)] = [
+      ("culprit-20260101T000001.000Z-5.told", run(ended: false), 31 * day, false),
+      ("culprit-20260101T000002.000Z-5-1.stall", stall(ended: false), 31 * day, false),
+      ("culprit-20260101T000003.000Z-6.run", run(ended: true), 31 * day, false),
+      ("culprit-20260101T000004.000Z-6-1.stall", stall(ended: true), 31 * day, false),
+      ("culprit-20260101T000005.000Z-7.run", run(ended: false), 31 * day, true),
+      ("culprit-20260101T000006.000Z-7-1.stall", stall(ended: false), 31 * day, true),
+      // It ended, whatever became of the run.
+      ("culprit-20260101T000006.500Z-7-2.stall", stall(ended: true), 31 * day, false),
+      ("culprit-20260101T000007.000Z-8.told", run(ended: false), 29 * day, true),
+      ("culprit-20260101T000008.000Z-8-1.stall", stall(ended: true), 29 * day, true),
+      ("culprit-20260101T000009.000Z-9.new", Data(), 7200, false),
+      ("culprit-20260101T000010.000Z-10.new", Data(), 1800, true), ("others.stall", Data(), 31 * day, true),
+    ]
+    try withDirectory { directory in
+      try write(files.map { ($0.name, $0.content) }, directory)
+      for file in files {
+        let date = Date(timeIntervalSinceNow: -file.age)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(file.name)")
+      }
+      Housekeeping(directory: directory, limits: DirectoryLimits(), own: nil).tidy()
+      #expect(try left(directory) == files.filter(\.stays).map(\.name).sorted())
+    }
+  }
+
   @Test func theDirectoryFollowsTheConventions() {
     func directory(_ variables: [String: String]) -> String? {
       Configuration.standardDirectory(executable: "/usr/bin/shop") { variables[$0] }

@@ -1,0 +1,251 @@
+import Foundation
+import StallRecord
+import Testing
+
+@testable import BlackBox
+@testable import Culprit
+
+/// What others have put into the directory under names like ours is neither followed, blocked on, written through nor told of.
+@Suite struct PlantedFilesTests {
+  /// How something is planted.
+  enum Planted: CaseIterable {
+    case link, danglingLink, pipe, directory, hardLink, othersFile
+
+    /// Puts it at `path`. Links lead to `target`.
+    func plant(at path: String, _ target: String) throws {
+      switch self {
+      case .link: try #require(symlink(target, path) == 0)
+      case .danglingLink: try #require(symlink(target + "-to-be", path) == 0)
+      case .pipe: try #require(mkfifo(path, 0o666) == 0)
+      case .directory:
+        try #require(mkdir(path, 0o777) == 0)
+        try Data("in it".utf8).write(to: URL(fileURLWithPath: path + "/content"))
+      case .hardLink: try #require(Glibc.link(target, path) == 0)
+      case .othersFile:
+        try Data(contentsOf: URL(fileURLWithPath: target)).write(to: URL(fileURLWithPath: path))
+        try #require(chmod(path, 0o666) == 0 && chown(path, 12_345, 12_345) == 0)
+      }
+    }
+
+    /// A file can be given away by root only.
+    static var possible: [Planted] { allCases.filter { $0 != .othersFile || getuid() == 0 } }
+  }
+
+  private static let since = WallTime(nanosecondsSince1970: 5)
+
+  /// The record of a run that is over and has not been told of, and a stall of it without an end.
+  private static let record = Data(
+    "culprit-run 1\nprocess 7\nstart 1\nboot b\nnamespace 1\nsince 5\nexecutable /a\n".utf8
+  )
+
+  private static func process(_ since: WallTime = since, id: pid_t = 7) -> ObservedProcess {
+    ObservedProcess(id: id, executable: "/a", architecture: "x86_64", observerVersion: "0", watchedSince: since)
+  }
+
+  private static let stall = Stall(
+    id: 1,
+    source: WatchedSource(kind: .loop, name: "main"),
+    thread: ObservedThread(id: 1, name: ""),
+    threshold: .seconds(1),
+    began: since,
+    duration: .seconds(2),
+    hasEnded: false
+  )
+
+  private static let stallFile = Data(StallFileWriter.file(of: Recording(process: process(), stalls: [stall])))
+
+  /// Every file below `path`: what it is, what it has, when it was changed last, how many names it has.
+  private func state(_ path: String) throws -> [String: String] {
+    var found: [String: String] = [:]
+    for name in try FileManager.default.subpathsOfDirectory(atPath: path) {
+      var information = stat()
+      try #require(lstat("\(path)/\(name)", &information) == 0)
+      let isFile = information.st_mode & S_IFMT == S_IFREG
+      let content = isFile ? try Data(contentsOf: URL(fileURLWithPath: "\(path)/\(name)")).base64EncodedString() : ""
+      found[name] =
+        "\(information.st_ino) \(information.st_mode) \(information.st_uid) \(information.st_mtim) "
+        + "\(information.st_nlink) \(content)"
+    }
+    return found
+  }
+
+  /// Two directories, the second of which is none of ours.
+  private func withDirectories(_ body: (_ ours: String, _ others: String) throws -> Void) throws {
+    try withDirectory { ours in try withDirectory { others in try body(ours, others) } }
+  }
+
+  /// Whatever the limits; and what is plain and our own goes all the same.
+  @Test func nothingThatIsPlantedIsRemoved() throws {
+    try withDirectories { ours, others in
+      try Self.record.write(to: URL(fileURLWithPath: "\(others)/record"))
+      try Self.stallFile.write(to: URL(fileURLWithPath: "\(others)/stall"))
+      var number = 1000
+      for planted in Planted.possible {
+        for suffix in ["run", "told", "stall", "new"] {
+          number += 1
+          let path = "\(ours)/culprit-20260101T000000.000Z-\(number)\(suffix == "stall" ? "-1" : "").\(suffix)"
+          try planted.plant(at: path, "\(others)/\(suffix == "stall" ? "stall" : "record")")
+        }
+      }
+      let old = [timespec(tv_sec: 1000, tv_nsec: 0), timespec(tv_sec: 1000, tv_nsec: 0)]
+      for name in try FileManager.default.contentsOfDirectory(atPath: ours) {
+        try #require(utimensat(AT_FDCWD, "\(ours)/\(name)", old, AT_SYMLINK_NOFOLLOW) == 0)
+      }
+      let before = try (state(ours), state(others))
+      let plain = "culprit-20260101T000000.000Z-7.told"
+      try Self.record.write(to: URL(fileURLWithPath: "\(ours)/\(plain)"))
+      let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
+      Housekeeping(directory: ours, limits: limits, own: nil).tidy()
+      #expect(try state(ours) == before.0)
+      #expect(try state(others) == before.1)
+    }
+  }
+
+  /// One run is told of, the one whose file is our own; its stall is not, when that is planted.
+  @Test(arguments: Planted.possible) func nothingThatIsPlantedIsToldOf(planted: Planted) throws {
+    try withDirectories { ours, others in
+      try Self.record.write(to: URL(fileURLWithPath: "\(others)/record"))
+      try Self.stallFile.write(to: URL(fileURLWithPath: "\(others)/stall"))
+      try Self.record.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000001.000Z-7.run"))
+      try planted.plant(at: "\(ours)/culprit-20260101T000000.000Z-7.run", "\(others)/record")
+      try planted.plant(at: "\(ours)/culprit-20260101T000002.000Z-7-1.stall", "\(others)/stall")
+      let before = try (state(ours), state(others))
+      var told = try tell(ours)
+      #expect(told.map(\.hangs.count) == [0])
+      var after = try state(ours)
+      after.removeValue(forKey: "culprit-20260101T000001.000Z-7.told")
+      #expect(after == before.0.filter { $0.key != "culprit-20260101T000001.000Z-7.run" })
+      #expect(try state(others) == before.1)
+      // The same stall as a file of our own is.
+      try Self.record.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000003.000Z-7.run"))
+      try Self.stallFile.write(to: URL(fileURLWithPath: "\(ours)/culprit-20260101T000004.000Z-7-1.stall"))
+      told = try tell(ours)
+      #expect(told.map(\.hangs.count) == [1])
+    }
+  }
+
+  private func tell(_ directory: String) throws -> [PreviousRun] {
+    let told = Told()
+    let runs = PreviousRuns(directory: directory, own: nil, width: 100)
+    runs.tell { told.add($0) }
+    runs.finish()
+    return told.all
+  }
+
+  /// The names that the next files get: nothing that is there is written to, and what cannot be got around is an error.
+  @Test(arguments: Planted.possible) func theNextNamesCanBeTaken(planted: Planted) throws {
+    try withDirectories { ours, others in
+      try Self.record.write(to: URL(fileURLWithPath: "\(others)/file"))
+      let time = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
+      let process = Self.process(time, id: getpid())
+      let stem = "\(ours)/culprit-\(time.fileNamePart)-\(getpid())"
+      var stall = Self.stall
+      stall.began = time
+      for suffix in [".new", "-1.stall"] { try planted.plant(at: stem + suffix, "\(others)/file") }
+      var before = try (state(ours), state(others))
+      #expect(throws: StallFileSinkError.self) {
+        _ = try RunFile(directory: ours, process: process, notesCrashes: false)
+      }
+      #expect(throws: StallFileSinkError.self) {
+        _ = try StallFileSink(directory: ours, process: process, stall: stall)
+      }
+      #expect(try state(ours) == before.0)
+      #expect(try state(others) == before.1)
+      try FileManager.default.removeItem(atPath: stem + ".new")
+
+      // The name of the run is taken over, but for that of a directory.
+      try planted.plant(at: stem + ".run", "\(others)/file")
+      before = try (state(ours), state(others))
+      if planted == .directory {
+        #expect(throws: StallFileSinkError.self) {
+          _ = try RunFile(directory: ours, process: process, notesCrashes: false)
+        }
+        #expect(try state(ours) == before.0)
+      } else {
+        let file = try RunFile(directory: ours, process: process, notesCrashes: false)
+        file.end()
+        let record = try #require(try RunRecord(text: String(contentsOfFile: stem + ".run", encoding: .utf8)))
+        #expect(record.since == time && record.ended != nil)
+      }
+      let target = "\(others)/file"
+      #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Self.record)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: others) == ["file"])
+    }
+  }
+
+  /// Opening and closing a second name of the file that this process has locked would take the lock away.
+  @Test func aSecondNameOfTheOwnFileLeavesItLocked() throws {
+    try withDirectory { directory in
+      let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
+      let file = try RunFile(directory: directory, process: process, notesCrashes: false)
+      defer { file.end() }
+      for suffix in ["run", "told", "stall"] {
+        try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
+      }
+      let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
+      Housekeeping(directory: directory, limits: limits, own: file.name).tidy()
+      let runs = PreviousRuns(directory: directory, own: file.name, width: 100)
+      runs.tell { _ in }
+      runs.finish()
+      let descriptor = open("\(directory)/\(file.name)", O_RDWR)
+      defer { close(descriptor) }
+      var lock = flock()
+      lock.l_type = Int16(F_WRLCK)
+      lock.l_whence = Int16(SEEK_SET)
+      // F_OFD_GETLK: of this open file, for which the lock of the process is another's.
+      #expect(fcntl(descriptor, 36, &lock) == 0 && lock.l_type == Int16(F_WRLCK))
+    }
+  }
+
+  /// The directory itself.
+  @Test func whatOthersCanDoToTheDirectoryIsSaid() throws {
+    try withDirectory { directory in
+      let place = "\(directory)/place"
+      let link = "\(directory)/link"
+      try #require(mkdir(place, 0o700) == 0 && symlink(place, link) == 0)
+      for mode: mode_t in [0o700, 0o770, 0o1777] {
+        try #require(chmod(place, mode) == 0)
+        for path in [place, link, link + "/"] { #expect(DirectoryRisks.found(path) == [], "\(mode)") }
+      }
+      try #require(chmod(place, 0o777) == 0)
+      for path in [place, link] {
+        #expect(
+          DirectoryRisks.found(path) == [
+            "everybody can remove what is saved in \(path), or put something else there: its mode is 777"
+          ]
+        )
+      }
+      guard getuid() == 0 else { return }
+      try #require(chmod(place, 0o700) == 0 && lchown(link, 12_345, 12_345) == 0)
+      for path in [link, link + "/"] {
+        #expect(DirectoryRisks.found(path) == ["\(link) is a link of user 12345, who can have stalls saved anywhere"])
+      }
+    }
+  }
+
+  /// Runs, in the order in which they were told of.
+  private final class Told: @unchecked Sendable {
+    // SAFETY: under the lock.
+    private var list: [PreviousRun] = []
+    private let lock = NSLock()
+    var all: [PreviousRun] { lock.withLock { list } }
+    func add(_ run: PreviousRun) { lock.withLock { list.append(run) } }
+  }
+}
+
+extension WatchdogTests {
+  /// It works where a link leads to, and says that everybody may write there.
+  @Test func aDirectoryCanBeALinkAndSaysSoWhenEverybodyMayWrite() throws {
+    try withDirectory { directory in
+      try #require(mkdir("\(directory)/place", 0o777) == 0 && chmod("\(directory)/place", 0o777) == 0)
+      try #require(symlink("place", "\(directory)/link") == 0)
+      var configuration = quick
+      configuration.directory = "\(directory)/link"
+      let watchdog = try Watchdog(configuration)
+      let problems = watchdog.status.problems
+      watchdog.stop()
+      #expect(problems == DirectoryRisks.found("\(directory)/link") && problems.count == 1)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: "\(directory)/place").count == 1)
+    }
+  }
+}
