@@ -83,7 +83,7 @@ let package = Package(
     .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "StallRecord", "TestSupport"]),
     .testTarget(
       name: "CulpritTests",
-      dependencies: ["Culprit", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
+      dependencies: ["Culprit", "BlackBox", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
     ),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),

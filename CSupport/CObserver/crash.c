@@ -2,6 +2,7 @@
 #include "observer_crash.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -31,6 +32,23 @@ static size_t put_number(char *text, unsigned number) {
   return count;
 }
 
+/* Writes " #", the CRC-32 (that of zlib) of the first LENGTH characters of TEXT in eight hexadecimal digits, and a line feed behind
+ * them: 11 characters.
+ * Async-signal-safe: yes. Threads: any. */
+static void put_checksum(char *text, size_t length) {
+  unsigned checksum = ~0u;
+  for (size_t index = 0; index < length; index++) {
+    checksum ^= (unsigned char)text[index];
+    for (int bit = 0; bit < 8; bit++)
+      checksum = checksum >> 1 ^ (checksum & 1 ? 0xedb88320u : 0);
+  }
+  checksum = ~checksum;
+  text[length++] = ' ';
+  text[length++] = '#';
+  for (int shift = 28; shift >= 0; shift -= 4) text[length++] = "0123456789abcdef"[checksum >> shift & 15];
+  text[length] = '\n';
+}
+
 /* The handler. Async-signal-safe: yes. Threads: that which the signal is for. */
 static void note_and_die(int number, siginfo_t *info, void *context) {
   (void)context;
@@ -41,12 +59,13 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
   if (process == atomic_load(&note_process)) {
     int descriptor = atomic_exchange(&note_descriptor, -1);
     if (descriptor >= 0) {
-      char line[40] = "signal ";
+      char line[48] = "signal ";
       size_t length = 7;
       length += put_number(line + length, (unsigned)number);
       line[length++] = ' ';
       length += put_number(line + length, is_sent && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
-      line[length++] = '\n';
+      put_checksum(line, length);
+      length += 11;
       /* There is nobody left to tell of a failure. */
       ssize_t written = write(descriptor, line, length);
       (void)written;
@@ -86,3 +105,5 @@ void observer_crash_stop(void) {
     sigaction(fatal_signals[index], &former[index], NULL);
   }
 }
+
+bool observer_crash_move(int anew, int descriptor) { return dup3(anew, descriptor, O_CLOEXEC) == descriptor; }

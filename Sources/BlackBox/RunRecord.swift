@@ -2,8 +2,9 @@ import StallRecord
 
 /// What a run of a service wrote about itself: a `.run` file.
 ///
-/// Lines of a word and a value, each whole with its line feed, so that a file that was cut off has what its whole lines say. A
-/// line with a word that is not known is a newer version's, and left out.
+/// Lines of a word and a value, each with a checksum (" #" and the CRC-32 of what is before that in eight hexadecimal digits) and
+/// a line feed: a file that was cut off or damaged has what its whole lines say. A line with a word that is not known is a newer
+/// version's, and left out.
 public struct RunRecord: Hashable, Sendable {
   /// Who it is.
   public var identity: ProcessIdentity
@@ -51,19 +52,32 @@ public struct RunRecord: Hashable, Sendable {
       "namespace \(identity.namespace)", "since \(since.nanosecondsSince1970)", "executable \(Self.line(executable))",
     ]
     lines += memoryKills.map { "memory \($0.count) \($0.inode) \(Self.line($0.path))" }
-    return lines.joined(separator: "\n") + "\n"
+    return lines.map { Self.checked($0) }.joined()
   }
 
   /// The line that is added when it ends in an orderly way.
-  public static func end(at time: WallTime) -> String { "ended \(time.nanosecondsSince1970)\n" }
+  public static func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
 
   /// The line that is added when it has been told how it ended.
-  public static func told(_ verdict: RunVerdict) -> String { "told \(verdict.name)\n" }
+  public static func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
+
+  /// `line` with its checksum and a line feed.
+  static func checked(_ line: String) -> String {
+    let digits = String(CRC32.checksum(Array(line.utf8)[...]), radix: 16)
+    return "\(line) #\(String(repeating: "0", count: 8 - digits.count))\(digits)\n"
+  }
+
+  /// `line` without its checksum; `nil` when that is not right.
+  private static func content(_ line: Substring) -> Substring? {
+    guard let mark = line.lastIndex(of: "#"), mark > line.startIndex else { return nil }
+    let content = line[..<line.index(before: mark)]
+    return checked(String(content)).dropLast() == line ? content : nil
+  }
 
   /// The run that the content `text` of a file describes; `nil` when it describes none.
   public init?(text: String) {
     guard let end = text.lastIndex(of: "\n") else { return nil }
-    let lines = text[..<end].split(separator: "\n", omittingEmptySubsequences: false)
+    let lines = text[..<end].split(separator: "\n").compactMap(Self.content)
     guard lines.first == Self.firstLine[...] else { return nil }
     self.init(
       identity: ProcessIdentity(process: 0, start: 0, boot: "", namespace: 0),
@@ -71,11 +85,16 @@ public struct RunRecord: Hashable, Sendable {
       since: WallTime(nanosecondsSince1970: 0),
       memoryKills: []
     )
+    var words: Set<Substring> = []
     for line in lines.dropFirst() {
       let word = line.prefix { $0 != " " }
       read(word, line.dropFirst(word.count + 1))
+      words.insert(word)
     }
-    guard identity.process > 0, !identity.boot.isEmpty else { return nil }
+    // Without one of these it could be taken for another run.
+    guard words.isSuperset(of: ["process", "start", "boot", "namespace", "since"]), identity.process > 0 else {
+      return nil
+    }
   }
 
   private mutating func read(_ word: Substring, _ value: Substring) {

@@ -1,3 +1,4 @@
+import Glibc
 import StallRecord
 
 /// How a ``Watchdog`` watches.
@@ -256,5 +257,10 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
     case .disabled: "the watchdog was not started, because CULPRIT_DISABLE is set"
     case .unusableDirectory(let path, let reason): "stalls cannot be saved in \(path): \(reason)"
     }
+  }
+
+  /// A thread of the watchdog's could not be started: the error `number` of pthread_create(3).
+  static func threadNotStarted(_ number: Int32) -> WatchdogError {
+    .cannotObserve("a thread cannot be started: \(String(cString: strerror(number)))")
   }
 }

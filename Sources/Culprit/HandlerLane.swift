@@ -18,6 +18,7 @@ final class HandlerLane: Sendable {
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
+  private let hasEnded = Answer<Bool>()
 
   /// What the handler was not told of, because it could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
@@ -27,7 +28,10 @@ final class HandlerLane: Sendable {
     let isRunning = thread.withLock { thread in
       if thread == nil {
         // The application's code runs here: it may be sent the signals that its other threads may be sent.
-        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in run() }
+        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in
+          run()
+          hasEnded.give(true)
+        }
       }
       return thread != nil
     }
@@ -45,6 +49,12 @@ final class HandlerLane: Sendable {
 
   /// Waits for that, unless it is called by the handler.
   func join() { thread.withLock { $0 }?.join() }
+
+  /// The same until `deadline`, on the observer's clock. Returns whether there is nothing more to wait for.
+  func join(until deadline: UInt64) -> Bool {
+    guard let thread = thread.withLock({ $0 }), !thread.isCurrent else { return true }
+    return hasEnded.wait(until: deadline) != nil
+  }
 
   private func run() {
     while true {

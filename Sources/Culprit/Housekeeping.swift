@@ -2,7 +2,7 @@ import BlackBox
 import Glibc
 import StallRecord
 
-/// Keeps a directory within its limits. On the recorder thread, which may wait for the disk.
+/// Keeps a directory within its limits. On the disk thread.
 ///
 /// Links, files of other users and what is no plain file neither count nor go.
 struct Housekeeping: Sendable {

@@ -141,14 +141,11 @@ final class Policies: Sendable {
       observer_progress_is_stalled(progress + shutdown.index)
     else { return }
     let deadline = observer_clock_ns() &+ ErrandRunner.patience
-    let request = recorder.requestSoFar()
+    // The process's end is that of its shutdown.
+    let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
-      var recording = stall.recording
-      // The process's end is that of its shutdown.
-      recording.stalls[0].hasEnded = true
-      recording.stalls[0].notes += notes(recording.stalls[0].source)
-      reporter.reportLast(recording, told: { _ in }, until: deadline)
+      reporter.reportLast(stall.recording, told: { _ in }, until: deadline)
     }
     _ = request.saved.wait(until: deadline)
   }

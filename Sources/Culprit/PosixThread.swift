@@ -65,6 +65,9 @@ final class PosixThread: Sendable {
     thread = Mutex(created)
   }
 
+  /// Whether this is the thread that asks.
+  var isCurrent: Bool { thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false } }
+
   /// Lets the thread end by itself, whenever that is.
   func detach() {
     let left = thread.withLock { thread -> pthread_t? in

@@ -1,6 +1,8 @@
 import BlackBox
+import CObserver
 import Glibc
 import StallRecord
+import Synchronization
 
 /// Tells of the earlier runs that left something in the directory, each once.
 ///
@@ -8,12 +10,17 @@ import StallRecord
 /// of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report` has them.
 final class PreviousRuns: Sendable {
   private let directory: BlackBoxDirectory
-  private let own: String?
+  private let own: String
   private let width: Int
   private let lane = HandlerLane()
+  /// Whether the application is being told, which may take as long as it likes; the disk may not.
+  private let isTelling = Atomic<Bool>(false)
+
+  /// How long the disk is waited for, on the observer's clock.
+  private static let patience: UInt64 = 5_000_000_000
 
   /// The runs in `directory`, but for that of the file `own`.
-  init(directory: String, own: String?, width: Int) {
+  init(directory: String, own: String, width: Int) {
     self.directory = BlackBoxDirectory(path: directory, owner: geteuid())
     self.own = own
     self.width = width
@@ -24,15 +31,20 @@ final class PreviousRuns: Sendable {
     lane.put { [self] in
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
-        if let run = claim(name) { handler(run) }
+        guard let run = claim(name) else { continue }
+        isTelling.store(true, ordering: .relaxed)
+        handler(run)
+        isTelling.store(false, ordering: .relaxed)
       }
     }
   }
 
-  /// Waits until the handler has been called for every run.
+  /// Waits until the handler has been called for every run, unless the disk does not answer.
   func finish() {
     lane.stop()
-    lane.join()
+    while !lane.join(until: observer_clock_ns() &+ Self.patience) {
+      guard isTelling.load(ordering: .relaxed) else { return }
+    }
   }
 
   /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.
@@ -63,27 +75,6 @@ final class PreviousRuns: Sendable {
     _ = write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
     return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)
-  }
-}
-
-/// What belongs to the directory that a watchdog saves stalls in; nothing without one.
-struct BlackBoxParts {
-  var runFile: RunFile?
-  var previousRuns: PreviousRuns?
-  var housekeeping: Housekeeping?
-  /// Why there is no file of this run. Everything else works without it.
-  var problem: String?
-
-  /// The parts for `configuration`, in the process `process`.
-  init(_ configuration: Configuration, _ process: ObservedProcess) {
-    guard let directory = configuration.directory else { return }
-    do {
-      runFile = try RunFile(directory: directory, process: process, notesCrashes: configuration.notesCrashes)
-    } catch {
-      problem = error.text
-    }
-    previousRuns = PreviousRuns(directory: directory, own: runFile?.name, width: configuration.reportWidth)
-    housekeeping = Housekeeping(directory: directory, limits: configuration.directoryLimits, own: runFile?.name)
   }
 }
 

@@ -14,26 +14,15 @@ struct RecordedUnit: ~Copyable {
   private var others: AllThreads?
   private var otherStacks = StackTable()
   private var modules: ModuleList
-  private var sink: StallFileSink?
-  /// The stacks that the file has, by the number that its samples refer to them with, as far as they are remembered.
-  private var savedStacks: [Stack: Int] = [:]
-  private var savedStackCount = 0
-  /// Samples that did not find their way to the disk.
-  private var unsaved: UInt64 = 0
+  private var file: StallFileHandle?
+  /// Other threads that found no room on their way to the file.
+  private var othersRefused = 0
 
   /// A unit that was sampled for the first time when the process had the modules `earlier`.
   init(unit: UInt64, generation: UInt32, earlier: [Module]) {
     self.unit = unit
     self.generation = generation
     modules = ModuleList(earlier: earlier)
-  }
-
-  /// The first error of the file, if it has one.
-  var failure: String? {
-    switch sink {
-    case .some(let sink): sink.failure
-    case .none: nil
-    }
   }
 
   /// Adds a look at the unit's thread.
@@ -48,22 +37,21 @@ struct RecordedUnit: ~Copyable {
     if kept { save(look.sample, look.stack) }
   }
 
-  /// The unit has become `stall`, which is saved in `directory`, if one is given.
-  mutating func begin(_ stall: Stall, process: ObservedProcess, directory: String?) throws(StallFileSinkError) {
+  /// The unit has become `stall`, which is saved in `box`, if one is given.
+  mutating func begin(_ stall: Stall, process: ObservedProcess, box: BlackBoxWriter?) {
     self.stall = stall
     self.stall?.cost = cost
     modules.load()
     let (samples, stacks) = store.content
     for stack in stacks { modules.cover(stack) }
-    guard let directory else { return }
-    sink = try StallFileSink(directory: directory, process: process, stall: stall)
-    sink?.append(StallFileWriter.header())
-    sink?.append(StallFileWriter.record(of: process))
-    for module in modules.all { sink?.append(StallFileWriter.record(of: module)) }
-    sink?.append(StallFileWriter.record(of: stall.thread))
-    sink?.append(StallFileWriter.record(ofBeginOf: stall))
-    sink?.replace(StallFileWriter.record(ofStateOf: stall))
-    for sample in samples { save(sample, sample.stack.map { stacks[$0] }) }
+    guard let box else { return }
+    file = StallFileHandle(
+      box,
+      process: process,
+      stall: stall,
+      modules: modules.all,
+      samples: samples.map { ($0, $0.stack.map { stacks[$0] }) }
+    )
   }
 
   /// Adds another thread, captured for this stall.
@@ -75,30 +63,24 @@ struct RecordedUnit: ~Copyable {
     others?.threads.append(kept)
     cost.add(outcome: other.outcome, handlerTime: other.handlerTime, unwindTime: other.unwindTime)
     self.stall?.cost = cost
-    guard sink != nil else {
-      if let stack { modules.cover(stack) }
-      return
-    }
-    var saved = other
-    saved.stack = stack.flatMap { save($0) }
-    sink?.append(StallFileWriter.record(of: other.thread))
-    sink?.append(StallFileWriter.record(of: saved, stallID: stall.id))
+    let new = stack.map { modules.cover($0) } ?? []
+    if file?.add(other: other, stack, new) == false { othersRefused += 1 }
   }
 
   /// All other threads have been captured, but for so many.
   mutating func endOthers(leftOut: Int) {
-    guard let stall else { return }
+    guard stall != nil else { return }
     if others == nil { others = AllThreads() }
     others?.leftOut = leftOut
     others?.isComplete = true
-    sink?.append(StallFileWriter.record(ofOthersLeftOut: leftOut, stallID: stall.id))
+    file?.endOthers(leftOut: leftOut + othersRefused)
   }
 
   /// Adds a note about the stall.
   mutating func add(_ note: StallNote) {
     guard stall != nil else { return }
     stall?.notes.append(note)
-    if let id = stall?.id { sink?.append(StallFileWriter.record(of: note, stallID: id)) }
+    file?.add(note)
   }
 
   /// What is known of `stall`, which this unit has become, or is about to become.
@@ -115,14 +97,7 @@ struct RecordedUnit: ~Copyable {
     stall?.duration = duration
     stall?.gap = gap
     stall?.lostSamples = lost
-    if let saved = savedStall { sink?.replace(StallFileWriter.record(ofStateOf: saved)) }
-  }
-
-  /// The stall as the file has it: with what the disk has cost it, too.
-  private var savedStall: Stall? {
-    var saved = stall
-    saved?.lostSamples += unsaved
-    return saved
+    if let stall { file?.goesOn(stall) }
   }
 
   /// The work has ended.
@@ -138,8 +113,8 @@ struct RecordedUnit: ~Copyable {
     guard var stall else { return nil }
     let (samples, stacks) = store.content
     stall.samples = samples
-    for entry in store.lastBeside { save(entry.sample, entry.stack) }
-    if let saved = savedStall, saved.hasEnded { sink?.append(StallFileWriter.record(ofEndOf: saved)) }
+    for entry in store.takeLastBeside() { save(entry.sample, entry.stack) }
+    if let ended = self.stall, ended.hasEnded { file?.end(ended) }
     if var others {
       // Their stacks come after those of the samples.
       for index in others.threads.indices {
@@ -155,38 +130,21 @@ struct RecordedUnit: ~Copyable {
     )
   }
 
-  /// Brings what was saved so far to the disk.
-  mutating func flush() { sink?.flush() }
+  /// Brings what was saved so far to the disk. Returns the file, if there is to be one.
+  func sync() -> StallFileHandle? {
+    file?.sync()
+    return file
+  }
 
   /// Closes the file, and removes it if it is not to be kept.
   mutating func close(keepsFile: Bool) {
-    if !keepsFile { sink?.remove() }
-    sink = nil
+    file?.close(keepsFile: keepsFile)
+    file = nil
   }
 
   private mutating func save(_ sample: Sample, _ stack: Stack?) {
-    guard let stall, sink != nil else {
-      if let stack { modules.cover(stack) }
-      return
-    }
-    var saved = sample
-    saved.stack = stack.flatMap { save($0) }
-    let isSaved = sink?.append(StallFileWriter.record(of: saved, stallID: stall.id)) ?? false
-    if !isSaved || saved.stack == nil && stack != nil { unsaved += 1 }
-  }
-
-  /// Writes `stack`, if the file does not have it, and the modules that are new in it. Returns its number in the file, `nil`
-  /// when it could not be written.
-  private mutating func save(_ stack: Stack) -> Int? {
-    if let number = savedStacks[stack] { return number }
-    for module in modules.cover(stack) { sink?.append(StallFileWriter.record(of: module)) }
-    let number = savedStackCount
-    guard sink?.append(StallFileWriter.record(of: stack, index: number)) == true else { return nil }
-    savedStackCount += 1
-    // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
-    if savedStacks.count == SampleStore.limit { savedStacks = [:] }
-    savedStacks[stack] = number
-    return number
+    let new = stack.map { modules.cover($0) } ?? []
+    file?.add(sample, stack, new)
   }
 }
 

@@ -3,17 +3,15 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and saves
-/// stalls as they happen.
+/// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and has stalls
+/// saved as they happen, by the disk thread.
 ///
-/// It may block on the disk or in the allocator. The ring then fills up and samples are lost and counted; the monitor
-/// never waits.
+/// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
 final class Recorder: Sendable {
   private let ring: RingHandle
   private let stopping = WakeWord()
   private let process: ObservedProcess
-  private let directory: String?
-  private let housekeeping: Housekeeping?
+  private let box: BlackBoxWriter?
   private let keepsRecovered: Bool
   private let whileDebugged: Configuration.Debugged
   private let width: Int
@@ -21,7 +19,7 @@ final class Recorder: Sendable {
   private let notes: @Sendable () -> [StallNote]
   private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
   private let deliver: @Sendable (Recording) -> Void
-  private let failures = Mutex<[String]>([])
+  private let problems: ProblemList
   private let threadRequests = Mutex(ThreadRequests())
   private let soFarRequests = Mutex<[SoFarRequest]>([])
 
@@ -43,8 +41,8 @@ final class Recorder: Sendable {
   /// - Parameters:
   ///   - ring: Where events come from.
   ///   - process: This process.
-  ///   - directory: Where stalls are saved; nowhere when `nil`.
-  ///   - housekeeping: What keeps the directory within its limits.
+  ///   - box: Where stalls are saved; nowhere when `nil`.
+  ///   - problems: Where it is noted what could not be recorded.
   ///   - keepsRecovered: Whether files of stalls that ended are kept.
   ///   - whileDebugged: What is done about a stall while a debugger is attached.
   ///   - width: The length of a line in reports of what is known so far.
@@ -55,8 +53,8 @@ final class Recorder: Sendable {
   init(
     ring: RingHandle,
     process: ObservedProcess,
-    directory: String?,
-    housekeeping: Housekeeping?,
+    box: BlackBoxWriter?,
+    problems: ProblemList,
     keepsRecovered: Bool,
     whileDebugged: Configuration.Debugged,
     width: Int,
@@ -68,8 +66,8 @@ final class Recorder: Sendable {
     self.phaseNotes = phaseNotes
     self.ring = ring
     self.process = process
-    self.directory = directory
-    self.housekeeping = housekeeping
+    self.box = box
+    self.problems = problems
     self.keepsRecovered = keepsRecovered
     self.whileDebugged = whileDebugged
     self.width = width
@@ -77,9 +75,6 @@ final class Recorder: Sendable {
     self.notes = notes
     self.deliver = deliver
   }
-
-  /// What could not be saved, and why.
-  var problems: [String] { failures.withLock { $0 } }
 
   /// Makes ``run()`` return when the ring is empty. The monitor must have ended.
   func stop() {
@@ -100,32 +95,51 @@ final class Recorder: Sendable {
   }
 
   /// Asks for the stalls that are under way, as far as they have been seen.
-  func requestSoFar() -> SoFarRequest {
-    let request = SoFarRequest()
+  ///
+  /// - Parameter ending: The slot of the one that is over with that, if one is.
+  /// - Returns: What receives them.
+  func requestSoFar(ending: Int? = nil) -> SoFarRequest {
+    let request = SoFarRequest(ending: ending)
     soFarRequests.withLock { $0.append(request) }
     observer_ring_wake_reader(ring.pointer)
     return request
   }
 
-  /// Answers who asked for them, then brings their files to the disk.
-  private func answerSoFar(_ state: borrowing State) {
+  /// Answers who asked for them, then has their files brought to the disk.
+  private func answerSoFar(_ state: inout State) {
     let requests = soFarRequests.withLock { requests in
       defer { requests = [] }
       return requests
     }
     guard !requests.isEmpty else { return }
-    let boxes = state.units.values.filter { $0.unit.stall != nil }
-    let stalls = state.units.compactMap { slot, box in
+    for slot in requests.compactMap(\.ending) {
+      guard let box = state.units[slot], let stall = box.unit.stall else { continue }
+      for note in phaseNotes(stall.source) { box.unit.add(note) }
+      box.unit.end(duration: stall.duration, gap: stall.gap, lost: stall.lostSamples)
+    }
+    let stalled = state.units.filter { $0.value.unit.stall != nil }
+    let stalls = stalled.compactMap { slot, box in
       box.unit.finished(process: process).map { StallSoFar(slot: slot, unit: box.unit.unit, recording: $0) }
     }
     for request in requests { request.stalls.give(stalls) }
-    for box in boxes { box.unit.flush() }
-    for request in requests { request.saved.give(boxes.allSatisfy { $0.unit.failure == nil }) }
+    let files = stalled.compactMap { $0.value.unit.sync() }
+    // What has ended has been told of: no more of it is to come.
+    for slot in requests.compactMap(\.ending) {
+      if let box = state.units.removeValue(forKey: slot) { box.unit.close(keepsFile: keepsRecovered) }
+    }
+    guard let disk = self.box?.disk else {
+      for request in requests { request.saved.give(true) }
+      return
+    }
+    disk.put(isVital: true) {
+      let areWhole = files.allSatisfy(\.isWhole)
+      for request in requests { request.saved.give(areWhole) }
+    }
   }
 
   /// Records until it is stopped.
   func run() {
-    housekeeping?.tidy()
+    box?.tidy()
     var state = State()
     while true {
       let seen = observer_ring_published(ring.pointer)
@@ -134,7 +148,7 @@ final class Recorder: Sendable {
         observer_ring_consume(ring.pointer)
         continue
       }
-      answerSoFar(state)
+      answerSoFar(&state)
       if stopping.isSet { break }
       observer_ring_wait(ring.pointer, seen)
     }
@@ -196,7 +210,7 @@ final class Recorder: Sendable {
       box(index, head, &state).unit.add(look(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
-        note("a stall of a source that has been forgotten was not recorded")
+        problems.note("a stall of a source that has been forgotten was not recorded")
         return
       }
       let box = box(index, head, &state)
@@ -204,15 +218,11 @@ final class Recorder: Sendable {
       if debugger != nil, whileDebugged == .ignored { return }
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
-      // First: the disk may be what is stuck.
+      // First: naming, saving and noting take their time.
       let event = StallEvent(box.unit.soFar(stall, process: process), stall, isHang: false, width: width)
       SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
       announce(event)
-      do {
-        try box.unit.begin(stall, process: process, directory: directory)
-      } catch {
-        note(error.text)
-      }
+      box.unit.begin(stall, process: process, box: self.box)
       if let debugger { box.unit.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.unit.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
@@ -360,18 +370,9 @@ final class Recorder: Sendable {
   private func finish(_ unit: inout RecordedUnit) {
     if let source = unit.stall?.source { for note in phaseNotes(source) { unit.add(note) } }
     let recording = unit.finished(process: process)
-    if let failure = unit.failure { note(failure) }
     unit.close(keepsFile: keepsRecovered || unit.stall?.hasEnded != true)
     if let recording { deliver(recording) }
-    housekeeping?.tidy()
-  }
-
-  /// Adds to ``problems``.
-  func note(_ failure: String) {
-    failures.withLock { failures in
-      // The same disk fails in the same way every time; a few sentences tell it.
-      if failures.count < 16 { failures.append(failure) }
-    }
+    box?.tidy()
   }
 
   private static func threadName(_ id: Int32) -> String {
@@ -389,10 +390,14 @@ struct StallSoFar: Sendable {
 
 /// Somebody who waits for the stalls that are under way.
 final class SoFarRequest: Sendable {
-  /// What has been seen of them; none has an end.
+  /// The slot of the stall that is over.
+  let ending: Int?
+  /// What has been seen of them; none has an end, but for that.
   let stalls = Answer<[StallSoFar]>()
   /// Whether all of it is on the disk, as far as it is to be saved at all.
   let saved = Answer<Bool>()
+
+  init(ending: Int?) { self.ending = ending }
 }
 
 /// Somebody who waits for the stacks of all threads.

@@ -4,14 +4,20 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The file in which this run of the service says who it is, and that it has ended.
+/// The file in which this run of the service says who it is, and that it has ended. Used by the disk thread, but for its end.
 ///
 /// It is locked (fcntl(2), which no child inherits) from before it has its name until the process is over.
 final class RunFile: Sendable {
   /// Its name in the directory.
   let name: String
-  private let descriptor: Int32
+  private let directory: String
+  private let stem: String
   private let process: pid_t
+  private let content: String
+  private let notesCrashes: Bool
+  private let disk: DiskThread
+  /// The open file, always under the same number: who notes a crash has only that.
+  private let descriptor = Mutex<Int32?>(nil)
   private let hasEnded = Mutex(false)
 
   /// The file of the watchdog that runs, for when the process exits without having stopped it.
@@ -19,26 +25,23 @@ final class RunFile: Sendable {
   private static let atExit: Void = {
     atexit {
       let file = RunFile.current.withLock { $0 }
-      file?.end()
+      file?.end(until: observer_clock_ns() &+ 1_000_000_000)
     }
   }()
 
-  /// Creates the file of `process` in `directory`.
+  /// What `process` will have in `directory`. Nothing is there before ``open()``.
   ///
   /// - Parameters:
-  ///   - directory: Where it is.
+  ///   - directory: Where it will be.
   ///   - process: This process.
   ///   - notesCrashes: Whether the signal that ends the process is noted in it.
-  /// - Throws: Why there is none.
-  init(directory: String, process: ObservedProcess, notesCrashes: Bool) throws(StallFileSinkError) {
-    let stem = "culprit-\(process.watchedSince.fileNamePart)-\(process.id)"
+  ///   - disk: What writes its end.
+  init(directory: String, process: ObservedProcess, notesCrashes: Bool, disk: DiskThread) {
+    self.directory = directory
     self.process = process.id
-    // Nobody must find it without its lock.
-    let new = "\(directory)/\(stem).new"
-    descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else {
-      throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
-    }
+    self.notesCrashes = notesCrashes
+    self.disk = disk
+    stem = "culprit-\(process.watchedSince.fileNamePart)-\(process.id)"
     name = "\(stem).run"
     let record = RunRecord(
       identity: .ofThisProcess(),
@@ -46,24 +49,78 @@ final class RunFile: Sendable {
       since: process.watchedSince,
       memoryKills: MemoryKills.ofThisProcess()
     )
+    content = record.text
+  }
+
+  deinit {
+    descriptor.withLock { descriptor in
+      if let descriptor { close(descriptor) }
+    }
+  }
+
+  /// Creates the file. On the disk thread.
+  ///
+  /// - Throws: Why there is none.
+  func open() throws(StallFileSinkError) {
+    try create()
+    _ = Self.atExit
+    Self.current.withLock { $0 = self }
+    let opened = descriptor.withLock { $0 }
+    if notesCrashes, let opened { observer_crash_start(opened) }
+  }
+
+  /// Creates the file once more when somebody has removed it, or its directory. On the disk thread.
+  func ensure() {
+    var own = stat()
+    var present = stat()
+    guard let opened = descriptor.withLock({ $0 }), !hasEnded.withLock({ $0 }), fstat(opened, &own) == 0 else { return }
+    if lstat("\(directory)/\(name)", &present) == 0 {
+      guard present.st_ino != own.st_ino || present.st_dev != own.st_dev else { return }
+    } else {
+      guard errno == ENOENT || errno == ENOTDIR else { return }
+    }
+    try? DirectoryFiles.prepare(directory)
+    try? create()
+  }
+
+  /// Creates the file and takes it for the one that is open.
+  private func create() throws(StallFileSinkError) {
+    // Nobody must find it without its lock.
+    let new = "\(directory)/\(stem).new"
+    var created = Glibc.open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard created >= 0 else {
+      throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
+    }
+    let former = descriptor.withLock { $0 }
+    if let former {
+      // Before it is locked: closing a file takes this process's locks on it away.
+      let isReplaced = observer_crash_move(created, former)
+      close(created)
+      guard isReplaced else {
+        unlink(new)
+        return
+      }
+      created = former
+    }
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(descriptor, F_SETLK, &lock) == 0, append(record.text), rename(new, "\(directory)/\(name)") == 0 else {
+    guard fcntl(created, F_SETLK, &lock) == 0, Self.append(content, to: created),
+      fsync(created) == 0 || errno == EINVAL,
+      rename(new, "\(directory)/\(name)") == 0
+    else {
       let error = errno
       unlink(new)
-      close(descriptor)
+      if former == nil { close(created) }
       throw StallFileSinkError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
-    _ = Self.atExit
-    Self.current.withLock { $0 = self }
-    if notesCrashes { observer_crash_start(descriptor) }
+    descriptor.withLock { $0 = created }
+    DirectoryFiles.flush(directory)
   }
 
-  deinit { close(descriptor) }
-
-  /// Says that the run has ended in an orderly way. Does nothing the second time, or in a child of the process.
-  func end() {
+  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most. Does nothing the
+  /// second time, or in a child of the process.
+  func end(until deadline: UInt64) {
     guard getpid() == process else { return }
     let isFirst = hasEnded.withLock { hasEnded in
       defer { hasEnded = true }
@@ -71,11 +128,14 @@ final class RunFile: Sendable {
     }
     guard isFirst else { return }
     observer_crash_stop()
-    _ = append(RunRecord.end(at: WallTime(nanosecondsSince1970: observer_clock_wall_ns())))
+    let time = WallTime(nanosecondsSince1970: observer_clock_wall_ns())
+    _ = disk.result(until: deadline) { [self] in
+      if let opened = descriptor.withLock({ $0 }), Self.append(RunRecord.end(at: time), to: opened) { fsync(opened) }
+    }
     Self.current.withLock { $0 = nil }
   }
 
-  private func append(_ text: String) -> Bool {
+  private static func append(_ text: String, to descriptor: Int32) -> Bool {
     let bytes = Array(text.utf8)
     return write(descriptor, bytes, bytes.count) == bytes.count
   }

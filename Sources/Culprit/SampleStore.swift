@@ -16,7 +16,7 @@ struct SampleStore {
   private struct Last {
     var sample: Sample
     var stack: Stack?
-    /// Whether it was kept for good when it came, and whether it still is.
+    /// Whether it was kept for good when it came, or has been taken since, and whether it still is kept.
     var wasKept: Bool
     var isKept: Bool
   }
@@ -40,8 +40,12 @@ struct SampleStore {
     return (rest.isEmpty ? spread : (spread + rest).sorted { $0.age < $1.age }, table.stacks)
   }
 
-  /// Those of the last ones that ``add(_:stack:)`` did not keep for good.
-  var lastBeside: [(sample: Sample, stack: Stack?)] { last.filter { !$0.wasKept }.map { ($0.sample, $0.stack) } }
+  /// Those of the last ones that ``add(_:stack:)`` did not keep for good; each once.
+  mutating func takeLastBeside() -> [(sample: Sample, stack: Stack?)] {
+    let beside = last.filter { !$0.wasKept }.map { ($0.sample, $0.stack) }
+    for index in last.indices { last[index].wasKept = true }
+    return beside
+  }
 
   /// Adds a sample, with its stack when there is one. Returns `false` when it is kept as one of the last only.
   @discardableResult

@@ -1,9 +1,9 @@
 import Glibc
 import StallRecord
 
-/// A `.stall` file that grows while its stall lasts.
+/// A file that grows by whole records.
 ///
-/// Used by the recorder thread only: the disk may be what the service is stuck on, and nobody else may wait for it.
+/// Used by the disk thread only: the disk may be what the service is stuck on, and nobody else may wait for it.
 struct StallFileSink: ~Copyable {
   /// Where the file is.
   let path: String
@@ -11,16 +11,12 @@ struct StallFileSink: ~Copyable {
   /// The first error. What comes after it is tried all the same: the disk may have room again.
   private(set) var failure: String?
   /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut short.
-  private var bytes: off_t = 0
-  /// Where the record is that is written over and over.
-  private var place: off_t?
+  private(set) var bytes: off_t = 0
 
-  /// Creates a file for the stall `id` in `directory`.
-  ///
-  /// The name sorts by time. An existing file is not touched, and a link at the place not followed.
-  init(directory: String, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
-    path = "\(directory)/culprit-\(stall.began.fileNamePart)-\(process.id)-\(stall.id).stall"
-    descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+  /// Creates the file at `path`. An existing one is not touched, and a link at the place not followed.
+  init(path: String) throws(StallFileSinkError) {
+    self.path = path
+    descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
@@ -28,28 +24,21 @@ struct StallFileSink: ~Copyable {
 
   deinit { close(descriptor) }
 
-  /// Appends `record`. Returns whether the file has it; if not, it has nothing of it.
+  /// Appends `records`. Returns whether the file has them; if not, it has nothing of them.
   @discardableResult
-  mutating func append(_ record: [UInt8]) -> Bool {
-    guard write(record, at: bytes) else {
+  mutating func append(_ records: [UInt8]) -> Bool {
+    guard write(records, at: bytes) else {
       // What is left of it is no record, and a reader would say so.
       ftruncate(descriptor, bytes)
       return false
     }
-    bytes += record.count
+    bytes += off_t(records.count)
     return true
   }
 
-  /// Writes `record`, which always has the same length, to where it was written before: the first time it is appended. The
-  /// file stays bounded however often that is, and a disk that is full by then has room for it.
-  mutating func replace(_ record: [UInt8]) {
-    if let place {
-      _ = write(record, at: place)
-    } else {
-      let end = bytes
-      if append(record) { place = end }
-    }
-  }
+  /// Writes `record` over one of the same length at `place`: that takes no room.
+  @discardableResult
+  mutating func replace(_ record: [UInt8], at place: off_t) -> Bool { write(record, at: place) }
 
   private mutating func write(_ record: [UInt8], at offset: off_t) -> Bool {
     var written = 0
@@ -57,11 +46,11 @@ struct StallFileSink: ~Copyable {
       let count = record.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `record` and is used inside the closure only.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return pwrite(descriptor, rest.baseAddress, rest.count, offset + written)
+        return pwrite(descriptor, rest.baseAddress, rest.count, offset + off_t(written))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
-        if failure == nil { failure = "cannot write to \(path): \(String(cString: strerror(errno)))" }
+        fail("cannot write to \(path): \(String(cString: strerror(errno)))")
         return false
       }
       written += count
@@ -69,17 +58,62 @@ struct StallFileSink: ~Copyable {
     return true
   }
 
+  private mutating func fail(_ sentence: String) { if failure == nil { failure = sentence } }
+
+  /// Whether it is gone from its place: somebody has removed it, or its directory.
+  var isGone: Bool {
+    var own = stat()
+    var present = stat()
+    guard fstat(descriptor, &own) == 0 else { return false }
+    guard lstat(path, &present) == 0 else { return errno == ENOENT || errno == ENOTDIR }
+    return present.st_ino != own.st_ino || present.st_dev != own.st_dev
+  }
+
+  /// Copies everything that it has to `other`, which must be empty. Returns whether that was possible.
+  func copy(to other: inout StallFileSink) -> Bool {
+    var content = [UInt8](repeating: 0, count: Int(bytes))
+    var read = 0
+    while read < content.count {
+      let count = content.withUnsafeMutableBytes { buffer in
+        // SAFETY: as in write(_:at:).
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[read...])
+        return pread(descriptor, rest.baseAddress, rest.count, off_t(read))
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return false }
+      read += count
+    }
+    return other.append(content)
+  }
+
   /// Removes the file; what is written from now on is written nowhere.
   mutating func remove() { unlink(path) }
 
-  /// Brings what was appended to the disk.
+  /// Brings what was written to the disk.
   mutating func flush() {
-    guard fsync(descriptor) != 0, failure == nil else { return }
-    failure = "cannot bring \(path) to the disk: \(String(cString: strerror(errno)))"
+    // EINVAL: there is nothing behind this file that could be synced.
+    guard fsync(descriptor) != 0, errno != EINVAL else { return }
+    fail("cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
+  }
+}
+
+/// A file could not be created.
+struct StallFileSinkError: Error {
+  var text: String
+}
+
+/// What is done with directories as such.
+enum DirectoryFiles {
+  /// Brings the names of the files in `directory` to the disk.
+  static func flush(_ directory: String) {
+    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard descriptor >= 0 else { return }
+    fsync(descriptor)
+    close(descriptor)
   }
 
   /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.
-  static func prepare(directory: String) throws(WatchdogError) {
+  static func prepare(_ directory: String) throws(WatchdogError) {
     var path = directory.hasPrefix("/") ? "" : "."
     for component in directory.split(separator: "/") {
       path += "/" + component
@@ -101,9 +135,4 @@ struct StallFileSink: ~Copyable {
       throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
     }
   }
-}
-
-/// A file could not be created.
-struct StallFileSinkError: Error {
-  var text: String
 }

@@ -32,8 +32,9 @@ public final class Watchdog: Sendable {
     let pinger: Pinger
     let activities: Activities
     let contexts: ContextQueries
+    let problems: ProblemList
     /// Where there is a directory.
-    let runFile: RunFile?
+    let box: BlackBoxWriter?
     let previousRuns: PreviousRuns?
     let monitorThread: PosixThread
     let recorderThread: PosixThread
@@ -104,7 +105,33 @@ public final class Watchdog: Sendable {
     _ environment: Environment
   ) throws(WatchdogError) -> Parts {
     let configuration = live.current
-    if let directory = configuration.directory { try StallFileSink.prepare(directory: directory) }
+    let problems = ProblemList()
+    let process = ObservedProcess(
+      id: getpid(),
+      executable: ProcessMap.executablePath(),
+      architecture: String(cString: observer_arch_name()),
+      observerVersion: culpritVersion,
+      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
+    )
+    let box = configuration.directory.map { BlackBoxWriter($0, configuration, process, problems) }
+    try box?.open()
+    do {
+      return try start(live, file, environment, process, box, problems)
+    } catch {
+      box?.stop()
+      throw error
+    }
+  }
+
+  private static func start(
+    _ live: LiveConfiguration,
+    _ file: ConfigurationFile?,
+    _ environment: Environment,
+    _ process: ObservedProcess,
+    _ box: BlackBoxWriter?,
+    _ problems: ProblemList
+  ) throws(WatchdogError) -> Parts {
+    let configuration = live.current
     guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
       throw .cannotObserve("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
     }
@@ -134,19 +161,11 @@ public final class Watchdog: Sendable {
     let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
     let contexts = ContextQueries()
     let phaseNotes = PhaseNotes()
-    let process = ObservedProcess(
-      id: getpid(),
-      executable: ProcessMap.executablePath(),
-      architecture: String(cString: observer_arch_name()),
-      observerVersion: culpritVersion,
-      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
-    )
-    let blackBox = BlackBoxParts(configuration, process)
     let recorder = Recorder(
       ring: ring,
       process: process,
-      directory: configuration.directory,
-      housekeeping: blackBox.housekeeping,
+      box: box,
+      problems: problems,
       keepsRecovered: configuration.keepsRecoveredStalls,
       whileDebugged: configuration.whileDebugged,
       width: configuration.reportWidth,
@@ -164,8 +183,6 @@ public final class Watchdog: Sendable {
     )
     phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
-    if let problem = blackBox.problem { recorder.note(problem) }
-    if let directory = configuration.directory { DirectoryRisks.found(directory).forEach(recorder.note) }
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
@@ -200,8 +217,11 @@ public final class Watchdog: Sendable {
         pinger: Pinger(),
         activities: activities,
         contexts: contexts,
-        runFile: blackBox.runFile,
-        previousRuns: blackBox.previousRuns,
+        problems: problems,
+        box: box,
+        previousRuns: box.map {
+          PreviousRuns(directory: $0.directory, own: $0.run.name, width: configuration.reportWidth)
+        },
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread,
@@ -212,8 +232,7 @@ public final class Watchdog: Sendable {
       policies.stop()
       recorder.stop()
       reporter.stop()
-      blackBox.runFile?.end()
-      throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))")
+      throw .threadNotStarted(error.number)
     }
   }
 
@@ -258,7 +277,7 @@ public final class Watchdog: Sendable {
     parts.reporter.finish()
     parts.contexts.stop()
     parts.previousRuns?.finish()
-    parts.runFile?.end()
+    parts.box?.stop()
     Self.owner.withLock { $0 = nil }
   }
 
@@ -358,7 +377,7 @@ public final class Watchdog: Sendable {
       lateAnswers: observer_capture_late(),
       reportsDropped: parts.reporter.dropped,
       systemd: parts.policies.systemdState,
-      problems: parts.recorder.problems + told + parts.policies.problems,
+      problems: parts.problems.all + (parts.box?.presentProblem.map { [$0] } ?? []) + told + parts.policies.problems,
       limitations: Limitation.found()
     )
   }

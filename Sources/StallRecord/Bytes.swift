@@ -62,13 +62,13 @@ struct ByteReader {
 }
 
 /// CRC-32 as zlib, gzip and PNG use it (ISO 3309; reflected polynomial 0xedb88320).
-enum CRC32 {
+package enum CRC32 {
   private static let table: [UInt32] = (0..<256)
     .map { byte in
       (0..<8).reduce(UInt32(byte)) { value, _ in value & 1 == 1 ? value >> 1 ^ 0xedb8_8320 : value >> 1 }
     }
 
-  static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
+  package static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt32 {
     table.withUnsafeBufferPointer { table in
       bytes.withUnsafeBufferPointer { bytes in
         var value = UInt32.max

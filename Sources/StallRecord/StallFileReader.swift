@@ -355,6 +355,7 @@ private struct RecordingBuilder {
     recording.stalls[place].duration = duration
     recording.stalls[place].gap = gap
     recording.stalls[place].lostSamples = lost
+    if let hasEnded = reader.number(UInt8.self) { recording.stalls[place].hasEnded = hasEnded != 0 }
     return true
   }
 

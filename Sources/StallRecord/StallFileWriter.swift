@@ -100,13 +100,15 @@ public enum StallFileWriter {
     }
   }
 
-  /// The record of how far `stall`, which has not ended, has come. It has the same length every time.
+  /// The record of how far `stall` has come, and whether it has ended: where there is no room for the record of its end, this
+  /// one says it. It has the same length every time.
   public static func record(ofStateOf stall: Stall) -> [UInt8] {
     record(.stallGoesOn) {
       $0.append(stall.id)
       $0.append(stall.duration.wholeNanoseconds)
       $0.append(stall.gap.wholeNanoseconds)
       $0.append(stall.lostSamples)
+      $0.append(UInt8(stall.hasEnded ? 1 : 0))
     }
   }
 

@@ -83,8 +83,12 @@ import Testing
       try run("turn", directory, signal: SIGKILL) { !names(directory, ".run").isEmpty }
       let path = "\(directory)/\(try #require(names(directory, ".run").first))"
       let text = try String(contentsOfFile: path, encoding: .utf8)
-      let boot = try #require(text.firstMatch(of: /boot .*/))
-      try text.replacing(boot.output, with: "boot another").write(toFile: path, atomically: true, encoding: .utf8)
+      let boot = try #require(text.firstMatch(of: /boot .*\n/))
+      try text.replacing(boot.output, with: RunRecord.checked("boot another")).write(
+        toFile: path,
+        atomically: true,
+        encoding: .utf8
+      )
       #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true)
     }
   }

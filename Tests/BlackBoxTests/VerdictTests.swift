@@ -20,8 +20,13 @@ import Testing
   )
     throws -> RunVerdict
   {
-    let record = try #require(RunRecord(text: run.text + lines))
+    let record = try #require(RunRecord(text: run.text + checked(lines)))
     return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills)
+  }
+
+  /// `lines` with their checksums.
+  private func checked(_ lines: String) -> String {
+    lines.split(separator: "\n").map { RunRecord.checked(String($0)) }.joined()
   }
 
   @Test func everyEndHasItsVerdict() throws {
@@ -42,7 +47,7 @@ import Testing
   @Test func aFileComesBack() throws {
     #expect(RunRecord(text: run.text) == run)
     let told = try #require(
-      RunRecord(text: run.text + "signal 11 3\nended 77\nnews of a later version\ntold crash-11\n")
+      RunRecord(text: run.text + checked("signal 11 3\nended 77\nnews of a later version\ntold crash-11\n"))
     )
     #expect(told.crash == RunRecord.Crash(signal: 11, sender: 3))
     #expect(told.ended == WallTime(nanosecondsSince1970: 77))
@@ -51,10 +56,29 @@ import Testing
 
   /// A cut costs the line it is in, and a line that is cut off is not believed.
   @Test func everyCutIsReadOrRefused() {
-    let text = run.text + "ended 1795170231\n"
+    let text = run.text + checked("ended 1795170231\n")
     for count in 0..<text.utf8.count {
       let cut = RunRecord(text: String(decoding: text.utf8.prefix(count), as: UTF8.self))
       if let cut { #expect(cut.identity.process == 4242 && cut.ended == nil) }
+    }
+  }
+
+  /// Whatever becomes of a byte, the file says what is so, or less.
+  @Test func everyDamageIsReadOrRefused() throws {
+    let whole = Array((run.text + checked("signal 11 3\n")).utf8)
+    let record = try #require(RunRecord(text: String(decoding: whole, as: UTF8.self)))
+    for index in whole.indices {
+      for change in [0x01, 0x10, 0x20, 0x80, 0xff] as [UInt8] {
+        var bytes = whole
+        bytes[index] ^= change
+        guard let read = RunRecord(text: String(decoding: bytes, as: UTF8.self)) else { continue }
+        #expect(read.identity.process == 4242 && read.identity.start == 99 && read.identity.boot == "b")
+        #expect(read.executable == record.executable || read.executable.isEmpty)
+        #expect(read.since == record.since)
+        #expect(read.memoryKills == record.memoryKills || read.memoryKills.isEmpty)
+        #expect(read.crash == record.crash || read.crash == nil)
+        #expect(read.ended == nil && read.told == nil)
+      }
     }
   }
 

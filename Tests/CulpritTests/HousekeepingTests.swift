@@ -1,3 +1,4 @@
+import BlackBox
 import Foundation
 import StallRecord
 import Testing
@@ -20,7 +21,13 @@ import Testing
   }
 
   private func run(ended: Bool) -> Data {
-    Data("culprit-run 1\nprocess 7\nstart 1\nboot b\nnamespace 1\nsince 5\n\(ended ? "ended 6\n" : "")".utf8)
+    let record = RunRecord(
+      identity: ProcessIdentity(process: 7, start: 1, boot: "b", namespace: 1),
+      executable: "/bin/shop",
+      since: WallTime(nanosecondsSince1970: 5),
+      memoryKills: []
+    )
+    return Data((record.text + (ended ? RunRecord.end(at: WallTime(nanosecondsSince1970: 6)) : "")).utf8)
   }
 
   /// The oldest go first, what ended well before what did not; an unread fatal hang stays whatever the limit.

@@ -35,7 +35,13 @@ import Testing
 
   /// The record of a run that is over and has not been told of, and a stall of it without an end.
   private static let record = Data(
-    "culprit-run 1\nprocess 7\nstart 1\nboot b\nnamespace 1\nsince 5\nexecutable /a\n".utf8
+    RunRecord(
+      identity: ProcessIdentity(process: 7, start: 1, boot: "b", namespace: 1),
+      executable: "/a",
+      since: WallTime(nanosecondsSince1970: 5),
+      memoryKills: []
+    )
+    .text.utf8
   )
 
   private static func process(_ since: WallTime = since, id: pid_t = 7) -> ObservedProcess {
@@ -126,10 +132,22 @@ import Testing
 
   private func tell(_ directory: String) throws -> [PreviousRun] {
     let told = Told()
-    let runs = PreviousRuns(directory: directory, own: nil, width: 100)
+    let runs = PreviousRuns(directory: directory, own: "none", width: 100)
     runs.tell { told.add($0) }
     runs.finish()
     return told.all
+  }
+
+  /// The file of the run of `process`, made.
+  private func runFile(_ directory: String, _ process: ObservedProcess) throws -> RunFile {
+    let disk = DiskThread()
+    try disk.start()
+    let file = RunFile(directory: directory, process: process, notesCrashes: false, disk: disk)
+    do { try file.open() } catch {
+      #expect(disk.stop(until: .max))
+      throw error
+    }
+    return file
   }
 
   /// The names that the next files get: nothing that is there is written to, and what cannot be got around is an error.
@@ -144,10 +162,16 @@ import Testing
       for suffix in [".new", "-1.stall"] { try planted.plant(at: stem + suffix, "\(others)/file") }
       var before = try (state(ours), state(others))
       #expect(throws: StallFileSinkError.self) {
-        _ = try RunFile(directory: ours, process: process, notesCrashes: false)
+        _ = try runFile(ours, process)
       }
       #expect(throws: StallFileSinkError.self) {
-        _ = try StallFileSink(directory: ours, process: process, stall: stall)
+        _ = try GrowingStallFile(
+          directory: ours,
+          process: process,
+          stall: stall,
+          pace: SyncPace(),
+          problems: ProblemList()
+        )
       }
       #expect(try state(ours) == before.0)
       #expect(try state(others) == before.1)
@@ -158,12 +182,12 @@ import Testing
       before = try (state(ours), state(others))
       if planted == .directory {
         #expect(throws: StallFileSinkError.self) {
-          _ = try RunFile(directory: ours, process: process, notesCrashes: false)
+          _ = try runFile(ours, process)
         }
         #expect(try state(ours) == before.0)
       } else {
-        let file = try RunFile(directory: ours, process: process, notesCrashes: false)
-        file.end()
+        let file = try runFile(ours, process)
+        file.end(until: .max)
         let record = try #require(try RunRecord(text: String(contentsOfFile: stem + ".run", encoding: .utf8)))
         #expect(record.since == time && record.ended != nil)
       }
@@ -177,8 +201,8 @@ import Testing
   @Test func aSecondNameOfTheOwnFileLeavesItLocked() throws {
     try withDirectory { directory in
       let process = Self.process(WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000), id: getpid())
-      let file = try RunFile(directory: directory, process: process, notesCrashes: false)
-      defer { file.end() }
+      let file = try runFile(directory, process)
+      defer { file.end(until: .max) }
       for suffix in ["run", "told", "stall"] {
         try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
       }

@@ -241,7 +241,7 @@ extension WatchdogTests {
     }
   }
 
-  /// The directory goes away underneath. The report is made all the same, and the status says what failed.
+  /// A plain file is where the directory was. The report is made all the same, and the status says what failed.
   @Test func whatCannotBeSavedIsStillReported() throws {
     try withDirectory { directory in
       var configuration = quick
@@ -249,12 +249,74 @@ extension WatchdogTests {
       let reports = Reports()
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { reports.add($0) }
-      // The directory goes away underneath.
       try FileManager.default.removeItem(atPath: directory)
+      try Data().write(to: URL(fileURLWithPath: directory))
       watchdog.section("unsaved", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
       watchdog.stop()
       #expect(reports.all.count == 1)
       #expect(watchdog.status.problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true)
+    }
+  }
+
+  /// The directory is removed before a stall, and once more in the middle of it: everything is there in the end.
+  @Test func aRemovedDirectoryIsMadeAnew() throws {
+    try withDirectory { directory in
+      var configuration = quick
+      configuration.directory = directory
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { _ in }
+      func samples() -> Int {
+        let file = (try? stallFiles(in: directory).first).flatMap { try? read($0) }
+        return file?.recording.stalls.first?.samples.count ?? 0
+      }
+      func runs() -> Int {
+        ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(".run") }.count
+      }
+      try FileManager.default.removeItem(atPath: directory)
+      try watchdog.section("removed", budget: .milliseconds(100)) {
+        while samples() < 3 { stallByComputing(for: .milliseconds(10)) }
+        #expect(runs() == 1)
+        try FileManager.default.removeItem(atPath: directory)
+        while samples() < 5 { stallByComputing(for: .milliseconds(10)) }
+      }
+      watchdog.stop()
+      let file = try read(try #require(stallFiles(in: directory).first))
+      let stall = try #require(file.recording.stalls.first)
+      #expect(stall.hasEnded && stall.lostSamples == 0 && file.problems.isEmpty)
+      // Those from before, too.
+      #expect((stall.samples.first?.age ?? .zero) < .milliseconds(100))
+      #expect(watchdog.status.problems.first?.hasSuffix("has been made anew") == true, "\(watchdog.status.problems)")
+    }
+  }
+
+  /// A stall that ends while the disk is full has ended, for every reader.
+  @Test(.enabled(if: getuid() == 0)) func anEndIsToldByAFullDisk() throws {
+    try withDirectory { directory in
+      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+      defer { umount2(directory, Int32(MNT_DETACH)) }
+      var configuration = quick
+      configuration.directory = directory
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { _ in }
+      try watchdog.section("ended", budget: .milliseconds(100)) {
+        while try stallFiles(in: directory).isEmpty { recurse(3, for: .milliseconds(15)) }
+        let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+        defer { close(ballast) }
+        // To the last byte: also that of the page that the file ends in.
+        while watchdog.status.problems.isEmpty {
+          for size in [4096, 1] {
+            let bytes = [UInt8](repeating: 1, count: size)
+            while write(ballast, bytes, size) > 0 {}
+          }
+          recurse(Int.random(in: 0..<200), for: .milliseconds(15))
+        }
+        // The end takes more room than a sample whose stack is known.
+        for _ in 0..<40 { recurse(3, for: .milliseconds(15)) }
+      }
+      watchdog.stop()
+      let file = try read(try #require(stallFiles(in: directory).first))
+      let stall = try #require(file.recording.stalls.first)
+      #expect(stall.hasEnded && stall.lostSamples > 0 && file.problems.isEmpty, "\(stall.lostSamples) \(file.problems)")
     }
   }
 }

@@ -10,7 +10,7 @@
 
 #include "observer_base.h"
 
-/* Installs the handlers; the line "signal NUMBER SENDER" goes to the file DESCRIPTOR, once, when this process (not a child of
+/* Installs the handlers; the line "signal NUMBER SENDER #CHECKSUM" (that of run files) goes to the file DESCRIPTOR, once, when this process (not a child of
  * it) gets one of the signals. SENDER is the process that sent it, 0 for a fault. DESCRIPTOR must be open for appending until
  * observer_crash_stop.
  * Async-signal-safe: no. Threads: any, one at a time. */
@@ -19,5 +19,11 @@ void observer_crash_start(int descriptor);
 /* Writes nothing any more. Handlers that nobody has replaced are removed.
  * Async-signal-safe: no. Threads: any, one at a time. */
 void observer_crash_stop(void);
+
+/* Makes DESCRIPTOR, which may be the one that crashes are noted in, the file that is open as ANEW: at once, so that no note
+ * goes anywhere else, and closed at exec. Returns false when it is left what it was.
+ *
+ * Async-signal-safe: yes. Threads: the disk thread. */
+bool observer_crash_move(int anew, int descriptor);
 
 #endif

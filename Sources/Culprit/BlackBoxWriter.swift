@@ -1,0 +1,70 @@
+import CObserver
+import StallRecord
+import Synchronization
+
+/// What a watchdog keeps in its directory: the file of this run, those of its stalls, and order. All of it is done by the disk
+/// thread.
+final class BlackBoxWriter: Sendable {
+  /// Where it is.
+  let directory: String
+  let disk = DiskThread()
+  let pace = SyncPace()
+  let problems: ProblemList
+  let run: RunFile
+  private let housekeeping: Housekeeping
+  private let isTidyingDue = Atomic<Bool>(false)
+
+  /// How long the start waits for the disk, and how long the stop does.
+  private static let startPatience: UInt64 = 1_000_000_000
+  private static let stopPatience: UInt64 = 5_000_000_000
+
+  /// The disk may be slow; that it does not answer at all is worth a sentence.
+  private static let silence = Duration.seconds(2)
+
+  /// What `configuration` has in `directory`, in `process`. Nothing is done before ``open()``.
+  init(_ directory: String, _ configuration: Configuration, _ process: ObservedProcess, _ problems: ProblemList) {
+    self.directory = directory
+    self.problems = problems
+    run = RunFile(directory: directory, process: process, notesCrashes: configuration.notesCrashes, disk: disk)
+    housekeeping = Housekeeping(directory: directory, limits: configuration.directoryLimits, own: run.name)
+  }
+
+  /// Starts the disk thread, makes the directory and the file of this run, and waits for that, but not for long.
+  ///
+  /// - Throws: ``WatchdogError`` when the directory cannot be used.
+  func open() throws(WatchdogError) {
+    do throws(PosixThreadError) { try disk.start() } catch { throw .threadNotStarted(error.number) }
+    let result = disk.result(until: observer_clock_ns() &+ Self.startPatience) { [self] () -> WatchdogError? in
+      do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return error }
+      DirectoryRisks.found(directory).forEach(problems.note)
+      do throws(StallFileSinkError) { try run.open() } catch { problems.note(error.text) }
+      return nil
+    }
+    if case .some(.some(let error)) = result {
+      _ = disk.stop(until: 0)
+      throw error
+    }
+  }
+
+  /// Removes what is too much, soon.
+  func tidy() {
+    guard !isTidyingDue.exchange(true, ordering: .relaxed) else { return }
+    disk.put(isVital: true) { [self] in
+      isTidyingDue.store(false, ordering: .relaxed)
+      housekeeping.tidy()
+    }
+  }
+
+  /// Says that the run has ended, and waits until everything is written, but not for long.
+  func stop() {
+    let deadline = observer_clock_ns() &+ Self.stopPatience
+    run.end(until: deadline)
+    if !disk.stop(until: deadline) { problems.note("\(directory): the disk did not take everything in time") }
+  }
+
+  /// What is wrong at the moment; `nil` when nothing is.
+  var presentProblem: String? {
+    guard let heldUp = disk.heldUp, heldUp >= Self.silence else { return nil }
+    return "\(directory): the disk has not answered for \(heldUp.components.seconds) s"
+  }
+}

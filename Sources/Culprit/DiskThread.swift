@@ -1,0 +1,121 @@
+import CObserver
+import Synchronization
+
+/// The one thread of the watchdog that touches its directory: it may wait for the disk for as long as that takes.
+///
+/// What it is to do waits in a queue of bounded size. What finds no room there is refused, and who wanted it done counts it:
+/// neither the service, nor the monitor, nor the recorder ever waits for a disk.
+final class DiskThread: Sendable {
+  /// How many bytes what waits may take: some thousand samples.
+  private static let bytesMax = 8 << 20
+
+  private struct Work {
+    var bytes: Int
+    var run: @Sendable () -> Void
+  }
+
+  private struct State {
+    var waiting: [Work] = []
+    /// Of what waits and of what is being done.
+    var bytes = 0
+    var isStopping = false
+  }
+
+  private let state = Mutex(State())
+  private let wake = ControlBlock()
+  private let hasEnded = Answer<Bool>()
+  /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
+  private let began = Atomic<UInt64>(0)
+
+  /// For how long the disk has held up the piece of work that is being done; `nil` when there is none.
+  var heldUp: Duration? {
+    let began = began.load(ordering: .relaxed)
+    guard began != 0 else { return nil }
+    let now = observer_clock_ns()
+    return now > began ? Duration(wholeNanoseconds: now - began) : .zero
+  }
+
+  /// Starts the thread.
+  ///
+  /// - Throws: ``PosixThreadError`` when it cannot be started.
+  func start() throws(PosixThreadError) {
+    // Nobody waits for it by its handle: it may never end.
+    try PosixThread(name: "culprit-disk") { [self] in
+      run()
+      hasEnded.give(true)
+    }
+    .detach()
+  }
+
+  /// Has `work` done after everything that was put in before.
+  ///
+  /// - Parameters:
+  ///   - bytes: How much memory it holds until then, about.
+  ///   - isVital: Whether it is taken although there is no room: little, and not much of it.
+  ///   - work: What is done.
+  /// - Returns: Whether it will be done.
+  @discardableResult
+  func put(bytes: Int = 256, isVital: Bool = false, _ work: @escaping @Sendable () -> Void) -> Bool {
+    let isTaken = state.withLock { state in
+      guard isVital || state.bytes + bytes <= Self.bytesMax else { return false }
+      state.bytes += bytes
+      state.waiting.append(Work(bytes: bytes, run: work))
+      return true
+    }
+    if isTaken { observer_control_wake(wake.pointer) }
+    return isTaken
+  }
+
+  /// Has `work` done, and waits for its result until `deadline`; `nil` when there is none by then.
+  func result<Result: Sendable>(until deadline: UInt64, of work: @escaping @Sendable () -> Result) -> Result? {
+    let answer = Answer<Result>()
+    put(isVital: true) { answer.give(work()) }
+    return answer.wait(until: deadline)
+  }
+
+  /// Makes the thread end when everything that was put in has been done, and waits for that until `deadline`.
+  ///
+  /// - Returns: Whether it has ended.
+  func stop(until deadline: UInt64) -> Bool {
+    state.withLock { $0.isStopping = true }
+    observer_control_wake(wake.pointer)
+    return hasEnded.wait(until: deadline) != nil
+  }
+
+  private func run() {
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      let (batch, isStopping) = state.withLock { state in
+        defer { state.waiting = [] }
+        return (state.waiting, state.isStopping)
+      }
+      for work in batch {
+        began.store(observer_clock_ns(), ordering: .relaxed)
+        work.run()
+        state.withLock { $0.bytes -= work.bytes }
+      }
+      began.store(0, ordering: .relaxed)
+      guard batch.isEmpty else { continue }
+      if isStopping { return }
+      observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
+    }
+  }
+}
+
+/// What has gone wrong, in sentences.
+final class ProblemList: Sendable {
+  /// The same disk fails in the same way every time; a few sentences tell it.
+  private static let limit = 16
+
+  private let sentences = Mutex<[String]>([])
+
+  /// The first ones.
+  var all: [String] { sentences.withLock { $0 } }
+
+  /// Adds `sentence`, unless it is there or there are enough.
+  func note(_ sentence: String) {
+    sentences.withLock { sentences in
+      if sentences.count < Self.limit, !sentences.contains(sentence) { sentences.append(sentence) }
+    }
+  }
+}

@@ -1,0 +1,201 @@
+import CObserver
+import Glibc
+import StallRecord
+
+/// The `.stall` file of one stall, which grows while the stall lasts and can be read at every moment.
+///
+/// Used by the disk thread only. What cannot be written is counted, if it is a sample, or tried again before everything else.
+struct GrowingStallFile: ~Copyable {
+  private var sink: StallFileSink
+  private let directory: String
+  private let process: ObservedProcess
+  private let pace: SyncPace
+  private let problems: ProblemList
+  /// The stall as far as the file is to tell of it.
+  private var stall: Stall
+  /// Where the record is that is written over and over, once the file has its beginning.
+  private var statePlace: off_t?
+  /// Records that must be there before anything else that follows.
+  private var owed: [[UInt8]] = []
+  /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
+  private var stacks: [Stack: Int] = [:]
+  private var stackCount = 0
+  /// Samples that the file does not have, and other threads.
+  private var unsaved: UInt64 = 0
+  private var othersUnsaved = 0
+  private var lastSync: UInt64 = 0
+  /// When it is looked at whether the file is still in its place.
+  private var nextCheck: UInt64 = 0
+
+  /// How much a power cut may cost, but for the time that the disk itself takes.
+  private static let syncInterval: UInt64 = 1_000_000_000
+
+  /// Creates the file of `stall` in `directory`. Its name sorts by time.
+  init(
+    directory: String,
+    process: ObservedProcess,
+    stall: Stall,
+    pace: SyncPace,
+    problems: ProblemList
+  ) throws(StallFileSinkError) {
+    let name = "culprit-\(stall.began.fileNamePart)-\(process.id)-\(stall.id).stall"
+    sink = try StallFileSink(path: "\(directory)/\(name)")
+    self.directory = directory
+    self.process = process
+    self.stall = stall
+    self.pace = pace
+    self.problems = problems
+  }
+
+  /// The first error.
+  var failure: String? { sink.failure }
+
+  /// Writes the beginning, with the modules that are known.
+  mutating func begin(_ modules: [Module]) {
+    owed += modules.map { StallFileWriter.record(of: $0) }
+    _ = settle()
+  }
+
+  /// Adds a sample with its stack, and the modules that are new in it.
+  mutating func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
+    owed += modules.map { StallFileWriter.record(of: $0) }
+    var saved = sample
+    saved.stack = stack.flatMap { save($0) }
+    let isWhole = saved.stack != nil || stack == nil
+    if !append(StallFileWriter.record(of: saved, stallID: stall.id)) || !isWhole { unsaved += 1 }
+  }
+
+  /// Adds another thread.
+  mutating func add(other: ThreadSample, _ stack: Stack?, _ modules: [Module]) {
+    owed += modules.map { StallFileWriter.record(of: $0) }
+    var saved = other
+    saved.stack = stack.flatMap { save($0) }
+    let records =
+      StallFileWriter.record(of: other.thread) + StallFileWriter.record(of: saved, stallID: stall.id)
+    if !append(records) { othersUnsaved += 1 }
+  }
+
+  /// All other threads have been captured, but for so many.
+  mutating func endOthers(leftOut: Int) {
+    owed.append(StallFileWriter.record(ofOthersLeftOut: leftOut + othersUnsaved, stallID: stall.id))
+    _ = settle()
+    syncIfDue()
+  }
+
+  /// Adds a note about the stall.
+  mutating func add(_ note: StallNote) {
+    owed.append(StallFileWriter.record(of: note, stallID: stall.id))
+    _ = settle()
+  }
+
+  /// The stall has come as far as `stall` says; `refused` of its samples never came here.
+  mutating func goesOn(_ stall: Stall, refused: UInt64) {
+    self.stall = stall
+    self.stall.lostSamples += refused
+    if settle() { writeState() }
+    returnIfGone()
+    syncIfDue()
+  }
+
+  /// The stall has ended as `stall` says; `refused` of its samples never came here.
+  mutating func end(_ stall: Stall, refused: UInt64) {
+    self.stall = stall
+    self.stall.lostSamples += refused
+    guard settle() else {
+      // Where there is no room for an end, this says it.
+      writeState()
+      return
+    }
+    writeState()
+    sink.append(StallFileWriter.record(ofEndOf: state))
+  }
+
+  /// Brings everything to the disk.
+  mutating func sync() {
+    sink.flush()
+    if lastSync == 0 { DirectoryFiles.flush(directory) }
+    lastSync = observer_clock_ns()
+    pace.last = lastSync
+  }
+
+  /// Removes the file; it is closed when this value is let go.
+  mutating func remove() { sink.remove() }
+
+  /// Removes a file that nothing could be written to.
+  mutating func removeIfEmpty() { if sink.bytes == 0 { sink.remove() } }
+
+  /// The stall with what the disk has cost it, too.
+  private var state: Stall {
+    var state = stall
+    state.lostSamples += unsaved
+    return state
+  }
+
+  private mutating func writeState() {
+    if let statePlace { sink.replace(StallFileWriter.record(ofStateOf: state), at: statePlace) }
+  }
+
+  /// Writes what must be there before anything else. Returns whether it is there.
+  private mutating func settle() -> Bool {
+    if statePlace == nil {
+      // In one piece, or a reader would find samples of a stall that it knows nothing of.
+      let head =
+        StallFileWriter.header() + StallFileWriter.record(of: process) + StallFileWriter.record(of: stall.thread)
+        + StallFileWriter.record(ofBeginOf: stall)
+      guard sink.append(head + StallFileWriter.record(ofStateOf: state)) else { return false }
+      statePlace = off_t(head.count)
+    }
+    while let record = owed.first {
+      guard sink.append(record) else { return false }
+      owed.removeFirst()
+    }
+    return true
+  }
+
+  private mutating func append(_ records: [UInt8]) -> Bool { settle() && sink.append(records) }
+
+  /// Writes `stack`, if the file does not have it. Returns its number in the file, `nil` when it could not be written.
+  private mutating func save(_ stack: Stack) -> Int? {
+    if let number = stacks[stack] { return number }
+    guard append(StallFileWriter.record(of: stack, index: stackCount)) else { return nil }
+    defer { stackCount += 1 }
+    // A forgotten stack is written once more: memory stays bounded however long the stall lasts.
+    if stacks.count == SampleStore.limit { stacks = [:] }
+    stacks[stack] = stackCount
+    return stackCount
+  }
+
+  /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is open.
+  private mutating func returnIfGone() {
+    let now = observer_clock_ns()
+    guard now >= nextCheck else { return }
+    nextCheck = now &+ Self.syncInterval
+    guard sink.isGone else { return }
+    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }
+    guard var anew = try? StallFileSink(path: sink.path) else { return }
+    guard sink.copy(to: &anew) else {
+      anew.remove()
+      return
+    }
+    problems.note("\(sink.path) was removed while it was written, and has been made anew")
+    sink = anew
+    lastSync = 0
+  }
+
+  private mutating func syncIfDue() {
+    let now = observer_clock_ns()
+    // A file of its own is synced soon; where there are many, they take turns.
+    guard now &- lastSync >= Self.syncInterval, pace.allows(now) else { return }
+    sync()
+  }
+}
+
+/// How often files are synced: not many times a second, however many stalls there are. On the disk thread only.
+final class SyncPace: @unchecked Sendable {
+  // SAFETY: the disk thread alone uses it.
+  fileprivate(set) var last: UInt64 = 0
+
+  private static let interval: UInt64 = 200_000_000
+
+  fileprivate func allows(_ now: UInt64) -> Bool { now &- last >= Self.interval }
+}
