@@ -99,7 +99,7 @@ let package = Package(
     // A process whose end is tested from outside, and what its next launch says of it.
     .executableTarget(
       name: "blackbox-process",
-      dependencies: ["Culprit", "Blame", "StallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "BlackBox", "Blame", "StallRecord", "TestWorkloads"],
       path: "Tests/BlackBoxProcess"
     ),
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.

@@ -9,6 +9,8 @@ public struct BlackBoxDirectory: Sendable {
   public let path: String
   /// Whose files are opened; `nil` for everybody's.
   private let owner: uid_t?
+  /// The name of this process's own file, which is not opened: closing what it has locked takes the lock away.
+  private let ownFile: String?
   private let own = ProcessIdentity.ofThisProcess()
 
   /// The directory at `path`.
@@ -17,9 +19,11 @@ public struct BlackBoxDirectory: Sendable {
   ///   - path: Where it is.
   ///   - owner: Whose files count, for who writes to them, removes them or believes them: none of another user, nor one with
   ///     a second name, which may be a file elsewhere that somebody has linked here. With `nil` all can be read.
-  public init(path: String, owner: uid_t? = nil) {
+  ///   - ownFile: The name of the file of this process, if it has one here.
+  public init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
     self.path = path
     self.owner = owner
+    self.ownFile = ownFile
   }
 
   /// A run that left something.
@@ -28,8 +32,10 @@ public struct BlackBoxDirectory: Sendable {
     public let name: String
     /// What the file says.
     public let record: RunRecord
-    /// Whether the process still runs.
+    /// Whether it goes on.
     public let isRunning: Bool
+    /// Whether its process has gone on without it (``BlackBoxDirectory/wasReplaced(_:)``).
+    let wasReplaced: Bool
     /// Its stalls, in order of time.
     public let stalls: [SavedStall]
 
@@ -44,7 +50,8 @@ public struct BlackBoxDirectory: Sendable {
         of: record,
         hasOpenStall: hasOpenStall,
         boot: boot,
-        memoryKills: MemoryKills.change(since: record.memoryKills)
+        memoryKills: MemoryKills.change(since: record.memoryKills),
+        wasReplaced: wasReplaced
       )
     }
   }
@@ -93,7 +100,7 @@ public struct BlackBoxDirectory: Sendable {
   /// Opens the plain file `name`; `nil` when it is none, does not count or cannot be opened. The caller closes it.
   public func open(_ name: String, _ mode: Int32) -> Int32? {
     // Looked at first: opening a link to a file that this process has locked, and closing it, takes the lock away.
-    guard information(name) != nil else { return nil }
+    guard name != ownFile, information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     var information = stat()
@@ -107,15 +114,30 @@ public struct BlackBoxDirectory: Sendable {
   /// What the file of a run that is open as `descriptor` says.
   public func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
 
-  /// Whether the process of `record` still runs. Where its process id means nothing here (another namespace, another
-  /// machine), whether it holds the lock on its file, which is open as `descriptor`.
+  /// Whether `record`, a file other than this process's own, is of a run that goes on: whether its process still runs, and
+  /// still as that run. Where its process id means nothing here (another namespace, another machine), whether it holds the lock
+  /// on its file, which is open as `descriptor`.
   public func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
-    if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning }
+    if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
     return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
+  }
+
+  /// Whether the process of `record` has gone on without it, as another program or as the same one anew (execve(2)): it is
+  /// this process, whose own file this is not, or has left a later file. Opens and closes files, which takes locks on them away.
+  public func wasReplaced(_ record: RunRecord) -> Bool {
+    if record.identity == own { return true }
+    let suffix = "-\(record.identity.process)."
+    let others = (try? names([".run", ".told"]))?.filter { $0.contains(suffix) } ?? []
+    return others.contains { name in
+      guard let descriptor = open(name, O_RDONLY) else { return false }
+      defer { close(descriptor) }
+      guard let other = self.record(descriptor) else { return false }
+      return other.identity == record.identity && other.since > record.since
+    }
   }
 
   /// The stalls of the run `record`, but for those that cannot be read.
@@ -144,12 +166,20 @@ public struct BlackBoxDirectory: Sendable {
   /// All runs, in order of time. Not for the process that has a file here itself: closing what it has locked takes the lock
   /// away.
   public func runs() throws(BlackBoxError) -> [Run] {
-    try names([".run", ".told"]).compactMap { name in
+    let found = try names([".run", ".told"]).compactMap { name -> (String, RunRecord, Bool)? in
       guard let descriptor = open(name, O_RDONLY) else { return nil }
       defer { close(descriptor) }
-      guard let record = record(descriptor) else { return nil }
-      let isRunning = isRunning(record, descriptor)
-      return Run(name: name, record: record, isRunning: isRunning, stalls: stalls(of: record))
+      return record(descriptor).map { (name, $0, isRunning($0, descriptor)) }
+    }
+    let latest = Dictionary(found.map { ($0.1.identity, $0.1.since) }, uniquingKeysWith: max)
+    return found.map { name, record, isRunning in
+      Run(
+        name: name,
+        record: record,
+        isRunning: isRunning,
+        wasReplaced: record.identity == own || latest[record.identity].map { $0 > record.since } == true,
+        stalls: stalls(of: record)
+      )
     }
   }
 }

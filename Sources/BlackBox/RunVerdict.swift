@@ -2,9 +2,10 @@ import StallRecord
 
 /// How a run of a service ended.
 public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
-  /// In an orderly way: its watchdog was stopped, or it returned from `main` or called exit(3).
+  /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
+  /// another program (execve(2)) while nothing was stuck.
   case cleanExit
-  /// In mid-stall: it was killed, or ended by a signal that was sent, while work was stuck.
+  /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was stuck.
   case fatalHang
   /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
   case killed
@@ -22,11 +23,13 @@ public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   ///   - hasOpenStall: Whether one of its stalls has no end.
   ///   - boot: The boot id of now.
   ///   - memoryKills: Where the kernel has killed for want of memory since the run began.
+  ///   - wasReplaced: Whether the process has gone on without it.
   public init(
     of run: RunRecord,
     hasOpenStall: Bool,
     boot: String,
-    memoryKills: MemoryKills.Change
+    memoryKills: MemoryKills.Change,
+    wasReplaced: Bool = false
   ) {
     if run.ended != nil {
       self = .cleanExit
@@ -35,6 +38,9 @@ public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     } else if let crash = run.crash {
       // systemd ends what hangs by SIGABRT, and so does a watchdog that has been told to.
       self = hasOpenStall && crash.sender != 0 ? .fatalHang : .crash(signal: crash.signal)
+    } else if wasReplaced {
+      // Nobody has killed it: the process lived on.
+      self = hasOpenStall ? .fatalHang : .cleanExit
     } else if memoryKills == .inOwnGroup {
       self = .outOfMemory
     } else if hasOpenStall {

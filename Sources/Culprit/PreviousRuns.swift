@@ -21,7 +21,7 @@ final class PreviousRuns: Sendable {
 
   /// The runs in `directory`, but for that of the file `own`.
   init(directory: String, own: String, width: Int) {
-    self.directory = BlackBoxDirectory(path: directory, owner: geteuid())
+    self.directory = BlackBoxDirectory(path: directory, owner: geteuid(), ownFile: own)
     self.own = own
     self.width = width
   }
@@ -55,6 +55,8 @@ final class PreviousRuns: Sendable {
     guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
       let record = directory.record(descriptor), !directory.isRunning(record, descriptor)
     else { return nil }
+    // Before the lock, which it would take away.
+    let wasReplaced = directory.wasReplaced(record)
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
@@ -69,7 +71,8 @@ final class PreviousRuns: Sendable {
       of: record,
       hasOpenStall: stalls.contains { $0.isOpen },
       boot: directory.boot,
-      memoryKills: MemoryKills.change(since: record.memoryKills)
+      memoryKills: MemoryKills.change(since: record.memoryKills),
+      wasReplaced: wasReplaced
     )
     let told = Array(RunRecord.told(verdict).utf8)
     _ = write(descriptor, told, told.count)

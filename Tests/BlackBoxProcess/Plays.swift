@@ -1,3 +1,4 @@
+import BlackBox
 import Blame
 import Culprit
 import Glibc
@@ -23,6 +24,9 @@ let plays: [String: @Sendable (Watchdog) throws -> Void] = [
   "abort": { _ in abort() },
   "fault": { _ in fault() },
   "fork": forkAndTurn,
+  "start": startInMidStall,
+  "exec": { _ in becomeAnew() },
+  "exec-stalled": execInMidStall,
   "out-of-memory": { _ in takeAllMemory() },
 ]
 
@@ -83,6 +87,57 @@ private func fault() {
   say("child=\(workload_fork { workload_fork_and_leave() })")
   close(open("\(CommandLine.arguments[1])/turning", O_WRONLY | O_CREAT, 0o600))
   try turn(watchdog, until: { false })
+}
+
+/// The arguments behind the play, for whatever is started.
+private var rest: [String] { Array(CommandLine.arguments.dropFirst(3)) }
+
+/// `words` as C has them, and a NULL; never freed.
+private func cArguments(_ words: [String]) -> [UnsafeMutablePointer<CChar>?] { words.map { strdup($0) } + [nil] }
+
+/// Whether a stall is on the disk: its file has its name before it has anything else.
+private func hasStall() -> Bool {
+  let box = BlackBoxDirectory(path: CommandLine.arguments[1])
+  let names = try? box.names([".stall"])
+  return names?.contains { box.stall($0)?.recording.stalls.isEmpty == false } == true
+}
+
+/// Is stuck, and starts a program in a child once that is on the disk: `start WAY PROGRAM ARGUMENT…`. The child's process id is the
+/// content of the file `child` in the directory.
+@Sendable private func startInMidStall(_ watchdog: Watchdog) throws {
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { _ in
+      while !hasStall() { usleep(10_000) }
+      let child = workload_start(rest[0], rest[1], cArguments(Array(rest.dropFirst())))
+      let path = "\(CommandLine.arguments[1])/child"
+      let descriptor = open(path + ".new", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+      let text = Array("\(child)".utf8)
+      _ = write(descriptor, text, text.count)
+      close(descriptor)
+      rename(path + ".new", path)
+      return nil
+    },
+    nil
+  )
+  try stall(watchdog) { holdUp { false } }
+}
+
+/// Becomes the same program anew, in the same process: `exec PLAY`.
+private func becomeAnew() {
+  say("before=\(getpid())")
+  execv("/proc/self/exe", cArguments([CommandLine.arguments[0], CommandLine.arguments[1]] + rest))
+  say("error=\(errno)")
+}
+
+/// The same once it is stuck and that is on the disk.
+@Sendable private func execInMidStall(_ watchdog: Watchdog) throws {
+  try stall(watchdog) {
+    holdUp { hasStall() }
+    becomeAnew()
+  }
 }
 
 private func takeAllMemory() {

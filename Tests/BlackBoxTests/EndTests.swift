@@ -22,10 +22,11 @@ import Testing
   private func run(
     _ play: String,
     _ directory: String,
+    arguments: [String] = [],
     signal: Int32 = 0,
     when isReady: () -> Bool = { true }
   ) throws -> ChildProcess {
-    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, play]) { process in
+    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, play] + arguments) { process in
       guard signal != 0 else { return }
       while !isReady() && kill(process, 0) == 0 { usleep(10_000) }
       kill(process, signal)
@@ -157,6 +158,105 @@ import Testing
       #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
       let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
       #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
+    }
+  }
+
+  /// The lock on the file at `path`: the process that has it, 0 when nobody has.
+  private func locker(_ path: String) -> pid_t {
+    let descriptor = open(path, O_RDWR)
+    defer { close(descriptor) }
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK) ? lock.l_pid : 0
+  }
+
+  private func arguments(of process: pid_t) -> [String] {
+    let text = (try? String(contentsOfFile: "/proc/\(process)/cmdline", encoding: .utf8)) ?? ""
+    return text.split(separator: "\0").map(String.init)
+  }
+
+  /// Whether nothing of `process` is left but its number: no thread, and what it had open is closed.
+  private func isOver(_ process: pid_t) -> Bool {
+    guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
+    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+    return status.contains(") Z ") && tasks.count <= 1
+  }
+
+  /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and the
+  /// record ends with its own process, while the program goes on.
+  @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
+  func programsThatAreStartedLeaveTheRecordAlone(way: String, usesCulprit: Bool) throws {
+    try withDirectory { directory in
+      let service = ChildProcess.built("blackbox-process")
+      let program = usesCulprit ? [service, directory, "turn"] : ["/bin/sleep", "100"]
+      var told: ChildProcess?
+      var started: pid_t = 0
+      let died = try ChildProcess(service, [directory, "start", way] + program) { process in
+        while !FileManager.default.fileExists(atPath: "\(directory)/child") && kill(process, 0) == 0 { usleep(10_000) }
+        let child = try #require(pid_t(String(contentsOfFile: "\(directory)/child", encoding: .utf8)))
+        try #require(child > 0)
+        started = child
+        defer { kill(child, SIGKILL) }
+        while arguments(of: child) != program { usleep(10_000) }
+        let isItsOwn = { (name: String) in name.hasPrefix("culprit-") && name.contains("-\(child)") }
+        while usesCulprit && !names(directory, ".run").contains(where: isItsOwn) { usleep(10_000) }
+        let run = "\(directory)/\(try #require(names(directory, ".run").first { !isItsOwn($0) }))"
+        let stall = "\(directory)/\(try #require(names(directory, ".stall").first))"
+        let record = try Data(contentsOf: URL(fileURLWithPath: run))
+
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(child)/fd")
+          .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child)/fd/\($0)") }
+        #expect(!open.isEmpty && !open.contains(run) && !open.contains(stall), "\(open)")
+        #expect(open.contains { $0.hasPrefix(directory) } == usesCulprit, "\(open)")
+        #expect(locker(run) == process)
+        // It goes on being written, by its process.
+        let samples = BlackBoxDirectory(path: directory).stall(names(directory, ".stall")[0])?.recording.stalls[0]
+          .samples.count
+        while !hasStall(directory, samples: (samples ?? 0) + 3) && kill(process, 0) == 0 { usleep(10_000) }
+
+        kill(process, SIGKILL)
+        while !isOver(process) { usleep(10_000) }
+        #expect(locker(run) == 0)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: run)) == record)
+        let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
+        told = try tell(directory)
+        #expect(arguments(of: child) == program)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: stall)) == saved)
+      }
+      let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+      #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: told))")
+      #expect(told?.fact("hang")?.contains("holdUp(_:)") == true && started > 0, "\(died)")
+    }
+  }
+
+  /// The program that a service becomes in its own process tells how the service ended, although the process goes on.
+  @Test func aServiceThatBecomesAnotherProgramHasEnded() throws {
+    for (play, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
+      try withDirectory { directory in
+        let found = try run(play, directory, arguments: ["tell"])
+        let process = try #require(found.fact("before"))
+        #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
+        #expect(found.facts("hang").count == (verdict == .fatalHang ? 1 : 0))
+        // The program itself has ended by now, once.
+        #expect(try tell(directory).facts("run") == ["\(process) \(RunVerdict.cleanExit)"])
+      }
+    }
+  }
+
+  /// Others that start while it goes on tell of the first run, and not of the second; with the second over, of both.
+  @Test(arguments: [true, false]) func othersTellOfTheServiceThatBecameAnother(meanwhile: Bool) throws {
+    try withDirectory { directory in
+      var told: [String] = []
+      let died = try run("exec-stalled", directory, arguments: ["turn"], signal: SIGKILL) {
+        guard names(directory, ".run").count == 2 else { return false }
+        if meanwhile { told += (try? tell(directory).facts("run")) ?? [] }
+        return true
+      }
+      let process = try #require(died.fact("before"))
+      if meanwhile { #expect(told == ["\(process) \(RunVerdict.fatalHang)"]) }
+      told += try tell(directory).facts("run").filter { $0.hasPrefix(process) }
+      #expect(told == ["\(process) \(RunVerdict.fatalHang)", "\(process) \(RunVerdict.killed)"])
     }
   }
 

@@ -16,12 +16,13 @@ import Testing
     _ lines: String = "",
     open: Bool = false,
     boot: String = "b",
-    _ kills: MemoryKills.Change = .none
+    _ kills: MemoryKills.Change = .none,
+    wasReplaced: Bool = false
   )
     throws -> RunVerdict
   {
     let record = try #require(RunRecord(text: run.text + checked(lines)))
-    return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills)
+    return RunVerdict(of: record, hasOpenStall: open, boot: boot, memoryKills: kills, wasReplaced: wasReplaced)
   }
 
   /// `lines` with their checksums.
@@ -42,6 +43,11 @@ import Testing
     #expect(try verdict(open: true, .inOwnGroup) == .outOfMemory)
     #expect(try verdict(open: true, .above) == .fatalHang)
     #expect(try verdict("", .above) == .outOfMemory)
+    // A process that goes on has not been killed, whatever became of others.
+    #expect(try verdict("", .inOwnGroup, wasReplaced: true) == .cleanExit)
+    #expect(try verdict(open: true, .inOwnGroup, wasReplaced: true) == .fatalHang)
+    #expect(try verdict("signal 11 0\n", wasReplaced: true) == .crash(signal: 11))
+    #expect(try verdict(boot: "c", wasReplaced: true) == .machineGone)
   }
 
   @Test func aFileComesBack() throws {

@@ -8,6 +8,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -89,6 +90,18 @@ int workload_fork_and_leave(void) {
     close(descriptor);
   sleep(5);
   _exit(0);
+}
+
+int workload_start(const char *way, const char *path, char *const arguments[]) {
+  pid_t pid = -1;
+  if (strcmp(way, "spawn") == 0)
+    return posix_spawn(&pid, path, NULL, NULL, arguments, environ) == 0 ? pid : -1;
+  pid = strcmp(way, "vfork") == 0 ? vfork() : fork();
+  if (pid == 0) {
+    execv(path, arguments);
+    _exit(127);
+  }
+  return pid;
 }
 
 int workload_fork(int (*child)(void)) {

@@ -97,6 +97,10 @@ int workload_profiled(void);
 /* Has a child that sleeps for 5 s without exec, with everything open but for the standard streams. Returns 0. */
 int workload_fork_and_leave(void);
 
+/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is "spawn", by
+ * vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, -1 if there is none. */
+int workload_start(const char *way, const char *path, char *const arguments[]);
+
 /* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
 int workload_fork(int (*child)(void));
 
