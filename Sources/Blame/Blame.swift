@@ -66,6 +66,8 @@ public struct Blame: Hashable, Sendable {
   public var divided: Claim?
   /// How long the stall took: at least as long as the last sample's age.
   public var duration: Duration
+  /// How much of that belongs to nobody, because samples are missing: they were lost, or the file is damaged.
+  public var unobserved: Duration
   /// Every sampled stack, merged; heaviest first.
   public var tree: [CallNode]
   /// The last stack that was captured, innermost first: what a watchdog with a single sample would have shown.
@@ -98,7 +100,7 @@ public struct Blame: Hashable, Sendable {
     let observed = stall.source.kind == .pool ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
     let observations = Observations(stall: observed, stacks: stacks, resolve: resolve)
     labels = observed.labels(
-      Observations.times(of: observed.samples, duration: observations.duration),
+      SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration),
       observations.duration
     )
     queueProgress = stall.queueProgress
@@ -113,6 +115,7 @@ public struct Blame: Hashable, Sendable {
     lastStackEnd = observations.lastEnd
     dominant = path.steps.last.map { observations.claim(on: $0) }
     duration = observations.duration
+    unobserved = observations.unobserved
     (callers, doing, ownTime, contenders, contenderCount, divided) = ([], [], .zero, [], 0, nil)
     guard !observations.stacks.isEmpty else {
       verdict = .noStacks(observations.failureText)

@@ -17,12 +17,16 @@ struct Observations {
   private(set) var lastEnd = StackEnd.notCaptured
   /// How long the stall took.
   let duration: Duration
+  /// How much of that no sample stands for, because some are missing.
+  let unobserved: Duration
 
   init(stall: Stall, stacks recorded: [Stack], resolve: (StackFrame) -> [ResolvedFrame]) {
     let samples = stall.samples.sorted { $0.age < $1.age }
     duration = max(stall.duration, samples.last?.age ?? .zero)
     var resolved: [Int: [WeightedStack.Frame]] = [:]
-    for (sample, time) in zip(samples, Self.times(of: samples, duration: duration, from: Self.unwatched(stall))) {
+    let times = SampleTimes(of: stall, samples, duration: duration)
+    unobserved = times.unobserved
+    for (sample, time) in zip(samples, times.all) {
       guard let index = sample.stack, recorded.indices.contains(index), !recorded[index].frames.isEmpty else {
         failures[sample.outcome, default: 0] += 1
         continue
@@ -39,21 +43,6 @@ struct Observations {
           activity: sample.activity
         )
       )
-    }
-  }
-
-  /// How long the work had taken when its watch began: nobody can be blamed for that time.
-  static func unwatched(_ stall: Stall) -> Duration {
-    stall.notes.last { $0.kind == .unwatched }?.time ?? .zero
-  }
-
-  /// The time that each of `samples` stands for: an instant belongs to the sample nearest to it, so the border between
-  /// two is halfway, the first sample has all before it, but for what is before `start`, and the last all after it.
-  static func times(of samples: [Sample], duration: Duration, from start: Duration = .zero) -> [Duration] {
-    samples.indices.map { index in
-      let begin = index == 0 ? start : (samples[index - 1].age + samples[index].age) / 2
-      let end = index == samples.count - 1 ? duration : (samples[index].age + samples[index + 1].age) / 2
-      return max(.zero, end - begin)
     }
   }
 

@@ -25,6 +25,8 @@ enum PoolOccupants {
     }
     var result = stall
     result.samples = []
+    result.lostSamples = 0
+    result.isDamaged = false
     for (index, thread) in occupied.enumerated() {
       let middle = Double(2 * index + 1) / Double(2 * occupied.count)
       // Of another thread each: processor times tell nothing of the time between.

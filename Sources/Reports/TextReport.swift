@@ -289,6 +289,10 @@ public struct TextReport: Sendable {
         "\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder or the disk could not keep up"
       )
     }
+    if stall.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
+    if blame.unobserved > .zero {
+      notes.append("nobody is blamed for \(Formatting.duration(blame.unobserved)) of which there are no samples")
+    }
     if stall.gap > .zero {
       notes.append("\(Formatting.duration(stall.gap)) in which the process could not run are left out")
     }

@@ -159,6 +159,8 @@ public struct Stall: Hashable, Sendable, Identifiable {
   public var hasEnded: Bool
   /// Samples that were taken and lost, because what records them could not keep up.
   public var lostSamples: UInt64
+  /// Whether the file that it was read from was cut off or damaged: there may have been more samples.
+  public var isDamaged = false
   /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.
   public var gap: Duration
   /// The other threads when the stall was declared; `nil` when they were not captured.

@@ -72,6 +72,7 @@ public struct StallFile: Sendable {
     }
     recording = builder.finished()
     problems = scanner.problems + builder.problems
+    if !problems.isEmpty { for index in recording.stalls.indices { recording.stalls[index].isDamaged = true } }
   }
 
   /// Whether a file that begins with `bytes` may be a `.stall` file.

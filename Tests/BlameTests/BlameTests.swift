@@ -297,11 +297,32 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 
   /// Every instant belongs to the sample nearest in time, also where samples are unevenly dense.
   @Test func samplesStandForTheTimeAroundThem() {
-    let samples = [500, 700, 900, 1900, 2900]
-      .map { Sample(age: .milliseconds($0), stack: 0, outcome: .captured, cpuTime: nil) }
-    let times = Observations.times(of: samples, duration: .milliseconds(3000))
+    let ages = [500, 700, 900, 1900, 2900].map { Duration.milliseconds($0) }
+    let times = SampleTimes.between(ages, from: .zero, to: .milliseconds(3000))
     #expect(times == [600, 200, 600, 1000, 600].map { .milliseconds($0) })
     #expect(times.reduce(.zero, +) == .milliseconds(3000))
+  }
+
+  /// Where samples are missing, neither those before nor those after are blamed for the time between them; nor is the last one
+  /// for what came after the end of a file that was cut off.
+  @Test(arguments: [0, 1, 2]) func timeWithoutSamplesIsNobodys(way: Int) {
+    var made = Synthetic()
+    // A is at work for 4 s, B for 1 s, ten samples a second.
+    var stall = made.stall((0..<50).map { ["run", $0 < 40 ? "A" : "B"] })
+    for index in stall.samples.indices { stall.samples[index].age = .milliseconds(100 * index + 50) }
+    stall.duration = .seconds(5)
+    #expect(made.blame(stall).culpritName == "A" && made.blame(stall).unobserved == .zero)
+    stall.samples.removeSubrange(12..<40)
+    switch way {
+    case 0: stall.lostSamples = 28
+    case 1: stall.isDamaged = true
+    // Only those at the end.
+    default: stall.samples.removeSubrange(12...)
+    }
+    let blame = made.blame(stall)
+    // Who called both may be.
+    #expect(blame.culpritName != "A" && blame.culpritName != "B", "\(String(describing: blame.culpritName))")
+    #expect(blame.unobserved >= .seconds(2))
   }
 
   @Test func samplesOutOfOrderAndPastTheEndAreUsable() {

@@ -168,6 +168,7 @@ private let exampleProcess = ObservedProcess(
   @Test func absurdFiguresArePrinted() {
     var (stall, _) = exampleStall()
     stall.duration = .nanoseconds(1)
+    stall.lostSamples = 0
     stall.samples = [Sample(age: Duration(wholeNanoseconds: .max), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
     let blame = Blame(stall: stall, stacks: [stack]) { frame in

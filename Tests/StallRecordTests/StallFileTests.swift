@@ -286,7 +286,9 @@ private func cost(hasEnded: Bool) -> ObservationCost {
   @Test func aLongGapIsPassedOver() throws {
     let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 4 << 20)
     let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
-    #expect(file.recording == sampleRecording())
+    var expected = sampleRecording()
+    for index in expected.stalls.indices { expected.stalls[index].isDamaged = true }
+    #expect(file.recording == expected)
     #expect(file.problems.count == 1)
   }
 
