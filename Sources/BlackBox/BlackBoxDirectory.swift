@@ -11,7 +11,7 @@ public struct BlackBoxDirectory: Sendable {
   private let owner: uid_t?
   /// The name of this process's own file, which is not opened: closing what it has locked takes the lock away.
   private let ownFile: String?
-  private let own = ProcessIdentity.ofThisProcess()
+  let own = ProcessIdentity.ofThisProcess()
 
   /// The directory at `path`.
   ///
@@ -24,36 +24,6 @@ public struct BlackBoxDirectory: Sendable {
     self.path = path
     self.owner = owner
     self.ownFile = ownFile
-  }
-
-  /// A run that left something.
-  public struct Run: Sendable {
-    /// The name of its file.
-    public let name: String
-    /// What the file says.
-    public let record: RunRecord
-    /// Whether it goes on.
-    public let isRunning: Bool
-    /// Whether its process has gone on without it (``BlackBoxDirectory/wasReplaced(_:)``).
-    let wasReplaced: Bool
-    /// Its stalls, in order of time.
-    public let stalls: [SavedStall]
-
-    /// Whether one of the stalls has no end.
-    public var hasOpenStall: Bool { stalls.contains { $0.isOpen } }
-
-    /// How it ended: as it was told, or judged now. `nil` while the process runs.
-    public func verdict(boot: String) -> RunVerdict? {
-      if let told = record.told, let verdict = RunVerdict(name: told) { return verdict }
-      guard !isRunning else { return nil }
-      return RunVerdict(
-        of: record,
-        hasOpenStall: hasOpenStall,
-        boot: boot,
-        memoryKills: MemoryKills.change(since: record.memoryKills),
-        wasReplaced: wasReplaced
-      )
-    }
   }
 
   /// A `.stall` file.
@@ -154,7 +124,7 @@ public struct BlackBoxDirectory: Sendable {
   }
 
   /// The largest `.stall` file that is read.
-  private static let stallBytesMax = 64 << 20
+  static let stallBytesMax = 64 << 20
 
   /// The `.stall` file `name`; `nil` when it cannot be read.
   public func stall(_ name: String) -> StallFile? {
@@ -162,29 +132,9 @@ public struct BlackBoxDirectory: Sendable {
     defer { close(descriptor) }
     return SmallFile.bytes(descriptor, max: Self.stallBytesMax).flatMap { try? StallFile(bytes: $0) }
   }
-
-  /// All runs, in order of time. Not for the process that has a file here itself: closing what it has locked takes the lock
-  /// away.
-  public func runs() throws(BlackBoxError) -> [Run] {
-    let found = try names([".run", ".told"]).compactMap { name -> (String, RunRecord, Bool)? in
-      guard let descriptor = open(name, O_RDONLY) else { return nil }
-      defer { close(descriptor) }
-      return record(descriptor).map { (name, $0, isRunning($0, descriptor)) }
-    }
-    let latest = Dictionary(found.map { ($0.1.identity, $0.1.since) }, uniquingKeysWith: max)
-    return found.map { name, record, isRunning in
-      Run(
-        name: name,
-        record: record,
-        isRunning: isRunning,
-        wasReplaced: record.identity == own || latest[record.identity].map { $0 > record.since } == true,
-        stalls: stalls(of: record)
-      )
-    }
-  }
 }
 
-/// A directory cannot be read.
+/// A directory, or a file in it, cannot be read.
 public struct BlackBoxError: Error, CustomStringConvertible {
   /// Where it is.
   public var path: String

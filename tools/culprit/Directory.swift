@@ -9,43 +9,67 @@ func isDirectory(_ path: String) -> Bool {
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
-/// `paths` with the `.stall` files in it, the newest first, in place of each directory.
-func expanded(_ paths: [String]) throws -> [String] {
-  var found: [String] = []
-  for path in paths {
-    if isDirectory(path) {
-      found += try BlackBoxDirectory(path: path).names([".stall"]).reversed().map { "\(path)/\($0)" }
-    } else {
-      found.append(path)
+/// What `paths` stand for: with the `.stall` files in it, the newest first, in place of each directory.
+struct Expansion {
+  /// The files.
+  var paths: [String] = []
+  /// Those of them that nobody has named, but that were found in a directory.
+  var found: Set<String> = []
+  /// Whether every directory could be read. What could not has been told.
+  var isWhole = true
+
+  init(_ operands: [String]) throws {
+    for operand in operands {
+      guard isDirectory(operand) else {
+        paths.append(operand)
+        continue
+      }
+      do {
+        let files = try BlackBoxDirectory(path: operand).names([".stall"]).reversed().map { "\(operand)/\($0)" }
+        paths += files
+        found.formUnion(files)
+      } catch {
+        output.error(printable("\(error)"))
+        isWhole = false
+      }
+    }
+    guard !paths.isEmpty || operands.isEmpty || !isWhole else {
+      throw InputError(description: "no stall has been saved in \(operands.joined(separator: ", "))")
     }
   }
-  guard !found.isEmpty || paths.isEmpty else {
-    throw InputError(description: "no stall has been saved in \(paths.joined(separator: ", "))")
-  }
-  return found
 }
 
-/// Prints the runs that left something in the directory at `path`, the newest first. Returns whether it could be read.
+/// Prints the runs that left something in the directory at `path`, the newest first. Returns whether everything could be read.
 func printRuns(_ path: String) -> Bool {
   do {
-    let box = BlackBoxDirectory(path: path)
-    for run in try box.runs().reversed() {
+    let inventory = try Inventory(path: path)
+    for run in inventory.runs.reversed() {
       var lines = [
         "\(run.name): process \(run.record.identity.process) \(run.record.executable), since \(run.record.since)"
       ]
-      let verdict = run.verdict(boot: box.boot).map { "ended     \($0)" } ?? "running"
+      let verdict = run.verdict.map { "ended     \($0)" } ?? "running"
       lines.append("  \(verdict)" + (run.record.told != nil ? "; told" : ""))
-      for saved in run.stalls {
-        for stall in saved.file.recording.stalls {
-          let end = stall.hasEnded ? "ended" : run.isRunning ? "going on" : "its end was not recorded"
-          lines.append("  stall     \(saved.name), \(readable(stall.duration)), \(end)")
-        }
-      }
+      lines += run.stalls.flatMap { describe($0, isRunning: run.isRunning) }
       output.print(lines.map { printable($0) }.joined(separator: "\n") + "\n")
     }
-    return true
+    if !inventory.otherStalls.isEmpty {
+      let lines = inventory.otherStalls.reversed().flatMap { describe($0, isRunning: false) }
+      output.print((["of runs whose files are gone:"] + lines).map { printable($0) }.joined(separator: "\n") + "\n")
+    }
+    for problem in inventory.problems { output.error(printable(problem)) }
+    if inventory.runs.isEmpty, inventory.otherStalls.isEmpty, inventory.problems.isEmpty {
+      throw InputError(description: "no run has left anything in \(path)")
+    }
+    return inventory.problems.isEmpty
   } catch {
     output.error(printable("\(error)"))
     return false
+  }
+}
+
+private func describe(_ file: Inventory.Stalls, isRunning: Bool) -> [String] {
+  file.stalls.map { stall in
+    let end = stall.hasEnded ? "ended" : isRunning ? "going on" : "its end was not recorded"
+    return "  stall     \(file.name), \(readable(stall.duration)), \(end)"
   }
 }

@@ -17,11 +17,20 @@ struct InputError: Error, CustomStringConvertible {
 /// The largest file that is read: a `.stall` file is some kilobytes, and a mistaken argument may be a disk image.
 private let fileBytesMax = 256 << 20
 
-/// The bytes of the file at `path`, or of standard input when that is "-".
-func readInput(_ path: String) throws(InputError) -> [UInt8] {
-  let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+/// The bytes of the file at `path`, or of standard input when that is "-". One that was found in a directory must be a plain
+/// file: others may have put links and pipes there.
+func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
+  let descriptor =
+    path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | (isFound ? O_NOFOLLOW | O_NONBLOCK : 0))
+  guard descriptor >= 0 else {
+    let reason = isFound && errno == ELOOP ? "it is a link" : String(cString: strerror(errno))
+    throw InputError(description: "\(path): \(reason)")
+  }
   defer { if descriptor != STDIN_FILENO { close(descriptor) } }
+  var information = stat()
+  if isFound, fstat(descriptor, &information) != 0 || information.st_mode & S_IFMT != S_IFREG {
+    throw InputError(description: "\(path): it is no file")
+  }
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 256 << 10)
   while true {
@@ -39,13 +48,13 @@ func readInput(_ path: String) throws(InputError) -> [UInt8] {
 }
 
 /// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`. Problems go to
-/// standard error. Returns whether there was none.
-func forEachStallFile(_ paths: [String], _ body: (String, StallFile) -> Void) -> Bool {
+/// standard error. Returns whether there was none. Those that are in `found` were found in a directory.
+func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (String, StallFile) -> Void) -> Bool {
   var allGood = true
   for path in paths.isEmpty ? ["-"] : paths {
     let name = path == "-" ? "standard input" : path
     do {
-      let file = try StallFile(bytes: readInput(path))
+      let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)))
       body(name, file)
       for problem in file.problems {
         output.error("\(printable(name)): \(problem)")

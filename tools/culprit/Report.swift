@@ -37,8 +37,11 @@ func runReport(_ arguments: [String]) throws -> Bool {
   }
   let width = try parsed.number("width", in: 40...1000) ?? terminalWidth() ?? 100
   var isFirst = true
-  return forEachStallFile(try expanded(parsed.operands)) { name, file in
-    if file.recording.stalls.isEmpty { output.print("\(name): no stall was recorded\n") }
+  let files = try Expansion(parsed.operands)
+  // Nothing to read is not standard input.
+  guard files.isWhole || !files.paths.isEmpty else { return false }
+  return forEachStallFile(files.paths, found: files.found) { name, file in
+    if file.recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
     let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names)
     for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
       output.print((isFirst ? "" : "\n") + report)
@@ -48,7 +51,7 @@ func runReport(_ arguments: [String]) throws -> Bool {
     for threads in file.recording.textsOfOtherThreads(width: width, resolve: symbolizer.resolve) {
       output.print("\n" + threads)
     }
-  }
+  } && files.isWhole
 }
 
 /// The width of the terminal that standard output is, or `nil` when it is none.
