@@ -64,10 +64,13 @@ let package = Package(
     .target(name: "SourceLoads", dependencies: ["CObserver"], path: "tools/source-loads"),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
+    // File systems that break while somebody writes to them, and services that do.
+    .target(name: "FaultyDisks", path: "tools/faulty-disks"),
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
-        "Culprit", "CObserver", "StallRecord", "BlackBox", "CommandLineOptions", "SoakCallers", "SourceLoads",
+        "Culprit", "CObserver", "StallRecord", "BlackBox", "CommandLineOptions", "FaultyDisks", "SoakCallers",
+        "SourceLoads",
       ],
       path: "tools/soaks"
     ),
@@ -80,7 +83,7 @@ let package = Package(
     .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
-    .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "StallRecord", "TestSupport"]),
+    .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
     .testTarget(
       name: "CulpritTests",
       dependencies: ["Culprit", "BlackBox", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
@@ -99,7 +102,7 @@ let package = Package(
     // A process whose end is tested from outside, and what its next launch says of it.
     .executableTarget(
       name: "blackbox-process",
-      dependencies: ["Culprit", "BlackBox", "Blame", "StallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "BlackBox", "Blame", "SourceLoads", "StallRecord", "TestWorkloads"],
       path: "Tests/BlackBoxProcess"
     ),
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.

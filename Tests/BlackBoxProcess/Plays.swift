@@ -28,6 +28,7 @@ let plays: [String: @Sendable (Watchdog) throws -> Void] = [
   "exec": { _ in becomeAnew() },
   "exec-stalled": execInMidStall,
   "out-of-memory": { _ in takeAllMemory() },
+  "latency": measureLatency,
 ]
 
 /// Turns a loop, healthily.

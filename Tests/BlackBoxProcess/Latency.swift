@@ -1,0 +1,150 @@
+import Culprit
+import Glibc
+import SourceLoads
+import StallRecord
+import Synchronization
+
+/// How long turns took, in buckets that are 3 % wide.
+private struct Latencies {
+  private var counts = [Int](repeating: 0, count: 64 << 5)
+  private(set) var count = 0
+  private(set) var longest: UInt64 = 0
+
+  mutating func add(_ nanoseconds: UInt64) {
+    let value = max(nanoseconds, 32)
+    let exponent = 63 - value.leadingZeroBitCount
+    counts[exponent << 5 | Int(value >> UInt64(exponent - 5) & 31)] += 1
+    count += 1
+    longest = max(longest, nanoseconds)
+  }
+
+  /// The time that so many of a thousand turns took at most.
+  func quantile(perMille: Int) -> UInt64 {
+    var left = (count * perMille + 999) / 1000
+    for (index, bucket) in counts.enumerated() {
+      left -= bucket
+      if left <= 0 { return UInt64(33 + index & 31) << UInt64(max(0, index >> 5 - 5)) }
+    }
+    return longest
+  }
+}
+
+/// One loop is stuck, another one turns: does what is done about the first hold up the second? Follows what its standard input
+/// says, a line each, for 100 s or as many as the next argument says:
+///
+///     stall [differently]   a turn of the loop "stuck" begins and does not end, on one stack, or never twice on the same
+///     measure MILLISECONDS  short turns of the loop "requests": turns=COUNT P50 P99 P999 MAX, in nanoseconds
+///     end                   the stuck turn ends: reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT, by the handler
+///     status                problems=COUNT SENTENCE|SENTENCE…
+///     stop                  the watchdog is stopped: stopped=true
+///     exit                  the service exits, as it does at the end of its input
+@Sendable func measureLatency(_ watchdog: Watchdog) throws {
+  // A disk that is stuck takes its time.
+  alarm(CommandLine.arguments.count > 3 ? UInt32(CommandLine.arguments[3]) ?? 100 : 100)
+  watchdog.onStall { report in
+    let stall = report.stall
+    let last = stall.samples.last?.age ?? .zero
+    say(
+      "reported=\(stall.source.name) \(stall.duration.wholeNanoseconds) \(stall.samples.count) \(stall.lostSamples) "
+        + "\(last.wholeNanoseconds) \(report.culprit?.frame.function ?? "nobody")"
+    )
+  }
+  let stuck = try watchdog.watchLoop(named: "stuck")
+  let requests = try watchdog.watchLoop(named: "requests")
+  let thread = ClosureLoop()
+  say("ready=\(getpid())")
+  while let line = readLine() {
+    let words = line.split(separator: " ")
+    switch words.first {
+    case "stall":
+      isStuck.store(true, ordering: .releasing)
+      let isVaried = words.count > 1
+      thread.execute {
+        stuck.turn {
+          say("stalled=\(now())")
+          if isVaried { holdUpDifferently() } else { holdUp { !isStuck.load(ordering: .acquiring) } }
+        }
+      }
+    case "measure": measure(requests, watchdog, milliseconds: words.last.flatMap { UInt64($0) } ?? 0)
+    case "end": isStuck.store(false, ordering: .releasing)
+    case "status":
+      let problems = watchdog.status.problems
+      say("problems=\(problems.count) \(problems.joined(separator: "|"))")
+    case "stop":
+      watchdog.stop()
+      say("stopped=true")
+    default: exit(0)
+    }
+  }
+  exit(0)
+}
+
+private let isStuck = Atomic<Bool>(false)
+
+/// Makes turns as a service does them, some microseconds each, for so long.
+private func measure(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UInt64) {
+  var latencies = Latencies()
+  let end = now() + milliseconds * 1_000_000
+  var began = now()
+  while began < end {
+    loop.turn(labelled: "request \(latencies.count)") {
+      watchdog.section("query", budget: .seconds(1)) { answer() }
+    }
+    let ended = now()
+    latencies.add(ended - began)
+    began = ended
+  }
+  let quantiles = [500, 990, 999].map { "\(latencies.quantile(perMille: $0))" }
+  say("turns=\(latencies.count) \(quantiles.joined(separator: " ")) \(latencies.longest)")
+}
+
+/// Some microseconds of work, with an allocation.
+@inline(never)
+private func answer() {
+  var bytes = [UInt8](repeating: 7, count: 4096)
+  for index in bytes.indices.dropFirst() { bytes[index] = bytes[index - 1] &* 31 &+ UInt8(truncatingIfNeeded: index) }
+  answers.store(Int(bytes.last ?? 0), ordering: .relaxed)
+}
+
+private let answers = Atomic<Int>(0)
+private let steps = Atomic<Int>(0)
+
+/// Holds up its thread; a stack that is looked at is another one each time.
+private func holdUpDifferently() {
+  var way = 0
+  while isStuck.load(ordering: .acquiring) {
+    way += 1
+    goLeft(way, depth: 24)
+  }
+}
+
+/// Calls itself or the other one, on a way that the digits of `way` say. The two differ, or an optimizer would make them one.
+@inline(never)
+private func goLeft(_ way: Int, depth: Int) {
+  if depth == 0 {
+    usleep(2000)
+  } else if way & 1 == 0 {
+    goLeft(way >> 1, depth: depth - 1)
+  } else {
+    goRight(way >> 1, depth: depth - 1)
+  }
+  steps.add(1, ordering: .relaxed)
+}
+
+/// As ``goLeft(_:depth:)``.
+@inline(never)
+private func goRight(_ way: Int, depth: Int) {
+  guard depth > 0 else {
+    usleep(1000)
+    usleep(1000)
+    return steps.store(way, ordering: .releasing)
+  }
+  if way & 1 == 0 { goLeft(way >> 1, depth: depth - 1) } else { goRight(way >> 1, depth: depth - 1) }
+  steps.bitwiseXor(depth, ordering: .relaxed)
+}
+
+private func now() -> UInt64 {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}

@@ -1,0 +1,173 @@
+import BlackBox
+import FaultyDisks
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+/// What a disk that breaks in mid-stall costs: samples in the file, nothing else.
+@Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))
+struct DiskTests {
+  /// A service that is in mid-stall, and whose stall is on the disk.
+  private struct StalledService {
+    let process: ServiceProcess
+    let directory: String
+    /// How many samples the file had when all was well.
+    let samplesBefore: Int
+
+    init(in directory: String) throws {
+      self.directory = directory
+      process = try ServiceProcess(ChildProcess.built("blackbox-process"), ["blackbox-process", directory, "latency"])
+      process.tell("stall differently")
+      _ = try #require(process.fact("stalled"))
+      let box = BlackBoxDirectory(path: directory)
+      let suffix = "-\(process.process)-1.stall"
+      func saved() -> Stall? {
+        let name = (try? box.names([suffix]))?.first
+        return name.flatMap { box.stall($0) }?.recording.stalls.first
+      }
+      while saved()?.others?.isComplete != true || saved()?.samples.count ?? 0 < 20 { usleep(10_000) }
+      samplesBefore = saved()?.samples.count ?? 0
+    }
+
+    /// The stall `number` as its file has it.
+    func saved(_ number: Int = 1) -> Stall? {
+      let box = BlackBoxDirectory(path: directory)
+      let name = (try? box.names(["-\(process.process)-\(number).stall"]))?.first
+      return name.flatMap { box.stall($0) }?.recording.stalls.first
+    }
+
+    /// Makes turns of another loop for so long, while the stall goes on.
+    func turn(milliseconds: Int) throws {
+      process.tell("measure \(milliseconds)")
+      let turns = try #require(process.fact("turns")).split(separator: " ")
+      #expect(turns.first.flatMap { Int($0) } ?? 0 > 0)
+    }
+
+    /// Ends the stall. Returns what the handler got: how many samples there were, and how many were lost.
+    func end() throws -> (samples: Int, lost: Int) {
+      process.tell("end")
+      let fields = try #require(process.fact("reported")).split(separator: " ", maxSplits: 5)
+      try #require(fields.count == 6)
+      #expect(fields[5] == "goLeft(_:depth:)" || fields[5] == "holdUp(_:)")
+      return (try #require(Int(fields[2])), try #require(Int(fields[3])))
+    }
+
+    /// What could not be saved, as ``Watchdog/Status/problems`` has it.
+    func problems() throws -> String {
+      process.tell("status")
+      return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
+    }
+
+    /// The same, once there is something.
+    func firstProblems() throws -> String {
+      while true {
+        let problems = try problems()
+        if !problems.isEmpty { return problems }
+        usleep(20_000)
+      }
+    }
+
+    /// Lets the service leave, and waits for it.
+    func leave() -> Int32 {
+      process.tell("exit")
+      return process.end()
+    }
+  }
+
+  private func tell(_ directory: String) throws -> ChildProcess {
+    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
+  }
+
+  /// Handlers hear of the end, stop() and exit come to theirs, while the disk answers nobody; and a kill is told of afterwards.
+  @Test func aStuckDiskKeepsNobodyWaiting() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let directory = disk.path + "/stalls"
+    let stopped = try StalledService(in: directory)
+    let left = try StalledService(in: directory)
+    let killed = try StalledService(in: directory)
+    try disk.freeze()
+    try stopped.turn(milliseconds: 2000)
+    let told = try stopped.end()
+    #expect(told.samples > stopped.samplesBefore && told.lost == 0)
+    #expect(try !stopped.firstProblems().isEmpty)
+    stopped.process.tell("stop")
+    #expect(stopped.process.fact("stopped") == "true")
+    for service in [stopped, left] {
+      service.process.tell("exit")
+      while !service.process.hasLeft { usleep(10_000) }
+    }
+    kill(killed.process.process, SIGKILL)
+    #expect(disk.thaw(), "the disk answered before all that was over")
+    for service in [stopped, left, killed] { service.process.end() }
+    let launch = try tell(directory)
+    let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") })
+    #expect(run.hasSuffix(RunVerdict.fatalHang.description))
+    #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
+  }
+
+  /// What did not fit is counted in the file, said in the status, and complete in the handler's report. The next launch, which
+  /// cannot write either, tells of what was killed.
+  @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
+  {
+    let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 90)
+    let directory = disk.path + "/stalls"
+    let service = try StalledService(in: directory)
+    let killed = try StalledService(in: directory)
+    try disk.fill()
+    while service.saved()?.lostSamples ?? 0 < 3 || killed.saved()?.lostSamples ?? 0 < 3 { usleep(20_000) }
+    let told = try service.end()
+    #expect(told.lost == 0)
+    #expect(try service.firstProblems().contains("No space left on device"))
+    #expect(service.leave() == 0)
+    let saved = try #require(service.saved())
+    // What has lost its stack has lost what a sample is for.
+    let whole = saved.samples.filter { $0.stack != nil || $0.outcome != .captured }.count
+    #expect(saved.lostSamples >= 3 && whole + Int(saved.lostSamples) == told.samples)
+    #expect(saved.hasEnded)
+    kill(killed.process.process, SIGKILL)
+    killed.process.end()
+    let launch = try tell(directory)
+    #expect(launch.facts("run").contains { $0.hasPrefix("\(killed.process.process) fatal hang") }, "\(launch)")
+    #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
+  }
+
+  /// Open files that can be written to no more.
+  @Test(arguments: ["Read-only file system", "Input/output error"]) func aFailingDiskIsTold(error: String) throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let service = try StalledService(in: disk.path + "/stalls")
+    if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
+    try service.turn(milliseconds: 1000)
+    #expect(try service.firstProblems().contains(error))
+    let told = try service.end()
+    #expect(told.samples > service.samplesBefore && told.lost == 0)
+    #expect(service.leave() == 0)
+    // Whatever could be synced is still there.
+    try disk.mountAgain()
+    let saved = try #require(service.saved())
+    #expect(!saved.samples.isEmpty && saved.samples.count < told.samples && !saved.hasEnded)
+    let launch = try tell(service.directory)
+    #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
+  }
+
+  /// The file is made anew, in the new directory or in one that is made for it, and the next stall has one, too.
+  @Test(arguments: [false, true]) func aRemovedDirectoryIsMadeAnew(isReplaced: Bool) throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let service = try StalledService(in: disk.path + "/stalls")
+    try disk.removeDirectory("stalls", andMakesNew: isReplaced)
+    #expect(try service.firstProblems().contains("was removed while it was written"))
+    let told = try service.end()
+    #expect(told.samples > service.samplesBefore && told.lost == 0)
+    service.process.tell("stall")
+    _ = try #require(service.process.fact("stalled"))
+    try service.turn(milliseconds: 1000)
+    let second = try service.end()
+    #expect(second.samples > 0 && second.lost == 0)
+    #expect(service.leave() == 0)
+    for (number, samples) in [(1, told.samples), (2, second.samples)] {
+      let saved = try #require(service.saved(number))
+      #expect(saved.hasEnded && saved.samples.count == samples && saved.lostSamples == 0)
+    }
+    #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
+  }
+}

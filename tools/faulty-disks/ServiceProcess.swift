@@ -1,0 +1,127 @@
+import Glibc
+
+/// A service that has been started, what it is told, and what it says.
+public final class ServiceProcess {
+  /// Its process id.
+  public let process: pid_t
+  private let input: Int32
+  private let output: Int32
+  private var isOver = false
+  /// What has been read, and not been asked for.
+  private var unread: [UInt8] = []
+
+  /// Starts `program`.
+  ///
+  /// - Parameters:
+  ///   - program: Its file.
+  ///   - words: Its arguments, the first of which is its own name.
+  /// - Throws: ``FaultyDiskError``.
+  public init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
+    let toIt = try Spawn.pipe()
+    let fromIt: (reading: Int32, writing: Int32)
+    do {
+      fromIt = try Spawn.pipe()
+    } catch {
+      close(toIt.reading)
+      close(toIt.writing)
+      throw error
+    }
+    defer {
+      close(toIt.reading)
+      close(fromIt.writing)
+    }
+    input = toIt.writing
+    output = fromIt.reading
+    process = try Spawn.process(program, words, input: toIt.reading, output: fromIt.writing)
+  }
+
+  /// Starts `program`, which is built beside this one.
+  ///
+  /// - Parameters:
+  ///   - program: Its name.
+  ///   - arguments: Its arguments.
+  /// - Throws: ``FaultyDiskError``.
+  public convenience init(besideThis program: String, _ arguments: [String]) throws(FaultyDiskError) {
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let length = readlink("/proc/self/exe", &path, path.count - 1)
+    let own = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let file = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + program
+    try self.init(file, [file] + arguments)
+  }
+
+  deinit {
+    close(input)
+    close(output)
+  }
+
+  /// Tells it `line`, if it still listens.
+  public func tell(_ line: String) {
+    signal(SIGPIPE, SIG_IGN)
+    let bytes = Array((line + "\n").utf8)
+    _ = write(input, bytes, bytes.count)
+  }
+
+  /// The next line that it says; `nil` when it has ended, or says nothing for so many milliseconds.
+  public func line(within milliseconds: Int32 = -1) -> String? {
+    while true {
+      if let end = unread.firstIndex(of: 10) {
+        defer { unread.removeFirst(end + 1) }
+        return String(decoding: unread[..<end], as: UTF8.self)
+      }
+      guard !isOver, read(within: milliseconds) else { return nil }
+    }
+  }
+
+  /// The value of the next line `name=value`; other lines before it are left out. `nil` as for ``line(within:)``.
+  public func fact(_ name: String, within milliseconds: Int32 = -1) -> String? {
+    while let line = line(within: milliseconds) {
+      if line.hasPrefix(name + "=") { return String(line.dropFirst(name.count + 1)) }
+    }
+    return nil
+  }
+
+  /// Everything that it says until its end.
+  public func rest() -> String {
+    while !isOver { _ = read(within: -1) }
+    defer { unread = [] }
+    return String(decoding: unread, as: UTF8.self)
+  }
+
+  private func read(within milliseconds: Int32) -> Bool {
+    var entry = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+    let found = poll(&entry, 1, milliseconds)
+    if found < 0, errno == EINTR { return true }
+    guard found > 0 else { return false }
+    var chunk = [UInt8](repeating: 0, count: 4096)
+    let count = Glibc.read(output, &chunk, chunk.count)
+    guard count > 0 else {
+      isOver = true
+      return false
+    }
+    unread += chunk[..<count]
+    return true
+  }
+
+  /// Waits until it has ended. Returns its exit status, or the negative number of the signal that ended it.
+  @discardableResult
+  public func end() -> Int32 { Shell.end(process) }
+
+  /// What its threads whose names begin with `prefix` have written so far, as the kernel counts it: bytes and calls of
+  /// write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.
+  public func written(byThreads prefix: String) -> (bytes: Int, calls: Int, dirtied: Int) {
+    let text = try? Shell.run(
+      "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in \(prefix)*) cat $task/io;; esac; done"
+    )
+    func sum(_ name: String) -> Int {
+      (text ?? "").split(separator: "\n").filter { $0.hasPrefix(name + ": ") }
+        .reduce(0) { $0 + (Int($1.dropFirst(name.count + 2)) ?? 0) }
+    }
+    return (sum("wchar"), sum("syscw"), sum("write_bytes"))
+  }
+
+  /// Whether its first thread has ended: others may wait in the kernel for a disk, and nobody can end those.
+  public var hasLeft: Bool {
+    guard let text = try? Shell.run("cat /proc/\(process)/stat") else { return true }
+    return text.split(separator: ")").last?.hasPrefix(" Z") ?? true
+  }
+}
