@@ -1,4 +1,5 @@
 import BlackBox
+import FaultyDisks
 import Glibc
 
 /// Kills a service at random moments, half of them in mid-stall, and asks its next launch what happened.
@@ -14,7 +15,7 @@ struct BlackBoxSoak {
   /// Runs the soak and prints what came of it.
   ///
   /// - Parameter figures: Where the figures go.
-  /// - Throws: ``BlackBoxSoakError`` when the service cannot be started.
+  /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when the service cannot be started.
   func run(_ figures: Figures) throws {
     figures.note("seed \(seed)")
     let directory = "/tmp/culprit-soak-\(getpid())"
@@ -29,8 +30,8 @@ struct BlackBoxSoak {
       let isStalled = number % 2 == 1
       random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
       let share = UInt32(truncatingIfNeeded: random >> 33)
-      let service = try Service([directory, isStalled ? "stall" : "turn"])
-      guard let began = service.line().split(separator: "=").last.flatMap({ Int64($0) }) else {
+      let service = try ServiceProcess(besideThis: "blackbox-process", [directory, isStalled ? "stall" : "turn"])
+      guard let began = service.line()?.split(separator: "=").last.flatMap({ Int64($0) }) else {
         throw BlackBoxSoakError(description: "the service did not begin")
       }
       // Past the threshold of 200 ms, with time for the record to reach the disk on a busy machine.
@@ -38,7 +39,7 @@ struct BlackBoxSoak {
       let lasted = now() - began
       kill(service.process, SIGKILL)
       service.end()
-      let told = try Service([directory, "tell"])
+      let told = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
       let text = told.rest()
       told.end()
       let lines = text.split(separator: "\n")
@@ -75,65 +76,6 @@ struct BlackBoxSoak {
   private func empty(_ directory: String) {
     let names = (try? BlackBoxDirectory(path: directory).names([".run", ".told", ".stall"])) ?? []
     for name in names { unlink("\(directory)/\(name)") }
-  }
-}
-
-/// A service that has been started, and what it says.
-private final class Service {
-  let process: pid_t
-  private let output: Int32
-
-  /// Starts `blackbox-process`, which is built beside this program.
-  init(_ arguments: [String]) throws {
-    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let length = readlink("/proc/self/exe", &path, path.count - 1)
-    let own = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let program = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/blackbox-process"
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw BlackBoxSoakError(description: String(cString: strerror(errno))) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    var words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    var process: pid_t = 0
-    let error = posix_spawn(&process, program, &actions, nil, &words, environ)
-    close(ends[1])
-    guard error == 0 else {
-      close(ends[0])
-      throw BlackBoxSoakError(description: "\(program): \(String(cString: strerror(error)))")
-    }
-    self.process = process
-    output = ends[0]
-  }
-
-  deinit { close(output) }
-
-  /// The next line that it says; empty at its end.
-  func line() -> String {
-    var bytes: [UInt8] = []
-    var byte: UInt8 = 0
-    while read(output, &byte, 1) == 1, byte != 10 { bytes.append(byte) }
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
-  /// Everything that it says until its end.
-  func rest() -> String {
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = read(output, &chunk, chunk.count)
-      guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
-      bytes += chunk[..<count]
-    }
-  }
-
-  /// Waits until it has ended.
-  func end() {
-    var status: Int32 = 0
-    while waitpid(process, &status, 0) < 0, errno == EINTR {}
   }
 }
 

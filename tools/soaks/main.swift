@@ -4,12 +4,13 @@ import Glibc
 // culprit-soak: what must hold however often it is tried, tried that often.
 
 let table = OptionTable(
-  usage: ["tools/soak [OPTION]... observer|sources|blackbox"],
+  usage: ["tools/soak [OPTION]... observer|sources|blackbox|blackbox-disks|blackbox-cost"],
   summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
     CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
     CommandOption("kills", argument: "COUNT", help: "how many services to kill (500)"),
+    CommandOption("frozen", argument: "SECONDS", help: "how long a disk does not answer (60)"),
     CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
     CommandOption(
       "signal",
@@ -24,6 +25,11 @@ let table = OptionTable(
       sources    every kind of source is at work, and healthy: is any of them reported?
       blackbox   services are killed at random moments, half of them in mid-stall: does the next launch say which, who
                  is to blame, and for how long it had lasted?
+      blackbox-disks
+                 in mid-stall a file system gets full, read-only, fails, is removed, does not answer: does the service
+                 wait for it, and who still has the samples? Needs root
+      blackbox-cost
+                 what is written while a stall lasts, and how often
 
     With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
     callers notice.
@@ -40,6 +46,7 @@ let table = OptionTable(
     """
 )
 
+let soaks = ["observer", "sources", "blackbox", "blackbox-disks", "blackbox-cost"]
 let output = CommandOutput(command: "culprit-soak")
 
 do {
@@ -48,8 +55,8 @@ do {
     output.print(table.help)
     exit(parsed.has("help") ? 0 : 2)
   }
-  for name in parsed.operands where !["observer", "sources", "blackbox"].contains(name) {
-    throw UsageError("there is no soak \"\(name)\"; there are observer, sources and blackbox")
+  for name in parsed.operands where !soaks.contains(name) {
+    throw UsageError("there is no soak \"\(name)\"; there are \(soaks.joined(separator: ", "))")
   }
   let when = parsed.value("signal") ?? "as-shipped"
   guard when == "as-shipped" || when == "at-once" else {
@@ -64,10 +71,13 @@ do {
   output.print("# \(machineDescription())\n")
   let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
   let blackBox = BlackBoxSoak(kills: try parsed.number("kills", in: 2...1_000_000) ?? 500, seed: soak.seed)
+  let disks = DiskSoak(frozenSeconds: try parsed.number("frozen", in: 1...600) ?? 60)
   for name in parsed.operands {
     switch name {
     case "sources": try sources.run(figures)
     case "blackbox": try blackBox.run(figures)
+    case "blackbox-disks": try disks.run(figures)
+    case "blackbox-cost": try BlackBoxCost().run(figures)
     default: try soak.run(atOnce: when == "at-once", figures)
     }
   }

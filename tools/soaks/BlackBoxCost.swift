@@ -1,0 +1,89 @@
+import BlackBox
+import FaultyDisks
+import Glibc
+import StallRecord
+
+/// What is written while a stall lasts, as the kernel counts it for the watchdog's threads and for the disk.
+struct BlackBoxCost {
+  /// How long is measured.
+  private static let seconds = 10.0
+
+  private struct Counts {
+    /// What the watchdog's threads wrote.
+    var threads = (bytes: 0, calls: 0, dirtied: 0)
+    /// Bytes that the device got, and how often it was told to make them safe.
+    var device: (bytes: Int, flushes: Int)?
+    var samples = 0.0
+    var fileBytes = 0.0
+  }
+
+  /// Runs both kinds of stall and prints what they cost.
+  ///
+  /// - Parameter figures: Where the figures go.
+  /// - Throws: ``FaultyDiskError``, ``BlackBoxSoakError``.
+  func run(_ figures: Figures) throws {
+    var disk: FaultyDisk?
+    if let obstacle = FaultyDisk.obstacle {
+      figures.note("what a device gets is not measured: \(obstacle)")
+    } else {
+      disk = try FaultyDisk(.ext4, mebibytes: 64, seconds: 120)
+    }
+    let directory = disk.map { $0.path + "/stalls" } ?? "/var/tmp/culprit-cost-\(getpid())"
+    defer {
+      if disk == nil {
+        for name in (try? BlackBoxDirectory(path: directory).names([""])) ?? [] { unlink("\(directory)/\(name)") }
+        rmdir(directory)
+      }
+    }
+    for isVaried in [false, true] { try run(isVaried, disk, directory, figures) }
+  }
+
+  private func run(_ isVaried: Bool, _ disk: FaultyDisk?, _ directory: String, _ figures: Figures) throws {
+    let service = try ServiceProcess(besideThis: "blackbox-process", [directory, "latency"])
+    defer { service.end() }
+    service.tell(isVaried ? "stall differently" : "stall")
+    guard service.fact("stalled") != nil else { throw BlackBoxSoakError(description: "the service did not begin") }
+    let box = BlackBoxDirectory(path: directory)
+    func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
+    func stall() -> Stall? { file().flatMap { box.stall($0) }?.recording.stalls.first }
+    // What the beginning of a stall costs is another matter: modules and all threads.
+    while stall()?.others?.isComplete != true || stall()?.samples.count ?? 0 < 20 { usleep(10_000) }
+    func counts() -> Counts {
+      var counts = Counts()
+      counts.threads = service.written(byThreads: "culprit-")
+      counts.device = disk?.written
+      counts.samples = Double(stall()?.samples.count ?? 0)
+      var information = stat()
+      if let file = file(), stat("\(directory)/\(file)", &information) == 0 {
+        counts.fileBytes = Double(information.st_size)
+      }
+      return counts
+    }
+    let clock = ContinuousClock()
+    let began = clock.now
+    let before = counts()
+    usleep(UInt32(Self.seconds * 1e6))
+    let after = counts()
+    let seconds = (clock.now - began) / .seconds(1)
+    service.tell("exit")
+    let suffix = isVaried ? "_varied" : ""
+    let samples = after.samples - before.samples
+    figures.print("blackbox.samples\(suffix)", samples, "samples", in: 10...1000)
+    figures.print(
+      "blackbox.bytes_per_sample\(suffix)",
+      (after.fileBytes - before.fileBytes) / samples,
+      "bytes",
+      in: 1...(isVaried ? 1000 : 200)
+    )
+    func perSecond(_ name: String, _ count: Int, _ unit: String, in bound: ClosedRange<Double>) {
+      figures.print("blackbox.\(name)_per_second\(suffix)", Double(count) / seconds, unit, in: bound)
+    }
+    perSecond("writes", after.threads.calls - before.threads.calls, "calls", in: 1...40)
+    perSecond("bytes", after.threads.bytes - before.threads.bytes, "bytes", in: 1...10_000)
+    perSecond("dirtied_bytes", after.threads.dirtied - before.threads.dirtied, "bytes", in: 0...50_000)
+    if let first = before.device, let last = after.device {
+      perSecond("device_bytes", last.bytes - first.bytes, "bytes", in: 0...50_000)
+      perSecond("device_flushes", last.flushes - first.flushes, "flushes", in: 0...5)
+    }
+  }
+}
