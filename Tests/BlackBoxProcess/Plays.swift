@@ -8,6 +8,7 @@ import TestWorkloads
 /// What the service can be made to do, by name.
 let plays: [String: @Sendable (Watchdog) throws -> Void] = [
   "turn": { try turn($0, until: { false }) },
+  "work": work,
   "stall": { try stall($0) { holdUp { false } } },
   "recover": { watchdog in
     try stall(watchdog) {
@@ -36,6 +37,14 @@ private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
   while !isOver() { loop.turn { _ = usleep(2000) } }
+}
+
+/// Turns a loop that works for a quarter of what it may, and says of every stall.
+@Sendable private func work(_ watchdog: Watchdog) throws {
+  watchdog.onStall { say("stall=\($0.stall.duration.wholeNanoseconds)") }
+  let loop = try watchdog.watchLoop(named: "main")
+  say("turning=\(getpid())")
+  while true { loop.turn { _ = usleep(50_000) } }
 }
 
 /// Works on a turn of a loop for long.
@@ -67,6 +76,7 @@ func holdUp(_ isOver: () -> Bool) {
         "hang=\(report.stall.source.name) \(culprit) \(report.stall.duration.wholeNanoseconds) \(stacks.count) \(others)"
       )
       say("lost=\(report.stall.lostSamples)")
+      say("samples=\(report.stall.samples.count)")
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }
@@ -143,9 +153,11 @@ private func becomeAnew() {
 
 private func takeAllMemory() {
   say("taking=\(getpid())")
+  // The kernel fills what it takes: an optimizer leaves out what nobody reads.
+  let zeros = open("/dev/zero", O_RDONLY)
   while true {
     let size = 1 << 20
     guard let memory = malloc(size) else { continue }
-    memset(memory, 1, size)
+    _ = read(zeros, memory, size)
   }
 }
