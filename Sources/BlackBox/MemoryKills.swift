@@ -20,37 +20,53 @@ public struct MemoryKills: Hashable, Sendable {
     case none
     /// More in the group itself.
     case inOwnGroup
-    /// More in a group that contains it, which is gone.
+    /// More in a group that contains it, which is gone, or on the machine.
     case above
   }
 
-  private static let machine = "/proc/vmstat"
+  /// The machine's count (proc(5), `oom_kill`).
+  static let machine = "/proc/vmstat"
 
   /// The counts of this process's group, of those that contain it, and of the machine.
   public static func ofThisProcess() -> [MemoryKills] {
-    let groups = SmallFile.text("/proc/self/cgroup") ?? ""
-    let mounts = SmallFile.text("/proc/self/mountinfo") ?? ""
+    counts(
+      groups: SmallFile.text("/proc/self/cgroup") ?? "",
+      mounts: SmallFile.text("/proc/self/mountinfo") ?? "",
+      machine: machine
+    )
+  }
+
+  /// The same of a process with this `/proc/self/cgroup` and `/proc/self/mountinfo`.
+  static func counts(groups: String, mounts: String, machine: String) -> [MemoryKills] {
     var found: [MemoryKills] = []
     for directory in directories(groups: groups, mounts: mounts) {
-      guard let count = count(in: directory), let inode = SmallFile.inode(directory) else { continue }
+      // A group for which the memory controller is not enabled has no count: its processes belong to the next one above.
+      guard let count = count(in: directory, isOwn: found.isEmpty), let inode = SmallFile.inode(directory) else {
+        continue
+      }
       found.append(MemoryKills(path: directory, inode: inode, count: count))
     }
-    if let count = count(in: machine) { found.append(MemoryKills(path: machine, inode: 0, count: count)) }
+    if let count = count(of: machine) { found.append(MemoryKills(path: machine, inode: 0, count: count)) }
     return found
   }
 
   /// What has become of `counts`: the nearest group that is still there tells.
   public static func change(since counts: [MemoryKills]) -> Change {
     for (index, former) in counts.enumerated() {
-      guard let count = count(in: former.path), former.inode == 0 || SmallFile.inode(former.path) == former.inode else {
-        continue
-      }
-      return count <= former.count ? .none : index == 0 ? .inOwnGroup : .above
+      let isMachine = former.inode == 0
+      let isOwn = index == 0 && !isMachine
+      guard let count = isMachine ? count(of: former.path) : count(in: former.path, isOwn: isOwn),
+        isMachine || SmallFile.inode(former.path) == former.inode
+      else { continue }
+      return count <= former.count ? .none : isOwn ? .inOwnGroup : .above
     }
     return .none
   }
 
   /// The directories of the group with a count of memory, and of those that contain it, the nearest first.
+  ///
+  /// Only groups of version 2 count what is killed in groups below them, and not even those when the hierarchy is mounted with
+  /// memory_localevents: without that the groups above say nothing about this process, and are left out.
   ///
   /// - Parameters:
   ///   - groups: `/proc/self/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
@@ -72,11 +88,12 @@ public struct MemoryKills: Hashable, Sendable {
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains("memory")
         let root = fields[3] == "/" ? "" : String(fields[3])
         // A container sees a part of the tree; what is outside it cannot be read.
-        guard isIts, parts[2].hasPrefix(root) else { continue }
+        guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
+        let countsBelow = isSecond && !fields[dash + 3].split(separator: ",").contains("memory_localevents")
         var rest = parts[2].dropFirst(root.count).split(separator: "/")
         while true {
           found.append(([String(fields[4])] + rest.map(String.init)).joined(separator: "/"))
-          guard !rest.isEmpty else { break }
+          guard countsBelow, !rest.isEmpty else { break }
           rest.removeLast()
         }
         break
@@ -85,12 +102,15 @@ public struct MemoryKills: Hashable, Sendable {
     return found
   }
 
-  private static func count(in path: String) -> UInt64? {
-    let files = path == machine ? [machine] : ["\(path)/memory.events", "\(path)/memory.oom_control"]
-    for file in files {
-      guard let text = SmallFile.text(file) else { continue }
-      for line in text.split(separator: "\n") where line.hasPrefix("oom_kill ") { return UInt64(line.dropFirst(9)) }
-    }
-    return nil
+  /// The count of the group at `path`: its own, without the groups below it, where it is this process's group and the kernel
+  /// has that (memory.events.local, since Linux 5.2; all that version 1 has).
+  private static func count(in path: String, isOwn: Bool) -> UInt64? {
+    if isOwn, let count = count(of: "\(path)/memory.events.local") { return count }
+    return count(of: "\(path)/memory.events") ?? count(of: "\(path)/memory.oom_control")
+  }
+
+  /// The number in the line "oom_kill 3" of the file at `path`.
+  private static func count(of path: String) -> UInt64? {
+    SmallFile.text(path)?.split(separator: "\n").first { $0.hasPrefix("oom_kill ") }.flatMap { UInt64($0.dropFirst(9)) }
   }
 }

@@ -94,8 +94,8 @@ import Testing
     }
   }
 
-  /// The kernel kills one that takes more memory than its group may have.
-  @Test(.enabled(if: MemoryGroup.isPossible)) func theKernelsKillIsTold() throws {
+  /// The kernel kills one that takes more memory than its group may have; also when the group is gone by the next launch.
+  @Test(.enabled(if: MemoryGroup.isPossible), arguments: [false, true]) func theKernelsKillIsTold(isGone: Bool) throws {
     let group = try #require(MemoryGroup(limit: 64 << 20))
     try withDirectory { directory in
       let died = try ChildProcess(
@@ -103,6 +103,7 @@ import Testing
         group.running(ChildProcess.built("blackbox-process"), [directory, "out-of-memory"])
       )
       #expect(!died.hasExited && died.status == SIGKILL, "\(died)")
+      if isGone { try #require(group.remove()) }
       #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.outOfMemory.description) == true)
     }
   }
@@ -330,6 +331,9 @@ private final class MemoryGroup {
   }
 
   deinit { rmdir(path) }
+
+  /// Removes it. Returns whether it is gone.
+  func remove() -> Bool { rmdir(path) == 0 }
 
   /// The arguments for a shell that becomes `program` in the group.
   func running(_ program: String, _ arguments: [String]) -> [String] {

@@ -103,12 +103,18 @@ import Testing
       """
     #expect(
       MemoryKills.directories(groups: "4:memory:/a/b\n1:cpu:/c\n", mounts: mounts)
-        == ["/sys/fs/cgroup/memory/a/b", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup/memory"]
+        == ["/sys/fs/cgroup/memory/a/b"]
     )
     #expect(
       MemoryKills.directories(groups: "0::/pod/box\n", mounts: mounts)
         == ["/sys/fs/cgroup/unified/box", "/sys/fs/cgroup/unified"]
     )
-    #expect(MemoryKills.directories(groups: "0::/elsewhere\n", mounts: mounts) == [])
+    for place in ["/elsewhere", "/podium/box", "/"] {
+      #expect(MemoryKills.directories(groups: "0::\(place)\n", mounts: mounts) == [])
+    }
+    #expect(
+      MemoryKills.directories(groups: "0::/pod/a/b\n", mounts: mounts + ",nsdelegate,memory_localevents")
+        == ["/sys/fs/cgroup/unified/a/b"]
+    )
   }
 }

@@ -1,0 +1,164 @@
+import Foundation
+import Testing
+
+@testable import BlackBox
+
+/// Counts of kills for want of memory, as the kernel writes them, in a tree of directories in place of its own.
+@Suite struct MemoryKillsTests {
+  /// A hierarchy of control groups, and the machine's count.
+  private final class Tree {
+    let root: String
+    var machine: String { root + "/vmstat" }
+
+    init() throws {
+      root = NSTemporaryDirectory() + "culprit-groups-\(UUID().uuidString)"
+      try FileManager.default.createDirectory(atPath: root + "/shop.slice/shop", withIntermediateDirectories: true)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: root) }
+
+    private func write(_ text: String, _ path: String) throws {
+      try text.write(toFile: "\(root)/\(path)", atomically: false, encoding: .utf8)
+    }
+
+    /// memory.events of Linux 6.18, with those of the groups below, or its local sister.
+    func events(_ group: String, _ count: Int, local: Bool = false) throws {
+      try write(
+        "low 0\nhigh 0\nmax 12\noom 30\noom_kill \(count)\noom_group_kill 7\nsock_throttled 0\n",
+        "\(group)/memory.events" + (local ? ".local" : "")
+      )
+    }
+
+    /// memory.oom_control of version 1.
+    func control(_ group: String, _ count: Int) throws {
+      try write("oom_kill_disable 0\nunder_oom 0\noom_kill \(count)\n", "\(group)/memory.oom_control")
+    }
+
+    func machine(_ count: Int) throws { try write("pgmajfault 12\noom_kill \(count)\nkswapd_inodesteal 1\n", "vmstat") }
+
+    /// The counts of a process in the group shop.
+    func counts(version: Int) -> [MemoryKills] {
+      let type = version == 2 ? "cgroup2 cgroup2 rw,nsdelegate" : "cgroup cgroup rw,memory"
+      return MemoryKills.counts(
+        groups: version == 2 ? "0::/shop.slice/shop\n" : "4:memory:/shop.slice/shop\n0::/\n",
+        mounts: "35 31 0:32 / \(root) rw,relatime - \(type)\n",
+        machine: machine
+      )
+    }
+
+    /// The group is another one of the same name: the first is kept, so that the new one cannot get its number.
+    func makeAnew(_ group: String) throws {
+      try FileManager.default.moveItem(atPath: "\(root)/\(group)", toPath: "\(root)/former")
+      try FileManager.default.createDirectory(atPath: "\(root)/\(group)", withIntermediateDirectories: true)
+    }
+  }
+
+  private let shop = "shop.slice/shop"
+
+  private func secondVersion(local: Bool = true) throws -> (Tree, [MemoryKills]) {
+    let tree = try Tree()
+    try tree.events(shop, 5)
+    if local { try tree.events(shop, 2, local: true) }
+    try tree.events("shop.slice", 9)
+    try tree.events("shop.slice", 1, local: true)
+    try tree.machine(20)
+    return (tree, tree.counts(version: 2))
+  }
+
+  /// The group's own count, and what others have with all that is below them. The root of version 2 has none.
+  @Test func theOwnGroupCountsForItself() throws {
+    let (tree, counts) = try secondVersion()
+    #expect(counts.map(\.count) == [2, 9, 20])
+    #expect(counts.map(\.path) == ["\(tree.root)/\(shop)", "\(tree.root)/shop.slice", tree.machine])
+    #expect(MemoryKills.change(since: counts) == .none)
+    // One in a group below, which the service may have made.
+    try tree.events(shop, 6)
+    try tree.events("shop.slice", 10)
+    try tree.machine(21)
+    #expect(MemoryKills.change(since: counts) == .none)
+    try tree.events(shop, 3, local: true)
+    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+  }
+
+  @Test func olderKernelsCountWhatIsBelow() throws {
+    let (tree, counts) = try secondVersion(local: false)
+    #expect(counts.map(\.count) == [5, 9, 20])
+    try tree.events(shop, 6)
+    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+  }
+
+  /// The nearest one that is there tells, with all that was below it.
+  @Test func aGroupAboveTellsWhenTheOwnIsGone() throws {
+    let (tree, counts) = try secondVersion()
+    try tree.makeAnew(shop)
+    try tree.events(shop, 0)
+    try tree.events(shop, 0, local: true)
+    try tree.machine(21)
+    #expect(MemoryKills.change(since: counts) == .none)
+    try tree.events("shop.slice", 10)
+    #expect(MemoryKills.change(since: counts) == .above)
+  }
+
+  @Test func theMachineTellsWhenAllAreGone() throws {
+    let (tree, counts) = try secondVersion()
+    try tree.makeAnew("shop.slice")
+    #expect(MemoryKills.change(since: counts) == .none)
+    try tree.machine(21)
+    #expect(MemoryKills.change(since: counts) == .above)
+    try FileManager.default.removeItem(atPath: tree.machine)
+    #expect(MemoryKills.change(since: counts) == .none)
+  }
+
+  /// Groups of version 1 count for themselves only: those above know nothing of this one.
+  @Test func theFirstVersionHasItsOwnAndTheMachine() throws {
+    let tree = try Tree()
+    try tree.control(shop, 2)
+    try tree.control("shop.slice", 4)
+    try tree.control("", 8)
+    try tree.machine(20)
+    let counts = tree.counts(version: 1)
+    #expect(counts.map(\.count) == [2, 20])
+    try tree.machine(21)
+    try tree.control("shop.slice", 5)
+    #expect(MemoryKills.change(since: counts) == .none)
+    try tree.control(shop, 3)
+    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+    try tree.makeAnew(shop)
+    try tree.control(shop, 0)
+    #expect(MemoryKills.change(since: counts) == .above)
+    // Before Linux 4.13 there is no such line.
+    let old = "oom_kill_disable 0\nunder_oom 0\n"
+    try old.write(toFile: "\(tree.root)/\(shop)/memory.oom_control", atomically: false, encoding: .utf8)
+    #expect(tree.counts(version: 1).map(\.count) == [21])
+  }
+
+  /// A process in a group without the memory controller belongs to the one above, and is counted there.
+  @Test func aGroupWithoutTheControllerCountsInTheOneAbove() throws {
+    let tree = try Tree()
+    try tree.events("shop.slice", 9)
+    try tree.events("shop.slice", 4, local: true)
+    try tree.machine(20)
+    let counts = tree.counts(version: 2)
+    #expect(counts.map(\.count) == [4, 20])
+    try tree.events("shop.slice", 10)
+    #expect(MemoryKills.change(since: counts) == .none)
+    try tree.events("shop.slice", 5, local: true)
+    #expect(MemoryKills.change(since: counts) == .inOwnGroup)
+  }
+
+  /// Without any group a kill on the machine need not be one of this process.
+  @Test func theMachineAloneIsNotTheOwnGroup() throws {
+    let tree = try Tree()
+    try tree.machine(20)
+    let counts = tree.counts(version: 2)
+    #expect(counts == [MemoryKills(path: tree.machine, inode: 0, count: 20)])
+    try tree.machine(21)
+    #expect(MemoryKills.change(since: counts) == .above)
+  }
+
+  @Test func theFilesOfThisMachineAreRead() {
+    let counts = MemoryKills.ofThisProcess()
+    #expect(counts.last?.path == MemoryKills.machine)
+    #expect(counts.dropLast().allSatisfy { $0.inode != 0 })
+  }
+}
