@@ -20,22 +20,35 @@ struct DiskTests {
       process = try ServiceProcess(ChildProcess.built("blackbox-process"), ["blackbox-process", directory, "latency"])
       process.tell("stall differently")
       _ = try #require(process.fact("stalled"))
-      let box = BlackBoxDirectory(path: directory)
-      let suffix = "-\(process.process)-1.stall"
-      func saved() -> Stall? {
-        let name = (try? box.names([suffix]))?.first
-        return name.flatMap { box.stall($0) }?.recording.stalls.first
-      }
-      while saved()?.others?.isComplete != true || saved()?.samples.count ?? 0 < 20 { usleep(10_000) }
-      samplesBefore = saved()?.samples.count ?? 0
+      let atFirst = try Self.wait(for: process, directory) { $0.others?.isComplete == true && $0.samples.count >= 20 }
+      samplesBefore = atFirst.samples.count
     }
 
-    /// The stall `number` as its file has it.
-    func saved(_ number: Int = 1) -> Stall? {
+    /// The stall `number` of `process` as its file has it.
+    private static func saved(_ process: ServiceProcess, _ directory: String, _ number: Int) -> Stall? {
       let box = BlackBoxDirectory(path: directory)
       let name = (try? box.names(["-\(process.process)-\(number).stall"]))?.first
       return name.flatMap { box.stall($0) }?.recording.stalls.first
     }
+
+    private static func wait(
+      for process: ServiceProcess,
+      _ directory: String,
+      _ isThere: (Stall) -> Bool
+    ) throws -> Stall {
+      while true {
+        if let stall = saved(process, directory, 1), isThere(stall) { return stall }
+        // SIGALRM ends a service that nobody else does.
+        try #require(!process.hasLeft)
+        usleep(20_000)
+      }
+    }
+
+    /// The stall `number` as its file has it.
+    func saved(_ number: Int = 1) -> Stall? { Self.saved(process, directory, number) }
+
+    /// Waits until the file has a stall that `isThere`.
+    func wait(_ isThere: (Stall) -> Bool) throws { _ = try Self.wait(for: process, directory, isThere) }
 
     /// Makes turns of another loop for so long, while the stall goes on.
     func turn(milliseconds: Int) throws {
@@ -106,6 +119,22 @@ struct DiskTests {
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
   }
 
+  /// What a disk did not take while it was stuck it gets when it is not any more.
+  @Test func aDiskThatComesBackGetsEverything() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let service = try StalledService(in: disk.path + "/stalls")
+    try disk.freeze()
+    // Until it is noticed that the disk does not answer.
+    _ = try service.firstProblems()
+    #expect(disk.thaw(), "the disk answered before that")
+    let told = try service.end()
+    #expect(service.leave() == 0)
+    let saved = try #require(service.saved())
+    #expect(saved.hasEnded && saved.lostSamples == 0 && told.lost == 0)
+    #expect(saved.samples.count == told.samples && told.samples > service.samplesBefore)
+    #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
+  }
+
   /// What did not fit is counted in the file, said in the status, and complete in the handler's report. The next launch, which
   /// cannot write either, tells of what was killed.
   @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
@@ -115,7 +144,7 @@ struct DiskTests {
     let service = try StalledService(in: directory)
     let killed = try StalledService(in: directory)
     try disk.fill()
-    while service.saved()?.lostSamples ?? 0 < 3 || killed.saved()?.lostSamples ?? 0 < 3 { usleep(20_000) }
+    for stalled in [service, killed] { try stalled.wait { $0.lostSamples >= 3 } }
     let told = try service.end()
     #expect(told.lost == 0)
     #expect(try service.firstProblems().contains("No space left on device"))

@@ -218,17 +218,21 @@ struct DiskSoak {
           + "\(saved.duration), \(saved.hasEnded ? "with" : "without") an end"
       )
     }
-    if let saved = struck.saved {
-      figures.print(
-        "blackbox.saved_samples_\(name)",
-        Double(saved.samples.count),
-        "samples",
-        in: 1...max(1, handlerSamples)
-      )
-    }
-    // What was removed is not told of.
+    let saved = struck.saved
+    // What has lost its stack has lost what a sample is for, and counts as lost.
+    let whole = saved?.samples.filter { $0.stack != nil || $0.outcome != .captured }.count ?? 0
+    figures.print("blackbox.saved_samples_\(name)", Double(whole), "samples", in: 1...max(1, handlerSamples))
+    // A disk that takes nothing is not told what it misses.
+    let isSilent = fault == .readOnly || fault == .pulledOut || fault == .stuck
+    figures.print(
+      "blackbox.unaccounted_\(name)",
+      handlerSamples - Double(whole) - Double(saved?.lostSamples ?? 0),
+      "samples",
+      in: isSilent ? 0...1e6 : 0...0
+    )
     let itsRun = lines.drop { !$0.hasPrefix("run=\(killed.process.process) ") }.dropFirst()
-    let hangs = itsRun.prefix { !$0.hasPrefix("run=") }.filter { $0.hasPrefix("hang=stuck goLeft(_:depth:)") }.count
+    let hangs = itsRun.prefix { !$0.hasPrefix("run=") }.filter { $0.hasPrefix("hang=stuck ") }.count
+    // The file of a run that was removed is made anew with the next stall only.
     let isGone = fault == .removed || fault == .replaced
     figures.print("blackbox.told_\(name)", Double(hangs), "hangs", in: isGone ? 0...1 : 1...1)
   }
