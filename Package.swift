@@ -69,8 +69,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
-        "Culprit", "CObserver", "StallRecord", "BlackBox", "CommandLineOptions", "FaultyDisks", "SoakCallers",
-        "SourceLoads",
+        "Culprit", "CObserver", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions",
+        "FaultyDisks", "SoakCallers", "SourceLoads",
       ],
       path: "tools/soaks"
     ),

@@ -15,6 +15,7 @@ enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 /* Where the line goes, -1 when it has been written or is not to be; taken by the one thread that writes it. */
 static _Atomic int note_descriptor = -1;
 static _Atomic int note_process;
+static _Atomic unsigned note_number;
 /* What was there before, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
@@ -32,21 +33,22 @@ static size_t put_number(char *text, unsigned number) {
   return count;
 }
 
-/* Writes " #", the CRC-32 (that of zlib) of the first LENGTH characters of TEXT in eight hexadecimal digits, and a line feed behind
- * them: 11 characters.
+/* The CRC-32 (that of zlib) of what had the checksum CHECKSUM with the LENGTH characters of TEXT behind it.
  * Async-signal-safe: yes. Threads: any. */
-static void put_checksum(char *text, size_t length) {
-  unsigned checksum = ~0u;
+static unsigned add_checksum(unsigned checksum, const char *text, size_t length) {
+  checksum = ~checksum;
   for (size_t index = 0; index < length; index++) {
     checksum ^= (unsigned char)text[index];
     for (int bit = 0; bit < 8; bit++)
       checksum = checksum >> 1 ^ (checksum & 1 ? 0xedb88320u : 0);
   }
-  checksum = ~checksum;
-  text[length++] = ' ';
-  text[length++] = '#';
-  for (int shift = 28; shift >= 0; shift -= 4) text[length++] = "0123456789abcdef"[checksum >> shift & 15];
-  text[length] = '\n';
+  return ~checksum;
+}
+
+/* Writes NUMBER in eight hexadecimal digits to TEXT.
+ * Async-signal-safe: yes. Threads: any. */
+static void put_digits(char *text, unsigned number) {
+  for (int shift = 28; shift >= 0; shift -= 4) *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
 /* The handler. Async-signal-safe: yes. Threads: that which the signal is for. */
@@ -64,8 +66,14 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
       length += put_number(line + length, (unsigned)number);
       line[length++] = ' ';
       length += put_number(line + length, is_sent && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
-      put_checksum(line, length);
-      length += 11;
+      char digits[8];
+      put_digits(digits, atomic_load(&note_number));
+      unsigned checksum = add_checksum(add_checksum(0, digits, sizeof digits), line, length);
+      line[length++] = ' ';
+      line[length++] = '#';
+      put_digits(line + length, checksum);
+      length += 8;
+      line[length++] = '\n';
       /* There is nobody left to tell of a failure. */
       ssize_t written = write(descriptor, line, length);
       (void)written;
@@ -80,8 +88,9 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
   errno = saved;
 }
 
-void observer_crash_start(int descriptor) {
+void observer_crash_start(int descriptor, unsigned number) {
   atomic_store(&note_process, (int)getpid());
+  atomic_store(&note_number, number);
   atomic_store(&note_descriptor, descriptor);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction action;

@@ -2,10 +2,13 @@ import StallRecord
 
 /// What a run of a service wrote about itself: a `.run` file.
 ///
-/// Lines of a word and a value, each with a checksum (" #" and the CRC-32 of what is before that in eight hexadecimal digits) and
-/// a line feed: a file that was cut off or damaged has what its whole lines say. A line with a word that is not known is a newer
-/// version's, and left out.
+/// Lines of a word and a value, each with a checksum and a line feed: a file that was cut off or damaged has what its whole lines
+/// say. The checksum is " #" and eight hexadecimal digits, the CRC-32 of the file's number (eight digits, too) and what is before it
+/// in the line: lines of another file are none of this one. The first line has the number; for its own checksum it is 0. A line with
+/// a word that is not known is a newer version's, and left out.
 public struct RunRecord: Hashable, Sendable {
+  /// Tells the file's lines from those of other files.
+  public var number = UInt32.random(in: 1 ... .max)
   /// Who it is.
   public var identity: ProcessIdentity
   /// The path of its executable.
@@ -48,45 +51,55 @@ public struct RunRecord: Hashable, Sendable {
   /// The file of a run that goes on.
   public var text: String {
     var lines = [
-      Self.firstLine, "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
+      "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
       "namespace \(identity.namespace)", "since \(since.nanosecondsSince1970)", "executable \(Self.line(executable))",
     ]
     lines += memoryKills.map { "memory \($0.count) \($0.inode) \(Self.line($0.path))" }
-    return lines.map { Self.checked($0) }.joined()
+    return Self.checked("\(Self.firstLine) \(Self.digits(number))", 0) + lines.map { checked($0) }.joined()
   }
 
   /// The line that is added when it ends in an orderly way.
-  public static func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
+  public func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
 
   /// The line that is added when it has been told how it ended.
-  public static func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
+  public func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
 
   /// `line` with its checksum and a line feed.
-  static func checked(_ line: String) -> String {
-    let digits = String(CRC32.checksum(Array(line.utf8)[...]), radix: 16)
-    return "\(line) #\(String(repeating: "0", count: 8 - digits.count))\(digits)\n"
+  func checked(_ line: String) -> String { Self.checked(line, number) }
+
+  private static func checked(_ line: String, _ number: UInt32) -> String {
+    "\(line) #\(digits(CRC32.checksum(Array((digits(number) + line).utf8)[...])))\n"
   }
 
-  /// `line` without its checksum; `nil` when that is not right.
-  private static func content(_ line: Substring) -> Substring? {
+  /// `number` in eight hexadecimal digits.
+  private static func digits(_ number: UInt32) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 8 - digits.count) + digits
+  }
+
+  /// `line` without its checksum; `nil` when that is not right for the file `number`.
+  private static func content(_ line: Substring, _ number: UInt32) -> Substring? {
     guard let mark = line.lastIndex(of: "#"), mark > line.startIndex else { return nil }
     let content = line[..<line.index(before: mark)]
-    return checked(String(content)).dropLast() == line ? content : nil
+    return checked(String(content), number).dropLast() == line ? content : nil
   }
 
   /// The run that the content `text` of a file describes; `nil` when it describes none.
   public init?(text: String) {
     guard let end = text.lastIndex(of: "\n") else { return nil }
-    let lines = text[..<end].split(separator: "\n").compactMap(Self.content)
-    guard lines.first == Self.firstLine[...] else { return nil }
+    let lines = text[..<end].split(separator: "\n")
+    guard let first = lines.first.flatMap({ Self.content($0, 0) }), first.hasPrefix(Self.firstLine + " "),
+      let number = UInt32(first.dropFirst(Self.firstLine.count + 1), radix: 16)
+    else { return nil }
     self.init(
       identity: ProcessIdentity(process: 0, start: 0, boot: "", namespace: 0),
       executable: "",
       since: WallTime(nanosecondsSince1970: 0),
       memoryKills: []
     )
+    self.number = number
     var words: Set<Substring> = []
-    for line in lines.dropFirst() {
+    for line in lines.dropFirst().compactMap({ Self.content($0, number) }) {
       let word = line.prefix { $0 != " " }
       read(word, line.dropFirst(word.count + 1))
       words.insert(word)

@@ -13,6 +13,8 @@ struct GrowingStallFile: ~Copyable {
   private let problems: ProblemList
   /// The stall as far as the file is to tell of it.
   private var stall: Stall
+  /// What tells the file's records from those of other files.
+  private let tag: UInt16
   /// Where the record is that is written over and over, once the file has its beginning.
   private var statePlace: off_t?
   /// Records that must be there before anything else that follows.
@@ -44,6 +46,7 @@ struct GrowingStallFile: ~Copyable {
     self.process = process
     self.stall = stall
     self.pace = pace
+    tag = UInt16.random(in: 1...UInt16.max)
     self.problems = problems
   }
 
@@ -107,7 +110,7 @@ struct GrowingStallFile: ~Copyable {
       return
     }
     writeState()
-    sink.append(StallFileWriter.record(ofEndOf: state))
+    put(StallFileWriter.record(ofEndOf: state))
   }
 
   /// Brings everything to the disk.
@@ -132,27 +135,40 @@ struct GrowingStallFile: ~Copyable {
   }
 
   private mutating func writeState() {
-    if let statePlace { sink.replace(StallFileWriter.record(ofStateOf: state), at: statePlace) }
+    guard let statePlace else { return }
+    var record = StallFileWriter.record(ofStateOf: state)
+    StallFileWriter.tag(&record, tag)
+    sink.replace(record, at: statePlace)
   }
 
   /// Writes what must be there before anything else. Returns whether it is there.
   private mutating func settle() -> Bool {
     if statePlace == nil {
       // In one piece, or a reader would find samples of a stall that it knows nothing of.
+      let header = StallFileWriter.header()
       let head =
-        StallFileWriter.header() + StallFileWriter.record(of: process) + StallFileWriter.record(of: stall.thread)
+        StallFileWriter.record(of: process) + StallFileWriter.record(of: stall.thread)
         + StallFileWriter.record(ofBeginOf: stall)
-      guard sink.append(head + StallFileWriter.record(ofStateOf: state)) else { return false }
-      statePlace = off_t(head.count)
+      var records = head + StallFileWriter.record(ofStateOf: state)
+      StallFileWriter.tag(&records, tag)
+      guard sink.append(header + records) else { return false }
+      statePlace = off_t(header.count + head.count)
     }
     while let record = owed.first {
-      guard sink.append(record) else { return false }
+      guard put(record) else { return false }
       owed.removeFirst()
     }
     return true
   }
 
-  private mutating func append(_ records: [UInt8]) -> Bool { settle() && sink.append(records) }
+  private mutating func append(_ records: [UInt8]) -> Bool { settle() && put(records) }
+
+  @discardableResult
+  private mutating func put(_ records: [UInt8]) -> Bool {
+    var tagged = records
+    StallFileWriter.tag(&tagged, tag)
+    return sink.append(tagged)
+  }
 
   /// Writes `stack`, if the file does not have it. Returns its number in the file, `nil` when it could not be written.
   private mutating func save(_ stack: Stack) -> Int? {

@@ -74,7 +74,7 @@ final class PreviousRuns: Sendable {
       memoryKills: MemoryKills.change(since: record.memoryKills),
       wasReplaced: wasReplaced
     )
-    let told = Array(RunRecord.told(verdict).utf8)
+    let told = Array(record.told(verdict).utf8)
     _ = write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
     return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)

@@ -13,7 +13,7 @@ final class RunFile: Sendable {
   private let directory: String
   private let stem: String
   private let process: pid_t
-  private let content: String
+  private let record: RunRecord
   private let notesCrashes: Bool
   private let disk: DiskThread
   /// The open file, always under the same number: who notes a crash has only that.
@@ -43,13 +43,12 @@ final class RunFile: Sendable {
     self.disk = disk
     stem = "culprit-\(process.watchedSince.fileNamePart)-\(process.id)"
     name = "\(stem).run"
-    let record = RunRecord(
+    record = RunRecord(
       identity: .ofThisProcess(),
       executable: process.executable,
       since: process.watchedSince,
       memoryKills: MemoryKills.ofThisProcess()
     )
-    content = record.text
   }
 
   deinit {
@@ -66,7 +65,7 @@ final class RunFile: Sendable {
     _ = Self.atExit
     Self.current.withLock { $0 = self }
     let opened = descriptor.withLock { $0 }
-    if notesCrashes, let opened { observer_crash_start(opened) }
+    if notesCrashes, let opened { observer_crash_start(opened, record.number) }
   }
 
   /// Creates the file once more when somebody has removed it, or its directory. On the disk thread.
@@ -105,7 +104,7 @@ final class RunFile: Sendable {
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
     lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(created, F_SETLK, &lock) == 0, Self.append(content, to: created),
+    guard fcntl(created, F_SETLK, &lock) == 0, Self.append(record.text, to: created),
       fsync(created) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {
@@ -130,7 +129,7 @@ final class RunFile: Sendable {
     observer_crash_stop()
     let time = WallTime(nanosecondsSince1970: observer_clock_wall_ns())
     _ = disk.result(until: deadline) { [self] in
-      if let opened = descriptor.withLock({ $0 }), Self.append(RunRecord.end(at: time), to: opened) { fsync(opened) }
+      if let opened = descriptor.withLock({ $0 }), Self.append(record.end(at: time), to: opened) { fsync(opened) }
     }
     Self.current.withLock { $0 = nil }
   }

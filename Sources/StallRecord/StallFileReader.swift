@@ -103,6 +103,7 @@ private struct RecordScanner {
   struct Record {
     var offset: Int
     var kind: UInt16
+    var tag: UInt16
     var payload: ArraySlice<UInt8>
   }
 
@@ -114,6 +115,8 @@ private struct RecordScanner {
   var problems: [StallFileProblem] = []
   private var offset = StallFileFormat.headerBytes
   private var searched = 0
+  /// The number that records of this file have: that of its first one.
+  private var tag: UInt16?
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
@@ -123,6 +126,7 @@ private struct RecordScanner {
     switch record(at: offset) {
     case .whole(let record):
       offset = end(of: record)
+      tag = tag ?? record.tag
       return record
     case .damaged(let what):
       let begin = offset
@@ -135,6 +139,7 @@ private struct RecordScanner {
       }
       problems.append(StallFileProblem(offset: begin, text: "\(what); \(record.offset - begin) bytes are lost"))
       offset = end(of: record)
+      tag = tag ?? record.tag
       return record
     }
   }
@@ -153,6 +158,7 @@ private struct RecordScanner {
     var head = ByteReader(bytes[offset...])
     let length = Int(head.number(UInt32.self) ?? 0)
     let kind: UInt16 = head.number() ?? 0
+    let tag: UInt16 = head.number() ?? 0
     guard length <= StallFileFormat.payloadBytesMax else {
       return .damaged(
         "a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed"
@@ -171,7 +177,10 @@ private struct RecordScanner {
         "a record's checksum is \(hexadecimal(found)), but its content gives \(hexadecimal(expected))"
       )
     }
-    return .whole(Record(offset: offset, kind: kind, payload: bytes[payloadBegin..<payloadEnd]))
+    if let own = self.tag, tag != own {
+      return .damaged("a record belongs to another file (number \(tag), not \(own))")
+    }
+    return .whole(Record(offset: offset, kind: kind, tag: tag, payload: bytes[payloadBegin..<payloadEnd]))
   }
 
   private mutating func search(from begin: Int) -> Record? {

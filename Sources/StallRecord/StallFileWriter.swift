@@ -176,6 +176,25 @@ public enum StallFileWriter {
     return kind == StallFileFormat.RecordKind.stallEnded.rawValue && Int(length) == bytes.count - overhead
   }
 
+  /// Puts the number `tag` of their file into `records`: a disk that went down may leave whole records of another file, that was
+  /// removed long ago, in a new one.
+  public static func tag(_ records: inout [UInt8], _ tag: UInt16) {
+    var begin = 0
+    while begin < records.count {
+      var head = ByteReader(records[begin...])
+      let length = Int(head.number(UInt32.self) ?? 0)
+      let end = begin + StallFileFormat.recordHeadBytes + length
+      guard end + StallFileFormat.recordTailBytes <= records.count else { return }
+      var number = ByteWriter()
+      number.append(tag)
+      records.replaceSubrange(begin + 6..<begin + 8, with: number.bytes)
+      var tail = ByteWriter()
+      tail.append(CRC32.checksum(records[begin..<end]))
+      records.replaceSubrange(end..<end + StallFileFormat.recordTailBytes, with: tail.bytes)
+      begin = end + StallFileFormat.recordTailBytes
+    }
+  }
+
   /// A whole file with all of `recording`.
   public static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()

@@ -17,6 +17,14 @@ let plays: [String: @Sendable (Watchdog) throws -> Void] = [
     }
     watchdog.stop()
   },
+  "parts": { watchdog in
+    try stall(watchdog) {
+      let begin = ContinuousClock.now
+      holdUp { ContinuousClock.now >= begin + .milliseconds(1600) }
+      linger { ContinuousClock.now >= begin + .milliseconds(2000) }
+    }
+    watchdog.stop()
+  },
   "tell": tell,
   "stop": { $0.stop() },
   "exit": { _ in exit(3) },
@@ -62,6 +70,12 @@ private func stall(_ watchdog: Watchdog, _ body: () -> Void) throws {
 @inline(never)
 func holdUp(_ isOver: () -> Bool) {
   while !isOver() { usleep(20_000) }
+}
+
+/// What runs at the end, and is not to blame.
+@inline(never)
+func linger(_ isOver: () -> Bool) {
+  while !isOver() { usleep(10_000) }
 }
 
 /// Says how earlier runs ended.

@@ -27,7 +27,7 @@ import Testing
 
   /// `lines` with their checksums.
   private func checked(_ lines: String) -> String {
-    lines.split(separator: "\n").map { RunRecord.checked(String($0)) }.joined()
+    lines.split(separator: "\n").map { run.checked(String($0)) }.joined()
   }
 
   @Test func everyEndHasItsVerdict() throws {

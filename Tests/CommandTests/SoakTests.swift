@@ -39,12 +39,21 @@ import Testing
 
   /// Not its figure of how wrong a duration may be: that depends on what else the machine does.
   @Test func theNextLaunchNamesWhatWasKilled() throws {
-    let outcome = try run("culprit-soak", ["blackbox", "--kills=8"])
+    let outcome = try run(
+      "culprit-soak",
+      ["blackbox-kills", "blackbox-damage", "--kills=8", "--corruptions=2000", "--cuts=200"]
+    )
     #expect(try figure("blackbox.hangs", in: outcome.out) == 4)
     #expect(try figure("blackbox.reported", in: outcome.out) == 4, "\(outcome)")
     #expect(try figure("blackbox.false_hangs", in: outcome.out) == 0)
     #expect(try figure("blackbox.untold", in: outcome.out) == 0)
     #expect(try figure("blackbox.duration_error_max", in: outcome.out) > 0)
+    // Whatever becomes of the files, nobody is blamed who is not to blame.
+    #expect(try figure("blackbox.damaged", in: outcome.out) >= 20, "\(outcome)")
+    #expect(try figure("blackbox.cuts", in: outcome.out) > 4000)
+    #expect(try figure("blackbox.corruptions", in: outcome.out) == 2000)
+    #expect(try figure("blackbox.unread", in: outcome.out) == 0, "\(outcome)")
+    #expect(try figure("blackbox.wrong", in: outcome.out) == 0, "\(outcome)")
   }
 
   @Test func mistakesAreTold() throws {

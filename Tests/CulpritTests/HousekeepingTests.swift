@@ -27,7 +27,7 @@ import Testing
       since: WallTime(nanosecondsSince1970: 5),
       memoryKills: []
     )
-    return Data((record.text + (ended ? RunRecord.end(at: WallTime(nanosecondsSince1970: 6)) : "")).utf8)
+    return Data((record.text + (ended ? record.end(at: WallTime(nanosecondsSince1970: 6)) : "")).utf8)
   }
 
   /// The oldest go first, what ended well before what did not; an unread fatal hang stays whatever the limit.

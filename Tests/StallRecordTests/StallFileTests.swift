@@ -282,6 +282,20 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.first?.text.hasPrefix("a record claims to have 2147483647 bytes") == true)
   }
 
+  /// Whole records of another file are none of this one: a disk that went down may leave them in it.
+  @Test func recordsOfAnotherFileAreLeftOut() throws {
+    var own = Array(StallFileWriter.file(of: sampleRecording()).dropFirst(16))
+    var others = own
+    StallFileWriter.tag(&own, 7)
+    StallFileWriter.tag(&others, 8)
+    let alone = try StallFile(bytes: StallFileWriter.header() + own)
+    #expect(alone.recording == sampleRecording() && alone.problems.isEmpty)
+    let both = try StallFile(bytes: StallFileWriter.header() + own + others)
+    #expect(both.recordCount == alone.recordCount)
+    #expect(both.recording.stalls.map(\.samples) == alone.recording.stalls.map(\.samples))
+    #expect(both.problems.first?.text.hasPrefix("a record belongs to another file (number 8, not 7)") == true)
+  }
+
   /// Zeros after a header, as a file that grew and was not written has them, are passed over quickly.
   @Test func aLongGapIsPassedOver() throws {
     let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 4 << 20)

@@ -8,6 +8,8 @@ import StallRecord
 struct DiskSoak {
   /// How long the disk that is stuck is.
   var frozenSeconds: Int
+  /// Gets what the services leave.
+  var kept: KeptFiles
 
   /// What is done to the disk.
   enum Fault: String, CaseIterable {
@@ -156,6 +158,7 @@ struct DiskSoak {
     for service in [well, struck, leaving, killed] { service.process.end() }
     if fault == .readOnly || fault == .pulledOut { try disk.mountAgain() }
     try tell(fault, directory, struck, killed, leaving, samples, figures)
+    kept.add(directory)
   }
 
   private func strike(_ fault: Fault, _ disk: FaultyDisk) throws {

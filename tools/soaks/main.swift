@@ -4,13 +4,15 @@ import Glibc
 // culprit-soak: what must hold however often it is tried, tried that often.
 
 let table = OptionTable(
-  usage: ["tools/soak [OPTION]... observer|sources|blackbox|blackbox-disks|blackbox-cost"],
+  usage: ["tools/soak [OPTION]... SOAK..."],
   summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
     CommandOption("seconds", argument: "COUNT", help: "how long sources are to be healthy (600)"),
     CommandOption("kills", argument: "COUNT", help: "how many services to kill (500)"),
     CommandOption("frozen", argument: "SECONDS", help: "how long a disk does not answer (60)"),
+    CommandOption("corruptions", argument: "COUNT", help: "how many times to damage files at random (100000)"),
+    CommandOption("cuts", argument: "COUNT", help: "at how many of each file's last bytes to cut it (4096)"),
     CommandOption("threads", argument: "COUNT", help: "how many threads make each kind of call (3)"),
     CommandOption(
       "signal",
@@ -23,13 +25,18 @@ let table = OptionTable(
       observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
                  any call return early, or with EINTR?
       sources    every kind of source is at work, and healthy: is any of them reported?
-      blackbox   services are killed at random moments, half of them in mid-stall: does the next launch say which, who
+      blackbox-kills
+                 services are killed at random moments, half of them in mid-stall: does the next launch say which, who
                  is to blame, and for how long it had lasted?
       blackbox-disks
                  in mid-stall a file system gets full, read-only, fails, is removed, does not answer: does the service
                  wait for it, and who still has the samples? Needs root
       blackbox-cost
                  what is written while a stall lasts, and how often
+      blackbox-damage
+                 files that the two above have left, or some killed services, are cut at each of their last bytes, and
+                 corrupted at random: is any of them read as what it is not?
+      blackbox   all of these
 
     With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
     callers notice.
@@ -46,7 +53,9 @@ let table = OptionTable(
     """
 )
 
-let soaks = ["observer", "sources", "blackbox", "blackbox-disks", "blackbox-cost"]
+let soaks = [
+  "observer", "sources", "blackbox", "blackbox-kills", "blackbox-disks", "blackbox-cost", "blackbox-damage",
+]
 let output = CommandOutput(command: "culprit-soak")
 
 do {
@@ -70,14 +79,29 @@ do {
   let figures = Figures(output: output)
   output.print("# \(machineDescription())\n")
   let sources = SourcesSoak(seconds: try parsed.number("seconds", in: 1...1_000_000) ?? 600)
-  let blackBox = BlackBoxSoak(kills: try parsed.number("kills", in: 2...1_000_000) ?? 500, seed: soak.seed)
-  let disks = DiskSoak(frozenSeconds: try parsed.number("frozen", in: 1...600) ?? 60)
-  for name in parsed.operands {
+  let kept = KeptFiles()
+  let kills = try parsed.number("kills", in: 2...1_000_000)
+  var blackBox = BlackBoxSoak(kills: kills ?? 500, seed: soak.seed, kept: kept)
+  let disks = DiskSoak(frozenSeconds: try parsed.number("frozen", in: 1...600) ?? 60, kept: kept)
+  let damage = DamageSoak(
+    corruptions: try parsed.number("corruptions", in: 0...1_000_000_000) ?? 100_000,
+    cuts: try parsed.number("cuts", in: 0...1_000_000_000) ?? 4096,
+    seed: soak.seed
+  )
+  let parts = ["blackbox-kills", "blackbox-disks", "blackbox-cost", "blackbox-damage"]
+  for name in parsed.operands.flatMap({ $0 == "blackbox" ? parts : [$0] }) {
     switch name {
     case "sources": try sources.run(figures)
-    case "blackbox": try blackBox.run(figures)
+    case "blackbox-kills": try blackBox.run(figures)
     case "blackbox-disks": try disks.run(figures)
     case "blackbox-cost": try BlackBoxCost().run(figures)
+    case "blackbox-damage":
+      if kept.all.isEmpty {
+        blackBox.kills = kills ?? 24
+        try blackBox.run(figures)
+      }
+      for _ in 0..<4 { try blackBox.keepParts() }
+      damage.run(kept.all, figures)
     default: try soak.run(atOnce: when == "at-once", figures)
     }
   }

@@ -10,11 +10,11 @@
 
 #include "observer_base.h"
 
-/* Installs the handlers; the line "signal NUMBER SENDER #CHECKSUM" (that of run files) goes to the file DESCRIPTOR, once, when this process (not a child of
+/* Installs the handlers; the line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to the file DESCRIPTOR, once, when this process (not a child of
  * it) gets one of the signals. SENDER is the process that sent it, 0 for a fault. DESCRIPTOR must be open for appending until
  * observer_crash_stop.
  * Async-signal-safe: no. Threads: any, one at a time. */
-void observer_crash_start(int descriptor);
+void observer_crash_start(int descriptor, unsigned number);
 
 /* Writes nothing any more. Handlers that nobody has replaced are removed.
  * Async-signal-safe: no. Threads: any, one at a time. */
