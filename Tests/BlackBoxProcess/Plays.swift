@@ -49,7 +49,7 @@ private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
 
 /// Turns a loop that works for a quarter of what it may, and says of every stall.
 @Sendable private func work(_ watchdog: Watchdog) throws {
-  watchdog.onStall { say("stall=\($0.stall.duration.wholeNanoseconds)") }
+  watchdog.onStall { say("stall=\($0.stall.duration.wholeNanoseconds)\n\($0)") }
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
   while true { loop.turn { _ = usleep(50_000) } }
