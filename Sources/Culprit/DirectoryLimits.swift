@@ -1,6 +1,6 @@
 /// How much may be kept in ``Configuration/directory``. Beyond a limit the oldest files go, those of stalls that ended well and
-/// of runs that did before those of runs that did not. What belongs to a run that goes on, or to one that nobody has been told
-/// of and that did not end well, stays.
+/// of runs that did before those of runs that did not. What belongs to a run that goes on, or to a hang that nobody has been told
+/// of, stays.
 public struct DirectoryLimits: Hashable, Sendable {
   /// How many bytes all files may have together; 256 MiB unless told otherwise.
   public var bytes: Int

@@ -26,12 +26,14 @@ struct Housekeeping: Sendable {
   func tidy() {
     let box = BlackBoxDirectory(path: directory, owner: geteuid())
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
-    // Only of runs that go on, or that nobody has been told of.
-    var unread: [(process: String, time: String)] = []
-    var entries: [Entry] = []
+    // Runs that go on, and those that are over and have not been told of.
+    var live: [String] = []
+    var untold: [Entry] = []
+    var stalls: [Entry] = []
+    var others: [Entry] = []
     for name in names {
       guard name != own else {
-        unread.append(parts(name))
+        live.append(name)
         continue
       }
       guard let information = box.information(name) else { continue }
@@ -44,27 +46,34 @@ struct Housekeeping: Sendable {
       )
       if name.hasSuffix(".new") {
         if age > Self.unnamedAge { remove(name) }
-        continue
-      }
-      if !name.hasSuffix(".stall") {
-        guard let record = record(name, in: box) else { continue }
-        if name.hasSuffix(".run"), record.ended == nil {
-          unread.append(parts(name))
-          continue
+      } else if name.hasSuffix(".stall") {
+        entry.isFatal = isOpen(name, in: box)
+        stalls.append(entry)
+      } else if let state = state(name, in: box) {
+        entry.isFatal = state != .ended
+        if name.hasSuffix(".told") || state == .ended {
+          others.append(entry)
+        } else if state == .live {
+          live.append(name)
+        } else {
+          untold.append(entry)
         }
-        entry.isFatal = record.ended == nil
       }
-      entries.append(entry)
     }
-    var kept: [Entry] = []
-    for var entry in entries {
-      if entry.name.hasSuffix(".stall") {
-        entry.isFatal = isOpen(entry.name, in: box)
-        let (process, time) = parts(entry.name)
-        if entry.isFatal, unread.contains(where: { $0.process == process && $0.time <= time }) { continue }
+    // A hang that nobody has been told of stays, with its run; a service that is killed over and over may leave any number of
+    // the others.
+    let open = stalls.filter(\.isFatal).map(\.name)
+    let hung = untold.map(\.name).filter { run in open.contains { belongs($0, to: run) } }
+    let kept = (stalls + untold + others).sorted { $0.name < $1.name }
+      .filter { entry in
+        if hung.contains(entry.name) { return false }
+        if entry.isFatal, entry.name.hasSuffix(".stall"), (live + hung).contains(where: { belongs(entry.name, to: $0) })
+        {
+          return false
+        }
+        if entry.isTooOld { remove(entry.name) }
+        return !entry.isTooOld
       }
-      if entry.isTooOld { remove(entry.name) } else { kept.append(entry) }
-    }
     var bytes = kept.reduce(0) { $0 + $1.bytes }
     var count = kept.count
     for entry in kept.filter({ !$0.isFatal }) + kept.filter({ $0.isFatal }) {
@@ -75,17 +84,32 @@ struct Housekeeping: Sendable {
     }
   }
 
-  /// The process id and the time in a name: "culprit-20261120T102351.204Z-4242-1.stall", "culprit-20261120T102340.000Z-4242.run".
+  /// What has become of a run.
+  private enum RunState {
+    case live, over, ended
+  }
+
+  /// What the file `name` of a run says of it; `nil` when it cannot be read.
+  private func state(_ name: String, in box: BlackBoxDirectory) -> RunState? {
+    guard let descriptor = box.open(name, O_RDONLY) else { return nil }
+    defer { close(descriptor) }
+    guard let record = box.record(descriptor) else { return nil }
+    if record.ended != nil { return .ended }
+    return name.hasSuffix(".run") && box.isRunning(record, descriptor) ? .live : .over
+  }
+
+  /// Whether the stall of the file `stall` may be of the run of the file `run`: "culprit-20261120T102351.204Z-4242-1.stall" of
+  /// "culprit-20261120T102340.000Z-4242.run".
+  private func belongs(_ stall: String, to run: String) -> Bool {
+    let (one, other) = (parts(stall), parts(run))
+    return one.process == other.process && one.time >= other.time
+  }
+
+  /// The process id and the time in a name.
   private func parts(_ name: String) -> (process: String, time: String) {
     let parts = name.split(separator: "-")
     guard parts.count >= 3 else { return ("", "") }
     return (String(parts[2].prefix { $0.isNumber }), String(parts[1]))
-  }
-
-  private func record(_ name: String, in box: BlackBoxDirectory) -> RunRecord? {
-    guard let descriptor = box.open(name, O_RDONLY) else { return nil }
-    defer { close(descriptor) }
-    return box.record(descriptor)
   }
 
   /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, ends with that.

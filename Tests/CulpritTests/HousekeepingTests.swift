@@ -1,4 +1,4 @@
-import BlackBox
+@testable import BlackBox
 import Foundation
 import StallRecord
 import Testing
@@ -52,6 +52,32 @@ import Testing
       #expect(removed[1] == [files[3].name])
       #expect(removed[2] == [files[3].name, files[4].name])
       #expect(removed[3] == [files[2].name, files[3].name, files[4].name])
+    }
+  }
+
+  /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those that hung
+  /// stay, and that of a process that runs.
+  @Test func runsThatNobodyAsksForAreLimited() throws {
+    try withDirectory { directory in
+      var files = (10..<30).map { ("culprit-20260101T0000\($0).000Z-\($0).run", run(ended: false)) }
+      files.append(("culprit-20260101T000011.500Z-11-1.stall", stall(ended: false)))
+      for (name, content) in files { try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
+      let parent = RunRecord(
+        identity: ProcessIdentity(
+          process: getppid(),
+          start: try #require(ProcessIdentity.start(of: getppid())),
+          boot: ProcessIdentity.ofThisProcess().boot,
+          namespace: ProcessIdentity.ofThisProcess().namespace
+        ),
+        executable: "/bin/shop",
+        since: WallTime(nanosecondsSince1970: 5),
+        memoryKills: []
+      )
+      let parentName = "culprit-20260101T000001.000Z-\(getppid()).run"
+      try Data(parent.text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(parentName)"))
+      Housekeeping(directory: directory, limits: DirectoryLimits(files: 5), own: nil).tidy()
+      let hung = files.filter { $0.0.contains("Z-11") }.map(\.0)
+      #expect(try left(directory) == ([parentName] + hung + files[15..<20].map(\.0)).sorted())
     }
   }
 
