@@ -91,12 +91,16 @@ let package = Package(
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
     // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.
-    .executableTarget(name: "surroundings", dependencies: ["Culprit", "TestWorkloads"], path: "Tests/Surroundings"),
+    .executableTarget(
+      name: "surroundings",
+      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      path: "Tests/Surroundings"
+    ),
     // An allocator and locks that count, in front of the C library's, and a process that is observed with them.
     .target(name: "CountedCalls", path: "Tests/CountedCalls", linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
       name: "counted-process",
-      dependencies: ["Culprit", "CountedCalls"],
+      dependencies: ["Culprit", "CountedCalls", "StallRecord"],
       path: "Tests/CountedProcess"
     ),
     // A process whose end is tested from outside, and what its next launch says of it.
@@ -108,7 +112,7 @@ let package = Package(
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.
     .executableTarget(
       name: "policy-process",
-      dependencies: ["Culprit", "StuckDisk", "TestWorkloads"],
+      dependencies: ["Culprit", "StallRecord", "StuckDisk", "TestWorkloads"],
       path: "Tests/PolicyProcess"
     ),
     // A disk that never answers.
@@ -116,7 +120,7 @@ let package = Package(
     .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
     .executableTarget(
       name: "stalling-process",
-      dependencies: ["Culprit", "TestWorkloads"],
+      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
       path: "Tests/StallingProcess"
     ),
   ],

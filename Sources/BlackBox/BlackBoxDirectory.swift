@@ -110,17 +110,32 @@ public struct BlackBoxDirectory: Sendable {
     }
   }
 
-  /// The stalls of the run `record`, but for those that cannot be read.
-  public func stalls(of record: RunRecord) -> [SavedStall] {
+  /// The stalls of the run `record`, and a sentence for each file that may be one of its and cannot be read, or only in part.
+  public func stalls(of record: RunRecord) -> (stalls: [SavedStall], problems: [String]) {
     let suffix = "-\(record.identity.process)-"
-    let names = (try? names([".stall"]))?.filter { $0.contains(suffix) } ?? []
-    return names.compactMap { name in
-      // The process id may have been used before.
-      guard let file = stall(name), file.recording.process?.id == record.identity.process,
-        file.recording.process?.watchedSince == record.since
-      else { return nil }
-      return SavedStall(name: name, file: file)
+    var found: [SavedStall] = []
+    var problems: [String] = []
+    for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) }) ?? [] {
+      guard let descriptor = open(name, O_RDONLY) else { continue }
+      defer { close(descriptor) }
+      do {
+        guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax) else {
+          throw BlackBoxError(path: "\(path)/\(name)", number: errno)
+        }
+        let file = try StallFile(bytes: bytes)
+        // The process id may have been used before.
+        if let process = file.recording.process {
+          guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
+          found.append(SavedStall(name: name, file: file))
+        }
+        problems += file.problems.map { "\(path)/\(name): \($0)" }
+      } catch let error as BlackBoxError {
+        problems.append(error.description)
+      } catch {
+        problems.append("\(path)/\(name): \(error)")
+      }
     }
+    return (found, problems)
   }
 
   /// The largest `.stall` file that is read.

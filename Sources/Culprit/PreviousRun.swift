@@ -26,12 +26,21 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
   public let lastStacks: [[TimedStack]]
   /// The paths of the files of its stalls, those included that ended well.
   public let files: [String]
+  /// A sentence for each of them that cannot be read, or only in part, and what is wrong with it.
+  public let problems: [String]
   private let texts: [String]
 
   /// The run of `record`, which ended as `verdict` says.
-  init(_ record: RunRecord, _ verdict: Verdict, _ stalls: [BlackBoxDirectory.SavedStall], directory: String, width: Int)
-  {
+  init(
+    _ record: RunRecord,
+    _ verdict: Verdict,
+    _ stalls: [BlackBoxDirectory.SavedStall],
+    _ problems: [String],
+    directory: String,
+    width: Int
+  ) {
     self.verdict = verdict
+    self.problems = problems
     process = record.identity.process
     executable = record.executable
     since = record.since
@@ -65,9 +74,10 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
     self.texts = texts
   }
 
-  /// The run in a line, then for each hang its report, its last stacks, and the stacks of the other threads.
+  /// The run in a line, what cannot be read in a line each, then for each hang its report, its last stacks, and the stacks of the other threads.
   public var description: String {
     let name = executable.split(separator: "/").last.map(String.init) ?? executable
-    return (["\(name) (process \(process)), watched since \(since): \(verdict)\n"] + texts).joined(separator: "\n")
+    let head = "\(name) (process \(process)), watched since \(since): \(verdict)\n"
+    return ([head + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
   }
 }

@@ -1,0 +1,49 @@
+import FaultyDisks
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BlackBox
+
+/// What is left when the power goes: what had been synced, on a file system that recovers from its journal.
+@Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))
+struct PowerCutTests {
+  @Test func whatWasSyncedIsTold() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let directory = disk.path + "/stalls"
+    let box = BlackBoxDirectory(path: directory)
+    let process = try ServiceProcess(
+      ChildProcess.built("blackbox-process"),
+      ["blackbox-process", directory, "latency"]
+    )
+    process.tell("stall")
+    _ = try #require(process.fact("stalled"))
+    var samples: Int {
+      let name = (try? box.names([".stall"]))?.first
+      return name.flatMap { box.stall($0) }?.recording.stalls.first?.samples.count ?? 0
+    }
+    while samples < 5 {
+      try #require(!process.hasLeft)
+      usleep(20_000)
+    }
+    // What is there by now is synced once the disk has been told to make something safe twice more.
+    let before = try #require(disk.written).flushes
+    while try #require(disk.written).flushes < before + 2 {
+      try #require(!process.hasLeft)
+      usleep(20_000)
+    }
+    try disk.pullOut()
+    kill(process.process, SIGKILL)
+    _ = process.end()
+    try disk.mountAgain()
+    // The machine is started anew.
+    let name = try #require(try box.names([".run"]).first)
+    let text = try String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8)
+    let boot = try #require(text.firstMatch(of: /boot .*\n/))
+    let anew = try #require(RunRecord(text: text)).checked("boot another")
+    try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
+    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+    #expect(told.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(told)")
+    #expect(told.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(told)")
+  }
+}
