@@ -15,6 +15,12 @@ struct DiskTests {
     /// How many samples the file had when all was well.
     let samplesBefore: Int
 
+    init(process: ServiceProcess, directory: String, samplesBefore: Int) {
+      self.process = process
+      self.directory = directory
+      self.samplesBefore = samplesBefore
+    }
+
     init(in directory: String) throws {
       self.directory = directory
       process = try ServiceProcess(ChildProcess.built("blackbox-process"), ["blackbox-process", directory, "latency"])
@@ -133,6 +139,33 @@ struct DiskTests {
     #expect(saved.hasEnded && saved.lostSamples == 0 && told.lost == 0)
     #expect(saved.samples.count == told.samples && told.samples > service.samplesBefore)
     #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
+  }
+
+  /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
+  @Test func aServiceStartsOnAStuckDisk() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let directory = disk.path + "/stalls"
+    try #require(mkdir(directory, 0o700) == 0)
+    try disk.freeze()
+    let service = StalledService(
+      process: try ServiceProcess(
+        ChildProcess.built("blackbox-process"),
+        ["blackbox-process", directory, "latency"]
+      ),
+      directory: directory,
+      samplesBefore: 0
+    )
+    try #require(service.process.fact("ready") != nil)
+    service.process.tell("stall")
+    try service.turn(milliseconds: 1000)
+    let told = try service.end()
+    #expect(told.samples > 0 && told.lost == 0)
+    #expect(disk.thaw(), "the disk answered before that")
+    try service.wait { $0.hasEnded }
+    #expect(service.leave() == 0)
+    let saved = try #require(service.saved())
+    #expect(saved.samples.count == told.samples && saved.lostSamples == 0)
+    #expect(try tell(directory).fact("run") == "\(service.process.process) clean exit")
   }
 
   /// What did not fit is counted in the file, said in the status, and complete in the handler's report. The next launch, which
