@@ -110,32 +110,45 @@ public struct BlackBoxDirectory: Sendable {
     }
   }
 
-  /// The stalls of the run `record`, and a sentence for each file that may be one of its and cannot be read, or only in part.
-  public func stalls(of record: RunRecord) -> (stalls: [SavedStall], problems: [String]) {
+  /// What there is of a run's stalls.
+  public struct RunStalls: Sendable {
+    /// Those that can be read.
+    public var saved: [SavedStall] = []
+    /// A sentence for each file that may be one of the run's and cannot be read, or only in part.
+    public var problems: [String] = []
+    /// Whether a stall has no end, as far as can be seen: also one of a file that cannot be read.
+    public var hasOpen = false
+  }
+
+  /// The stalls of the run `record`.
+  public func stalls(of record: RunRecord) -> RunStalls {
     let suffix = "-\(record.identity.process)-"
-    var found: [SavedStall] = []
-    var problems: [String] = []
+    var found = RunStalls()
     for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) }) ?? [] {
       guard let descriptor = open(name, O_RDONLY) else { continue }
       defer { close(descriptor) }
-      do {
-        guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax) else {
-          throw BlackBoxError(path: "\(path)/\(name)", number: errno)
-        }
+      guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax) else {
+        found.problems.append("\(path)/\(name): \(String(cString: strerror(errno)))")
+        continue
+      }
+      do throws(StallFileError) {
         let file = try StallFile(bytes: bytes)
-        // The process id may have been used before.
         if let process = file.recording.process {
+          // The process id may have been used before.
           guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
-          found.append(SavedStall(name: name, file: file))
+          let stall = SavedStall(name: name, file: file)
+          found.saved.append(stall)
+          found.hasOpen = found.hasOpen || stall.isOpen
         }
-        problems += file.problems.map { "\(path)/\(name): \($0)" }
-      } catch let error as BlackBoxError {
-        problems.append(error.description)
+        found.problems += file.problems.map { "\(path)/\(name): \($0)" }
       } catch {
-        problems.append("\(path)/\(name): \(error)")
+        // Only its name tells whose it is: the time in that is when the stall began.
+        guard name >= "culprit-\(record.since.fileNamePart)" else { continue }
+        found.problems.append("\(path)/\(name) \(error)")
+        if !StallFileWriter.isEnd(Array(bytes.suffix(StallFileWriter.endBytes))) { found.hasOpen = true }
       }
     }
-    return (found, problems)
+    return found
   }
 
   /// The largest `.stall` file that is read.

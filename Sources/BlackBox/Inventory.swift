@@ -82,7 +82,7 @@ public struct Inventory: Sendable {
       let own = stalls[Owner(process: record.identity.process, since: record.since)] ?? []
       let judged = RunVerdict(
         of: record,
-        hasOpenStall: own.contains { $0.stalls.contains { !$0.hasEnded } },
+        hasOpenStall: box.stalls(of: record).hasOpen,
         boot: box.boot,
         memoryKills: MemoryKills.change(since: record.memoryKills),
         wasReplaced: record.identity == box.own || latest[record.identity].map { $0 > record.since } == true

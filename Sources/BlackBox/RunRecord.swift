@@ -137,3 +137,8 @@ public struct RunRecord: Hashable, Sendable {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
   }
 }
+
+extension WallTime {
+  /// The time as names of files have it: they sort by it.
+  package var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
+}

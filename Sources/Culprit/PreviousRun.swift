@@ -34,22 +34,21 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
   init(
     _ record: RunRecord,
     _ verdict: Verdict,
-    _ stalls: [BlackBoxDirectory.SavedStall],
-    _ problems: [String],
+    _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,
     width: Int
   ) {
     self.verdict = verdict
-    self.problems = problems
+    problems = stalls.problems
     process = record.identity.process
     executable = record.executable
     since = record.since
     signal = record.crash?.signal
-    files = stalls.map { "\(directory)/\($0.name)" }
+    files = stalls.saved.map { "\(directory)/\($0.name)" }
     var hangs: [StallReport] = []
     var lastStacks: [[TimedStack]] = []
     var texts: [String] = []
-    for saved in stalls where saved.isOpen {
+    for saved in stalls.saved where saved.isOpen {
       let recording = saved.file.recording
       let symbolizer = Symbolizer(modules: recording.modules, names: recording.names)
       for stall in recording.stalls where !stall.hasEnded {

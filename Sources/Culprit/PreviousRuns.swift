@@ -66,10 +66,10 @@ final class PreviousRuns: Sendable {
     guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
       present.st_dev == information.st_dev
     else { return nil }
-    let (stalls, problems) = directory.stalls(of: record)
+    let stalls = directory.stalls(of: record)
     let verdict = RunVerdict(
       of: record,
-      hasOpenStall: stalls.contains { $0.isOpen },
+      hasOpenStall: stalls.hasOpen,
       boot: directory.boot,
       memoryKills: MemoryKills.change(since: record.memoryKills),
       wasReplaced: wasReplaced
@@ -77,7 +77,7 @@ final class PreviousRuns: Sendable {
     let told = Array(record.told(verdict).utf8)
     _ = write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
-    return PreviousRun(record, verdict, stalls, problems, directory: directory.path, width: width)
+    return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)
   }
 }
 

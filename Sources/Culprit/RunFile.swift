@@ -139,8 +139,3 @@ final class RunFile: Sendable {
     return write(descriptor, bytes, bytes.count) == bytes.count
   }
 }
-
-extension WallTime {
-  /// The time as names of files have it: they sort by it.
-  var fileNamePart: String { description.filter { $0 != "-" && $0 != ":" } }
-}

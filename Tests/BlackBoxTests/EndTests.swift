@@ -61,6 +61,20 @@ import Testing
     }
   }
 
+  /// A stall whose file cannot be read has been one all the same, and the next launch says what is wrong with the file.
+  @Test func aDamagedFileIsTold() throws {
+    try withDirectory { directory in
+      try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
+      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
+      let descriptor = open(path, O_WRONLY)
+      #expect(pwrite(descriptor, "nothing", 7, 0) == 7)
+      close(descriptor)
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+      #expect(told.fact("run")?.hasSuffix(RunVerdict.fatalHang.description) == true, "\(told)")
+      #expect(told.facts("hang") == [] && told.output.contains("\n\(path) is not a .stall file"), "\(told)")
+    }
+  }
+
   @Test func whatEndsOtherwiseIsNoHang() throws {
     let ends: [(play: String, signal: Int32, verdict: RunVerdict)] = [
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
