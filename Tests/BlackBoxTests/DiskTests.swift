@@ -132,7 +132,7 @@ struct DiskTests {
     try disk.freeze()
     // Until it is noticed that the disk does not answer.
     _ = try service.firstProblems()
-    #expect(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk answered before that")
     let told = try service.end()
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
@@ -160,7 +160,7 @@ struct DiskTests {
     try service.turn(milliseconds: 1000)
     let told = try service.end()
     #expect(told.samples > 0 && told.lost == 0)
-    #expect(disk.thaw(), "the disk answered before that")
+    try #require(disk.thaw(), "the disk answered before that")
     try service.wait { $0.hasEnded }
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
