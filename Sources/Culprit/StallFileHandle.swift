@@ -12,6 +12,8 @@ final class StallFileHandle: Sendable {
   /// How far the stall has come, when the file is yet to be told.
   private let progress = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
+  /// Whether there was no room for the beginning: then there is nothing to do for the rest.
+  private let isMissing = Atomic<Bool>(false)
 
   /// Has a file made for `stall` in the directory of `box`.
   ///
@@ -44,7 +46,9 @@ final class StallFileHandle: Sendable {
         file?.goesOn(stall, refused: 0)
       }
     }
-    if !isTaken { problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved") }
+    guard !isTaken else { return }
+    isMissing.store(true, ordering: .relaxed)
+    problems.note("the disk does not keep up: a stall of \"\(stall.source.name)\" is not saved")
   }
 
   /// Adds a sample with its stack, and the modules that are new in it.
@@ -91,6 +95,7 @@ final class StallFileHandle: Sendable {
 
   /// The file is complete.
   func close(keepsFile: Bool) {
+    guard !isMissing.load(ordering: .relaxed) else { return }
     disk.put(isVital: true) { [self] in
       file.withLock { file in
         if let failure = file?.failure { problems.note(failure) }
@@ -109,7 +114,8 @@ final class StallFileHandle: Sendable {
     isVital: Bool = false,
     _ work: @escaping @Sendable (inout GrowingStallFile) -> Void
   ) -> Bool {
-    disk.put(bytes: bytes, isVital: isVital) { [self] in
+    guard !isMissing.load(ordering: .relaxed) else { return false }
+    return disk.put(bytes: bytes, isVital: isVital) { [self] in
       file.withLock { file in
         guard var present = file.take() else { return }
         work(&present)

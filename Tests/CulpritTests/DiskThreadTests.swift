@@ -1,0 +1,95 @@
+import CObserver
+import Foundation
+import StallRecord
+import Synchronization
+import Testing
+
+@testable import Culprit
+
+/// The queue in front of the disk: bounded, and what finds no room in it is counted.
+@Suite struct DiskThreadTests {
+  private let process = ObservedProcess(
+    id: 7,
+    executable: "/bin/shop",
+    architecture: "x86_64",
+    observerVersion: culpritVersion,
+    watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
+  )
+
+  /// A disk that answers when it is told to.
+  private final class Gate: Sendable {
+    private let isOpen = Atomic<Bool>(false)
+    func open() { isOpen.store(true, ordering: .releasing) }
+    func pass() { while !isOpen.load(ordering: .acquiring) { usleep(1000) } }
+  }
+
+  private func box(_ directory: String) throws -> BlackBoxWriter {
+    let box = BlackBoxWriter(directory, Configuration(), process, ProblemList())
+    try box.open()
+    return box
+  }
+
+  private func stall(_ id: UInt64) -> Stall {
+    Stall(
+      id: id,
+      source: WatchedSource(kind: .loop, name: "main"),
+      thread: ObservedThread(id: 7, name: "shop"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1_790_000_001_000_000_000),
+      duration: .seconds(2)
+    )
+  }
+
+  /// A sample with a stack of its own, of many frames.
+  private func look(_ number: Int) -> (Sample, Stack) {
+    let frames = (0..<512).map { StackFrame.returnAddress(RuntimeAddress(UInt64(number << 16 | $0))) }
+    let sample = Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
+    return (sample, Stack(frames: frames, end: .outermost))
+  }
+
+  @Test func whatADiskThatIsStuckCannotTakeIsCounted() throws {
+    try withDirectory { directory in
+      let box = try box(directory)
+      let handle = StallFileHandle(box, process: process, stall: stall(1), modules: [], samples: [])
+      let gate = Gate()
+      box.disk.put { gate.pass() }
+      for number in 0..<2000 { handle.add(look(number).0, look(number).1, []) }
+      // Nor does one that begins now find room; nothing waits for either.
+      let late = StallFileHandle(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(look))
+      late.add(look(0).0, look(0).1, [])
+      late.close(keepsFile: true)
+      gate.open()
+      var ended = stall(1)
+      ended.hasEnded = true
+      handle.end(ended)
+      handle.close(keepsFile: true)
+      box.stop()
+      let files = try stallFiles(in: directory)
+      #expect(files.count == 1)
+      let file = try read(try #require(files.first))
+      let saved = try #require(file.recording.stalls.first)
+      // 8 MiB of stacks of 8 KiB.
+      #expect((500..<1100).contains(saved.samples.count), "\(saved.samples.count)")
+      #expect(saved.samples.count + Int(saved.lostSamples) == 2000)
+      #expect(saved.hasEnded && file.problems.isEmpty)
+      #expect(box.problems.all == ["the disk does not keep up: a stall of \"main\" is not saved"])
+    }
+  }
+
+  /// Waiting has its bound, and everything is done when the disk answers after all.
+  @Test func nobodyWaitsForEver() throws {
+    let disk = DiskThread()
+    try disk.start()
+    let gate = Gate()
+    disk.put { gate.pass() }
+    #expect(disk.result(until: observer_clock_ns() &+ 50_000_000) { true } == nil)
+    #expect(!disk.stop(until: observer_clock_ns() &+ 50_000_000))
+    #expect((disk.heldUp ?? .zero) >= .milliseconds(50))
+    let isDone = Answer<Bool>()
+    disk.put { isDone.give(true) }
+    gate.open()
+    #expect(isDone.wait(until: .max) == true)
+    #expect(disk.stop(until: .max))
+    #expect(disk.heldUp == nil)
+  }
+}
