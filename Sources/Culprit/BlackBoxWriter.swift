@@ -44,6 +44,8 @@ final class BlackBoxWriter: Sendable {
       _ = disk.stop(until: 0)
       throw error
     }
+    // Also where the disk has not answered yet.
+    run.endAtExit()
   }
 
   /// Removes what is too much, soon.

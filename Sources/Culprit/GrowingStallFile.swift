@@ -91,26 +91,37 @@ struct GrowingStallFile: ~Copyable {
     _ = settle()
   }
 
-  /// The stall has come as far as `stall` says; `refused` of its samples never came here.
-  mutating func goesOn(_ stall: Stall, refused: UInt64) {
+  /// The stall has come as far as `stall` says; `refused` of its samples never came here. Returns whether the file had been
+  /// removed, and has been made anew.
+  @discardableResult
+  mutating func goesOn(_ stall: Stall, refused: UInt64) -> Bool {
     self.stall = stall
     self.stall.lostSamples += refused
     if settle() { writeState() }
-    returnIfGone()
+    let now = observer_clock_ns()
+    var isBack = false
+    if now >= nextCheck {
+      nextCheck = now &+ Self.syncInterval
+      isBack = returnIfGone()
+    }
     syncIfDue()
+    return isBack
   }
 
-  /// The stall has ended as `stall` says; `refused` of its samples never came here.
-  mutating func end(_ stall: Stall, refused: UInt64) {
+  /// The stall has ended as `stall` says; `refused` of its samples never came here. Returns whether the file had been removed,
+  /// and has been made anew.
+  mutating func end(_ stall: Stall, refused: UInt64) -> Bool {
     self.stall = stall
     self.stall.lostSamples += refused
+    let isBack = returnIfGone()
     guard settle() else {
       // Where there is no room for an end, this says it.
       writeState()
-      return
+      return isBack
     }
     writeState()
     put(StallFileWriter.record(ofEndOf: state))
+    return isBack
   }
 
   /// Brings everything to the disk.
@@ -182,20 +193,19 @@ struct GrowingStallFile: ~Copyable {
   }
 
   /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is open.
-  private mutating func returnIfGone() {
-    let now = observer_clock_ns()
-    guard now >= nextCheck else { return }
-    nextCheck = now &+ Self.syncInterval
-    guard sink.isGone else { return }
-    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }
-    guard var anew = try? StallFileSink(path: sink.path) else { return }
+  /// Returns whether that was so.
+  private mutating func returnIfGone() -> Bool {
+    guard sink.isGone else { return false }
+    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return false }
+    guard var anew = try? StallFileSink(path: sink.path) else { return false }
     guard sink.copy(to: &anew) else {
       anew.remove()
-      return
+      return false
     }
     problems.note("\(sink.path) was removed while it was written, and has been made anew")
     sink = anew
     lastSync = 0
+    return true
   }
 
   private mutating func syncIfDue() {

@@ -62,10 +62,14 @@ final class RunFile: Sendable {
   /// - Throws: Why there is none.
   func open() throws(StallFileSinkError) {
     try create()
-    _ = Self.atExit
-    Self.current.withLock { $0 = self }
     let opened = descriptor.withLock { $0 }
     if notesCrashes, let opened { observer_crash_start(opened, record.number) }
+  }
+
+  /// Has the end of the run said when the process exits without having stopped its watchdog.
+  func endAtExit() {
+    _ = Self.atExit
+    Self.current.withLock { $0 = self }
   }
 
   /// Creates the file once more when somebody has removed it, or its directory. On the disk thread.

@@ -232,4 +232,17 @@ struct DiskTests {
     }
     #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
   }
+
+  /// The file of the run comes back as well: the next launch tells of what was killed after that.
+  @Test func aHangWhoseDirectoryWasRemovedIsTold() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let service = try StalledService(in: disk.path + "/stalls")
+    try disk.removeDirectory("stalls", andMakesNew: false)
+    try service.wait { $0.samples.count > service.samplesBefore }
+    kill(service.process.process, SIGKILL)
+    _ = service.process.end()
+    let launch = try tell(service.directory)
+    #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
+    #expect(launch.fact("hang")?.hasPrefix("stuck goLeft(_:depth:)") == true, "\(launch)")
+  }
 }

@@ -278,8 +278,11 @@ extension WatchdogTests {
         #expect(runs() == 1)
         try FileManager.default.removeItem(atPath: directory)
         while samples() < 5 { stallByComputing(for: .milliseconds(10)) }
+        // And right before its end.
+        try FileManager.default.removeItem(atPath: directory)
       }
       watchdog.stop()
+      #expect(runs() == 1)
       let file = try read(try #require(stallFiles(in: directory).first))
       let stall = try #require(file.recording.stalls.first)
       #expect(stall.hasEnded && stall.lostSamples == 0 && file.problems.isEmpty)

@@ -236,7 +236,6 @@ struct DiskSoak {
     let itsRun = lines.drop { !$0.hasPrefix("run=\(killed.process.process) ") }.dropFirst()
     let hangs = itsRun.prefix { !$0.hasPrefix("run=") }.filter { $0.hasPrefix("hang=stuck ") }.count
     // The file of a run that was removed is made anew with the next stall only.
-    let isGone = fault == .removed || fault == .replaced
-    figures.print("blackbox.told_\(name)", Double(hangs), "hangs", in: isGone ? 0...1 : 1...1)
+    figures.print("blackbox.told_\(name)", Double(hangs), "hangs", in: 1...1)
   }
 }
