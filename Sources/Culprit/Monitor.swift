@@ -52,6 +52,10 @@ struct Monitor: ~Copyable {
     due.deallocate()
   }
 
+  /// How much of its waiting for a processor counts in one go: where a virtual machine is held and its clock goes on, all
+  /// of that looks like waiting, if the monitor was about to run.
+  private static let longestStarved: UInt64 = 1_000_000_000
+
   /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the scheduler.
   @_noLocks static func allowance(planned: UInt64) -> UInt64 { planned &+ max(planned / 8, 10_000_000) }
 
@@ -71,7 +75,7 @@ struct Monitor: ~Copyable {
       worked = 0
       let starvedBefore = starved
       starved = observer_task_starved_ns(schedule)
-      allowed &+= starved &- starvedBefore
+      allowed &+= min(starved &- starvedBefore, Self.longestStarved)
       let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       lastTick = now
