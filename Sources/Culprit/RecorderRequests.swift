@@ -1,0 +1,57 @@
+import CObserver
+import StallRecord
+import Synchronization
+
+/// What has been seen of a stall that is under way.
+struct StallSoFar: Sendable {
+  var slot: Int
+  var unit: UInt64
+  var recording: Recording
+}
+
+/// Somebody who waits for the stalls that are under way.
+final class SoFarRequest: Sendable {
+  /// The slot of the stall that is over.
+  let ending: Int?
+  /// What has been seen of them; none has an end, but for that.
+  let stalls = Answer<[StallSoFar]>()
+  /// Whether all of it is on the disk, as far as it is to be saved at all.
+  let saved = Answer<Bool>()
+
+  init(ending: Int?) { self.ending = ending }
+}
+
+/// Somebody who waits for the stacks of all threads.
+final class ThreadRequest: Sendable {
+  /// The request's number in the monitor's count.
+  let number: UInt32
+  private let answer = Mutex<(AllThreads, [Stack])?>(nil)
+  private let word = ControlBlock()
+
+  init(number: UInt32) { self.number = number }
+
+  /// Gives the threads and their stacks, or `nil` when the watchdog was stopped.
+  func finish(_ threads: (AllThreads, [Stack])?) {
+    answer.withLock { $0 = threads }
+    observer_control_stop(word.pointer)
+  }
+
+  /// Waits for the answer until `deadline`, on the observer's clock. Returns whether there is one, and what.
+  func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
+    while true {
+      let seen = observer_control_wake_word(word.pointer)
+      if observer_control_stopping(word.pointer) { return (true, answer.withLock { $0 }) }
+      if observer_clock_ns() >= deadline { return (false, nil) }
+      observer_wait(observer_control_wake_address(word.pointer), seen, deadline)
+    }
+  }
+}
+
+/// A flag that is set once.
+final class WakeWord: Sendable {
+  private let word = Atomic<Bool>(false)
+
+  var isSet: Bool { word.load(ordering: .acquiring) }
+
+  func set() { word.store(true, ordering: .releasing) }
+}
