@@ -1,0 +1,13 @@
+import BlackBox
+
+/// Any bytes as the record of a run: read, written and read again.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzRun(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
+  let bytes = (0..<count).map { data[$0] }
+  guard var run = RunRecord(text: String(decoding: bytes, as: UTF8.self)) else { return 0 }
+  _ = RunVerdict(of: run, hasOpenStall: true, boot: run.identity.boot, memoryKills: .none, wasReplaced: false)
+  // These are lines of their own, which others add.
+  (run.crash, run.ended, run.told) = (nil, nil, nil)
+  guard RunRecord(text: run.text) == run else { fatalError("what was written cannot be read") }
+  return 0
+}
