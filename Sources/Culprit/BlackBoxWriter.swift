@@ -35,7 +35,11 @@ final class BlackBoxWriter: Sendable {
   func open() throws(WatchdogError) {
     do throws(PosixThreadError) { try disk.start() } catch { throw .threadNotStarted(error.number) }
     let result = disk.result(until: observer_clock_ns() &+ Self.startPatience) { [self] () -> WatchdogError? in
-      do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return error }
+      do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch {
+        // Who has waited too long does not hear of it.
+        problems.note(error.description)
+        return error
+      }
       DirectoryRisks.found(directory).forEach(problems.note)
       do throws(StallFileSinkError) { try run.open() } catch { problems.note(error.text) }
       return nil

@@ -72,11 +72,18 @@ final class RunFile: Sendable {
     Self.current.withLock { $0 = self }
   }
 
-  /// Creates the file once more when somebody has removed it, or its directory. On the disk thread.
+  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it before. On the
+  /// disk thread.
   func ensure() {
+    guard !hasEnded.withLock({ $0 }) else { return }
+    guard let opened = descriptor.withLock({ $0 }) else {
+      try? DirectoryFiles.prepare(directory)
+      try? open()
+      return
+    }
     var own = stat()
     var present = stat()
-    guard let opened = descriptor.withLock({ $0 }), !hasEnded.withLock({ $0 }), fstat(opened, &own) == 0 else { return }
+    guard fstat(opened, &own) == 0 else { return }
     if lstat("\(directory)/\(name)", &present) == 0 {
       guard present.st_ino != own.st_ino || present.st_dev != own.st_dev else { return }
     } else {

@@ -31,10 +31,10 @@ extension Recording {
   /// - Parameters:
   ///   - width: The length of a line in characters.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Returns: A text for each stall for which threads were captured, in order.
+  /// - Returns: A text for each stall that other threads were captured for, in order.
   public func textsOfOtherThreads(width: Int, resolve: (StackFrame) -> [ResolvedFrame]) -> [String] {
     stalls.compactMap { stall in
-      guard let others = stall.others else { return nil }
+      guard let others = stall.others, !others.threads.isEmpty else { return nil }
       let groups = otherThreads(in: stall, resolve: resolve)
       return ThreadsText(others, groups: groups, architecture: process?.architecture ?? "").text(width: width)
     }

@@ -292,6 +292,28 @@ extension WatchdogTests {
     }
   }
 
+  /// Where there was no room for the file of the run, it is made when there is a stall to tell of.
+  @Test(.enabled(if: getuid() == 0)) func theFileOfTheRunIsMadeLater() throws {
+    try withDirectory { directory in
+      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
+      defer { umount2(directory, Int32(MNT_DETACH)) }
+      let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+      let bytes = [UInt8](repeating: 1, count: 4096)
+      while write(ballast, bytes, bytes.count) > 0 {}
+      close(ballast)
+      var configuration = quick
+      configuration.directory = directory
+      let watchdog = try Watchdog(configuration)
+      watchdog.onStall { _ in }
+      #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
+      unlink("\(directory)/ballast")
+      watchdog.section("later", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
+      watchdog.stop()
+      let names = try FileManager.default.contentsOfDirectory(atPath: directory)
+      #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
+    }
+  }
+
   /// A stall that ends while the disk is full has ended, for every reader.
   @Test(.enabled(if: getuid() == 0)) func anEndIsToldByAFullDisk() throws {
     try withDirectory { directory in
