@@ -85,8 +85,8 @@ public struct BlackBoxDirectory: Sendable {
   public func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
 
   /// Whether `record`, a file other than this process's own, is of a run that goes on: whether its process still runs, and
-  /// still as that run. Where its process id means nothing here (another namespace, another machine), whether it holds the lock
-  /// on its file, which is open as `descriptor`.
+  /// still as that run. Where that does not tell (its process id is of another namespace or machine, its main thread has ended),
+  /// whether it holds the lock on its file, which is open as `descriptor`.
   public func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
     if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }

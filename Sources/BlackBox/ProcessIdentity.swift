@@ -23,24 +23,26 @@ public struct ProcessIdentity: Hashable, Sendable {
   public static func ofThisProcess() -> ProcessIdentity {
     ProcessIdentity(
       process: getpid(),
-      start: start(of: getpid()) ?? 0,
+      start: state(of: getpid())?.start ?? 0,
       boot: SmallFile.text("/proc/sys/kernel/random/boot_id").map { String($0.prefix { $0 != "\n" }) } ?? "unknown",
       namespace: SmallFile.inode("/proc/self/ns/pid") ?? 0
     )
   }
 
-  /// When `process` was started; `nil` when there is none, or none but a zombie.
-  static func start(of process: Int32) -> UInt64? {
+  /// When `process` was started, and whether its main thread has ended; `nil` when there is no such process.
+  static func state(of process: Int32) -> (start: UInt64, mainHasEnded: Bool)? {
     // The name of the executable, in parentheses, may have spaces and parentheses itself.
     guard let text = SmallFile.text("/proc/\(process)/stat"), let end = text.lastIndex(of: ")") else { return nil }
     let fields = text[end...].split(separator: " ")
-    guard fields.count > 20, fields[1] != "Z", fields[1] != "X" else { return nil }
-    return UInt64(fields[20])
+    guard fields.count > 20, let start = UInt64(fields[20]) else { return nil }
+    return (start, fields[1] == "Z" || fields[1] == "X")
   }
 
   /// Whether the process runs, as seen by the process `own`; `nil` when that cannot be told from there.
   func isRunning(seenBy own: ProcessIdentity) -> Bool? {
     guard boot == own.boot, namespace == own.namespace else { return nil }
-    return Self.start(of: process) == start
+    guard let state = Self.state(of: process), state.start == start else { return false }
+    // It may be over, or have left its other threads to go on (pthread_exit(3)).
+    return state.mainHasEnded ? nil : true
   }
 }

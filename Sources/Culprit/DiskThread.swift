@@ -19,9 +19,11 @@ final class DiskThread: Sendable {
     /// Of what waits and of what is being done.
     var bytes = 0
     var isStopping = false
+    var last: (@Sendable () -> Void)?
   }
 
   private let state = Mutex(State())
+  private let wantsLast = Atomic<Bool>(false)
   private let wake = ControlBlock()
   private let hasEnded = Answer<Bool>()
   /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
@@ -73,6 +75,17 @@ final class DiskThread: Sendable {
     return answer.wait(until: deadline)
   }
 
+  /// Keeps `work` ready for ``doLast()``.
+  func prepareLast(_ work: @escaping @Sendable () -> Void) { state.withLock { $0.last = work } }
+
+  /// Has done, once, what was prepared, after everything that was put in before.
+  ///
+  /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of either.
+  func doLast() {
+    wantsLast.store(true, ordering: .releasing)
+    observer_control_wake(wake.pointer)
+  }
+
   /// Makes the thread end when everything that was put in has been done, and waits for that until `deadline`.
   ///
   /// - Returns: Whether it has ended.
@@ -85,17 +98,26 @@ final class DiskThread: Sendable {
   private func run() {
     while true {
       let seen = observer_control_wake_word(wake.pointer)
-      let (batch, isStopping) = state.withLock { state in
-        defer { state.waiting = [] }
-        return (state.waiting, state.isStopping)
+      // Before what waits is taken: all of that comes first.
+      let wantsLast = wantsLast.load(ordering: .acquiring)
+      let (batch, last, isStopping) = state.withLock { state in
+        defer {
+          state.waiting = []
+          if wantsLast || state.isStopping { state.last = nil }
+        }
+        return (state.waiting, wantsLast ? state.last : nil, state.isStopping)
       }
       for work in batch {
         began.store(observer_clock_ns(), ordering: .relaxed)
         work.run()
         state.withLock { $0.bytes -= work.bytes }
       }
+      if let last {
+        began.store(observer_clock_ns(), ordering: .relaxed)
+        last()
+      }
       began.store(0, ordering: .relaxed)
-      guard batch.isEmpty else { continue }
+      guard batch.isEmpty, last == nil else { continue }
       if isStopping { return }
       observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
     }

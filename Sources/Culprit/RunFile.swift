@@ -18,13 +18,16 @@ final class RunFile: Sendable {
   private let disk: DiskThread
   /// The open file, always under the same number: who notes a crash has only that.
   private let descriptor = Mutex<Int32?>(nil)
-  private let hasEnded = Mutex(false)
+  /// When the run ended, on the wall clock; 0 while it goes on.
+  private let endTime = Atomic<UInt64>(0)
+  private let endIsWritten = Answer<Bool>()
 
   /// The file of the watchdog that runs, for when the process exits without having stopped it.
   private static let current = Mutex<RunFile?>(nil)
   private static let atExit: Void = {
     atexit {
-      let file = RunFile.current.withLock { $0 }
+      // Who holds the lock is about to start a watchdog or has stopped one, or was there when a child was forked that this is.
+      let file = RunFile.current.withLockIfAvailable { $0 } ?? nil
       file?.end(until: observer_clock_ns() &+ 1_000_000_000)
     }
   }()
@@ -66,8 +69,9 @@ final class RunFile: Sendable {
     if notesCrashes, let opened { observer_crash_start(opened, record.number) }
   }
 
-  /// Has the end of the run said when the process exits without having stopped its watchdog.
+  /// Prepares for ``end(until:)``, and has that called when the process exits without having stopped its watchdog.
   func endAtExit() {
+    disk.prepareLast { [self] in writeEnd() }
     _ = Self.atExit
     Self.current.withLock { $0 = self }
   }
@@ -75,7 +79,7 @@ final class RunFile: Sendable {
   /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it before. On the
   /// disk thread.
   func ensure() {
-    guard !hasEnded.withLock({ $0 }) else { return }
+    guard endTime.load(ordering: .acquiring) == 0 else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
       try? DirectoryFiles.prepare(directory)
       try? open()
@@ -128,21 +132,31 @@ final class RunFile: Sendable {
     DirectoryFiles.flush(directory)
   }
 
-  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most. Does nothing the
-  /// second time, or in a child of the process.
+  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also when another
+  /// thread says it: the process may exit when this one returns. Does nothing in a child of the process.
+  ///
+  /// Neither allocates nor locks what anybody keeps, for exit(3) in a handler (``DiskThread/doLast()``).
   func end(until deadline: UInt64) {
     guard getpid() == process else { return }
-    let isFirst = hasEnded.withLock { hasEnded in
-      defer { hasEnded = true }
-      return !hasEnded
+    let isFirst = endTime.compareExchange(
+      expected: 0,
+      desired: observer_clock_wall_ns(),
+      ordering: .acquiringAndReleasing
+    )
+    .exchanged
+    if isFirst {
+      observer_crash_stop()
+      disk.doLast()
     }
-    guard isFirst else { return }
-    observer_crash_stop()
-    let time = WallTime(nanosecondsSince1970: observer_clock_wall_ns())
-    _ = disk.result(until: deadline) { [self] in
-      if let opened = descriptor.withLock({ $0 }), Self.append(record.end(at: time), to: opened) { fsync(opened) }
-    }
-    Self.current.withLock { $0 = nil }
+    _ = endIsWritten.wait(until: deadline)
+  }
+
+  /// Writes the end. On the disk thread.
+  private func writeEnd() {
+    let time = WallTime(nanosecondsSince1970: endTime.load(ordering: .acquiring))
+    if let opened = descriptor.withLock({ $0 }), Self.append(record.end(at: time), to: opened) { fsync(opened) }
+    Self.current.withLock { if $0 === self { $0 = nil } }
+    endIsWritten.give(true)
   }
 
   private static func append(_ text: String, to descriptor: Int32) -> Bool {

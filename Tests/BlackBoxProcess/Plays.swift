@@ -29,6 +29,8 @@ let plays: [String: @Sendable (Watchdog) throws -> Void] = [
   "stop": { $0.stop() },
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
+  "exit-in-malloc": { _ in exitInMalloc() },
+  "leave-main": leaveMain,
   "_exit": { _ in _exit(3) },
   "abort": { _ in abort() },
   "fault": { _ in fault() },
@@ -96,6 +98,34 @@ func linger(_ isOver: () -> Bool) {
   }
   watchdog.stop()
   for problem in watchdog.status.problems { say("problem=\(problem)") }
+}
+
+/// Exits in the handler of a signal that comes while the allocator's lock is held.
+private func exitInMalloc() {
+  signal(SIGTERM) { _ in exit(3) }
+  // Whoever started this process may block it.
+  var none = sigset_t()
+  sigemptyset(&none)
+  pthread_sigmask(SIG_SETMASK, &none, nil)
+  workload_prepare_hold(1_000_000_000_000, true)
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { main in
+      workload_contend({ main in if let main { pthread_kill(pthread_t(UInt(bitPattern: main)), SIGTERM) } }, main)
+      return nil
+    },
+    UnsafeMutableRawPointer(bitPattern: UInt(pthread_self()))
+  )
+  _ = workload_hold_in_malloc()
+}
+
+/// Leaves everything to another thread: the main one is a zombie until the process ends.
+@Sendable private func leaveMain(_ watchdog: Watchdog) {
+  var thread = pthread_t()
+  pthread_create(&thread, nil, { _ in while true { usleep(100_000) } }, nil)
+  withExtendedLifetime(watchdog) { pthread_exit(nil) }
 }
 
 /// Dies of a fault.

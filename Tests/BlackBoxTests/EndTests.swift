@@ -92,6 +92,15 @@ import Testing
     }
   }
 
+  /// A handler of a signal that calls exit(3) works in most services that have one, whatever the signal comes into the midst of.
+  @Test func exitInAHandlerComesToItsEnd() throws {
+    try withDirectory { directory in
+      let died = try run("exit-in-malloc", directory)
+      #expect(died.hasExited && died.status == 3, "\(died)")
+      #expect(try tell(directory).fact("run")?.hasSuffix(RunVerdict.cleanExit.description) == true)
+    }
+  }
+
   /// Seen from a machine that has been started since, the same files say that the machine went down.
   @Test func aMachineThatWentDownIsTold() throws {
     try withDirectory { directory in
@@ -173,6 +182,24 @@ import Testing
       #expect(died.facts("child") == ["7", "-1", "0"], "\(died)")
       let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
       #expect(verdicts == [RunVerdict.killed.description[...]], "\(String(describing: told))")
+    }
+  }
+
+  /// A main thread that has ended while others go on looks like a process that is over.
+  @Test func aRunGoesOnWithoutItsMainThread() throws {
+    try withDirectory { directory in
+      var found: [Bool] = []
+      var told: ChildProcess?
+      let died = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "leave-main"]) { process in
+        defer { kill(process, SIGKILL) }
+        let status = { (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)) ?? "" }
+        while !status().contains(") Z ") { usleep(10_000) }
+        found = try Inventory(path: directory).runs.map(\.isRunning)
+        told = try tell(directory)
+      }
+      #expect(died.status == SIGKILL && found == [true])
+      #expect(told?.facts("run") == [])
+      #expect(try tell(directory).facts("run").contains { $0.hasSuffix(RunVerdict.killed.description) })
     }
   }
 

@@ -65,7 +65,7 @@ import Testing
       let parent = RunRecord(
         identity: ProcessIdentity(
           process: getppid(),
-          start: try #require(ProcessIdentity.start(of: getppid())),
+          start: try #require(ProcessIdentity.state(of: getppid())?.start),
           boot: ProcessIdentity.ofThisProcess().boot,
           namespace: ProcessIdentity.ofThisProcess().namespace
         ),
