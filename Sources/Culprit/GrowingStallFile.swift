@@ -26,11 +26,13 @@ struct GrowingStallFile: ~Copyable {
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
   private var lastSync: UInt64 = 0
+  /// Among the files that wait to be synced.
+  private var place = SyncPace.Place()
   /// When it is looked at whether the file is still in its place.
   private var nextCheck: UInt64 = 0
 
-  /// How much a power cut may cost, but for the time that the disk itself takes.
-  private static let syncInterval: UInt64 = 1_000_000_000
+  /// How often it is looked at whether the file is still in its place.
+  private static let checkInterval: UInt64 = 1_000_000_000
 
   /// Creates the file of `stall` in `directory`. Its name sorts by time.
   init(
@@ -49,6 +51,8 @@ struct GrowingStallFile: ~Copyable {
     tag = UInt16.random(in: 1...UInt16.max)
     self.problems = problems
   }
+
+  deinit { pace.leave(place) }
 
   /// The first error.
   var failure: String? { sink.failure }
@@ -101,7 +105,7 @@ struct GrowingStallFile: ~Copyable {
     let now = observer_clock_ns()
     var isBack = false
     if now >= nextCheck {
-      nextCheck = now &+ Self.syncInterval
+      nextCheck = now &+ Self.checkInterval
       isBack = returnIfGone()
     }
     syncIfDue()
@@ -129,7 +133,7 @@ struct GrowingStallFile: ~Copyable {
     sink.flush()
     if lastSync == 0 { DirectoryFiles.flush(directory) }
     lastSync = observer_clock_ns()
-    pace.last = lastSync
+    pace.synced(&place, at: lastSync)
   }
 
   /// Removes the file; it is closed when this value is let go.
@@ -210,18 +214,6 @@ struct GrowingStallFile: ~Copyable {
 
   private mutating func syncIfDue() {
     let now = observer_clock_ns()
-    // A file of its own is synced soon; where there are many, they take turns.
-    guard now &- lastSync >= Self.syncInterval, pace.allows(now) else { return }
-    sync()
+    if pace.isTurn(&place, lastSync: lastSync, now: now) { sync() }
   }
-}
-
-/// How often files are synced: not many times a second, however many stalls there are. On the disk thread only.
-final class SyncPace: @unchecked Sendable {
-  // SAFETY: the disk thread alone uses it.
-  fileprivate(set) var last: UInt64 = 0
-
-  private static let interval: UInt64 = 200_000_000
-
-  fileprivate func allows(_ now: UInt64) -> Bool { now &- last >= Self.interval }
 }

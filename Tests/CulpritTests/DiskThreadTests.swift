@@ -92,4 +92,52 @@ import Testing
     #expect(disk.stop(until: .max))
     #expect(disk.heldUp == nil)
   }
+
+  /// While one thread stops the watchdog another one may exit: it waits, too, or nobody would write the end.
+  @Test func everybodyWhoEndsARunWaitsForIt() throws {
+    try withDirectory { directory in
+      let own = ObservedProcess(
+        id: getpid(),
+        executable: process.executable,
+        architecture: process.architecture,
+        observerVersion: process.observerVersion,
+        watchedSince: process.watchedSince
+      )
+      var configuration = Configuration()
+      configuration.notesCrashes = false
+      let box = BlackBoxWriter(directory, configuration, own, ProblemList())
+      try box.open()
+      let gate = Gate()
+      box.disk.put { gate.pass() }
+      box.run.end(until: 0)
+      let deadline = observer_clock_ns() + 100_000_000
+      box.run.end(until: deadline)
+      #expect(observer_clock_ns() >= deadline)
+      gate.open()
+      box.run.end(until: .max)
+      #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
+      box.stop()
+    }
+  }
+
+  /// Files that ask in the same order over and over all have their turns, also when one of them leaves while it waits.
+  @Test func filesOfManyStallsTakeTurns() {
+    let pace = SyncPace()
+    var places = [SyncPace.Place](repeating: SyncPace.Place(), count: 50)
+    var synced = [UInt64](repeating: 0, count: 50)
+    var turns = [Int](repeating: 0, count: 50)
+    for tick in 1...300 {
+      for index in places.indices where index != 20 || tick <= 20 {
+        let now = 1_000_000_000_000 + UInt64(tick) * 103_000_000
+        guard pace.isTurn(&places[index], lastSync: synced[index], now: now) else { continue }
+        pace.synced(&places[index], at: now)
+        synced[index] = now
+        turns[index] += 1
+      }
+      if tick == 20 { pace.leave(places[20]) }
+    }
+    // Every second tick there was a turn.
+    #expect(turns.reduce(0, +) == 150 && turns[20] == 0)
+    #expect(turns.enumerated().allSatisfy { $0.offset == 20 || (3...4).contains($0.element) }, "\(turns)")
+  }
 }

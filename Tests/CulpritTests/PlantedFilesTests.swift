@@ -147,6 +147,7 @@ import Testing
       #expect(disk.stop(until: .max))
       throw error
     }
+    file.endAtExit()
     return file
   }
 
