@@ -31,22 +31,16 @@ struct Housekeeping: Sendable {
     var untold: [Entry] = []
     var stalls: [Entry] = []
     var others: [Entry] = []
-    for name in names {
-      guard name != own else {
-        live.append(name)
-        continue
-      }
-      guard let information = box.information(name) else { continue }
-      let age = max(0, time(nil) - information.st_mtim.tv_sec)
-      var entry = Entry(
-        name: name,
-        bytes: Int(information.st_size),
-        isTooOld: .seconds(age) > limits.age,
-        isFatal: false
-      )
-      if name.hasSuffix(".new") {
-        if age > Self.unnamedAge { remove(name) }
-      } else if name.hasSuffix(".stall") {
+    // Nothing is opened while there is not too much, whatever it is: this is done after every stall.
+    let files = names.filter { $0 != own }.compactMap { entry($0, in: box) }
+    guard
+      files.contains(where: { $0.isTooOld }) || files.count > limits.files
+        || files.reduce(0, { $0 + $1.bytes }) > limits.bytes
+    else { return }
+    if let own { live.append(own) }
+    for var entry in files {
+      let name = entry.name
+      if name.hasSuffix(".stall") {
         entry.isFatal = isOpen(name, in: box)
         stalls.append(entry)
       } else if let state = state(name, in: box) {
@@ -82,6 +76,22 @@ struct Housekeeping: Sendable {
       bytes -= entry.bytes
       count -= 1
     }
+  }
+
+  /// The file `name`, as far as it can be known without opening it. Removes one that has not got its name in time.
+  private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
+    guard let information = box.information(name) else { return nil }
+    let age = max(0, time(nil) - information.st_mtim.tv_sec)
+    guard !name.hasSuffix(".new") else {
+      if age > Self.unnamedAge { remove(name) }
+      return nil
+    }
+    return Entry(
+      name: name,
+      bytes: Int(information.st_size),
+      isTooOld: .seconds(age) > limits.age,
+      isFatal: false
+    )
   }
 
   /// What has become of a run.

@@ -55,6 +55,24 @@ import Testing
     }
   }
 
+  /// It is looked at after every stall: with a thousand files, reading them all takes longer than many a stall.
+  @Test func nothingIsOpenedWhileThereIsNotTooMuch() throws {
+    try withDirectory { directory in
+      let names = ["culprit-20260101T000001.000Z-7.run", "culprit-20260101T000002.000Z-7-1.stall"]
+      try run(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(names[0])"))
+      try stall(ended: true).write(to: URL(fileURLWithPath: "\(directory)/\(names[1])"))
+      let watch = inotify_init1(Int32(IN_NONBLOCK))
+      defer { close(watch) }
+      try #require(inotify_add_watch(watch, directory, UInt32(IN_OPEN)) >= 0)
+      for (limit, opens) in [(2, false), (1, true)] {
+        Housekeeping(directory: directory, limits: DirectoryLimits(files: limit), own: nil).tidy()
+        var events = [UInt8](repeating: 0, count: 1 << 16)
+        let count = max(0, read(watch, &events, events.count))
+        #expect(String(decoding: events[..<count], as: UTF8.self).contains("culprit-") == opens, "limit \(limit)")
+      }
+    }
+  }
+
   /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those that hung
   /// stay, and that of a process that runs.
   @Test func runsThatNobodyAsksForAreLimited() throws {
