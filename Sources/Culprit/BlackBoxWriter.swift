@@ -12,11 +12,21 @@ final class BlackBoxWriter: Sendable {
   let problems: ProblemList
   let run: RunFile
   private let housekeeping: Housekeeping
-  private let isTidyingDue = Atomic<Bool>(false)
+  private let tidying = Mutex(Tidying())
+
+  /// When order is made.
+  private struct Tidying {
+    var last: UInt64 = 0
+    var isWanted = false
+    var isWaiting = false
+  }
 
   /// How long the start waits for the disk, and how long the stop does.
   private static let startPatience: UInt64 = 1_000_000_000
   private static let stopPatience: UInt64 = 5_000_000_000
+
+  /// Listing a thousand files takes longer than many a stall.
+  private static let tidyingInterval: UInt64 = 1_000_000_000
 
   /// The disk may be slow; that it does not answer at all is worth a sentence.
   private static let silence = Duration.seconds(2)
@@ -52,11 +62,26 @@ final class BlackBoxWriter: Sendable {
     run.endAtExit()
   }
 
-  /// Removes what is too much, soon.
+  /// Removes what is too much, soon: at most once a second, and once more, if need be, when the watchdog is stopped.
   func tidy() {
-    guard !isTidyingDue.exchange(true, ordering: .relaxed) else { return }
+    tidying.withLock { $0.isWanted = true }
+    tidyIfWanted(interval: Self.tidyingInterval)
+  }
+
+  private func tidyIfWanted(interval: UInt64) {
+    let now = observer_clock_ns()
+    let isDue = tidying.withLock { tidying in
+      guard tidying.isWanted, !tidying.isWaiting, now &- tidying.last >= interval else { return false }
+      tidying.isWaiting = true
+      tidying.last = now
+      return true
+    }
+    guard isDue else { return }
     disk.put(isVital: true) { [self] in
-      isTidyingDue.store(false, ordering: .relaxed)
+      tidying.withLock { tidying in
+        tidying.isWanted = false
+        tidying.isWaiting = false
+      }
       housekeeping.tidy()
     }
   }
@@ -64,6 +89,7 @@ final class BlackBoxWriter: Sendable {
   /// Says that the run has ended, and waits until everything is written, but not for long.
   func stop() {
     let deadline = observer_clock_ns() &+ Self.stopPatience
+    tidyIfWanted(interval: 0)
     run.end(until: deadline)
     if !disk.stop(until: deadline) { problems.note("\(directory): the disk did not take everything in time") }
   }

@@ -73,6 +73,33 @@ import Testing
     }
   }
 
+  /// What was not removed because that had just been done is when the watchdog is stopped.
+  @Test func thereIsOrderAtTheEnd() throws {
+    try withDirectory { directory in
+      let process = ObservedProcess(
+        id: getpid(),
+        executable: "/bin/shop",
+        architecture: "x86_64",
+        observerVersion: culpritVersion,
+        watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
+      )
+      var configuration = Configuration()
+      configuration.notesCrashes = false
+      configuration.directoryLimits.files = 1
+      let box = BlackBoxWriter(directory, configuration, process, ProblemList())
+      try box.open()
+      for number in 1...3 {
+        for second in 1...2 {
+          let name = "culprit-20260101T00000\(second).000Z-8-\(number).stall"
+          try stall(ended: true).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+        }
+        box.tidy()
+      }
+      box.stop()
+      #expect(try stallFiles(in: directory).count == 1)
+    }
+  }
+
   /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those that hung
   /// stay, and that of a process that runs.
   @Test func runsThatNobodyAsksForAreLimited() throws {
