@@ -13,8 +13,11 @@ final class PreviousRuns: Sendable {
   private let own: String
   private let width: Int
   private let lane = HandlerLane()
-  /// Whether the application is being told, which may take as long as it likes; the disk may not.
+  /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on: naming
+  /// what many stalls have may take long, and nobody else will tell of them.
   private let isTelling = Atomic<Bool>(false)
+  /// Whether nobody waits any more: what has not been renamed by then is left for the next launch.
+  private let isGivenUp = Atomic<Bool>(false)
 
   /// How long the disk is waited for, on the observer's clock.
   private static let patience: UInt64 = 5_000_000_000
@@ -31,9 +34,7 @@ final class PreviousRuns: Sendable {
     lane.put { [self] in
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
-        guard let run = claim(name) else { continue }
-        isTelling.store(true, ordering: .relaxed)
-        handler(run)
+        if let run = claim(name) { handler(run) }
         isTelling.store(false, ordering: .relaxed)
       }
     }
@@ -43,7 +44,10 @@ final class PreviousRuns: Sendable {
   func finish() {
     lane.stop()
     while !lane.join(until: observer_clock_ns() &+ Self.patience) {
-      guard isTelling.load(ordering: .relaxed) else { return }
+      guard isTelling.load(ordering: .relaxed) else {
+        isGivenUp.store(true, ordering: .relaxed)
+        return
+      }
     }
   }
 
@@ -74,9 +78,11 @@ final class PreviousRuns: Sendable {
       memoryKills: MemoryKills.change(since: record.memoryKills),
       wasReplaced: wasReplaced
     )
+    guard !isGivenUp.load(ordering: .relaxed) else { return nil }
     let told = Array(record.told(verdict).utf8)
     _ = write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
+    isTelling.store(true, ordering: .relaxed)
     return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)
   }
 }
