@@ -86,13 +86,13 @@ public struct MemoryKills: Hashable, Sendable {
           isSecond
           ? fields[dash + 1] == "cgroup2"
           : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains("memory")
-        let root = fields[3] == "/" ? "" : String(fields[3])
+        let root = fields[3] == "/" ? "" : unescaped(fields[3])
         // A container sees a part of the tree; what is outside it cannot be read.
         guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
         let countsBelow = isSecond && !fields[dash + 3].split(separator: ",").contains("memory_localevents")
         var rest = parts[2].dropFirst(root.count).split(separator: "/")
         while true {
-          found.append(([String(fields[4])] + rest.map(String.init)).joined(separator: "/"))
+          found.append(([unescaped(fields[4])] + rest.map(String.init)).joined(separator: "/"))
           guard countsBelow, !rest.isEmpty else { break }
           rest.removeLast()
         }
@@ -100,6 +100,20 @@ public struct MemoryKills: Hashable, Sendable {
       }
     }
     return found
+  }
+
+  /// A path of mountinfo as it is: blanks, tabs, line feeds and backslashes are written as three octal digits (proc(5)).
+  private static func unescaped(_ path: Substring) -> String {
+    var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
+    var text = parts.popFirst().map(String.init) ?? ""
+    for part in parts {
+      if let code = UInt8(part.prefix(3), radix: 8) {
+        text += String(UnicodeScalar(code)) + part.dropFirst(3)
+      } else {
+        text += "\\" + part
+      }
+    }
+    return text
   }
 
   /// The count of the group at `path`: its own, without the groups below it, where it is this process's group and the kernel

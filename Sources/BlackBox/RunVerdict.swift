@@ -36,8 +36,9 @@ public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
     } else if run.identity.boot != boot {
       self = .machineGone
     } else if let crash = run.crash {
-      // systemd ends what hangs by SIGABRT, and so does a watchdog that has been told to.
-      self = hasOpenStall && crash.sender != 0 ? .fatalHang : .crash(signal: crash.signal)
+      // systemd ends what hangs by SIGABRT. Who calls abort(3) has found something wrong with itself.
+      let isSent = crash.sender != 0 && crash.sender != run.identity.process
+      self = hasOpenStall && isSent ? .fatalHang : .crash(signal: crash.signal)
     } else if wasReplaced {
       // Nobody has killed it: the process lived on.
       self = hasOpenStall ? .fatalHang : .cleanExit

@@ -195,8 +195,9 @@ private enum ExitReport {
     if isFirst {
       atexit {
         // Not in a child of the process, which runs this, too.
-        let policies = ExitReport.armed.withLock { $0.process == getpid() ? $0.policies : nil }
-        policies?.reportShutdown()
+        // Nor where the lock was taken when that was forked.
+        let policies = ExitReport.armed.withLockIfAvailable { $0.process == getpid() ? $0.policies : nil }
+        policies??.reportShutdown()
       }
     }
   }

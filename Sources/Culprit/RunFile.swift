@@ -105,6 +105,7 @@ final class RunFile: Sendable {
     guard created >= 0 else {
       throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
     }
+    DirectoryFiles.ignoreMask(created)
     let former = descriptor.withLock { $0 }
     if let former {
       // Before it is locked: closing a file takes this process's locks on it away.

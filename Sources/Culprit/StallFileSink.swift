@@ -20,6 +20,7 @@ struct StallFileSink: ~Copyable {
     guard descriptor >= 0 else {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
+    DirectoryFiles.ignoreMask(descriptor)
   }
 
   deinit { close(descriptor) }
@@ -104,6 +105,9 @@ struct StallFileSinkError: Error {
 
 /// What is done with directories as such.
 enum DirectoryFiles {
+  /// Gives a new file the mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to read it.
+  static func ignoreMask(_ descriptor: Int32) { fchmod(descriptor, 0o600) }
+
   /// Brings the names of the files in `directory` to the disk.
   static func flush(_ directory: String) {
     let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -117,7 +121,9 @@ enum DirectoryFiles {
     var path = directory.hasPrefix("/") ? "" : "."
     for component in directory.split(separator: "/") {
       path += "/" + component
-      if mkdir(path, 0o700) != 0, errno != EEXIST, errno != EISDIR {
+      if mkdir(path, 0o700) == 0 {
+        chmod(path, 0o700)
+      } else if errno != EEXIST, errno != EISDIR {
         // A parent that exists but cannot be written to is no problem; whether it is one shows below.
         guard errno == EACCES || errno == EROFS else {
           throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
@@ -131,7 +137,8 @@ enum DirectoryFiles {
     guard information.st_mode & S_IFMT == S_IFDIR else {
       throw .unusableDirectory(path: directory, reason: "it is not a directory")
     }
-    guard access(directory, W_OK | X_OK) == 0 else {
+    // By the effective user, which is who makes files.
+    guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
       throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
     }
   }

@@ -339,6 +339,23 @@ import Testing
     }
   }
 
+  /// Whatever the process's mask takes away, the next launch can read what is left.
+  @Test func theMaskOfTheProcessIsIgnored() throws {
+    try withDirectory { parent in
+      try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+      let directory = parent + "/made/here"
+      let service = [ChildProcess.built("blackbox-process"), directory, "recover"]
+      let ended = try ChildProcess("/bin/sh", ["-c", "umask 777 && exec \"$@\"", "sh"] + service)
+      #expect(ended.hasExited)
+      let files = try FileManager.default.contentsOfDirectory(atPath: directory)
+      #expect(files.count == 2)
+      for (path, mode) in [("", 0o700), ("/..", 0o700)] + files.map({ ("/\($0)", 0o600) }) {
+        let attributes = try FileManager.default.attributesOfItem(atPath: directory + path)
+        #expect(attributes[.posixPermissions] as? Int == mode, "\(path)")
+      }
+    }
+  }
+
   @Test func recoveredStallsCanBeForgotten() throws {
     for (arguments, count) in [([], 1), (["--forget"], 0)] {
       try withDirectory { directory in

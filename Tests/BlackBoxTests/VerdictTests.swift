@@ -40,6 +40,8 @@ import Testing
     #expect(try verdict("signal 11 0\n", open: true) == .crash(signal: 11))
     #expect(try verdict("signal 6 1\n", open: true) == .fatalHang)
     #expect(try verdict("signal 6 4242\n") == .crash(signal: 6))
+    // An assertion that fails while something else is stuck.
+    #expect(try verdict("signal 6 4242\n", open: true) == .crash(signal: 6))
     #expect(try verdict(open: true, .inOwnGroup) == .outOfMemory)
     #expect(try verdict(open: true, .above) == .fatalHang)
     #expect(try verdict("", .above) == .outOfMemory)

@@ -119,7 +119,7 @@ private struct StallDamage: DamageCheck {
   let whole: [UInt8]
   private let recording: Recording
   private let names: [RuntimeAddress: [ResolvedFrame]]
-  /// Who is to blame, and who called them.
+  /// Who holds about half of the stall: of these one is to blame, and the others called them, or were called by them.
   private let suspects: Set<String>
   private let functions: Set<String>
   private let threads: [Int32: String]
@@ -134,21 +134,25 @@ private struct StallDamage: DamageCheck {
     var names: [RuntimeAddress: [ResolvedFrame]] = [:]
     for frame in recording.stacks.flatMap(\.frames) { names[frame.lookupAddress] = symbolizer.resolve(frame) }
     self.names = names
-    let blame = Blame(stall: stall, stacks: recording.stacks) { names[$0.lookupAddress] ?? [] }
-    let culprit = blame.culprit?.frame.displayName
-    suspects = Set(culprit.map { Self.callers(of: $0, blame.tree) + [$0] } ?? [])
+    suspects = Self.holders(of: stall, recording.stacks, names)
     functions = Set(names.values.joined().map(\.displayName))
     let others = stall.others?.threads.map(\.thread) ?? []
     threads = Dictionary((others + [stall.thread]).map { ($0.id, $0.name) }) { first, _ in first }
   }
 
-  /// Everybody on a way to `function`.
-  private static func callers(of function: String, _ nodes: [CallNode]) -> [String] {
-    nodes.flatMap { node -> [String] in
-      if node.frame.displayName == function { return [function] }
-      let below = callers(of: function, node.children)
-      return below.isEmpty ? [] : below + [node.frame.displayName]
+  /// Whoever is on nearly half of the stacks, or more. Not of the time: of some of it there may be no samples.
+  private static func holders(
+    of stall: Stall,
+    _ stacks: [Stack],
+    _ names: [RuntimeAddress: [ResolvedFrame]]
+  ) -> Set<String> {
+    let seen = stall.samples.compactMap(\.stack)
+    var counts: [String: Int] = [:]
+    for stack in seen {
+      let frames = stacks[stack].frames.flatMap { names[$0.lookupAddress] ?? [] }
+      for name in Set(frames.map(\.displayName)) { counts[name, default: 0] += 1 }
     }
+    return Set(counts.filter { $0.value * 5 >= seen.count * 2 }.keys)
   }
 
   func judge(_ bytes: [UInt8], isCut: Bool) -> DamageOutcome {
@@ -192,7 +196,9 @@ private struct StallDamage: DamageCheck {
     }
     let resolve = resolver(read)
     let blame = Blame(stall: stall, stacks: read.stacks, resolve: resolve)
-    if let culprit = blame.culprit?.frame.displayName, !suspects.contains(culprit) { return "culprit \(culprit)" }
+    if let culprit = blame.culprit?.frame.displayName, !suspects.contains(culprit) {
+      return "culprit \(culprit), none of \(suspects.sorted().joined(separator: ", "))"
+    }
     let report = TextReport(
       process: read.process,
       stall: stall,
