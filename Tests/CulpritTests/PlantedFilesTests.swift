@@ -166,13 +166,8 @@ import Testing
         _ = try runFile(ours, process)
       }
       #expect(throws: StallFileSinkError.self) {
-        _ = try GrowingStallFile(
-          directory: ours,
-          process: process,
-          stall: stall,
-          pace: SyncPace(),
-          problems: ProblemList()
-        )
+        let box = BlackBoxWriter(ours, Configuration(), process, ProblemList())
+        _ = try GrowingStallFile(box, process: process, stall: stall)
       }
       #expect(try state(ours) == before.0)
       #expect(try state(others) == before.1)

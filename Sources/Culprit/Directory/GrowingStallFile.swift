@@ -9,6 +9,7 @@ struct GrowingStallFile: ~Copyable {
   private var sink: StallFileSink
   private let directory: String
   private let process: ObservedProcess
+  private let run: RunFile
   private let pace: SyncPace
   private let problems: ProblemList
   /// The stall as far as the file is to tell of it.
@@ -34,22 +35,17 @@ struct GrowingStallFile: ~Copyable {
   /// How often it is looked at whether the file is still in its place.
   private static let checkInterval: UInt64 = 1_000_000_000
 
-  /// Creates the file of `stall` in `directory`. Its name sorts by time.
-  init(
-    directory: String,
-    process: ObservedProcess,
-    stall: Stall,
-    pace: SyncPace,
-    problems: ProblemList
-  ) throws(StallFileSinkError) {
+  /// Creates the file of `stall` in the directory of `box`. Its name sorts by time.
+  init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
     let name = "culprit-\(stall.began.fileNamePart)-\(process.id)-\(stall.id).stall"
-    sink = try StallFileSink(path: "\(directory)/\(name)")
-    self.directory = directory
+    sink = try StallFileSink(path: "\(box.directory)/\(name)")
+    directory = box.directory
+    run = box.run
+    pace = box.pace
+    problems = box.problems
+    tag = UInt16.random(in: 1...UInt16.max)
     self.process = process
     self.stall = stall
-    self.pace = pace
-    tag = UInt16.random(in: 1...UInt16.max)
-    self.problems = problems
   }
 
   deinit { pace.leave(place) }
@@ -95,37 +91,28 @@ struct GrowingStallFile: ~Copyable {
     _ = settle()
   }
 
-  /// The stall has come as far as `stall` says; `refused` of its samples never came here. Returns whether the file had been
-  /// removed, and has been made anew.
-  @discardableResult
-  mutating func goesOn(_ stall: Stall, refused: UInt64) -> Bool {
+  /// The stall has come as far as `stall` says; `refused` of its samples never came here.
+  mutating func goesOn(_ stall: Stall, refused: UInt64) {
     self.stall = stall
     self.stall.lostSamples += refused
     if settle() { writeState() }
     let now = observer_clock_ns()
-    var isBack = false
     if now >= nextCheck {
       nextCheck = now &+ Self.checkInterval
-      isBack = returnIfGone()
+      returnIfGone()
     }
     syncIfDue()
-    return isBack
   }
 
-  /// The stall has ended as `stall` says; `refused` of its samples never came here. Returns whether the file had been removed,
-  /// and has been made anew.
-  mutating func end(_ stall: Stall, refused: UInt64) -> Bool {
+  /// The stall has ended as `stall` says; `refused` of its samples never came here.
+  mutating func end(_ stall: Stall, refused: UInt64) {
     self.stall = stall
     self.stall.lostSamples += refused
-    let isBack = returnIfGone()
-    guard settle() else {
-      // Where there is no room for an end, this says it.
-      writeState()
-      return isBack
-    }
+    returnIfGone()
+    let isSettled = settle()
+    // Where there is no room for an end, this says it.
     writeState()
-    put(StallFileWriter.record(ofEndOf: state))
-    return isBack
+    if isSettled { put(StallFileWriter.record(ofEndOf: state)) }
   }
 
   /// Brings everything to the disk.
@@ -197,19 +184,19 @@ struct GrowingStallFile: ~Copyable {
   }
 
   /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is open.
-  /// Returns whether that was so.
-  private mutating func returnIfGone() -> Bool {
-    guard sink.isGone else { return false }
-    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return false }
-    guard var anew = try? StallFileSink(path: sink.path) else { return false }
+  private mutating func returnIfGone() {
+    guard sink.isGone else { return }
+    // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
+    run.ensure()
+    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }
+    guard var anew = try? StallFileSink(path: sink.path) else { return }
     guard sink.copy(to: &anew) else {
       anew.remove()
-      return false
+      return
     }
     problems.note("\(sink.path) was removed while it was written, and has been made anew")
     sink = anew
     lastSync = 0
-    return true
   }
 
   private mutating func syncIfDue() {

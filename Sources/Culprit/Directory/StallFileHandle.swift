@@ -7,7 +7,6 @@ import Synchronization
 final class StallFileHandle: Sendable {
   private let disk: DiskThread
   private let problems: ProblemList
-  private let run: RunFile
   /// The file, once it is there. Locked by the disk thread only, which may be held up for long meanwhile.
   private let file = Mutex<GrowingStallFile?>(nil)
   /// How far the stall has come, when the file is yet to be told.
@@ -27,19 +26,12 @@ final class StallFileHandle: Sendable {
   init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall, modules: [Module], samples: [(Sample, Stack?)]) {
     disk = box.disk
     problems = box.problems
-    run = box.run
     let bytes = 64 * modules.count + samples.reduce(0) { $0 + Self.bytes(of: $1.1) }
     let isTaken = disk.put(bytes: bytes) { [self] in
       box.run.ensure()
       file.withLock { file in
         do throws(StallFileSinkError) {
-          file = try GrowingStallFile(
-            directory: box.directory,
-            process: process,
-            stall: stall,
-            pace: box.pace,
-            problems: problems
-          )
+          file = try GrowingStallFile(box, process: process, stall: stall)
         } catch {
           problems.note(error.text)
         }
@@ -83,16 +75,13 @@ final class StallFileHandle: Sendable {
         defer { progress = nil }
         return progress
       }
-      // What has removed the one may have removed the other.
-      if let stall, file.goesOn(stall, refused: refused.load(ordering: .relaxed)) { run.ensure() }
+      if let stall { file.goesOn(stall, refused: refused.load(ordering: .relaxed)) }
     }
   }
 
   /// The stall has ended as `stall` says.
   func end(_ stall: Stall) {
-    put(isVital: true) { [self] file in
-      if file.end(stall, refused: refused.load(ordering: .relaxed)) { run.ensure() }
-    }
+    put(isVital: true) { [self] in $0.end(stall, refused: refused.load(ordering: .relaxed)) }
   }
 
   /// Brings the file to the disk.
