@@ -1,6 +1,7 @@
 import CommandLineOptions
 import Foundation
 import StallRecord
+import TestSupport
 import Testing
 
 @Suite struct OptionTableTests {
@@ -118,15 +119,7 @@ func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> 
 }
 
 /// A program of this package, which is built beside the tests.
-func builtProgram(_ name: String) -> URL { buildDirectory.appendingPathComponent(name) }
-
-/// Where this test's own code was loaded from.
-private let buildDirectory: URL = {
-  let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-  let line = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") }
-  let path = line.flatMap { $0.firstIndex(of: "/").map { index in String(line?[index...] ?? "") } } ?? "/"
-  return URL(fileURLWithPath: path).deletingLastPathComponent()
-}()
+func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.built(name)) }
 
 @Suite struct CulpritCommandTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {

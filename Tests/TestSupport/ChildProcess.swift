@@ -61,10 +61,9 @@ public struct ChildProcess: Sendable {
   /// The path of a program of this package, which is built beside the tests.
   public static func built(_ name: String) -> String { buildDirectory + "/" + name }
 
-  /// Where this test's own code was loaded from.
+  /// Where this test's own program is. Not by its mappings, which sanitizers change.
   private static let buildDirectory: String = {
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    let line = maps.split(separator: "\n").first { $0.hasSuffix(".xctest") } ?? ""
-    return String(line.drop { $0 != "/" }.prefix(upTo: line.lastIndex(of: "/") ?? line.endIndex))
+    let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))
   }()
 }
