@@ -84,10 +84,18 @@ public struct BlackBoxDirectory: Sendable {
   /// What the file of a run that is open as `descriptor` says.
   public func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
 
+  /// What the file of a run that is open as `descriptor` says, and whether the run goes on. Not for the file of this run.
+  public func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
+    guard let record = record(descriptor) else { return nil }
+    guard !isRunning(record, descriptor) else { return (record, true) }
+    // It may have ended since the file was read, and have said so.
+    return self.record(descriptor).map { ($0, false) }
+  }
+
   /// Whether `record`, a file other than this process's own, is of a run that goes on: whether its process still runs, and
   /// still as that run. Where that does not tell (its process id is of another namespace or machine, its main thread has ended),
   /// whether it holds the lock on its file, which is open as `descriptor`.
-  public func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
+  private func isRunning(_ record: RunRecord, _ descriptor: Int32) -> Bool {
     guard record.ended == nil else { return false }
     if let isRunning = record.identity.isRunning(seenBy: own) { return isRunning && !wasReplaced(record) }
     var lock = flock()

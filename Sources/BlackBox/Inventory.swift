@@ -48,8 +48,10 @@ public struct Inventory: Sendable {
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
     for name in try box.names([".run", ".told"]) {
       problems += Self.problems(name, in: box) { descriptor in
-        guard let record = box.record(descriptor) else { return ["it is not the record of a run, or it is damaged"] }
-        records.append((name, record, box.isRunning(record, descriptor)))
+        guard let (record, isRunning) = box.look(descriptor) else {
+          return ["it is not the record of a run, or it is damaged"]
+        }
+        records.append((name, record, isRunning))
         return []
       }
     }

@@ -103,9 +103,9 @@ struct Housekeeping: Sendable {
   private func state(_ name: String, in box: BlackBoxDirectory) -> RunState? {
     guard let descriptor = box.open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
-    guard let record = box.record(descriptor) else { return nil }
+    guard let (record, isRunning) = box.look(descriptor) else { return nil }
     if record.ended != nil { return .ended }
-    return name.hasSuffix(".run") && box.isRunning(record, descriptor) ? .live : .over
+    return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
   /// Whether the stall of the file `stall` may be of the run of the file `run`: "culprit-20261120T102351.204Z-4242-1.stall" of

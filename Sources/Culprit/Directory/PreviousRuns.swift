@@ -57,7 +57,7 @@ final class PreviousRuns: Sendable {
     defer { close(descriptor) }
     var information = stat()
     guard fstat(descriptor, &information) == 0, information.st_uid == geteuid(),
-      let record = directory.record(descriptor), !directory.isRunning(record, descriptor)
+      let (record, isRunning) = directory.look(descriptor), !isRunning
     else { return nil }
     // Before the lock, which it would take away.
     let wasReplaced = directory.wasReplaced(record)
