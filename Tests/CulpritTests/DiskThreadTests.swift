@@ -76,6 +76,20 @@ import Testing
     }
   }
 
+  /// What began before the watchdog, such as a launch, has a name that sorts behind that of its run all the same.
+  @Test func aStallIsNamedAfterItsRun() throws {
+    try withDirectory { directory in
+      let box = try box(directory)
+      var early = stall(1)
+      early.began = WallTime(nanosecondsSince1970: 1_789_999_999_000_000_000)
+      StallFileHandle(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
+      box.stop()
+      let file = try #require(stallFiles(in: directory).first)
+      #expect(file.hasSuffix("/\(box.run.name.dropLast(4))-1.stall"), "\(file)")
+      #expect(try read(file).recording.stalls.first?.began == early.began)
+    }
+  }
+
   /// Waiting has its bound, and everything is done when the disk answers after all.
   @Test func nobodyWaitsForEver() throws {
     let disk = DiskThread()

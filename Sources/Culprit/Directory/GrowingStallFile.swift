@@ -37,7 +37,10 @@ struct GrowingStallFile: ~Copyable {
 
   /// Creates the file of `stall` in the directory of `box`. Its name sorts by time.
   init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
-    let name = "culprit-\(stall.began.fileNamePart)-\(process.id)-\(stall.id).stall"
+    // A launch begins before its watchdog does, and marks are as coarse as their clock; the name tells which run it belongs to.
+    let time =
+      stall.began.nanosecondsSince1970 > process.watchedSince.nanosecondsSince1970 ? stall.began : process.watchedSince
+    let name = "culprit-\(time.fileNamePart)-\(process.id)-\(stall.id).stall"
     sink = try StallFileSink(path: "\(box.directory)/\(name)")
     directory = box.directory
     run = box.run
