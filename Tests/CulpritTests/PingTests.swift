@@ -105,10 +105,12 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
-    let report = try #require(found.first)
-    #expect(found.count == 1)
-    #expect(report.culprit == nil || report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
-    #expect(report.others.contains { $0.frames.contains { $0.function == "stallByComputing(for:)" } }, "\(report)")
+    // Where other tests take all processors a ping may wait for one beforehand, and that is a stall, too.
+    let report = found.first { $0.others.contains { $0.frames.contains { $0.function == "stallByComputing(for:)" } } }
+    #expect(report != nil, "\(found)")
+    for report in found {
+      #expect(report.culprit == nil || report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+    }
   }
 
   /// In a process of its own: the tests run on the pool, too.
