@@ -65,8 +65,11 @@ final class RunFile: Sendable {
   /// - Throws: Why there is none.
   func open() throws(StallFileSinkError) {
     try create()
-    let opened = descriptor.withLock { $0 }
-    if notesCrashes, let opened { observer_crash_start(opened, record.number) }
+    guard notesCrashes, let opened = descriptor.withLock({ $0 }) else { return }
+    guard endTime.load(ordering: .acquiring) == 0 else { return }
+    observer_crash_start(opened, record.number)
+    // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
+    if endTime.load(ordering: .acquiring) != 0 { observer_crash_stop() }
   }
 
   /// Prepares for ``end(until:)``, and has that called when the process exits without having stopped its watchdog.
