@@ -2,6 +2,7 @@
 #include "observer_capture.h"
 
 #include "observer_clock.h"
+#include "observer_context.h"
 #include "observer_memory.h"
 #include "observer_signal.h"
 #include "observer_wait.h"
@@ -46,7 +47,12 @@ struct request {
 /* The upper half of the value that travels with our signals; the lower half is the request's index. */
 #define SIGNAL_MAGIC UINT64_C(0x43554c50)
 
-static struct request requests[OBSERVER_REQUESTS_MAX];
+/* Those of each context, one context's behind the other's. */
+enum { REQUESTS_ALL = OBSERVER_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
+static struct request requests[REQUESTS_ALL];
+
+static struct request *own_requests(void) { return &requests[observer_context * OBSERVER_REQUESTS_MAX]; }
+
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
 static _Atomic uint64_t unguarded;
@@ -108,12 +114,20 @@ static enum request_state answer(struct request *request, const void *context, u
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
     /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
+    int context_before = observer_context;
+    observer_context = OBSERVER_HANDLERS_CONTEXT;
     copy->stack_bytes = observer_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
+    uint64_t page = observer_copy_page(sp);
+    if (copy->stack_bytes == 0 && start < page) {
+      copy->stack_start = page;
+      copy->stack_bytes = observer_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
+    }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
     /* What a signal interrupted is looked for where signals can have interrupted: looking takes time. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
+    observer_context = context_before;
   }
   copy->taken_ns = began;
   copy->handler_ns = observer_clock_ns() - began;
@@ -171,10 +185,10 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool served = false;
   if (marked) {
     uint32_t index = (uint32_t)value;
-    served = index < OBSERVER_REQUESTS_MAX && serve(index, tid, context, began);
+    served = index < REQUESTS_ALL && serve(index, tid, context, began);
     atomic_fetch_add_explicit(served ? &answered : &late, 1, memory_order_relaxed);
   } else if (unmarked) {
-    for (uint32_t index = 0; index < OBSERVER_REQUESTS_MAX && !served; index++)
+    for (uint32_t index = 0; index < REQUESTS_ALL && !served; index++)
       served = serve(index, tid, context, began);
     if (served)
       atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
@@ -230,7 +244,7 @@ static void set_state(struct request *request, enum request_state state) {
 
 static struct request *free_request(void) {
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct request *request = &requests[index];
+    struct request *request = &own_requests()[index];
     uint32_t state = atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK;
     if (request->abandoned && (state == REQUEST_DONE || state == REQUEST_OVER)) {
       request->abandoned = false;
@@ -357,7 +371,8 @@ enum observer_capture_status observer_capture(struct observer_thread *thread, co
 }
 
 void observer_capture_release(const struct observer_copy *copy) {
-  if (copy->request >= OBSERVER_REQUESTS_MAX)
+  observer_copy_wipe(copy);
+  if (copy->request >= REQUESTS_ALL)
     return;
   set_state(&requests[copy->request], REQUEST_IDLE);
   requests[copy->request].sent = false;
@@ -369,33 +384,50 @@ uint64_t observer_capture_late(void) { return atomic_load_explicit(&late, memory
 
 uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
-/* Maps larger copy buffers where a request has a smaller one. The smaller ones are not unmapped: a late handler may still
- * be writing to one. */
+uint8_t *observer_copy_map(size_t bytes) {
+  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return NULL;
+  madvise(memory, bytes, MADV_DONTDUMP);
+  madvise(memory, bytes, MADV_DONTFORK);
+  return memory;
+}
+
+void observer_copy_wipe(const struct observer_copy *copy) {
+  memset((uint8_t *)(uintptr_t)copy->stack, 0, copy->stack_bytes + copy->own_bytes);
+}
+
+/* Maps larger copy buffers where a request of the calling thread's context has a smaller one. The smaller ones are not
+ * unmapped: a late handler may still be writing to one. */
 static int map_buffers(size_t capacity) {
+  uint8_t *memory = NULL;
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct request *request = &requests[index];
+    struct request *request = &own_requests()[index];
     if (request->stack_capacity >= capacity ||
         (atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK) != REQUEST_IDLE)
       continue;
-    void *memory = mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    if (!memory && !(memory = observer_copy_map(capacity * OBSERVER_REQUESTS_MAX)))
       return errno;
-    request->stack = memory;
+    request->copy.stack = request->stack = memory + (size_t)index * capacity;
     request->stack_capacity = capacity;
-    request->copy.stack = memory;
-    request->copy.request = (uint32_t)index;
+    request->copy.request = (uint32_t)(request - requests);
   }
   return 0;
 }
 
-/* Runs in the child after fork(2): nobody waits for what the parent's monitor asked for. Timers are not inherited. */
+/* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not mapped.
+ * Timers are not inherited. */
 static void forget_parent(void) {
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+  for (int index = 0; index < REQUESTS_ALL; index++) {
     requests[index].sent = requests[index].abandoned = false;
     requests[index].timer = OBSERVER_NO_TIMER;
+    requests[index].stack = NULL;
+    requests[index].stack_capacity = 0;
     set_state(&requests[index], REQUEST_IDLE);
   }
 }
+
+int observer_capture_prepare(size_t stack_bytes_max) { return map_buffers(stack_bytes_max); }
 
 int observer_capture_start(size_t stack_bytes_max) {
   if (!observer_arch_supported())

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "observer_context.h"
+
 #include <string.h>
 
 /* Bounds on the work for one function. */
@@ -10,13 +12,27 @@ enum { CODE_BYTES_MAX = 24 << 10, BLOCKS = 512, INSTRUCTIONS_MAX = 24000 };
 /* Answers that are remembered. */
 enum { REMEMBERED = 128 };
 
-/* A place that is gone to from elsewhere, and what holds there. */
-static struct {
+/* A place that is gone to from elsewhere. */
+struct block {
   uint64_t address;
   bool dirty; /* what follows from it is still to be found */
-} blocks[BLOCKS];
-static struct fact_state states[BLOCKS];
-static int block_count;
+};
+
+/* Whether one place leads to another. */
+struct remembered {
+  uint64_t from, to, other;
+  bool comes, grows;
+};
+
+/* The places of the function that is gone through, with what holds at each, and answers. */
+static struct room {
+  struct block blocks[BLOCKS];
+  struct fact_state states[BLOCKS];
+  int block_count;
+  struct remembered remembered[REMEMBERED];
+} rooms[OBSERVER_CONTEXTS_MAX];
+
+static struct room *here(void) { return &rooms[observer_context]; }
 
 static bool within(struct code_range range, uint64_t address) { return address >= range.start && address < range.end; }
 
@@ -36,37 +52,37 @@ static size_t decode(struct exploration *exploration, uint64_t address, struct c
 static void add_block(struct exploration *exploration, uint64_t address) {
   if (!within(exploration->range, address) && !within(exploration->cold, address))
     return;
-  int low = 0, high = block_count;
+  int low = 0, high = here()->block_count;
   while (low < high) {
     int middle = (low + high) / 2;
-    if (blocks[middle].address < address)
+    if (here()->blocks[middle].address < address)
       low = middle + 1;
     else
       high = middle;
   }
-  if (low < block_count && blocks[low].address == address)
+  if (low < here()->block_count && here()->blocks[low].address == address)
     return;
-  if (block_count == BLOCKS) {
+  if (here()->block_count == BLOCKS) {
     exploration->failed = true;
     return;
   }
-  memmove(&blocks[low + 1], &blocks[low], (size_t)(block_count - low) * sizeof blocks[0]);
-  blocks[low].address = address;
-  blocks[low].dirty = false;
-  block_count++;
+  memmove(&here()->blocks[low + 1], &here()->blocks[low], (size_t)(here()->block_count - low) * sizeof here()->blocks[0]);
+  here()->blocks[low].address = address;
+  here()->blocks[low].dirty = false;
+  here()->block_count++;
 }
 
 /* The block that begins at ADDRESS, or, if it need not BEGIN there, the one that ADDRESS is in; -1 if there is none. */
 static int block_of(uint64_t address, bool begin) {
-  int low = 0, high = block_count;
+  int low = 0, high = here()->block_count;
   while (low < high) {
     int middle = (low + high) / 2;
-    if (blocks[middle].address <= address)
+    if (here()->blocks[middle].address <= address)
       low = middle + 1;
     else
       high = middle;
   }
-  return low == 0 || (begin && blocks[low - 1].address != address) ? -1 : low - 1;
+  return low == 0 || (begin && here()->blocks[low - 1].address != address) ? -1 : low - 1;
 }
 
 static void find_blocks(struct exploration *exploration, struct code_range range) {
@@ -88,19 +104,19 @@ static void find_blocks(struct exploration *exploration, struct code_range range
 
 static void go_to(struct exploration *exploration, uint64_t address, const struct fact_state *state) {
   int block = block_of(address, true);
-  if (block >= 0 && observer_state_join(exploration, &states[block], state, address))
-    blocks[block].dirty = true;
+  if (block >= 0 && observer_state_join(exploration, &here()->states[block], state, address))
+    here()->blocks[block].dirty = true;
 }
 
 /* Goes on from the beginning of a block to its end. */
 static void explore_block(struct exploration *exploration, int block) {
   struct code_operation operations[CODE_OPERATIONS];
   struct frame_facts *facts = exploration->facts;
-  struct fact_state state = states[block];
+  struct fact_state state = here()->states[block];
   int count;
   bool goes_on = true;
-  uint64_t address = blocks[block].address;
-  blocks[block].dirty = false;
+  uint64_t address = here()->blocks[block].address;
+  here()->blocks[block].dirty = false;
   while (goes_on && !exploration->failed) {
     if (address == exploration->pc && exploration->interrupted)
       observer_state_join(exploration, &facts->state, &state, 0);
@@ -142,8 +158,8 @@ static void explore_block(struct exploration *exploration, int block) {
 static void explore(struct exploration *exploration) {
   for (bool again = true; again && !exploration->failed;) {
     again = false;
-    for (int block = 0; block < block_count && !exploration->failed; block++)
-      if (blocks[block].dirty) {
+    for (int block = 0; block < here()->block_count && !exploration->failed; block++)
+      if (here()->blocks[block].dirty) {
         explore_block(exploration, block);
         again = true;
       }
@@ -155,7 +171,7 @@ static void prepare(struct exploration *exploration) {
   struct code_range range = exploration->range, cold = exploration->cold;
   memset(exploration->facts, 0, sizeof *exploration->facts);
   exploration->facts->base_count = FIRST_MADE_BASE;
-  block_count = 0;
+  here()->block_count = 0;
   exploration->failed = range.end - range.start > CODE_BYTES_MAX || cold.end - cold.start > CODE_BYTES_MAX;
   if (exploration->failed)
     return;
@@ -167,8 +183,8 @@ static void prepare(struct exploration *exploration) {
 /* Goes on from the function's entry. */
 static void explore_from_entry(struct exploration *exploration) {
   prepare(exploration);
-  for (int block = 0; block < block_count; block++)
-    states[block].reached = false;
+  for (int block = 0; block < here()->block_count; block++)
+    here()->states[block].reached = false;
   struct fact_state entry = {.reached = true};
   for (int number = 0; number < CODE_REGISTERS; number++)
     entry.registers[number] = (struct fact_value){(uint8_t)(1 + number), 0, 0};
@@ -181,12 +197,12 @@ void observer_explore(struct exploration *exploration) {
   /* What a table of addresses leads to and what catches an exception is gone to from nowhere that is seen. The frame is
    * as it is at jumps by such tables, or at the function's calls. */
   int block = block_of(exploration->interrupted ? exploration->pc : exploration->pc - 1, false);
-  if (!exploration->facts->state.reached && block >= 0 && !states[block].reached) {
+  if (!exploration->facts->state.reached && block >= 0 && !here()->states[block].reached) {
     bool catches = exploration->range.catches || exploration->cold.catches || !exploration->at_jumps.reached;
     if (exploration->at_jumps.reached)
-      go_to(exploration, blocks[block].address, &exploration->at_jumps);
+      go_to(exploration, here()->blocks[block].address, &exploration->at_jumps);
     if (exploration->at_calls.reached && catches)
-      go_to(exploration, blocks[block].address, &exploration->at_calls);
+      go_to(exploration, here()->blocks[block].address, &exploration->at_calls);
     explore(exploration);
   }
 }
@@ -204,7 +220,7 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
   struct code_operation operations[CODE_OPERATIONS];
   int count;
   bool comes = false;
-  uint64_t address = blocks[block].address;
+  uint64_t address = here()->blocks[block].address;
   bool goes_on = true;
   while (goes_on && !exploration->failed && (within(exploration->range, address) || within(exploration->cold, address))) {
     address += decode(exploration, address, operations, &count);
@@ -216,13 +232,13 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
       comes |= operation->kind == CODE_JUMP_ANYWHERE;
       int next = operation->kind == CODE_BRANCH || operation->kind == CODE_JUMP ? block_of(operation->target, true) : -1;
       if (next >= 0)
-        blocks[next].dirty |= !states[next].reached;
+        here()->blocks[next].dirty |= !here()->states[next].reached;
       goes_on &= operation->kind != CODE_JUMP && operation->kind != CODE_JUMP_SLOT &&
                  operation->kind != CODE_JUMP_ANYWHERE && operation->kind != CODE_END;
     }
     int next = goes_on ? block_of(address, true) : -1;
     if (next >= 0) {
-      blocks[next].dirty |= !states[next].reached;
+      here()->blocks[next].dirty |= !here()->states[next].reached;
       goes_on = false;
     }
   }
@@ -236,17 +252,17 @@ static bool find_whether_comes(struct code_range range, struct code_range other,
   *grows = false;
   prepare(&exploration);
   add_block(&exploration, from);
-  for (int block = 0; block < block_count; block++) {
-    blocks[block].dirty = blocks[block].address == from;
-    states[block].reached = false;
+  for (int block = 0; block < here()->block_count; block++) {
+    here()->blocks[block].dirty = here()->blocks[block].address == from;
+    here()->states[block].reached = false;
   }
-  for (int block = 0; block < block_count && !exploration.failed;) {
-    if (!blocks[block].dirty) {
+  for (int block = 0; block < here()->block_count && !exploration.failed;) {
+    if (!here()->blocks[block].dirty) {
       block++;
       continue;
     }
-    blocks[block].dirty = false;
-    states[block].reached = true;
+    here()->blocks[block].dirty = false;
+    here()->states[block].reached = true;
     comes |= go_through(&exploration, block, to, grows);
     block = 0;
   }
@@ -254,13 +270,8 @@ static bool find_whether_comes(struct code_range range, struct code_range other,
   return comes || exploration.failed;
 }
 
-static struct remembered {
-  uint64_t from, to, other;
-  bool comes, grows;
-} remembered[REMEMBERED];
-
 bool observer_function_comes(struct code_range range, struct code_range other, uint64_t from, uint64_t to, bool *grows) {
-  struct remembered *memory = &remembered[(from ^ from >> 8 ^ to * 3) % REMEMBERED];
+  struct remembered *memory = &here()->remembered[(from ^ from >> 8 ^ to * 3) % REMEMBERED];
   if (memory->from != from || memory->to != to || memory->other != other.start) {
     *memory = (struct remembered){.from = from, .to = to, .other = other.start};
     memory->comes = find_whether_comes(range, other, from, to, &memory->grows);
@@ -269,6 +280,6 @@ bool observer_function_comes(struct code_range range, struct code_range other, u
   return memory->comes;
 }
 
-void observer_explorations_forget(void) { memset(remembered, 0, sizeof remembered); }
+void observer_explorations_forget(void) { memset(here()->remembered, 0, sizeof rooms[0].remembered); }
 
 #endif

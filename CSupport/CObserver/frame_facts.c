@@ -1,5 +1,7 @@
 #include "exploration.h"
 
+#include "observer_context.h"
+
 #if defined(__x86_64__) || defined(__aarch64__)
 
 /* Facts that are remembered. */
@@ -10,12 +12,12 @@ static struct remembered {
   uint64_t pc;
   bool interrupted, loads, has_facts;
   struct frame_facts facts;
-} remembered[REMEMBERED];
+} rooms[OBSERVER_CONTEXTS_MAX][REMEMBERED];
 
 void observer_facts_forget(void) {
   observer_explorations_forget();
   for (int index = 0; index < REMEMBERED; index++)
-    remembered[index].pc = 0;
+    rooms[observer_context][index].pc = 0;
 }
 
 static bool find_facts(struct code_range range, struct code_range cold, uint64_t pc, bool interrupted, bool loads,
@@ -28,7 +30,7 @@ static bool find_facts(struct code_range range, struct code_range cold, uint64_t
 
 bool observer_frame_facts(struct code_range range, struct code_range cold, uint64_t pc, bool interrupted, bool loads,
                           struct frame_facts *facts) {
-  struct remembered *memory = &remembered[(pc ^ pc >> 5 ^ (uint64_t)loads) % REMEMBERED];
+  struct remembered *memory = &rooms[observer_context][(pc ^ pc >> 5 ^ (uint64_t)loads) % REMEMBERED];
   if (memory->pc != pc || memory->interrupted != interrupted || memory->loads != loads ||
       memory->range.start != range.start || memory->cold.start != cold.start) {
     *memory = (struct remembered){.range = range, .cold = cold, .pc = pc, .interrupted = interrupted, .loads = loads};

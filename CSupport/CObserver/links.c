@@ -3,6 +3,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #include "exploration.h"
+#include "observer_context.h"
 #include "observer_module.h"
 
 #include <string.h>
@@ -15,9 +16,9 @@ static struct remembered {
   uint64_t called, function;
   enum observer_link link;
   struct code_range whole;
-} remembered[REMEMBERED];
+} rooms[OBSERVER_CONTEXTS_MAX][REMEMBERED];
 
-void observer_links_forget(void) { memset(remembered, 0, sizeof remembered); }
+void observer_links_forget(void) { memset(rooms[observer_context], 0, sizeof rooms[0]); }
 
 /* Where ADDRESS leads if it is a linkage stub; itself otherwise. */
 static uint64_t behind_stub(uint64_t address) {
@@ -91,7 +92,7 @@ static enum observer_link link_of_called(uint64_t called, struct code_range func
   called = behind_stub(called);
   if (called == function.start)
     return OBSERVER_LINK_CERTAIN;
-  struct remembered *memory = &remembered[(called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED];
+  struct remembered *memory = &rooms[observer_context][(called >> 4 ^ called >> 12 ^ function.start >> 4) % REMEMBERED];
   if (memory->called == called && memory->function == function.start) {
     *whole = memory->whole;
     return memory->link;

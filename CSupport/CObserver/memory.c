@@ -1,15 +1,21 @@
 #define _GNU_SOURCE
 #include "observer_memory.h"
 
+#include "observer_context.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, WINDOW_BYTES = 64 << 10 };
 
 /* What is used in this process, and what it uses. -1: not open. */
 static _Atomic int way = OBSERVER_MEMORY_BY_CALL;
@@ -17,10 +23,72 @@ static _Atomic int memory_file = -1;
 static _Atomic int pipe_reader = -1;
 static _Atomic int pipe_writer = -1;
 
+/* A file in memory, and where it is mapped. Each context has its own, so that nobody waits for who is held up. */
+struct window {
+  atomic_flag is_taken;
+  _Atomic bool is_open;
+  int descriptor;
+  /* Which file it is: somebody may close the descriptor and open something else. */
+  dev_t device;
+  ino_t inode;
+  uint8_t *bytes;
+};
+static struct window windows[OBSERVER_CONTEXTS_MAX + 1];
+
+/* Whether WINDOW's descriptor still is what it was. */
+static bool is_its_own(const struct window *window) {
+  struct stat now;
+  return fstat(window->descriptor, &now) == 0 && now.st_dev == window->device && now.st_ino == window->inode;
+}
+
+/* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not blocked on
+ * threads of the service. */
+static bool is_limited(void) {
+  struct rlimit limit;
+  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
+}
+
+/* Copies what can be read. Returns how many bytes that were, or -1 when there is no window to read through. */
+static long copy_through_window(uint64_t address, void *destination, size_t length) {
+  struct window *window = &windows[observer_context];
+  if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || is_limited())
+    return -1;
+  bool is_mine = false;
+  for (int attempt = 0; attempt < 1000 && !is_mine; attempt++) {
+    is_mine = !atomic_flag_test_and_set_explicit(&window->is_taken, memory_order_acquire);
+    if (!is_mine)
+      sched_yield();
+  }
+  if (!is_mine)
+    return 0;
+  long result = -1;
+  if (is_its_own(window)) {
+    size_t copied = 0;
+    while (copied < length) {
+      size_t piece = length - copied < WINDOW_BYTES ? length - copied : WINDOW_BYTES;
+      long got = syscall(SYS_pwrite64, window->descriptor, (const void *)(uintptr_t)(address + copied), piece, 0L);
+      if (got <= 0)
+        break;
+      memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
+      /* What was on a stack is nowhere but in the copy. */
+      memset(window->bytes, 0, (size_t)got);
+      copied += (size_t)got;
+      if ((size_t)got < piece)
+        break;
+    }
+    result = (long)copied;
+  } else {
+    atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
+  }
+  atomic_flag_clear_explicit(&window->is_taken, memory_order_release);
+  return result;
+}
+
+/* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has left. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
   struct iovec remote = {(void *)(uintptr_t)address, length};
-  long got = syscall(SYS_process_vm_readv, (pid_t)syscall(SYS_getpid), &local, 1UL, &remote, 1UL, 0UL);
+  long got = syscall(SYS_process_vm_readv, (pid_t)syscall(SYS_gettid), &local, 1UL, &remote, 1UL, 0UL);
   return got >= 0 && (size_t)got == length;
 }
 
@@ -69,7 +137,14 @@ static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
 bool observer_memory_read(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   bool is_read = false;
-  switch (atomic_load_explicit(&way, memory_order_relaxed)) {
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  if (chosen == OBSERVER_MEMORY_BY_WINDOW) {
+    long copied = copy_through_window(address, destination, length);
+    is_read = copied == (long)length;
+    if (copied < 0)
+      chosen = OBSERVER_MEMORY_BY_CALL;
+  }
+  switch (chosen) {
   case OBSERVER_MEMORY_BY_CALL:
     is_read = read_by_call(address, destination, length);
     break;
@@ -89,7 +164,7 @@ bool observer_memory_read(uint64_t address, void *destination, size_t length) {
 /* A page a piece: the call transfers whole pieces only. Few at a time: this runs on a signal handler's stack. */
 static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
   enum { BATCH = 8 };
-  pid_t pid = (pid_t)syscall(SYS_getpid);
+  pid_t self = (pid_t)syscall(SYS_gettid);
   size_t copied = 0;
   while (copied < length) {
     struct iovec local[BATCH], remote[BATCH];
@@ -104,7 +179,7 @@ static size_t read_some_by_call(uint64_t address, void *destination, size_t leng
       local[count] = (struct iovec){(uint8_t *)destination + copied + asked, piece};
       asked += piece;
     }
-    long got = syscall(SYS_process_vm_readv, pid, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
+    long got = syscall(SYS_process_vm_readv, self, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
     if (got > 0)
       copied += (size_t)got;
     if (got < 0 || (size_t)got < asked)
@@ -124,7 +199,15 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
 size_t observer_memory_read_some(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   size_t copied = 0;
-  switch (atomic_load_explicit(&way, memory_order_relaxed)) {
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  if (chosen == OBSERVER_MEMORY_BY_WINDOW) {
+    long through = copy_through_window(address, destination, length);
+    if (through < 0)
+      chosen = OBSERVER_MEMORY_BY_CALL;
+    else
+      copied = (size_t)through;
+  }
+  switch (chosen) {
   case OBSERVER_MEMORY_BY_CALL:
     copied = read_some_by_call(address, destination, length);
     break;
@@ -138,7 +221,8 @@ size_t observer_memory_read_some(uint64_t address, void *destination, size_t len
   return copied;
 }
 
-/* Runs in the child after fork(2): the file is the parent's memory, and the pipe is shared with it. */
+/* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are not
+ * mapped. */
 static void forget_parent(void) {
   _Atomic int *descriptors[] = {&memory_file, &pipe_reader, &pipe_writer};
   for (int index = 0; index < 3; index++) {
@@ -146,12 +230,20 @@ static void forget_parent(void) {
     if (descriptor >= 0)
       close(descriptor);
   }
+  for (int index = 0; index <= OBSERVER_CONTEXTS_MAX; index++) {
+    struct window *window = &windows[index];
+    if (window->bytes && is_its_own(window))
+      close(window->descriptor);
+    window->bytes = NULL;
+    atomic_flag_clear_explicit(&window->is_taken, memory_order_relaxed);
+    atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
+  }
   atomic_store_explicit(&way, OBSERVER_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
 static void open_file(void) {
   if (atomic_load_explicit(&memory_file, memory_order_relaxed) < 0)
-    atomic_store_explicit(&memory_file, open("/proc/self/mem", O_RDONLY | O_CLOEXEC), memory_order_relaxed);
+    atomic_store_explicit(&memory_file, open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC), memory_order_relaxed);
 }
 
 static void open_pipe(void) {
@@ -162,19 +254,59 @@ static void open_pipe(void) {
   atomic_store_explicit(&pipe_writer, ends[1], memory_order_relaxed);
 }
 
+/* Opens WINDOW, if it is not open. One whose descriptor somebody has taken is given up: the number is his now. */
+static void open_window(struct window *window) {
+  struct stat opened;
+  if (window->bytes && is_its_own(window)) {
+    atomic_store_explicit(&window->is_open, true, memory_order_release);
+    return;
+  }
+  int descriptor = (int)syscall(SYS_memfd_create, "culprit", 1U /* MFD_CLOEXEC */);
+  void *bytes = MAP_FAILED;
+  if (descriptor >= 0 && ftruncate(descriptor, WINDOW_BYTES) == 0 && fstat(descriptor, &opened) == 0)
+    bytes = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (bytes == MAP_FAILED) {
+    if (descriptor >= 0)
+      close(descriptor);
+    return;
+  }
+  /* Stacks belong neither into core files nor to children. */
+  madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
+  madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
+  if (window->bytes)
+    munmap(window->bytes, WINDOW_BYTES);
+  window->descriptor = descriptor;
+  window->device = opened.st_dev;
+  window->inode = opened.st_ino;
+  window->bytes = bytes;
+  atomic_store_explicit(&window->is_open, true, memory_order_release);
+}
+
+static void open_windows(void) {
+  /* Where a file of that size must not be written. */
+  if (is_limited())
+    return;
+  for (int index = 0; index <= OBSERVER_CONTEXTS_MAX; index++)
+    open_window(&windows[index]);
+}
+
 enum observer_memory_way observer_memory_start(void) {
   static bool is_guarded;
   if (!is_guarded)
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   uint64_t known = UINT64_C(0x0123456789abcdef);
-  for (int tried = OBSERVER_MEMORY_BY_CALL; tried < OBSERVER_MEMORY_UNREADABLE; tried++) {
+  for (int tried = OBSERVER_MEMORY_BY_WINDOW; tried < OBSERVER_MEMORY_UNREADABLE; tried++) {
+    if (tried == OBSERVER_MEMORY_BY_WINDOW)
+      open_windows();
     if (tried == OBSERVER_MEMORY_BY_FILE)
       open_file();
     if (tried == OBSERVER_MEMORY_BY_PIPE)
       open_pipe();
     atomic_store_explicit(&way, tried, memory_order_relaxed);
     uint64_t found = 0;
-    if (observer_memory_read((uint64_t)(uintptr_t)&known, &found, sizeof found) && found == known)
+    bool has_windows = atomic_load_explicit(&windows[observer_context].is_open, memory_order_relaxed);
+    if ((tried != OBSERVER_MEMORY_BY_WINDOW || has_windows) &&
+        observer_memory_read((uint64_t)(uintptr_t)&known, &found, sizeof found) && found == known)
       break;
     atomic_store_explicit(&way, tried + 1, memory_order_relaxed);
   }
@@ -182,5 +314,9 @@ enum observer_memory_way observer_memory_start(void) {
 }
 
 enum observer_memory_way observer_memory_way(void) {
-  return (enum observer_memory_way)atomic_load_explicit(&way, memory_order_relaxed);
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  for (int index = 0; index <= OBSERVER_CONTEXTS_MAX && chosen == OBSERVER_MEMORY_BY_WINDOW; index++)
+    if (!atomic_load_explicit(&windows[index].is_open, memory_order_relaxed))
+      chosen = OBSERVER_MEMORY_BY_CALL;
+  return (enum observer_memory_way)chosen;
 }

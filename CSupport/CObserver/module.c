@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_module.h"
 
+#include "observer_context.h"
 #include "observer_memory.h"
 
 #include <dlfcn.h>
@@ -65,13 +66,17 @@ static bool find_by_loader(uint64_t address, struct observer_module *module) {
 }
 #endif
 
-/* What /proc/self/maps showed. Only the monitor reads and changes it. */
+/* What /proc/self/maps showed, for each context. */
 enum { MODULES_MAX = 4096, LINE_MAX_BYTES = 512, READ_BYTES = 16384 };
-static struct {
+static struct module_table {
   bool is_current;
   uint32_t count;
   struct observer_module modules[MODULES_MAX];
-} table;
+  char text[READ_BYTES];
+  char line[LINE_MAX_BYTES];
+} tables[OBSERVER_CONTEXTS_MAX];
+
+static struct module_table *table(void) { return &tables[observer_context]; }
 
 static bool take_hexadecimal(const char **text, uint64_t *value) {
   const char *at = *text;
@@ -93,7 +98,7 @@ static bool take_hexadecimal(const char **text, uint64_t *value) {
 /* Adds the module whose ELF header is at START, if there is one: its program headers tell its extent and its tables. */
 static void add_module(uint64_t start) {
   Elf64_Ehdr header;
-  if (table.count == MODULES_MAX || !observer_memory_read(start, &header, sizeof header) ||
+  if (table()->count == MODULES_MAX || !observer_memory_read(start, &header, sizeof header) ||
       memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_phentsize != sizeof(Elf64_Phdr))
     return;
@@ -111,7 +116,7 @@ static void add_module(uint64_t start) {
   }
   if (first >= last)
     return;
-  struct observer_module *module = &table.modules[table.count++];
+  struct observer_module *module = &table()->modules[table()->count++];
   module->start = start;
   module->end = start + (last - first);
   module->eh_frame_hdr = tables ? start + (tables - first) : 0;
@@ -135,21 +140,21 @@ static void add_line(const char *line) {
 }
 
 static void read_maps(void) {
-  static char text[READ_BYTES];
-  static char line[LINE_MAX_BYTES];
+  char *text = table()->text;
+  char *line = table()->line;
   size_t length = 0;
   int saved_errno = errno;
-  table.count = 0;
-  table.is_current = true;
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
+  table()->count = 0;
+  table()->is_current = true;
+  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
   long count;
-  while (descriptor >= 0 && (count = syscall(SYS_read, descriptor, text, sizeof text)) > 0) {
+  while (descriptor >= 0 && (count = syscall(SYS_read, descriptor, text, READ_BYTES)) > 0) {
     for (long index = 0; index < count; index++) {
       if (text[index] == '\n') {
         line[length] = '\0';
         add_line(line);
         length = 0;
-      } else if (length < sizeof line - 1) {
+      } else if (length < LINE_MAX_BYTES - 1) {
         line[length++] = text[index]; /* the end of a long path does not matter */
       }
     }
@@ -160,11 +165,11 @@ static void read_maps(void) {
 }
 
 static bool find_in_maps(uint64_t address, struct observer_module *module) {
-  if (!table.is_current)
+  if (!table()->is_current)
     read_maps();
-  for (uint32_t index = 0; index < table.count; index++) {
-    if (address >= table.modules[index].start && address < table.modules[index].end) {
-      *module = table.modules[index];
+  for (uint32_t index = 0; index < table()->count; index++) {
+    if (address >= table()->modules[index].start && address < table()->modules[index].end) {
+      *module = table()->modules[index];
       return true;
     }
   }
@@ -178,10 +183,10 @@ enum observer_module_way observer_module_start(bool use_loader) {
   if (!from_maps)
     return OBSERVER_MODULES_BY_LOADER;
   read_maps();
-  return table.count > 0 ? OBSERVER_MODULES_BY_MAPS : OBSERVER_MODULES_UNKNOWN;
+  return table()->count > 0 ? OBSERVER_MODULES_BY_MAPS : OBSERVER_MODULES_UNKNOWN;
 }
 
-void observer_module_forget(void) { table.is_current = false; }
+void observer_module_forget(void) { table()->is_current = false; }
 
 bool observer_module_find(uint64_t address, struct observer_module *module) {
   return from_maps ? find_in_maps(address, module) : loader_tells() && find_by_loader(address, module);

@@ -2,6 +2,7 @@
 #include "observer_passive.h"
 
 #include "observer_clock.h"
+#include "observer_context.h"
 #include "observer_memory.h"
 #include "own_stack.h"
 
@@ -11,11 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct {
+/* For each context. */
+static struct room {
   uint8_t *stack;
   size_t capacity;
   struct observer_copy copy;
-} passive;
+} rooms[OBSERVER_CONTEXTS_MAX];
+
+static struct room *here(void) { return &rooms[observer_context]; }
 
 /* One unsigned number in the kernel's formats %d, %ld and 0x%lx, after any spaces. */
 static bool take_number(const char **text, const char *end, uint64_t *value) {
@@ -65,15 +69,15 @@ struct observer_look observer_look_parse(const char *text, size_t length) {
 }
 
 int observer_passive_start(size_t stack_bytes_max) {
-  if (passive.capacity >= stack_bytes_max)
+  if (here()->capacity >= stack_bytes_max)
     return 0;
-  void *memory = mmap(NULL, stack_bytes_max, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
+  uint8_t *memory = observer_copy_map(stack_bytes_max);
+  if (!memory)
     return errno;
-  if (passive.stack)
-    munmap(passive.stack, passive.capacity);
-  passive.stack = memory;
-  passive.capacity = stack_bytes_max;
+  if (here()->stack)
+    munmap(here()->stack, here()->capacity);
+  here()->stack = memory;
+  here()->capacity = stack_bytes_max;
   return 0;
 }
 
@@ -94,29 +98,42 @@ static bool is_blocked(const struct observer_look *look) {
 
 /* Copies the stack from LOOK's stack pointer on. Returns false when not one byte of it can be read. */
 static bool copy_stack(struct observer_thread *thread, const struct observer_look *look) {
-  struct observer_copy *copy = &passive.copy;
+  struct observer_copy *copy = &here()->copy;
   uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   uint64_t start = look->sp - observer_arch_red_zone();
+  uint64_t page = observer_copy_page(look->sp);
   memset(copy, 0, sizeof *copy);
   observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
   if (look->activity == OBSERVER_IN_CALL)
     observer_arch_set_arguments(&copy->registers, look->arguments);
-  copy->stack = passive.stack;
+  copy->stack = here()->stack;
   copy->request = UINT32_MAX;
   copy->taken_ns = observer_clock_ns();
   copy->stack_start = start;
   if (start >= low && look->sp < high) {
     uint64_t live = high - start;
     copy->stack_end = high;
-    copy->truncated = live > passive.capacity;
-    copy->stack_bytes = copy->truncated ? passive.capacity : live;
-    return observer_memory_read(start, passive.stack, copy->stack_bytes);
+    copy->truncated = live > here()->capacity;
+    copy->stack_bytes = copy->truncated ? here()->capacity : live;
+    if (observer_memory_read(start, here()->stack, copy->stack_bytes))
+      return true;
+    if (start >= page)
+      return false;
+    live = high - page;
+    copy->stack_start = page;
+    copy->truncated = live > here()->capacity;
+    copy->stack_bytes = copy->truncated ? here()->capacity : live;
+    return observer_memory_read(page, here()->stack, copy->stack_bytes);
   }
   copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
-  copy->stack_bytes = observer_memory_read_some(start, passive.stack, passive.capacity);
-  copy->truncated = copy->stack_bytes == passive.capacity;
-  observer_copy_own_stack(copy, passive.stack, passive.capacity, low, high);
+  copy->stack_bytes = observer_memory_read_some(start, here()->stack, here()->capacity);
+  if (copy->stack_bytes == 0 && start < page) {
+    copy->stack_start = page;
+    copy->stack_bytes = observer_memory_read_some(page, here()->stack, here()->capacity);
+  }
+  copy->truncated = copy->stack_bytes == here()->capacity;
+  observer_copy_own_stack(copy, here()->stack, here()->capacity, low, high);
   return copy->stack_bytes > 0;
 }
 
@@ -150,6 +167,6 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   }
   observer_thread_let_go(thread);
   if (status == OBSERVER_CAPTURED)
-    *copy = &passive.copy;
+    *copy = &here()->copy;
   return status;
 }

@@ -12,7 +12,11 @@
  * [tail, head) hold whole entries. */
 struct observer_ring {
   _Alignas(64) _Atomic uint64_t head;
-  _Atomic uint32_t published; /* counts events; the reader waits on it */
+  /* Those of the first ring are used by all that have the same reader. */
+  _Atomic uint32_t own_published;
+  _Atomic uint64_t own_order;
+  _Atomic uint32_t *published; /* counts events; the reader waits on it */
+  _Atomic uint64_t *order;
   _Alignas(64) _Atomic uint64_t tail;
   _Alignas(64) uint64_t capacity; /* a power of two */
   uint8_t *bytes;
@@ -41,6 +45,17 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
+  ring->published = &ring->own_published;
+  ring->order = &ring->own_order;
+  return ring;
+}
+
+struct observer_ring *observer_ring_create_beside(size_t capacity, struct observer_ring *first) {
+  struct observer_ring *ring = observer_ring_create(capacity);
+  if (ring) {
+    ring->published = first->published;
+    ring->order = first->order;
+  }
   return ring;
 }
 
@@ -49,13 +64,13 @@ void observer_ring_destroy(struct observer_ring *ring) {
   free(ring);
 }
 
-uint32_t observer_ring_published(const struct observer_ring *ring) { return observer_word(&ring->published); }
+uint32_t observer_ring_published(const struct observer_ring *ring) { return observer_word(ring->published); }
 
 void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
-  observer_wait(&ring->published, seen, UINT64_MAX);
+  observer_wait(ring->published, seen, UINT64_MAX);
 }
 
-void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(&ring->published); }
+void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(ring->published); }
 
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest = sizeof(struct entry) + sizeof(struct observer_event) + OBSERVER_FRAMES_MAX * sizeof(struct observer_frame);
@@ -84,10 +99,11 @@ bool observer_ring_write(struct observer_ring *ring, const struct observer_event
   struct observer_event *written = (struct observer_event *)(void *)(ring->bytes + offset + sizeof(struct entry));
   *written = *event;
   written->count = count;
+  written->order = atomic_fetch_add_explicit(ring->order, 1, memory_order_relaxed);
   if (count > 0)
     memcpy(written->frames, frames, (size_t)count * sizeof *frames);
   atomic_store_explicit(&ring->head, head + bytes, memory_order_release);
-  observer_notify(&ring->published);
+  observer_notify(ring->published);
   return true;
 }
 

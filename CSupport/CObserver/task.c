@@ -1,9 +1,12 @@
 #define _GNU_SOURCE
 #include "observer_task.h"
 
+#include "observer_context.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,20 +22,37 @@ struct entry {
 
 enum { LIST_BYTES = 256 << 10 };
 
-static int32_t *task_ids;
-static uint8_t *list;
-static struct observer_thread visitors[OBSERVER_VISITS_MAX];
+/* For each context. */
+static struct room {
+  int32_t *task_ids;
+  uint8_t *list;
+  struct observer_thread visitors[OBSERVER_VISITS_MAX];
+} rooms[OBSERVER_CONTEXTS_MAX];
+
+static struct room *here(void) { return &rooms[observer_context]; }
+
+void observer_task_path(char *path, int32_t tid, const char *file) {
+  /* Put together by hand: snprintf is not async-signal-safe. */
+  char digits[10];
+  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
+  memcpy(path, "/proc/self/task/", length);
+  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
+    digits[count++] = (char)('0' + rest % 10);
+  while (count > 0)
+    path[length++] = digits[--count];
+  memcpy(path + length, file, strlen(file) + 1);
+}
 
 int observer_task_start(void) {
-  if (task_ids)
+  if (here()->task_ids)
     return 0;
   size_t id_bytes = sizeof(int32_t) * OBSERVER_TASKS_MAX;
   uint8_t *memory = mmap(NULL, id_bytes + LIST_BYTES, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == (uint8_t *)MAP_FAILED)
     return errno;
-  list = memory + id_bytes;
-  task_ids = (int32_t *)(void *)memory;
+  here()->list = memory + id_bytes;
+  here()->task_ids = (int32_t *)(void *)memory;
   return 0;
 }
 
@@ -49,12 +69,12 @@ int64_t observer_task_list(const int32_t **tids) {
   int64_t count = 0;
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   long bytes = descriptor < 0 ? -1 : 0;
-  while (descriptor >= 0 && (bytes = syscall(SYS_getdents64, descriptor, list, (unsigned)LIST_BYTES)) > 0) {
+  while (descriptor >= 0 && (bytes = syscall(SYS_getdents64, descriptor, here()->list, (unsigned)LIST_BYTES)) > 0) {
     for (long at = 0; at < bytes;) {
-      const struct entry *entry = (const struct entry *)(const void *)(list + at);
+      const struct entry *entry = (const struct entry *)(const void *)(here()->list + at);
       int32_t tid = number_of(entry->name);
       if (tid > 0 && count < OBSERVER_TASKS_MAX)
-        task_ids[count++] = tid;
+        here()->task_ids[count++] = tid;
       at += entry->length;
     }
   }
@@ -63,7 +83,7 @@ int64_t observer_task_list(const int32_t **tids) {
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);
   errno = saved_errno;
-  *tids = task_ids;
+  *tids = here()->task_ids;
   return count;
 }
 
@@ -72,7 +92,7 @@ struct observer_thread *observer_task_visit(int32_t tid) {
   if (registered)
     return registered;
   for (int index = 0; index < OBSERVER_VISITS_MAX; index++) {
-    struct observer_thread *visitor = &visitors[index];
+    struct observer_thread *visitor = &here()->visitors[index];
     if (atomic_load_explicit(&visitor->state, memory_order_relaxed) != OBSERVER_THREAD_FREE)
       continue;
     atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
@@ -84,12 +104,28 @@ struct observer_thread *observer_task_visit(int32_t tid) {
 }
 
 void observer_task_leave(struct observer_thread *thread) {
-  if (thread < visitors || thread >= visitors + OBSERVER_VISITS_MAX)
+  if (thread < here()->visitors || thread >= here()->visitors + OBSERVER_VISITS_MAX)
     return;
   int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);
   atomic_store_explicit(&thread->state, OBSERVER_THREAD_FREE, memory_order_relaxed);
+}
+
+bool observer_task_is_asleep(int32_t tid) {
+  int saved_errno = errno;
+  char path[OBSERVER_TASK_PATH_BYTES], text[128];
+  observer_task_path(path, tid, "/stat");
+  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  /* "123 (name) S 1 …": a name can have parentheses of its own, and has 15 bytes at most. */
+  long at = count < 40 ? count - 1 : 39;
+  while (at > 0 && text[at] != ')')
+    at--;
+  return at > 0 && at + 2 < count && text[at + 2] != 'R';
 }
 
 int32_t observer_task_self(void) { return (int32_t)syscall(SYS_gettid); }

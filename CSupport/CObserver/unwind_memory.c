@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "observer_context.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 
@@ -14,13 +15,13 @@ struct page {
   uint64_t address; /* 0: empty */
   uint8_t bytes[PAGE_BYTES];
 };
-static struct page pages[PAGES];
+static struct page rooms[OBSERVER_CONTEXTS_MAX][PAGES];
 
 /* So far below the copy memory counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
 static const uint8_t *page_at(uint64_t address) {
-  struct page *page = &pages[address / PAGE_BYTES % PAGES];
+  struct page *page = &rooms[observer_context][address / PAGE_BYTES % PAGES];
   if (page->address == address)
     return page->bytes;
   page->address = 0;
@@ -88,7 +89,7 @@ bool observer_walk_word(struct walk *walk, uint64_t address, uint64_t *value) {
 /* Forgets memory that was read: what a thread may write to must be read anew for every stack. */
 void observer_walk_forget(void) {
   for (int index = 0; index < PAGES; index++)
-    pages[index].address = 0;
+    rooms[observer_context][index].address = 0;
 }
 
 #endif

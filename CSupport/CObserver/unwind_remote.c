@@ -6,6 +6,7 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "observer_context.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 
@@ -25,7 +26,10 @@
 
 struct unwind_library observer_libunwind;
 
-static unw_addr_space_t address_space;
+/* For each context: libunwind's caches have a lock in each address space. */
+static unw_addr_space_t address_spaces[OBSERVER_CONTEXTS_MAX];
+
+static unw_addr_space_t *address_space(void) { return &address_spaces[observer_context]; }
 
 static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *context) {
   (void)space;
@@ -137,7 +141,7 @@ bool observer_walk_function(uint64_t address, struct code_range *range) {
   static const struct observer_copy no_stack;
   unw_proc_info_t information;
   struct walk walk = {.copy = &no_stack};
-  if (find_proc_info(address_space, address, &information, 0, &walk) < 0)
+  if (find_proc_info(*address_space(), address, &information, 0, &walk) < 0)
     return false;
   *range = (struct code_range){information.start_ip, information.end_ip, information.lsda != 0};
   return true;
@@ -162,8 +166,22 @@ static unw_accessors_t accessors = {
     .get_proc_name = get_proc_name,
 };
 
+const char *observer_unwind_prepare(bool is_first) {
+  if (*address_space())
+    return NULL;
+  unw_addr_space_t space = observer_libunwind.create_addr_space(&accessors, 0);
+  if (!space)
+    return "libunwind cannot create an address space";
+  /* Off by default for an address space made this way (unw_set_caching_policy(3)), and worth a factor of five. */
+  observer_libunwind.set_caching_policy(space, UNW_CACHE_GLOBAL);
+  if (is_first)
+    observer_libunwind.set_cache_size(space, 1024, 0);
+  *address_space() = space;
+  return NULL;
+}
+
 const char *observer_unwind_start(void) {
-  if (address_space)
+  if (*address_space())
     return NULL;
   void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!library)
@@ -193,23 +211,14 @@ const char *observer_unwind_start(void) {
     }
     memcpy(wanted[index].function, &symbol, sizeof symbol);
   }
-  unw_addr_space_t space = observer_libunwind.create_addr_space(&accessors, 0);
-  if (!space) {
-    dlclose(library);
-    return "libunwind cannot create an address space";
-  }
-  /* Off by default for an address space made this way (unw_set_caching_policy(3)), and worth a factor of five. */
-  observer_libunwind.set_caching_policy(space, UNW_CACHE_GLOBAL);
-  observer_libunwind.set_cache_size(space, 1024, 0);
-  address_space = space;
-  return NULL;
+  return observer_unwind_prepare(true);
 }
 
 void observer_unwind_forget(void) {
   observer_module_forget();
   observer_facts_forget();
-  if (address_space)
-    observer_libunwind.flush_cache(address_space, 0, 0);
+  if (*address_space())
+    observer_libunwind.flush_cache(*address_space(), 0, 0);
 }
 
 bool observer_walk_begin(struct walk *walk, unw_cursor_t *cursor) {
@@ -218,13 +227,13 @@ bool observer_walk_begin(struct walk *walk, unw_cursor_t *cursor) {
 }
 
 bool observer_walk_resume(struct walk *walk, unw_cursor_t *cursor) {
-  return address_space && observer_libunwind.init_remote(cursor, address_space, walk) == 0;
+  return *address_space() && observer_libunwind.init_remote(cursor, *address_space(), walk) == 0;
 }
 
 bool observer_walk_describes(struct walk *walk, uint64_t address) {
   bool no_module = walk->no_module, no_info = walk->no_info;
   unw_proc_info_t information;
-  bool describes = find_proc_info(address_space, address, &information, 0, walk) == 0;
+  bool describes = find_proc_info(*address_space(), address, &information, 0, walk) == 0;
   walk->no_module = no_module;
   walk->no_info = no_info;
   return describes;
@@ -252,10 +261,10 @@ int observer_walk_step(struct walk *walk, unw_cursor_t *cursor, bool interrupted
    * with another frame. */
   bool ambiguous = interrupted && follows_call(cursor);
   if (ambiguous)
-    observer_libunwind.flush_cache(address_space, 0, 0);
+    observer_libunwind.flush_cache(*address_space(), 0, 0);
   int result = observer_libunwind.step(cursor);
   if (ambiguous)
-    observer_libunwind.flush_cache(address_space, 0, 0);
+    observer_libunwind.flush_cache(*address_space(), 0, 0);
   /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
   if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
     return -UNW_EBADFRAME;
@@ -275,6 +284,11 @@ bool observer_walk_interrupted(unw_cursor_t *before, unw_cursor_t *now) {
 #else
 
 const char *observer_unwind_start(void) { return "this processor architecture is not supported"; }
+
+const char *observer_unwind_prepare(bool is_first) {
+  (void)is_first;
+  return observer_unwind_start();
+}
 
 void observer_unwind_forget(void) {}
 

@@ -48,6 +48,12 @@ extension Watchdog {
     case otherThreads(reason: String)
     /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
     case handlerReplaced
+    /// The kernel holds up `samplers` of the `of` threads that can take stacks. While that is all of them, no stack is taken;
+    /// stalls are noticed, timed and acted on all the same.
+    case samplersHeldUp(Int, of: Int)
+    /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in which a page
+    /// fault is not answered may have no stacks.
+    case readingWaits
 
     /// What is lost, and why, in a sentence without its end.
     public var description: String {
@@ -57,21 +63,33 @@ extension Watchdog {
       case .signalsAtOnce:
         "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
       case .unknownStacks:
-        "coroutine and alternate stacks cannot be read, because process_vm_readv and /proc/self/mem are refused"
+        "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
       case .otherThreads(let reason):
         "the other threads are missing in reports, because /proc/self/task cannot be read: \(reason)"
       case .handlerReplaced:
         "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
+      case .samplersHeldUp(let held, let all) where held < all:
+        "the kernel holds up \(held) of the \(all) threads that can take stacks"
+      case .samplersHeldUp(let held, _):
+        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
+      case .readingWaits:
+        "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
       }
     }
 
     /// What is lost here and now.
-    static func found() -> [Limitation] {
+    static func found(_ samplers: SamplerPool) -> [Limitation] {
       var found: [Limitation] = []
+      let (held, all) = samplers.heldUp
+      if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
       let look = observer_thread_open_look(observer_task_self())
       if look >= 0 { close(look) } else { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
       if !observer_signal_timers_work() { found.append(.signalsAtOnce) }
-      if observer_memory_way() == OBSERVER_MEMORY_BY_PIPE { found.append(.unknownStacks) }
+      switch observer_memory_way() {
+      case OBSERVER_MEMORY_BY_PIPE: found.append(.unknownStacks)
+      case OBSERVER_MEMORY_BY_CALL, OBSERVER_MEMORY_BY_FILE: found.append(.readingWaits)
+      default: break
+      }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(reason: String(cString: strerror(errno)))) }
       if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }

@@ -36,6 +36,7 @@ public final class Watchdog: Sendable {
     /// Where there is a directory.
     let box: BlackBoxWriter?
     let previousRuns: PreviousRuns?
+    let samplers: SamplerPool
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
@@ -139,12 +140,12 @@ public final class Watchdog: Sendable {
       throw .cannotObserve("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
     }
     if let missing = observer_unwind_start() { throw .cannotObserve(String(cString: missing)) }
-    var error = observer_capture_start(configuration.stackBytesMax)
-    if error == 0 { error = observer_passive_start(configuration.stackBytesMax) }
-    if error == 0 { error = observer_task_start() }
+    let error = observer_capture_start(configuration.stackBytesMax)
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
     guard let slots = observer_slot_table(), let progress = observer_progress_table(),
-      let ring = Recorder.RingHandle(capacity: 1 << 20)
+      let rings = Recorder.Rings(samplers: Int(OBSERVER_SAMPLERS_MAX)),
+      let trackers = MonitorTable<UnitTracker>(count: Int(OBSERVER_SLOTS_MAX)),
+      let samplers = SamplerPool(stackBytesMax: configuration.stackBytesMax, rings)
     else {
       throw .cannotObserve("there is no memory for the tables")
     }
@@ -162,7 +163,7 @@ public final class Watchdog: Sendable {
     let contexts = ContextQueries()
     let phaseNotes = PhaseNotes()
     let recorder = Recorder(
-      ring: ring,
+      rings: rings,
       process: process,
       box: box,
       problems: problems,
@@ -186,14 +187,21 @@ public final class Watchdog: Sendable {
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
+      try samplers.start(control, slots: table.pointer, progress: table.progress)
+      Residency.keep(table.pointer, table.progress)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
+        observer_keep_stack_resident()
         var monitor = Monitor(
           control: control.pointer,
           slots: table.pointer,
           progress: table.progress,
-          ring: ring.pointer
+          sampling: samplers.sampling,
+          trackers: trackers.pointer,
+          ring: rings.monitor
         )
         monitor.run()
+        // The memory that it has worked on.
+        withExtendedLifetime((control, samplers, trackers, rings)) {}
       }
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
@@ -222,6 +230,7 @@ public final class Watchdog: Sendable {
         previousRuns: box.map {
           PreviousRuns(directory: $0.directory, own: $0.run.name, width: configuration.reportWidth)
         },
+        samplers: samplers,
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread,
@@ -229,7 +238,9 @@ public final class Watchdog: Sendable {
       )
     } catch {
       // Those that were started end by themselves.
-      policies.stop()
+      policies.stop(until: 0)
+      samplers.stop(until: 0)
+      observer_control_stop(control.pointer)
       recorder.stop()
       reporter.stop()
       throw .threadNotStarted(error.number)
@@ -252,33 +263,46 @@ public final class Watchdog: Sendable {
   var isDisabled: Bool { parts == nil }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
-  /// delivered, unless it is called by a handler. Does nothing the second time, not even wait.
+  /// delivered, after 10 s at the latest, and at once when it is called by a handler. Does nothing the second time, not even
+  /// wait.
   ///
   /// Loops and sections may go on marking their work; nobody looks. In a child of the watched process (fork(2)) there is
   /// nothing to stop.
-  public func stop() {
+  public func stop() { stop(patience: .seconds(10)) }
+
+  /// Ends the watch as ``stop()`` does, with a limit of its own.
+  ///
+  /// - Parameter patience: How long to wait at most. What has not ended by then (a handler that does not return, a thread that
+  ///   the kernel or the allocator holds up) ends by itself, whenever that is.
+  /// - Returns: Whether everything has ended.
+  @discardableResult
+  public func stop(patience: Duration) -> Bool {
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
       return !hasStopped
     }
-    guard isFirst, let parts, parts.processID == getpid() else { return }
+    guard isFirst, let parts, parts.processID == getpid() else { return true }
+    let deadline = observer_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
+    var hasEnded = true
     live.unfollow()
     parts.fileWatcher?.stop()
-    parts.pinger.stop()
-    parts.policies.stop()
-    parts.activities.stop()
+    hasEnded = parts.pinger.stop(until: deadline) && hasEnded
+    hasEnded = parts.policies.stop(until: deadline) && hasEnded
+    hasEnded = parts.activities.stop(until: deadline) && hasEnded
     observer_control_stop(parts.control.pointer)
-    parts.monitorThread.join()
+    hasEnded = parts.monitorThread.join(until: deadline) && hasEnded
+    hasEnded = parts.samplers.stop(until: deadline) && hasEnded
     parts.recorder.stop()
-    parts.recorderThread.join()
+    hasEnded = parts.recorderThread.join(until: deadline) && hasEnded
     SlotRegistry.shared.deactivate()
     parts.reporter.stop()
-    parts.reporterThread.join()
-    parts.reporter.finish()
+    hasEnded = parts.reporterThread.join(until: deadline) && hasEnded
+    hasEnded = parts.reporter.finish(until: deadline) && hasEnded
     parts.contexts.stop()
-    parts.previousRuns?.finish()
+    hasEnded = parts.previousRuns?.finish(until: deadline) ?? true && hasEnded
     parts.box?.stop()
     Self.owner.withLock { $0 = nil }
+    return hasEnded
   }
 
   /// The monitor of this watchdog, for leasing slots.
@@ -378,7 +402,7 @@ public final class Watchdog: Sendable {
       reportsDropped: parts.reporter.dropped,
       systemd: parts.policies.systemdState,
       problems: parts.problems.all + (parts.box?.presentProblem.map { [$0] } ?? []) + told + parts.policies.problems,
-      limitations: Limitation.found()
+      limitations: Limitation.found(parts.samplers)
     )
   }
 

@@ -78,6 +78,8 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case handlerReplaced = 9
   /// No thread was working on it: it waited for one.
   case noWorker = 10
+  /// Nobody took stacks: the kernel held up the thread that does.
+  case samplerStopped = 11
 
   /// What a reader is told when there is no stack.
   public var explanation: String {
@@ -91,6 +93,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .noLook: "the kernel does not tell what the thread does, and it did not run"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .noWorker: "no thread was working on it"
+    case .samplerStopped: "the kernel held up the thread that takes stacks"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }
   }

@@ -17,7 +17,7 @@ enum ProcessFiles {
   /// The vDSO of this process: the functions that the kernel maps into every process. That of another one is the same as
   /// long as its kernel is.
   static func ownVDSO() -> ElfImage? {
-    guard let maps = readWhole("/proc/self/maps", limit: 64 << 20) else { return nil }
+    guard let maps = readWhole("/proc/thread-self/maps", limit: 64 << 20) else { return nil }
     for line in maps.split(separator: UInt8(ascii: "\n")) {
       let text = String(decoding: line, as: UTF8.self)
       guard text.hasSuffix("[vdso]") else { continue }

@@ -134,7 +134,7 @@ import Testing
     let told = Told()
     let runs = PreviousRuns(directory: directory, own: "none", width: 100)
     runs.tell { told.add($0) }
-    runs.finish()
+    _ = runs.finish(until: .max)
     return told.all
   }
 
@@ -206,7 +206,7 @@ import Testing
       Housekeeping(directory: directory, limits: limits, own: file.name).tidy()
       let runs = PreviousRuns(directory: directory, own: file.name, width: 100)
       runs.tell { _ in }
-      runs.finish()
+      _ = runs.finish(until: .max)
       let descriptor = open("\(directory)/\(file.name)", O_RDWR)
       defer { close(descriptor) }
       var lock = flock()

@@ -209,15 +209,19 @@ private struct Simulation {
   /// A thread that does not answer holds up the others while it is waited for.
   @Test func aThreadThatDoesNotAnswerIsAskedLessOften() {
     var simulation = Simulation()
+    var backoff = SampleBackoff()
     var asked = 0
-    for _ in 0..<3000 {
-      if simulation.tick(after: 10, unit: 1_000_000).sample {
+    for number: UInt64 in 0..<3000 {
+      let now = number * 10_000_000
+      if simulation.tick(after: 10, unit: 1_000_000).sample, backoff.allows(1_000_000, now) {
         asked += 1
-        simulation.tracker.notAnswered()
+        backoff.notAnswered(1_000_000, now)
       }
     }
     #expect(asked < 15)
     #expect(simulation.declaredAt == 4000)
+    #expect(!backoff.allows(1_000_000, 30_000_000_000))
+    #expect(backoff.allows(2_000_000, 30_000_000_000))
   }
 
   /// A slot that got another owner with the same coarse begin is another unit.

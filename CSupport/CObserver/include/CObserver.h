@@ -13,6 +13,9 @@
  *   observer_environment.h  the environment
  *   observer_thread.h   threads that watched work runs on
  *   observer_task.h     all threads of the process
+ *   observer_context.h  which set of working memory a thread uses
+ *   observer_sampling.h what the monitor and the samplers tell each other
+ *   observer_residency.h  keeping in memory what must always work
  *   observer_slot.h     target slots: which thread works on what since when
  *   observer_arch.h     registers, per processor architecture
  *   observer_signal.h   a signal that disturbs nothing its thread does
@@ -37,6 +40,7 @@
 #include "observer_base.h"
 #include "observer_capture.h"
 #include "observer_clock.h"
+#include "observer_context.h"
 #include "observer_control.h"
 #include "observer_cpu.h"
 #include "observer_crash.h"
@@ -46,7 +50,9 @@
 #include "observer_module.h"
 #include "observer_passive.h"
 #include "observer_progress.h"
+#include "observer_residency.h"
 #include "observer_ring.h"
+#include "observer_sampling.h"
 #include "observer_signal.h"
 #include "observer_sigterm.h"
 #include "observer_slot.h"

@@ -30,6 +30,7 @@ enum observer_capture_status {
   OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
   OBSERVER_NO_WORKER = 10,     /* nobody works on the unit: it waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
+  OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
   OBSERVER_UNTOUCHABLE = 8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
 };
 
@@ -62,6 +63,21 @@ struct observer_copy {
   uint32_t request;        /* index of the request, for observer_capture_release; UINT32_MAX: none */
 };
 
+/* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has not
+ * grown that far. Async-signal-safe: yes. Threads: any. */
+static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
+
+/* Maps room for copies of stacks, BYTES of it, which neither core files nor children have; NULL when there is none.
+ * Async-signal-safe: no. Threads: any. */
+uint8_t *observer_copy_map(size_t bytes);
+
+/* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
+OBSERVER_NO_LOCKS void observer_copy_wipe(const struct observer_copy *copy);
+
+/* Maps room for copies of STACK_BYTES_MAX bytes each for the calling thread's context. Returns 0 or an errno value.
+ * Async-signal-safe: no. Threads: any, while no capture of that context is under way. */
+int observer_capture_prepare(size_t stack_bytes_max);
+
 /* Installs the handler and maps room for copies of STACK_BYTES_MAX bytes each, then captures the calling thread once, so
  * that every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
  * on to the handler that was there before. Further calls only raise STACK_BYTES_MAX if they can and
@@ -93,7 +109,7 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);
 
-/* Gives COPY's request back, if it has one.
+/* Wipes COPY and gives its request back, if it has one.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
 OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
 

@@ -1,4 +1,10 @@
-/* Reading memory that may be gone. */
+/* Reading memory that may be gone, without waiting for what the service may be waiting for.
+ *
+ * process_vm_readv(2) and /proc/self/mem take the lock of the process's address space and cannot be interrupted in waiting
+ * for it: while a thread sits in a page fault that a file system does not answer, and another one in mprotect(2), a reader
+ * waits for both. A write(2) from that memory into a file in memory takes no such lock where the pages are there, and
+ * returns EFAULT where nothing is mapped.
+ */
 #ifndef OBSERVER_MEMORY_H
 #define OBSERVER_MEMORY_H
 
@@ -7,10 +13,11 @@
 /* How memory is read: the first of these that works in this process. A page that is not mapped is reported by each of them,
  * where a load would raise SIGSEGV. */
 enum observer_memory_way {
-  OBSERVER_MEMORY_BY_CALL = 0,    /* process_vm_readv(2) */
-  OBSERVER_MEMORY_BY_FILE = 1,    /* /proc/self/mem: a sandbox refuses the call */
-  OBSERVER_MEMORY_BY_PIPE = 2,    /* through a pipe: a sandbox refuses the call, and the file cannot be opened */
-  OBSERVER_MEMORY_UNREADABLE = 3, /* not at all: no stack can be unwound */
+  OBSERVER_MEMORY_BY_WINDOW = 0,  /* written into a file in memory (memfd_create(2)) that is mapped here */
+  OBSERVER_MEMORY_BY_CALL = 1,    /* process_vm_readv(2): there are no such files */
+  OBSERVER_MEMORY_BY_FILE = 2,    /* /proc/thread-self/mem: a sandbox refuses the call */
+  OBSERVER_MEMORY_BY_PIPE = 3,    /* through a pipe: a sandbox refuses the call, and the file cannot be opened */
+  OBSERVER_MEMORY_UNREADABLE = 4, /* not at all: no stack can be unwound */
 };
 
 /* Finds out which way works, and returns it. To be called before anything is read, and again when the surroundings may have
@@ -18,17 +25,18 @@ enum observer_memory_way {
  * Async-signal-safe: no. Threads: any, one at a time, while nothing is read. */
 enum observer_memory_way observer_memory_start(void);
 
-/* What observer_memory_start found. Async-signal-safe: yes. Threads: any. */
+/* What observer_memory_start found; OBSERVER_MEMORY_BY_CALL when somebody has closed the file of a window since.
+ * Async-signal-safe: yes. Threads: any. */
 enum observer_memory_way observer_memory_way(void);
 
 /* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Returns false, with DESTINATION undefined, when not all
- * of them can be read. With OBSERVER_MEMORY_BY_PIPE threads take turns, and a signal handler must not call it.
- * Async-signal-safe: yes. Threads: any. */
+ * of them can be read. Threads of the same context take turns.
+ * Async-signal-safe: yes. Threads: any; a handler of a signal only in OBSERVER_HANDLERS_CONTEXT. */
 OBSERVER_NO_LOCKS bool observer_memory_read(uint64_t address, void *destination, size_t length);
 
 /* Copies what can be read of the LENGTH bytes at ADDRESS, up to the first page that cannot. Returns how many bytes that
  * were; 0 with OBSERVER_MEMORY_BY_PIPE, because handlers of several threads may be here at the same time.
- * Async-signal-safe: yes. Threads: any. */
+ * Async-signal-safe: yes. Threads: as observer_memory_read. */
 OBSERVER_NO_LOCKS size_t observer_memory_read_some(uint64_t address, void *destination, size_t length);
 
 #endif

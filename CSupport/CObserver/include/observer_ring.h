@@ -1,8 +1,8 @@
-/* The way from the monitor to the recorder: a ring of events of varying length.
+/* The way from the monitor and the samplers to the recorder: rings of events of varying length.
  *
- * One writer (the monitor) and one reader (the recorder), no lock. The writer never waits: when the ring is full a
- * sample is dropped and counted. Events that open or close something (a stall, a unit) must not be lost; their writer
- * keeps them and tries again on its next tick.
+ * Each ring has one writer, and all of them have the same reader (the recorder), no lock. A writer never waits: when its ring
+ * is full a sample is dropped and counted. Events that open or close something (a stall, a unit) must not be lost; their
+ * writer keeps them and tries again on its next tick.
  */
 #ifndef OBSERVER_RING_H
 #define OBSERVER_RING_H
@@ -48,6 +48,7 @@ struct observer_event {
   uint32_t progress;   /* observer_slot_progress of the unit's slot; samples only */
   struct observer_label label;
   uint32_t reserved;
+  uint64_t order; /* of the events of all rings; set by observer_ring_write */
   struct observer_frame frames[];
 };
 
@@ -63,10 +64,15 @@ struct observer_ring;
  * Async-signal-safe: no. Threads: any. */
 struct observer_ring *observer_ring_create(size_t capacity);
 
+/* The same for a ring that FIRST's reader reads, too: whoever writes to one of them wakes him. FIRST must outlive it.
+ * Async-signal-safe: no. Threads: any. */
+struct observer_ring *observer_ring_create_beside(size_t capacity, struct observer_ring *first);
+
 /* Frees RING. Async-signal-safe: no. Threads: any, after writer and reader have ended. */
 void observer_ring_destroy(struct observer_ring *ring);
 
-/* How many events were written so far, read before looking for one: observer_ring_wait then misses none.
+/* How many events were written so far to RING and those beside it, read before looking for one: observer_ring_wait then
+ * misses none.
  * Async-signal-safe: yes. Threads: the reader. */
 uint32_t observer_ring_published(const struct observer_ring *ring);
 
@@ -87,7 +93,8 @@ OBSERVER_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, 
 OBSERVER_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
                                            const struct observer_frame *frames, uint32_t count);
 
-/* The oldest event, or NULL when there is none. Valid until observer_ring_consume.
+/* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the ring
+ * of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.
  * Async-signal-safe: yes. Threads: the reader. */
 const struct observer_event *observer_ring_read(struct observer_ring *ring);
 

@@ -11,6 +11,13 @@
 /* Threads that can be visited at the same time. */
 #define OBSERVER_VISITS_MAX 40
 
+/* The longest path that observer_task_path makes. */
+#define OBSERVER_TASK_PATH_BYTES 48
+
+/* Writes to PATH, which has OBSERVER_TASK_PATH_BYTES bytes, that of FILE ("/stat", 15 characters at most) in
+ * /proc/self/task/TID. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS void observer_task_path(char *path, int32_t tid, const char *file);
+
 /* Makes room for the ids of OBSERVER_TASKS_MAX threads, resident only as far as it is used. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, one at a time, while nothing is listed. */
 int observer_task_start(void);
@@ -41,6 +48,10 @@ OBSERVER_NO_LOCKS void observer_task_close_schedule(int descriptor);
  * stopped, frozen or asleep. 0 when the kernel does not tell.
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS uint64_t observer_task_starved_ns(int descriptor);
+
+/* Whether thread TID neither runs nor waits for a processor: its state in /proc/self/task/TID/stat (proc(5)) is not R. False
+ * when the kernel does not tell. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS bool observer_task_is_asleep(int32_t tid);
 
 /* The calling thread's id. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS int32_t observer_task_self(void);

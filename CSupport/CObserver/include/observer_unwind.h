@@ -47,9 +47,14 @@ struct observer_stack {
  * Async-signal-safe: no. Threads: any, one at a time. */
 const char *observer_unwind_start(void);
 
+/* Prepares unwinding in the calling thread's context, once observer_unwind_start has returned NULL. Its caches are large if
+ * IS_FIRST, and take half a mebibyte then. Returns as observer_unwind_start does.
+ * Async-signal-safe: no. Threads: any. */
+const char *observer_unwind_prepare(bool is_first);
+
 /* Unwinds COPY into STACK, whose frames the caller provides room for.
  * Async-signal-safe: no, but takes no lock that another thread can hold, and maps memory at most. Threads: one at a
- * time; the monitor, once observer_unwind_start has returned NULL. */
+ * time in each context, once observer_unwind_start or observer_unwind_prepare has returned NULL there. */
 OBSERVER_NO_LOCKS void observer_unwind(const struct observer_copy *copy, struct observer_stack *stack);
 
 /* Forgets what was learnt about code. To be called before a stall is sampled: a module may have been replaced since.

@@ -40,15 +40,17 @@ final class PreviousRuns: Sendable {
     }
   }
 
-  /// Waits until the handler has been called for every run, unless the disk does not answer.
-  func finish() {
+  /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that does not
+  /// answer. Returns whether it has been.
+  func finish(until deadline: UInt64) -> Bool {
     lane.stop()
-    while !lane.join(until: observer_clock_ns() &+ Self.patience) {
-      guard isTelling.load(ordering: .relaxed) else {
+    while !lane.join(until: min(deadline, observer_clock_ns() &+ Self.patience)) {
+      guard isTelling.load(ordering: .relaxed), observer_clock_ns() < deadline else {
         isGivenUp.store(true, ordering: .relaxed)
-        return
+        return false
       }
     }
+    return true
   }
 
   /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.

@@ -5,6 +5,7 @@ import Synchronization
 /// A thread of the watchdog's own: never from Dispatch or Swift Concurrency, whose pools may be what is stuck.
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
+  private let end: Answer<Bool>
 
   /// The kernel's ids of the threads that are running.
   private static let running = Mutex<Set<Int32>>([])
@@ -28,12 +29,15 @@ final class PosixThread: Sendable {
     final class Start {
       let name: String
       let body: @Sendable () -> Void
-      init(_ name: String, _ body: @escaping @Sendable () -> Void) {
+      let end: Answer<Bool>
+      init(_ name: String, _ body: @escaping @Sendable () -> Void, _ end: Answer<Bool>) {
         self.name = name
         self.body = body
+        self.end = end
       }
     }
-    let start = Unmanaged.passRetained(Start(name, body))
+    end = Answer<Bool>()
+    let start = Unmanaged.passRetained(Start(name, body, end))
     var all = sigset_t()
     var before = sigset_t()
     sigfillset(&all)
@@ -53,6 +57,7 @@ final class PosixThread: Sendable {
         PosixThread.running.withLock { _ = $0.insert(id) }
         start.body()
         PosixThread.running.withLock { _ = $0.remove(id) }
+        start.end.give(true)
         return nil
       },
       start.toOpaque()
@@ -85,14 +90,24 @@ final class PosixThread: Sendable {
     }
   }
 
-  /// Waits until the thread has ended; does nothing the second time, or when called by the thread itself.
-  func join() {
+  /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is called by
+  /// the thread itself. One that has not ended by then ends by itself, whenever that is.
+  ///
+  /// - Returns: Whether there is nothing more to wait for.
+  @discardableResult
+  func join(until deadline: UInt64) -> Bool {
+    if isCurrent {
+      detach()
+      return true
+    }
+    guard end.wait(until: deadline) != nil else { return false }
     let waiting = thread.withLock { thread -> pthread_t? in
       defer { thread = nil }
       return thread
     }
-    guard let waiting else { return }
-    if pthread_equal(waiting, pthread_self()) != 0 { pthread_detach(waiting) } else { pthread_join(waiting, nil) }
+    // It has nothing more to do but to end.
+    if let waiting { pthread_join(waiting, nil) }
+    return true
   }
 }
 

@@ -9,7 +9,7 @@ enum ProcessMap {
   /// Not through dl_iterate_phdr(3): it takes the loader's lock, which the stalled thread may hold. And from memory, not
   /// from the files, which may have been replaced since they were mapped.
   static func modules() -> [Module] {
-    guard let text = readAll("/proc/self/maps") else { return [] }
+    guard let text = readAll("/proc/thread-self/maps") else { return [] }
     return modules(maps: text, buildID: buildID)
   }
 
@@ -39,14 +39,14 @@ enum ProcessMap {
 
   /// The id of the process that traces this one (proc(5), TracerPid): a debugger. `nil` when none does.
   static func debugger() -> Int32? {
-    let line = readAll("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
+    let line = readAll("/proc/thread-self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
     return line.flatMap { Int32($0.dropFirst(10).filter(\.isNumber)) }.flatMap { $0 == 0 ? nil : $0 }
   }
 
   /// The path of this process's executable.
   static func executablePath() -> String {
     var buffer = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
-    let count = readlink("/proc/self/exe", &buffer, Int(PATH_MAX))
+    let count = readlink("/proc/thread-self/exe", &buffer, Int(PATH_MAX))
     if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
     // There is no /proc.
     guard let started = observer_module_executable() else { return "" }

@@ -2,10 +2,10 @@ import CObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
 ///
-/// A slice at a time, so that the monitor goes on looking at its slots meanwhile. Stalls that are declared before a sweep
-/// begins share it. When the ring is full the sweep pauses; after ``longest`` what is left is left out and counted.
+/// A slice at a time, so that the sampler goes on taking samples meanwhile. Stalls that are declared before a sweep
+/// begins share it; one that a sampler has left unfinished is begun anew by the next. When the ring is full the sweep pauses; after ``longest`` what is left is left out and counted.
 struct Sweep: ~Copyable {
-  /// How long the monitor works on a sweep before it looks at its slots again.
+  /// How long the sampler works on a sweep before it takes samples again.
   let slice: UInt64 = 10_000_000
 
   /// How long a sweep may take.
@@ -14,9 +14,9 @@ struct Sweep: ~Copyable {
   /// How many threads may be asked at the same time: some requests are left for what is watched.
   private let askedMax = Int(OBSERVER_VISITS_MAX) - 8
 
-  private var isForStalls = false
+  private let sampling: UnsafeMutablePointer<observer_sampling>
   private var served: UInt32 = 0
-  private var number: UInt64 = 0
+  private var number: UInt32 = 0
   private var tids: UnsafePointer<Int32>?
   private var count = 0
   private var next = 0
@@ -25,22 +25,23 @@ struct Sweep: ~Copyable {
   private var asked = 0
   private var began: UInt64 = 0
   private(set) var isUnderWay = false
-  private let monitor = observer_task_self()
 
-  /// A stall has been declared, whose record is to have all threads.
-  @_noLocks mutating func stallDeclared() { isForStalls = true }
+  init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Whether there is something to do, when so many requests have been made in all.
-  @_noLocks func isWanted(_ requests: UInt32) -> Bool { isUnderWay || isForStalls || requests != served }
+  /// Leaves the sweep that is under way to another sampler.
+  @_noLocks mutating func abandon() {
+    isUnderWay = false
+    asked = 0
+  }
 
   /// Works on the sweep for a slice of time. Returns how long until it is to be called again.
   @_noLocks mutating func advance(
     _ reader: inout ThreadReader,
     _ ring: OpaquePointer,
-    wanted: UInt32
+    requests: UInt32
   ) -> UInt64 {
     if !isUnderWay {
-      guard begin(ring, wanted) else { return 1_000_000 }
+      guard begin(ring, requests) else { return 1_000_000 }
     }
     let sliceEnd = observer_clock_ns() &+ slice
     while next < count {
@@ -60,16 +61,16 @@ struct Sweep: ~Copyable {
     return end(ring) ? .max : 1_000_000
   }
 
-  @_noLocks private mutating func begin(_ ring: OpaquePointer, _ wanted: UInt32) -> Bool {
+  @_noLocks private mutating func begin(_ ring: OpaquePointer, _ requests: UInt32) -> Bool {
     guard observer_ring_has_room(ring, 1) else { return false }
     let listed = observer_task_list(&tids)
     count = listed > 0 ? Int(listed) : 0
-    number &+= 1
+    number = observer_capture_all_begin(sampling, requests)
     next = 0
     leftOut = 0
+    asked = 0
     began = observer_clock_ns()
-    isForStalls = false
-    served = wanted
+    served = requests
     var event = event(OBSERVER_EVENT_SWEEP_BEGAN)
     isUnderWay = observer_ring_write(ring, &event, nil, 0)
     return isUnderWay
@@ -79,7 +80,8 @@ struct Sweep: ~Copyable {
     var event = event(OBSERVER_EVENT_SWEEP_ENDED)
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     isUnderWay = false
-    return !isForStalls
+    observer_capture_all_end(sampling, number)
+    return !observer_capture_all_is_wanted(sampling, served)
   }
 
   /// Captures the next thread, or asks it.
@@ -88,7 +90,7 @@ struct Sweep: ~Copyable {
     // SAFETY: the list has `count` entries and stays until the next sweep begins.
     let tid = tids[next]
     next &+= 1
-    guard tid != monitor else { return }
+    guard tid != observer_task_self() else { return }
     var target = ThreadReader.Target()
     target.index = -1
     target.threadID = tid
@@ -118,7 +120,7 @@ struct Sweep: ~Copyable {
     event.kind = kind.rawValue
     event.slot = .max
     event.time_ns = observer_clock_ns()
-    event.sweep = number
+    event.sweep = UInt64(number)
     event.served = served
     event.found = UInt32(truncatingIfNeeded: count)
     event.lost = leftOut

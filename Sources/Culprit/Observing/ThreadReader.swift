@@ -49,6 +49,9 @@ struct ThreadReader: ~Copyable {
   private var next = 0
   /// The frames of the last reading.
   private var stack: observer_stack
+  /// Where it is said what this reader is about, in case the kernel holds it up.
+  private let sampling: UnsafeMutablePointer<observer_sampling>
+  private let number: UInt32
 
   /// A thread that was asked and has not answered yet.
   private struct Sent {
@@ -61,7 +64,10 @@ struct ThreadReader: ~Copyable {
     var nextLook: UInt64 = 0
   }
 
-  init() {
+  /// The reader of sampler `number`.
+  init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ number: UInt32) {
+    self.sampling = sampling
+    self.number = number
     tick = observer_clock_coarse_resolution_ns()
     frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
@@ -89,6 +95,10 @@ struct ThreadReader: ~Copyable {
     clear()
     var reading = Reading()
     reading.time = observer_clock_ns()
+    if observer_sampling_avoids(sampling, target.threadID) {
+      reading.status = OBSERVER_SAMPLER_STOPPED
+      return (target, reading)
+    }
     reading.status = readFromOutside(target, &reading)
     switch reading.status {
     case OBSERVER_CAPTURED, OBSERVER_UNIT_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNTOUCHABLE: return (target, reading)
@@ -134,18 +144,17 @@ struct ThreadReader: ~Copyable {
 
   /// Takes the next answer of a thread that was asked.
   ///
-  /// - Parameter trackers: What is followed in each slot. A request for a unit that is not followed any more is taken back.
+  /// A request for a unit that is not followed any more is taken back.
+  ///
   /// - Returns: The answer, or what came of it instead; `nil` when there are no more for now.
-  @_noLocks mutating func nextAnswer(
-    _ trackers: UnsafePointer<UnitTracker>
-  ) -> (target: Target, reading: Reading)? {
+  @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
     while openCount > 0, next < Int(OBSERVER_REQUESTS_MAX) {
       let place = next
       next &+= 1
-      // SAFETY: `place` is below OBSERVER_REQUESTS_MAX; the index of a target with a slot is one of a tracker.
+      // SAFETY: `place` is below OBSERVER_REQUESTS_MAX; a slot is never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
-      if target.slot != nil, trackers[target.index].unit != target.unit {
+      if let slot = target.slot, observer_slot_unit(slot) != target.unit {
         abandon(place)
         continue
       }
@@ -214,14 +223,24 @@ struct ThreadReader: ~Copyable {
     _ target: Target,
     _ reading: inout Reading
   ) -> observer_capture_status {
+    beginStep(target)
+    defer { endStep() }
     var copy: UnsafePointer<observer_copy>?
     let status = observer_capture_passively(target.thread, target.slot, target.unit, &reading.look, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
       observer_unwind(copy, &stack)
+      observer_capture_release(copy)
     }
     return status
   }
+
+  /// Says that what comes may hold up this sampler, and that it has not.
+  @_noLocks func beginStep(_ target: Target) {
+    let index = target.slot == nil ? -1 : Int32(truncatingIfNeeded: target.index)
+    observer_sampler_begin_step(sampling, number, index, target.threadID)
+  }
+  @_noLocks func endStep() { observer_sampler_end_step(sampling, number) }
 
   /// Takes the answer to the request at `place` and ends the request.
   @_noLocks private mutating func collect(_ place: Int, _ reading: inout Reading) {
@@ -234,7 +253,9 @@ struct ThreadReader: ~Copyable {
     reading.look.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
+    beginStep(sent[place].target)
     observer_unwind(copy, &stack)
+    endStep()
     observer_capture_release(copy)
   }
 

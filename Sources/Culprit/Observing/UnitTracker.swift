@@ -104,14 +104,10 @@ struct UnitTracker {
   private(set) var gap: UInt64 = 0
   /// How much of its time was excused: it is not in the age.
   private(set) var excused: UInt64 = 0
-  /// Samples that found no room.
-  var lost: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
   /// The age at which the recorder is told next that the stall goes on.
   private var nextTold: UInt64 = 0
-  /// How much longer than planned to wait for the next sample, because the thread did not answer.
-  private var backoff: UInt64 = 0
   /// Whether the age is that of the unit's end.
   private var isClosed = false
   /// What the unit may take.
@@ -120,8 +116,9 @@ struct UnitTracker {
   private var isDeclared = false
   /// Whether it knows that the stall is a hang.
   private var isHangTold = false
-  /// The thread that was sampled last, 0 if unknown.
-  var threadID: Int32 = 0
+
+  // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+  @_noLocks init() {}
 
   /// Follows the slot for one tick.
   @_noLocks mutating func advance(_ look: Look, _ tick: Tick) -> Step {
@@ -184,19 +181,12 @@ struct UnitTracker {
     if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
   }
 
-  /// The thread did not answer: each time that happens the wait for the next sample doubles, up to ten seconds, because
-  /// waiting for it holds up the others.
-  @_noLocks mutating func notAnswered() {
-    backoff = min(max(backoff &* 2, 100_000_000), 10_000_000_000)
-    nextSample &+= backoff
-  }
-
-  /// The thread answered.
-  @_noLocks mutating func answered() { backoff = 0 }
-
   /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and ended
   /// between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
+
+  /// Whether the unit is being sampled.
+  var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled } }
 
   /// Whether the unit takes longer than it may, told or not.
   var isStalled: Bool { @_noLocks get { (phase == .stalled || phase == .suspected) && age >= threshold } }
@@ -229,14 +219,11 @@ struct UnitTracker {
     let claimed = tick.now &- begun(look)
     age = min(claimed, tick.allowed &+ look.head)
     gap = claimed &- age
-    lost = 0
     nextSample = 0
-    backoff = 0
     isClosed = false
     isDeclared = false
     isHangTold = false
     excused = 0
-    threadID = 0
   }
 
   /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so that
@@ -265,3 +252,6 @@ struct UnitTracker {
     return due > age ? due &- age : 0
   }
 }
+
+/// Where this file's code lies (``Residency``).
+func trackerCodeAnchor() -> CodeAnchor { { 2 } }

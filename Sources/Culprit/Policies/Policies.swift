@@ -98,18 +98,19 @@ final class Policies: Sendable {
     if let error { throw error }
   }
 
-  /// Ends the threads.
-  func stop() {
+  /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
+  @discardableResult
+  func stop(until deadline: UInt64) -> Bool {
     let (warden, runner) = threads.withLock { threads in
       threads.isStopped = true
       return (threads.warden, threads.runner)
     }
     observer_warden_stop(block.pointer)
-    warden?.join()
-    runner?.join()
+    let hasEnded = [warden, runner].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it.
     handlers.withLock { $0 = [] }
+    return hasEnded
   }
 
   func launched() {

@@ -267,3 +267,6 @@ enum Errand: UInt32 {
   /// Ask the application whether the process is to end.
   case terminationHandlers = 3
 }
+
+/// Where this file's code lies (``Residency``).
+func wardenCodeAnchor() -> CodeAnchor { { 4 } }

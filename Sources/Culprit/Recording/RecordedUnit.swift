@@ -13,6 +13,8 @@ struct RecordedUnit: ~Copyable {
   private var cost = ObservationCost()
   private var others: AllThreads?
   private var otherStacks = StackTable()
+  /// Other threads that a capture has brought that was not finished.
+  private var knownOthers: Set<Int32> = []
   private var modules: ModuleList
   private var file: StallFileHandle?
   /// Other threads that found no room on their way to the file.
@@ -54,9 +56,12 @@ struct RecordedUnit: ~Copyable {
     )
   }
 
+  /// The capture of all threads begins anew: those that have been captured are known already.
+  mutating func beginOthersAnew() { knownOthers = Set(others?.threads.map(\.thread.id) ?? []) }
+
   /// Adds another thread, captured for this stall.
   mutating func add(other: ThreadSample, stack: Stack?) {
-    guard let stall, other.thread.id != stall.thread.id else { return }
+    guard let stall, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else { return }
     var kept = other
     kept.stack = stack.map { otherStacks.place(of: $0) }
     if others == nil { others = AllThreads() }

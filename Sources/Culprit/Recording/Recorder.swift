@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
 final class Recorder: Sendable {
-  private let ring: RingHandle
+  private let rings: Rings
   private let stopping = WakeWord()
   private let process: ObservedProcess
   private let box: BlackBoxWriter?
@@ -23,23 +23,51 @@ final class Recorder: Sendable {
   private let threadRequests = Mutex(ThreadRequests())
   private let soFarRequests = Mutex<[SoFarRequest]>([])
 
-  /// The ring that events come from, freed with the last reference.
-  final class RingHandle: @unchecked Sendable {
-    // SAFETY: the ring has one writer (the monitor) and one reader (the recorder); freed when both have ended.
-    let pointer: OpaquePointer
+  /// The rings that events come from, the monitor's and each sampler's, freed with the last reference.
+  final class Rings: @unchecked Sendable {
+    // SAFETY: each ring has one writer, and all of them one reader (the recorder); freed when all of them have ended.
+    let monitor: OpaquePointer
+    let samplers: [OpaquePointer]
 
-    init?(capacity: Int) {
-      guard let pointer = observer_ring_create(capacity) else { return nil }
-      self.pointer = pointer
+    init?(samplers count: Int) {
+      // A sampler's ring must hold the stacks of all threads that have been asked; the monitor's events have none.
+      guard let first = observer_ring_create(1 << 18) else { return nil }
+      monitor = first
+      samplers = (0..<count).compactMap { _ in observer_ring_create_beside(1 << 20, first) }
+      guard samplers.count == count else { return nil }
     }
 
-    deinit { observer_ring_destroy(pointer) }
+    deinit {
+      for ring in samplers { observer_ring_destroy(ring) }
+      observer_ring_destroy(monitor)
+    }
+
+    /// The ring with the oldest event, and that event; `nil` when there is none.
+    ///
+    /// What a sampler tells of a unit comes after what the monitor has told of the unit before it: so the monitor's ring is
+    /// looked at last.
+    func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
+      var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
+      for ring in samplers { found = older(found, ring) }
+      return older(found, monitor)
+    }
+
+    /// The older one of `found` and the oldest event of `ring`.
+    private func older(
+      _ found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?,
+      _ ring: OpaquePointer
+    ) -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
+      // SAFETY: an event stays until it is consumed, which only the recorder does.
+      guard let event = observer_ring_read(ring) else { return found }
+      if let found, found.event.pointee.order < event.pointee.order { return found }
+      return (ring, event)
+    }
   }
 
-  /// A recorder of what comes through `ring`.
+  /// A recorder of what comes through `rings`.
   ///
   /// - Parameters:
-  ///   - ring: Where events come from.
+  ///   - rings: Where events come from.
   ///   - process: This process.
   ///   - box: Where stalls are saved; nowhere when `nil`.
   ///   - problems: Where it is noted what could not be recorded.
@@ -51,7 +79,7 @@ final class Recorder: Sendable {
   ///   - phaseNotes: What is to be noted about a source that is a phase of the process, at any time.
   ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread; must not block.
   init(
-    ring: RingHandle,
+    rings: Rings,
     process: ObservedProcess,
     box: BlackBoxWriter?,
     problems: ProblemList,
@@ -64,7 +92,7 @@ final class Recorder: Sendable {
     deliver: @escaping @Sendable (Recording) -> Void
   ) {
     self.phaseNotes = phaseNotes
-    self.ring = ring
+    self.rings = rings
     self.process = process
     self.box = box
     self.problems = problems
@@ -79,7 +107,7 @@ final class Recorder: Sendable {
   /// Makes ``run()`` return when the ring is empty. The monitor must have ended.
   func stop() {
     stopping.set()
-    observer_ring_wake_reader(ring.pointer)
+    observer_ring_wake_reader(rings.monitor)
   }
 
   /// Asks `control`'s monitor for a capture of all threads.
@@ -101,7 +129,7 @@ final class Recorder: Sendable {
   func requestSoFar(ending: Int? = nil) -> SoFarRequest {
     let request = SoFarRequest(ending: ending)
     soFarRequests.withLock { $0.append(request) }
-    observer_ring_wake_reader(ring.pointer)
+    observer_ring_wake_reader(rings.monitor)
     return request
   }
 
@@ -142,15 +170,15 @@ final class Recorder: Sendable {
     box?.tidy()
     var state = State()
     while true {
-      let seen = observer_ring_published(ring.pointer)
-      if let event = observer_ring_read(ring.pointer) {
+      let seen = observer_ring_published(rings.monitor)
+      if let (ring, event) = rings.oldest() {
         handle(event, &state)
-        observer_ring_consume(ring.pointer)
+        observer_ring_consume(ring)
         continue
       }
       answerSoFar(&state)
       if stopping.isSet { break }
-      observer_ring_wait(ring.pointer, seen)
+      observer_ring_wait(rings.monitor, seen)
     }
     // What is stuck when the watchdog is stopped has no end.
     for box in state.units.values where box.unit.stall != nil { finish(&box.unit) }
@@ -171,6 +199,8 @@ final class Recorder: Sendable {
   private struct State {
     /// The units under suspicion and in a stall, by their slots.
     var units: [Int: Box] = [:]
+    /// The last unit of each slot that has ended, and the slot's owner then: what a sampler tells of it late is about nothing.
+    var ended: [Int: (unit: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
     var sweep: SweepRecord?
     /// Code that was there when a unit came under suspicion may be gone when it is a stall.
@@ -203,10 +233,13 @@ final class Recorder: Sendable {
     }
     let index = Int(head.slot)
     if let box = state.units[index], box.unit.unit != head.unit || box.unit.generation != head.generation {
+      // A sampler that was held up tells of what is over.
+      if head.kind == OBSERVER_EVENT_SAMPLE.rawValue, head.unit < box.unit.unit { return }
       state.units[index] = nil
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
+      if let ended = state.ended[index], ended.generation == head.generation, head.unit <= ended.unit { return }
       box(index, head, &state).unit.add(look(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
@@ -237,6 +270,7 @@ final class Recorder: Sendable {
         lost: head.lost
       )
     case OBSERVER_EVENT_UNIT_ENDED.rawValue:
+      state.ended[index] = (head.unit, head.generation)
       if let box = state.units.removeValue(forKey: index), box.unit.stall != nil {
         box.unit.end(
           duration: Duration(wholeNanoseconds: head.age_ns),
@@ -283,15 +317,24 @@ final class Recorder: Sendable {
       for box in state.units.values where box.unit.stall != nil && box.unit.sweep == nil {
         box.unit.sweep = head.sweep
       }
-      let requests = threadRequests.withLock { requests in
+      var requests = threadRequests.withLock { requests in
         // The numbers may have wrapped around.
         let answered = requests.waiting.filter { Int32(bitPattern: head.served &- $0.number) >= 0 }
         requests.waiting.removeAll { request in answered.contains { $0 === request } }
         return answered
       }
+      // One that a sampler has left unfinished is begun anew.
+      if let unfinished = state.sweep {
+        requests += unfinished.requests
+        for box in state.units.values where box.unit.sweep == unfinished.number {
+          box.unit.sweep = head.sweep
+          box.unit.beginOthersAnew()
+        }
+      }
       state.sweep = SweepRecord(number: head.sweep, requests: requests)
     case OBSERVER_EVENT_THREAD.rawValue:
       guard !PosixThread.isOurs(head.tid) else { return }
+      guard state.sweep?.number == head.sweep else { return }
       let look = look(event)
       let thread = ThreadSample(
         thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
@@ -311,6 +354,7 @@ final class Recorder: Sendable {
         state.sweep?.all.threads.append(placed)
       }
     default:
+      guard state.sweep?.number == head.sweep else { return }
       for box in state.units.values where box.unit.sweep == head.sweep { box.unit.endOthers(leftOut: Int(head.lost)) }
       if var sweep = state.sweep, !sweep.requests.isEmpty {
         sweep.all.leftOut = Int(head.lost)

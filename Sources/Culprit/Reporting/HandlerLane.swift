@@ -18,7 +18,6 @@ final class HandlerLane: Sendable {
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
-  private let hasEnded = Answer<Bool>()
 
   /// What the handler was not told of, because it could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
@@ -28,10 +27,7 @@ final class HandlerLane: Sendable {
     let isRunning = thread.withLock { thread in
       if thread == nil {
         // The application's code runs here: it may be sent the signals that its other threads may be sent.
-        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in
-          run()
-          hasEnded.give(true)
-        }
+        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in run() }
       }
       return thread != nil
     }
@@ -47,14 +43,9 @@ final class HandlerLane: Sendable {
     observer_control_wake(wake.pointer)
   }
 
-  /// Waits for that, unless it is called by the handler.
-  func join() { thread.withLock { $0 }?.join() }
-
-  /// The same until `deadline`, on the observer's clock. Returns whether there is nothing more to wait for.
-  func join(until deadline: UInt64) -> Bool {
-    guard let thread = thread.withLock({ $0 }), !thread.isCurrent else { return true }
-    return hasEnded.wait(until: deadline) != nil
-  }
+  /// Waits for that until `deadline`, on the observer's clock, unless it is called by the handler. Returns whether there is
+  /// nothing more to wait for.
+  func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
   private func run() {
     while true {
@@ -124,9 +115,10 @@ final class Handlers<Subject: Sendable>: Sendable {
     }
   }
 
-  /// Waits until every handler has been called for everything, and forgets them: a handler may refer to the watchdog that
-  /// refers to it.
-  func finish() {
+  /// Waits until every handler has been called for everything, until `deadline` at most, and forgets them: a handler may refer
+  /// to the watchdog that refers to it. Returns whether every one has been.
+  @discardableResult
+  func finish(until deadline: UInt64) -> Bool {
     let lanes = state.withLock { state in
       defer {
         state.former += state.lanes.map(\.lane)
@@ -135,6 +127,6 @@ final class Handlers<Subject: Sendable>: Sendable {
       return state.lanes.map(\.lane)
     }
     for lane in lanes { lane.stop() }
-    for lane in lanes { lane.join() }
+    return lanes.map { $0.join(until: deadline) }.allSatisfy { $0 }
   }
 }

@@ -80,11 +80,10 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Waits until handlers have been called for everything, and forgets them. After ``run()`` has returned.
-  func finish() {
-    begun.finish()
-    hung.finish()
-    ended.finish()
+  /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()`` has
+  /// returned. Returns whether they have been.
+  func finish(until deadline: UInt64) -> Bool {
+    [begun.finish(until: deadline), hung.finish(until: deadline), ended.finish(until: deadline)].allSatisfy { $0 }
   }
 
   /// Reports until it is stopped.

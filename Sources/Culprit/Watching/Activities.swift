@@ -107,15 +107,16 @@ final class Activities: Sendable {
       }
   }
 
-  /// Calls no more handlers, and waits for one that is running, unless it is called by that one.
-  func stop() {
+  /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one. Returns
+  /// whether none is running.
+  func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopped = true
       state.entries = [:]
     }
     observer_control_wake(wake.pointer)
-    thread.withLock { $0 }?.join()
-    leaked.finish()
+    let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
+    return leaked.finish(until: deadline) && hasEnded
   }
 
   private func tell(_ entry: Entry, _ reason: LeakedActivity.Reason) {

@@ -41,14 +41,15 @@ final class Pinger: Sendable {
   /// Sends no more pings to `source`.
   func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
-  /// Sends no more pings, and waits until none is being sent, unless it is called by what sends one.
-  func stop() {
+  /// Sends no more pings, and waits until none is being sent, until `deadline` at most, unless it is called by what sends one.
+  /// Returns whether none is.
+  func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true
       state.sources = []
     }
     observer_control_wake(wake.pointer)
-    thread.withLock { $0 }?.join()
+    return thread.withLock { $0 }?.join(until: deadline) ?? true
   }
 
   private func run() {

@@ -1,0 +1,24 @@
+#include "observer_context.h"
+
+_Thread_local int observer_context __attribute__((tls_model("initial-exec"))) = 0;
+
+/* A bit for each context that is taken. */
+static _Atomic uint32_t taken;
+
+int observer_context_enter(void) {
+  for (int number = 1; number < OBSERVER_CONTEXTS_MAX; number++) {
+    uint32_t bit = UINT32_C(1) << number;
+    if (!(atomic_fetch_or_explicit(&taken, bit, memory_order_acquire) & bit)) {
+      observer_context = number;
+      return number;
+    }
+  }
+  return 0;
+}
+
+void observer_context_leave(void) {
+  uint32_t bit = UINT32_C(1) << observer_context;
+  if (observer_context != 0)
+    atomic_fetch_and_explicit(&taken, ~bit, memory_order_release);
+  observer_context = 0;
+}

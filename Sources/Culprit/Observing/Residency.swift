@@ -1,0 +1,24 @@
+import CObserver
+
+/// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the warden and of the
+/// handler, and their tables.
+enum Residency {
+  /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together.
+  private static let reach = 24 << 10
+
+  /// Keeps them there, as far as the process may (RLIMIT_MEMLOCK). Code that may not be kept is brought into memory once.
+  static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ progress: UnsafeMutablePointer<observer_progress>) {
+    observer_keep_resident(slots, MemoryLayout<observer_slot>.stride * Int(OBSERVER_SLOTS_MAX))
+    observer_keep_resident(progress, MemoryLayout<observer_progress>.stride * Int(OBSERVER_SLOTS_MAX))
+    observer_keep_own_code_resident()
+    let anchors = [
+      monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), wardenCodeAnchor(), terminationCodeAnchor(),
+    ]
+    for anchor in anchors {
+      observer_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)
+    }
+  }
+}
+
+/// A function that lies where the code of its file does.
+typealias CodeAnchor = @convention(c) () -> Int32

@@ -1,0 +1,208 @@
+import CObserver
+
+/// The thread that takes stacks: of the work items that the monitor wants samples of, and of all threads.
+///
+/// Reading a stack is what the kernel may hold up. Nobody waits for a sampler: one that does not come back is replaced, and when
+/// it comes back all the same it finds that its work has been given to another. What it needs is allocated before it starts.
+struct Sampler: ~Copyable {
+  private let sampling: UnsafeMutablePointer<observer_sampling>
+  private let number: UInt32
+  private let control: UnsafeMutablePointer<observer_control>
+  private let slots: UnsafeMutablePointer<observer_slot>
+  private let progress: UnsafeMutablePointer<observer_progress>
+  private let backoffs: UnsafeMutablePointer<SampleBackoff>
+  private let ring: OpaquePointer
+  // A constant of another file is none to the check of @_noLocks.
+  private let longestTick = Monitor.longestTick
+  private var reader: ThreadReader
+  private var sweep: Sweep
+
+  init(
+    number: UInt32,
+    sampling: UnsafeMutablePointer<observer_sampling>,
+    control: UnsafeMutablePointer<observer_control>,
+    slots: UnsafeMutablePointer<observer_slot>,
+    progress: UnsafeMutablePointer<observer_progress>,
+    backoffs: UnsafeMutablePointer<SampleBackoff>,
+    ring: OpaquePointer
+  ) {
+    self.sampling = sampling
+    self.number = number
+    self.control = control
+    self.slots = slots
+    self.progress = progress
+    self.backoffs = backoffs
+    self.ring = ring
+    reader = ThreadReader(sampling, number)
+    sweep = Sweep(sampling)
+  }
+
+  /// Works until it is told to stop.
+  @_noLocks mutating func run() {
+    observer_sampler_ready(sampling, number)
+    while true {
+      let seen = observer_sampler_word(sampling, number)
+      if observer_sampling_stopping(sampling) {
+        reader.takeAllBack()
+        observer_sampler_end(sampling, number)
+        return
+      }
+      var wait = UInt64.max
+      switch observer_sampler_state(sampling, number) {
+      case OBSERVER_SAMPLER_ACTIVE: wait = work()
+      case OBSERVER_SAMPLER_HELD_UP:
+        reader.takeAllBack()
+        sweep.abandon()
+        observer_sampler_come_back(sampling, number)
+        continue
+      default: break
+      }
+      let deadline = wait == .max ? UInt64.max : observer_clock_ns() &+ wait
+      observer_sampler_wait(sampling, number, seen, deadline)
+    }
+  }
+
+  /// Whether it is still this one's turn.
+  private var isActive: Bool {
+    @_noLocks get { observer_sampler_state(sampling, number) == OBSERVER_SAMPLER_ACTIVE }
+  }
+
+  /// Takes what is wanted. Returns how long until there may be more to do without being told.
+  @_noLocks private mutating func work() -> UInt64 {
+    // Answers are collected first: what they are about is not due again then.
+    reader.beginCollecting()
+    while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
+    let used = min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX))
+    var hasForgotten = false
+    var index: UInt32 = 0
+    while index < used, isActive {
+      if observer_work_take(sampling, index) {
+        // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn again.
+        if !hasForgotten { observer_unwind_forget() }
+        hasForgotten = true
+        sample(Int(index))
+      }
+      index &+= 1
+    }
+    var wait = UInt64.max
+    let requests = observer_control_threads_wanted(control)
+    if isActive, observer_capture_all_is_wanted(sampling, requests) {
+      if !sweep.isUnderWay { observer_unwind_forget() }
+      wait = sweep.advance(&reader, ring, requests: requests)
+    }
+    if reader.openCount > 0 { wait = min(wait, reader.tick) }
+    return wait
+  }
+
+  /// Samples slot `index`, unless its thread has been asked already.
+  @_noLocks private mutating func sample(_ index: Int) {
+    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.unit, observer_clock_ns())
+    else { return }
+    guard target.threadID != 0 || target.ownerWord == 0 else {
+      emit(target, reader.nobody())
+      return
+    }
+    if let taken = reader.read(target) { emit(taken.target, taken.reading) }
+  }
+
+  /// What is to be sampled in slot `index`; `nil` when its unit is over.
+  @_noLocks private mutating func target(_ index: Int) -> ThreadReader.Target? {
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
+    let slot = slots + index
+    let place = UInt32(truncatingIfNeeded: index)
+    let view = observer_slot_read(slot)
+    let work = observer_work_read(sampling, place)
+    guard view.unit != 0, view.unit == work.unit, view.generation == work.generation else { return nil }
+    var target = ThreadReader.Target()
+    target.index = index
+    target.ownerWord = view.owner_word
+    target.progressWord = view.progress_word
+    target.slot = UnsafePointer(slot)
+    target.unit = view.unit
+    if view.owner_word == 0 {
+      target.thread = view.thread
+      target.threadID = view.thread.map { observer_thread_id($0) } ?? 0
+    } else {
+      reader.beginStep(target)
+      target.threadID = observer_slot_owner(view.owner_word)
+      reader.endStep()
+      if target.threadID != 0 { target.thread = observer_task_visit(target.threadID) }
+      let isFirst = observer_work_tid(sampling, place, view.unit) == 0
+      observer_work_seen(sampling, place, view.unit, target.threadID)
+      if isFirst, target.threadID != 0 { observer_progress_suspect(progress + index, target.threadID) }
+    }
+    if target.threadID != 0, view.owner_word == 0 { observer_work_seen(sampling, place, view.unit, target.threadID) }
+    return target
+  }
+
+  /// Tells the recorder of a sample.
+  @_noLocks private mutating func emit(_ target: ThreadReader.Target, _ reading: ThreadReader.Reading) {
+    guard let slot = target.slot else {
+      sweep.write(target, reading, reader, ring)
+      return
+    }
+    // A thread that is registered stays.
+    if let thread = target.thread { observer_task_leave(thread) }
+    let index = target.index
+    let place = UInt32(truncatingIfNeeded: index)
+    var reading = reading
+    // What another thread works on by now is not what this one was seen to do.
+    if target.threadID != 0, target.ownerWord != 0 {
+      reader.beginStep(target)
+      if observer_slot_owner(target.ownerWord) != target.threadID { reading = reader.nobody() }
+      reader.endStep()
+    }
+    switch reading.status {
+    case OBSERVER_UNIT_OVER: return
+    case OBSERVER_CAPTURED: backoffs[index].answered()
+    case OBSERVER_NO_ANSWER, OBSERVER_NO_LOOK, OBSERVER_REQUESTS_STUCK:
+      backoffs[index].notAnswered(target.unit, observer_clock_ns())
+    default: break
+    }
+    let work = observer_work_read(sampling, place)
+    // The monitor has gone on, or another sampler has.
+    guard work.unit == target.unit, isActive else { return }
+    var event = observer_event()
+    event.kind = OBSERVER_EVENT_SAMPLE.rawValue
+    event.slot = place
+    event.generation = work.generation
+    event.unit = work.unit
+    event.time_ns = reading.time
+    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after the
+    // process had been stopped.
+    event.age_ns =
+      reading.time >= work.tick_ns
+      ? work.age_ns &+ min(reading.time &- work.tick_ns, longestTick)
+      : work.age_ns &- min(work.age_ns, work.tick_ns &- reading.time)
+    event.gap_ns = work.gap_ns
+    event.lost = observer_work_lost(sampling, place, work.unit)
+    reader.describe(target, reading, &event)
+    observer_slot_label(slot, &event.label)
+    if target.progressWord != 0 {
+      reader.beginStep(target)
+      event.progress = observer_slot_progress(target.progressWord)
+      reader.endStep()
+    }
+    if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.unit) }
+  }
+}
+
+/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten seconds.
+struct SampleBackoff: BitwiseCopyable {
+  private var unit: UInt64 = 0
+  private var wait: UInt64 = 0
+  private var until: UInt64 = 0
+
+  /// Whether the thread that works on `unit` may be asked at the time `now`.
+  @_noLocks func allows(_ unit: UInt64, _ now: UInt64) -> Bool { unit != self.unit || now >= until }
+
+  /// The thread that works on `unit` has not answered by `now`.
+  @_noLocks mutating func notAnswered(_ unit: UInt64, _ now: UInt64) {
+    wait = unit == self.unit ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
+    self.unit = unit
+    until = now &+ wait
+  }
+
+  /// The thread has answered.
+  @_noLocks mutating func answered() { unit = 0 }
+}

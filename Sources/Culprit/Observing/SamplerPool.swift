@@ -1,0 +1,89 @@
+import CObserver
+import Synchronization
+
+/// The samplers of a watchdog: the one at work, and spare ones for when the kernel holds it up.
+final class SamplerPool: @unchecked Sendable {
+  // SAFETY: the fields behind the pointer are atomic; freed when the last thread that uses it has ended.
+  let sampling: UnsafeMutablePointer<observer_sampling>
+  private let rings: Recorder.Rings
+  private let stackBytesMax: Int
+  private let backoffs: MonitorTable<SampleBackoff>
+  private let threads = Mutex<[PosixThread]>([])
+
+  /// Samplers that copy stacks of up to `stackBytesMax` bytes; `nil` when there is no memory for what they share.
+  init?(stackBytesMax: Int, _ rings: Recorder.Rings) {
+    guard let backoffs = MonitorTable<SampleBackoff>(count: Int(OBSERVER_SLOTS_MAX)),
+      let sampling = observer_sampling_create()
+    else { return nil }
+    self.backoffs = backoffs
+    self.sampling = sampling
+    self.rings = rings
+    self.stackBytesMax = stackBytesMax
+  }
+
+  deinit { observer_sampling_destroy(sampling) }
+
+  /// How many of them the kernel holds up, of how many.
+  var heldUp: (samplers: Int, of: Int) {
+    (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
+  }
+
+  /// Starts the threads, and waits until they have what they need: work that stalls right away may hold the allocator's lock.
+  ///
+  /// - Throws: The error of the first one that cannot be started. Fewer than usual are no error: those of an earlier watchdog
+  ///   may still be held up.
+  func start(
+    _ control: ControlBlock,
+    slots: UnsafeMutablePointer<observer_slot>,
+    progress: UnsafeMutablePointer<observer_progress>
+  ) throws(PosixThreadError) {
+    let tables = Tables(slots: slots, progress: progress)
+    for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
+      let isReady = Answer<Bool>()
+      let thread = try PosixThread(name: "culprit-sample") { [self] in
+        defer { observer_context_leave() }
+        guard observer_context_enter() != 0, prepare(isFirst: number == 0) else {
+          isReady.give(false)
+          return
+        }
+        var sampler = Sampler(
+          number: UInt32(number),
+          sampling: sampling,
+          control: control.pointer,
+          slots: tables.slots,
+          progress: tables.progress,
+          backoffs: backoffs.pointer,
+          ring: rings.samplers[number]
+        )
+        observer_sampler_ready(sampling, UInt32(number))
+        isReady.give(true)
+        sampler.run()
+      }
+      threads.withLock { $0.append(thread) }
+      _ = isReady.wait(until: .max)
+    }
+  }
+
+  /// Allocates what the calling thread needs for taking stacks. The spare ones do with smaller caches.
+  private func prepare(isFirst: Bool) -> Bool {
+    observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
+      && observer_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
+  }
+
+  /// Ends the threads, and waits for that until `deadline`: not for those that the kernel holds up. Returns whether all have
+  /// ended.
+  @discardableResult
+  func stop(until deadline: UInt64) -> Bool {
+    observer_sampling_stop(sampling)
+    // A step that is just under way takes some milliseconds.
+    let soon = min(deadline, observer_clock_ns() &+ 1_000_000_000)
+    let hasHeldUp = heldUp.samplers > 0
+    return threads.withLock { $0 }.map { $0.join(until: hasHeldUp ? soon : deadline) }.allSatisfy { $0 }
+  }
+
+  private struct Tables: @unchecked Sendable {
+    // SAFETY: the tables are never freed, and their fields are atomic.
+    let slots: UnsafeMutablePointer<observer_slot>
+    let progress: UnsafeMutablePointer<observer_progress>
+  }
+}
