@@ -86,7 +86,9 @@ let package = Package(
     .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
     .testTarget(
       name: "CulpritTests",
-      dependencies: ["Culprit", "BlackBox", "SourceLoads", "StallRecord", "TestSupport", "TestWorkloads"]
+      dependencies: [
+        "Culprit", "BlackBox", "FaultyDisks", "SourceLoads", "StallRecord", "Symbols", "TestSupport", "TestWorkloads",
+      ]
     ),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
@@ -114,6 +116,13 @@ let package = Package(
       name: "policy-process",
       dependencies: ["Culprit", "StallRecord", "StuckDisk", "TestWorkloads"],
       path: "Tests/PolicyProcess"
+    ),
+    // A service that the kernel holds up, and a file system that stops answering.
+    .target(name: "SilentFileSystem", path: "Tests/Processes/SilentFileSystem"),
+    .executableTarget(
+      name: "held-up-process",
+      dependencies: ["Blame", "CObserver", "Culprit", "SilentFileSystem", "StallRecord"],
+      path: "Tests/Processes/HeldUp"
     ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),

@@ -2,6 +2,7 @@
 #include "observer_memory.h"
 
 #include "observer_context.h"
+#include "observer_remote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,6 +138,15 @@ static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
 bool observer_memory_read(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   bool is_read = false;
+  if (observer_remote_count() > 0) {
+    const uint8_t *copy = NULL;
+    enum observer_remote_reading reading = observer_remote_look(address, length, &copy);
+    errno = saved_errno;
+    if (reading == OBSERVER_REMOTE_COPIED)
+      memcpy(destination, copy, length);
+    if (reading == OBSERVER_REMOTE_COPIED || reading == OBSERVER_REMOTE_ABSENT)
+      return reading == OBSERVER_REMOTE_COPIED;
+  }
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);
   if (chosen == OBSERVER_MEMORY_BY_WINDOW) {
     long copied = copy_through_window(address, destination, length);
@@ -197,6 +207,13 @@ static size_t read_some_by_file(uint64_t address, void *destination, size_t leng
 }
 
 size_t observer_memory_read_some(uint64_t address, void *destination, size_t length) {
+  const uint8_t *copy;
+  if (observer_remote_count() > 0 && observer_remote_look(address, length, &copy) == OBSERVER_REMOTE_ABSENT)
+    return 0;
+  return observer_memory_read_anyway(address, destination, length);
+}
+
+size_t observer_memory_read_anyway(uint64_t address, void *destination, size_t length) {
   int saved_errno = errno;
   size_t copied = 0;
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);

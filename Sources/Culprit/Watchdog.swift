@@ -37,6 +37,7 @@ public final class Watchdog: Sendable {
     let box: BlackBoxWriter?
     let previousRuns: PreviousRuns?
     let samplers: SamplerPool
+    let remoteModules: RemoteModules
     let monitorThread: PosixThread
     let recorderThread: PosixThread
     let reporterThread: PosixThread
@@ -187,6 +188,8 @@ public final class Watchdog: Sendable {
     do {
       let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
+      let remoteModules = RemoteModules()
+      try remoteModules.start()
       try samplers.start(control, slots: table.pointer, progress: table.progress)
       Residency.keep(table.pointer, table.progress)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
@@ -231,6 +234,7 @@ public final class Watchdog: Sendable {
           PreviousRuns(directory: $0.directory, own: $0.run.name, width: configuration.reportWidth)
         },
         samplers: samplers,
+        remoteModules: remoteModules,
         monitorThread: monitorThread,
         recorderThread: recorderThread,
         reporterThread: reporterThread,
@@ -286,6 +290,7 @@ public final class Watchdog: Sendable {
     var hasEnded = true
     live.unfollow()
     parts.fileWatcher?.stop()
+    parts.remoteModules.stop()
     hasEnded = parts.pinger.stop(until: deadline) && hasEnded
     hasEnded = parts.policies.stop(until: deadline) && hasEnded
     hasEnded = parts.activities.stop(until: deadline) && hasEnded

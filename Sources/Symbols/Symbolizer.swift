@@ -20,6 +20,7 @@ public final class Symbolizer {
   private let recorded: [RuntimeAddress: [ResolvedFrame]]
   private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
   private let memoryMax: Int
+  private let unread: [String: String]
   /// The modules whose files are open, the one that was used last at the end.
   private var order: [Int] = []
 
@@ -33,13 +34,16 @@ public final class Symbolizer {
   ///   - search: Where debug information is looked for that is not in the modules' own files.
   ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
   ///     the longest time are forgotten, and read again when they are needed.
+  ///   - unread: The paths of modules whose files are not to be opened, with the reason in a sentence without its end.
   public init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
     process: Int32? = nil,
     search: DebugSearch = DebugSearch(),
-    memoryMax: Int = .max
+    memoryMax: Int = .max,
+    unread: [String: String] = [:]
   ) {
+    self.unread = unread
     self.memoryMax = memoryMax
     self.process = process
     map = ModuleMap(modules)
@@ -150,6 +154,7 @@ public final class Symbolizer {
   /// Opens the file of `module`, provided that it is still the file that ran.
   private func open(_ module: Module) -> ModuleState {
     guard module.isFile else { return openVDSO(module) }
+    if let why = unread[module.path] { return .unusable(.unreadableFile(why)) }
     let deleted = " (deleted)"
     let path = module.path.hasSuffix(deleted) ? String(module.path.dropLast(deleted.count)) : module.path
     let isDeleted = path != module.path

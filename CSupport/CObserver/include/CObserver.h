@@ -15,6 +15,7 @@
  *   observer_task.h     all threads of the process
  *   observer_context.h  which set of working memory a thread uses
  *   observer_sampling.h what the monitor and the samplers tell each other
+ *   observer_remote.h   modules on file systems that may not answer
  *   observer_residency.h  keeping in memory what must always work
  *   observer_slot.h     target slots: which thread works on what since when
  *   observer_arch.h     registers, per processor architecture
@@ -50,6 +51,7 @@
 #include "observer_module.h"
 #include "observer_passive.h"
 #include "observer_progress.h"
+#include "observer_remote.h"
 #include "observer_residency.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"

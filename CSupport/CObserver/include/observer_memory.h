@@ -29,7 +29,8 @@ enum observer_memory_way observer_memory_start(void);
  * Async-signal-safe: yes. Threads: any. */
 enum observer_memory_way observer_memory_way(void);
 
-/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Returns false, with DESTINATION undefined, when not all
+/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Pages of files that may not come (observer_remote.h) are not
+ * waited for: they count as unreadable. Returns false, with DESTINATION undefined, when not all
  * of them can be read. Threads of the same context take turns.
  * Async-signal-safe: yes. Threads: any; a handler of a signal only in OBSERVER_HANDLERS_CONTEXT. */
 OBSERVER_NO_LOCKS bool observer_memory_read(uint64_t address, void *destination, size_t length);
@@ -38,5 +39,8 @@ OBSERVER_NO_LOCKS bool observer_memory_read(uint64_t address, void *destination,
  * were; 0 with OBSERVER_MEMORY_BY_PIPE, because handlers of several threads may be here at the same time.
  * Async-signal-safe: yes. Threads: as observer_memory_read. */
 OBSERVER_NO_LOCKS size_t observer_memory_read_some(uint64_t address, void *destination, size_t length);
+
+/* The same, waiting for whatever has to come. Async-signal-safe: yes. Threads: any whose waiting harms nobody. */
+size_t observer_memory_read_anyway(uint64_t address, void *destination, size_t length);
 
 #endif

@@ -50,7 +50,7 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
     var texts: [String] = []
     for saved in stalls.saved where saved.isOpen {
       let recording = saved.file.recording
-      let symbolizer = Symbolizer(modules: recording.modules, names: recording.names)
+      let symbolizer = Symbolizer(modules: recording.modules, names: recording.names, unread: RemoteModules.unread)
       for stall in recording.stalls where !stall.hasEnded {
         let report = StallReport(
           recording: recording,

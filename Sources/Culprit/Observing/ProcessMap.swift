@@ -39,7 +39,7 @@ enum ProcessMap {
 
   /// The id of the process that traces this one (proc(5), TracerPid): a debugger. `nil` when none does.
   static func debugger() -> Int32? {
-    let line = readAll("/proc/thread-self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
+    let line = readAll("/proc/self/status")?.split(separator: "\n").first { $0.hasPrefix("TracerPid:") }
     return line.flatMap { Int32($0.dropFirst(10).filter(\.isNumber)) }.flatMap { $0 == 0 ? nil : $0 }
   }
 

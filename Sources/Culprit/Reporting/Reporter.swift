@@ -63,7 +63,11 @@ final class Reporter: Sendable {
   /// `deadline` at most in waiting for handlers.
   func reportLast(_ recording: Recording, told: (StallReport) -> Void, until deadline: UInt64) {
     guard let stall = recording.stalls.first else { return }
-    let symbolizer = Symbolizer(modules: recording.modules, memoryMax: symbolMemory)
+    let symbolizer = Symbolizer(
+      modules: recording.modules,
+      memoryMax: symbolMemory,
+      unread: RemoteModules.unread
+    )
     let report = StallReport(
       recording: recording,
       stall: stall,
@@ -97,7 +101,13 @@ final class Reporter: Sendable {
       }
       if let next {
         if symbolizer?.modules != next.modules {
-          symbolizer = (next.modules, Symbolizer(modules: next.modules, process: getpid(), memoryMax: symbolMemory))
+          let new = Symbolizer(
+            modules: next.modules,
+            process: getpid(),
+            memoryMax: symbolMemory,
+            unread: RemoteModules.unread
+          )
+          symbolizer = (next.modules, new)
         }
         if let symbolizer { deliver(next, symbolizer.value) }
       } else if isStopping {

@@ -35,7 +35,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     var modules = ModuleList()
     modules.load()
     for stack in recording.stacks { modules.cover(stack) }
-    let symbolizer = Symbolizer(modules: modules.all)
+    let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
     var recording = recording
     recording.modules = modules.all
     return StallReport(

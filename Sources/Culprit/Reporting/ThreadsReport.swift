@@ -22,7 +22,12 @@ public struct ThreadsReport: Sendable, CustomStringConvertible {
     var modules = ModuleList()
     modules.load()
     for stack in stacks { modules.cover(stack) }
-    let symbolizer = Symbolizer(modules: modules.all, process: getpid(), memoryMax: symbolMemory)
+    let symbolizer = Symbolizer(
+      modules: modules.all,
+      process: getpid(),
+      memoryMax: symbolMemory,
+      unread: RemoteModules.unread
+    )
     groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: symbolizer.resolve)
   }
 

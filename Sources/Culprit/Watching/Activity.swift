@@ -115,7 +115,7 @@ public struct LeakedActivity: Sendable, CustomStringConvertible {
     let frames = beginning.map { StackFrame.returnAddress(RuntimeAddress($0)) }
     var modules = ModuleList()
     modules.load()
-    let symbolizer = Symbolizer(modules: modules.all)
+    let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
     let names = frames.flatMap { symbolizer.resolve($0).map(\.displayName) }
     let own = names.lastIndex { $0.hasPrefix("Watchdog.beginActivity") || $0.hasPrefix("Watchdog.activity") }
     return Array(names[(own.map { $0 + 1 } ?? 0)...])

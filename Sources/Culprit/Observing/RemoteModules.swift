@@ -1,0 +1,167 @@
+import CObserver
+import StallRecord
+import Synchronization
+
+/// The modules of this process whose files are on file systems that somebody else answers for, a process or another machine:
+/// such a file system may stop answering, and who reads from it then can be neither interrupted nor killed.
+///
+/// What unwinding needs of them is copied soon after they have been loaded. Their files are not opened in process.
+/// Those on the file system of the service's own executable are not meant: when that does not answer, the service does not
+/// run either.
+final class RemoteModules: Sendable {
+  /// How often it is looked whether modules have come or gone.
+  private static let interval: UInt64 = 2_000_000_000
+
+  /// Looking takes no more than this part of the time.
+  private static let timePart: UInt64 = 500
+
+  /// So much is copied in all, in bytes; of what does not fit only what is in memory anyway is read.
+  private static let bytesMax = 16 << 20
+
+  private let wake = ControlBlock()
+  /// One for the process, like its modules.
+  private static let found = Mutex(Found())
+
+  private struct Found {
+    /// Where each begins, by the line of its mapping.
+    var modules: [String: UInt64] = [:]
+    var bytes = 0
+    /// Why files must not be opened in process, by their paths.
+    var unread: [String: String] = [:]
+  }
+
+  /// Why files must not be opened in process, by their paths.
+  static var unread: [String: String] { found.withLock { $0.unread } }
+
+  /// Starts the thread that looks for them, after having looked once.
+  ///
+  /// - Throws: ``PosixThreadError`` when it cannot be started.
+  func start() throws(PosixThreadError) {
+    // Nobody waits for it: a file system may be what holds it up.
+    try PosixThread(name: "culprit-modules") { [self] in run() }.detach()
+  }
+
+  /// Makes the thread end, soon.
+  func stop() { observer_control_stop(wake.pointer) }
+
+  private func run() {
+    var signature: UInt64 = 0
+    while true {
+      let seen = observer_control_wake_word(wake.pointer)
+      if observer_control_stopping(wake.pointer) { return }
+      let began = observer_clock_ns()
+      var lines: UInt32 = 0
+      let now = observer_remote_signature(&lines)
+      if now != signature { look() }
+      signature = now
+      let end = observer_clock_ns()
+      let pause = max(Self.interval, (end &- began) &* Self.timePart)
+      observer_wait(observer_control_wake_address(wake.pointer), seen, end &+ pause)
+    }
+  }
+
+  /// Finds those that have come, copies what is needed of them, and forgets those that have gone. Leaves that to an earlier
+  /// watchdog's thread while that is at it.
+  private func look() { Self.looking.withLockIfAvailable { _ in lookAlone() } }
+
+  private static let looking = Mutex(())
+
+  private func lookAlone() {
+    guard let maps = ProcessMap.readAll("/proc/thread-self/maps"),
+      let mounts = ProcessMap.readAll("/proc/thread-self/mountinfo")
+    else { return }
+    let present = Self.modules(maps: maps, mounts: mounts, executable: ProcessMap.executablePath())
+    // Not under the lock: copying waits for the file system, and who makes a report asks for what must not be opened.
+    let known = Self.found.withLock { $0.modules }
+    for (key, start) in known where present[key] == nil {
+      observer_remote_remove(start)
+      Self.found.withLock { $0.modules[key] = nil }
+    }
+    for (key, module) in present where known[key] == nil {
+      guard observer_remote_add(module.start, module.end) else { continue }
+      Self.found.withLock { found in
+        found.modules[key] = module.start
+        found.unread[module.path] = "it is on a \(module.fileSystem) file system, which may not answer"
+      }
+      for range in module.tables {
+        let bytes = Int(range.upperBound - range.lowerBound)
+        guard Self.found.withLock({ $0.bytes }) + bytes <= Self.bytesMax else { continue }
+        let copied = observer_remote_copy(range.lowerBound, range.upperBound)
+        Self.found.withLock { $0.bytes += copied }
+      }
+    }
+  }
+
+  /// A module on such a file system.
+  struct RemoteModule: Equatable {
+    var path: String
+    var fileSystem: String
+    var start: UInt64
+    var end: UInt64
+    /// What is neither code nor can be written to: headers, tables, symbols.
+    var tables: [Range<UInt64>]
+  }
+
+  /// Whether a file system of this type (proc_pid_mountinfo(5)) is answered for by a process or another machine.
+  static func isRemote(_ type: Substring) -> Bool {
+    type.hasPrefix("fuse") || type.hasPrefix("nfs")
+      || [
+        "virtiofs", "cifs", "smb3", "smbfs", "9p", "ceph", "afs", "lustre", "gpfs", "ocfs2", "gfs2", "coda", "vboxsf",
+        "orangefs", "beegfs", "pvfs2", "prl_fs",
+      ]
+      .contains(type)
+  }
+
+  /// The modules on such file systems that `maps` shows, by a key that changes when something else is mapped there.
+  ///
+  /// - Parameters:
+  ///   - maps: The text of `/proc/PID/maps`.
+  ///   - mounts: The text of `/proc/PID/mountinfo`.
+  ///   - executable: The path of the process's executable, whose file system is not meant.
+  static func modules(maps: String, mounts: String, executable: String) -> [String: RemoteModule] {
+    // "36 35 0:53 / /mnt rw,relatime shared:1 - fuse.sshfs host:/ rw"
+    var types: [String: String] = [:]
+    for line in mounts.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count > 6, let separator = fields.firstIndex(of: "-"), separator + 1 < fields.count else { continue }
+      if isRemote(fields[separator + 1]) { types[String(fields[2])] = String(fields[separator + 1]) }
+    }
+    guard !types.isEmpty else { return [:] }
+    var found: [String: RemoteModule] = [:]
+    var own: String?
+    for line in maps.split(separator: "\n") {
+      // "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so"
+      let fields = line.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: true)
+      guard fields.count == 6, let device = device(fields[3]) else { continue }
+      let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      let path = String(fields[5].drop { $0 == " " })
+      if path == executable { own = device }
+      guard range.count == 2, range[0] < range[1], path.hasPrefix("/"), let type = types[device] else { continue }
+      let key = "\(path) \(fields[3]) \(fields[4])"
+      var module = found[key] ?? RemoteModule(path: path, fileSystem: type, start: range[0], end: range[1], tables: [])
+      module.start = min(module.start, range[0])
+      module.end = max(module.end, range[1])
+      if fields[1].hasPrefix("r--") { module.tables.append(range[0]..<range[1]) }
+      found[key] = module
+    }
+    if let own, types[own] != nil { found = found.filter { !$0.key.contains(" \(hexadecimal(own)) ") } }
+    // Where one is loaded anew it may be elsewhere.
+    return Dictionary(uniqueKeysWithValues: found.map { ("\($0.key) \($0.value.start)", $0.value) })
+  }
+
+  /// "00:35" as mountinfo writes it: "0:53".
+  private static func device(_ text: Substring) -> String? {
+    let numbers = text.split(separator: ":").compactMap { Int($0, radix: 16) }
+    return numbers.count == 2 ? "\(numbers[0]):\(numbers[1])" : nil
+  }
+
+  /// The reverse.
+  private static func hexadecimal(_ device: String) -> String {
+    device.split(separator: ":").compactMap { Int($0) }
+      .map { number in
+        let digits = String(number, radix: 16)
+        return digits.count < 2 ? "0" + digits : digits
+      }
+      .joined(separator: ":")
+  }
+}

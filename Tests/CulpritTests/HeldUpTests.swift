@@ -1,0 +1,92 @@
+import FaultyDisks
+import Foundation
+import Testing
+import TestSupport
+
+/// Stalls in which the kernel holds up whoever takes the address space's lock, or asks for a page that does not come.
+@Suite(.serialized) struct HeldUpTests {
+  static let limit: Int32 = 60_000
+
+  /// A thread waits in a page fault that a frozen file system does not answer, and another one, which wants to write to the
+  /// map of the address space, for that: who reads memory by process_vm_readv waits for both.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsSeen() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
+    defer { disk.remove() }
+    let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file"])
+    try #require(service.line(within: Self.limit) == "byte=0")
+    try #require(service.line(within: Self.limit) == "ready")
+    try disk.freeze()
+    defer { _ = disk.thaw() }
+    service.tell("stall")
+    #expect(service.fact("began", within: Self.limit) == "store")
+    #expect(service.fact("hang", within: Self.limit) == "store")
+    service.tell("ask")
+    var limitations: [String] = []
+    while let line = service.line(within: Self.limit), line != "asked" {
+      if line.hasPrefix("limitation=") { limitations.append(line) }
+    }
+    #expect(limitations.isEmpty)
+    #expect(disk.thaw())
+    let culprit = try #require(service.fact("culprit", within: Self.limit))
+    #expect(culprit == "store_into_frozen_file")
+    service.tell("end")
+    let rest = service.rest()
+    #expect(rest.contains("stopped=true"))
+    #expect(service.end() == 0)
+  }
+
+  /// A library's file system stops answering after it has been loaded, and what unwinding needs of it is not in memory.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil && access("/dev/fuse", W_OK) == 0, "FUSE can be mounted"))
+  func aLibraryWhoseFileSystemIsSilentHoldsUpNobody() throws {
+    let place = try TemporaryPlace()
+    let library = try compiledLibrary(
+      """
+      #include <unistd.h>
+      __attribute__((noinline)) void plugin_wait(int milliseconds) {
+        volatile char room[64];
+        room[0] = 1;
+        usleep((unsigned)milliseconds * 1000);
+        room[1] = 2;
+      }
+      """,
+      name: "plugin",
+      in: place.path,
+      // The tables are on a page of their own, that only unwinding asks for.
+      options: ["-O1", "-fomit-frame-pointer", "-Wl,-z,separate-code"]
+    )
+    let mount = place.path + "/mounted"
+    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
+    let server = try ServiceProcess(besideThis: "held-up-process", ["serve", library, "plugin.so", mount])
+    try #require(server.line(within: Self.limit) == "mounted")
+    defer {
+      kill(server.process, SIGKILL)
+      server.end()
+      umount2(mount, Int32(MNT_DETACH))
+    }
+    let service = try ServiceProcess(besideThis: "held-up-process", ["plugin", mount + "/plugin.so"])
+    try #require(service.line(within: Self.limit) == "ready")
+    kill(server.process, SIGSTOP)
+    service.tell("stall")
+    #expect(service.fact("began", within: Self.limit) == "plugin")
+    let captured = try #require(service.fact("captured", within: Self.limit).flatMap { Int($0) })
+    #expect(captured > 0)
+    service.tell("end")
+    // With the file system as silent as before.
+    let rest = service.rest()
+    #expect(rest.contains("stopped=true"))
+    #expect(!rest.contains("limitation="))
+    #expect(service.end() == 0)
+  }
+}
+
+/// A directory that goes with this value.
+final class TemporaryPlace {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "culprit-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}

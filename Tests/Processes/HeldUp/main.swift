@@ -1,0 +1,135 @@
+import Blame
+import CObserver
+import Culprit
+import Glibc
+import SilentFileSystem
+import StallRecord
+import Synchronization
+
+// A service with threads that the kernel holds up because a file system does not answer, and what its watchdog makes of that.
+//
+//   held-up-process serve FILE NAME PLACE   answers for the file system at PLACE, which has FILE as NAME
+//   held-up-process frozen FILE             stores into FILE, on a file system that is then frozen, while another thread waits
+//                                           for the lock of the address space
+//   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
+//
+// It says "ready", waits for a line, stalls, tells of what the watchdog's handlers are told, and ends after another line.
+
+let arguments = CommandLine.arguments
+
+/// A line of output, at once.
+func say(_ line: String) {
+  let bytes = Array((line + "\n").utf8)
+  _ = write(STDOUT_FILENO, bytes, bytes.count)
+}
+
+func fail(_ text: String) -> Never {
+  say("failed: \(text)")
+  exit(1)
+}
+
+/// What the watchdog tells, a line each.
+func tell(_ watchdog: Watchdog) {
+  watchdog.onStallBegan { say("began=\($0.source.name)") }
+  watchdog.onHang { say("hang=\($0.source.name)") }
+  watchdog.onStall { report in
+    say("culprit=\(report.culprit?.frame.rawName ?? report.culprit?.frame.function ?? "nobody")")
+    say("captured=\(report.stall.samples.count { $0.outcome == .captured })")
+    for outcome in Set(report.stall.samples.map(\.outcome)) { say("outcome=\(outcome)") }
+    say("frames=\(report.recording.stacks.map(\.frames.count).max() ?? 0)")
+    say("duration=\(report.stall.duration.components.seconds)")
+  }
+}
+
+func startThread(_ body: @escaping @Sendable () -> Void) {
+  final class Box {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  var thread = pthread_t()
+  let error = pthread_create(
+    &thread,
+    nil,
+    { argument in
+      // SAFETY: retained below, for this thread.
+      Unmanaged<Box>.fromOpaque(argument.unsafelyUnwrapped).takeRetainedValue().body()
+      return nil
+    },
+    Unmanaged.passRetained(Box(body)).toOpaque()
+  )
+  guard error == 0 else { fail("pthread_create: \(error)") }
+}
+
+func waitForLine() { if readLine() == nil { exit(0) } }
+
+struct Place: @unchecked Sendable {
+  // SAFETY: a mapping that is never given back.
+  let bytes: UnsafeMutablePointer<CChar>
+}
+
+func stallOnFrozenFile(_ path: String) throws {
+  let file = open(path, O_RDWR | O_CREAT, 0o600)
+  guard file >= 0, ftruncate(file, 4 * 4096) == 0,
+    let mapped = mmap(nil, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), mapped != MAP_FAILED
+  else { fail("cannot map \(path)") }
+  let place = Place(bytes: mapped.assumingMemoryBound(to: CChar.self))
+  // It is in memory, and clean: the next store asks the file system.
+  say("byte=\(place.bytes[0])")
+  var configuration = Configuration(stallThreshold: .milliseconds(300))
+  configuration.hangThreshold = .milliseconds(900)
+  let watchdog = try Watchdog(configuration)
+  tell(watchdog)
+  let loop = try watchdog.watchLoop(named: "store")
+  say("ready")
+  waitForLine()
+  let isOver = Atomic<Bool>(false)
+  withExtendedLifetime(isOver) {
+    startThread {
+      loop.began()
+      store_into_frozen_file(place.bytes)
+      loop.ended()
+      say("stored")
+    }
+    startThread {
+      usleep(50_000)
+      // Waits for the thread in the fault, and everybody who wants the lock waits for this one.
+      mprotect(place.bytes, 2 * 4096, PROT_READ | PROT_WRITE)
+      say("protected")
+    }
+  }
+  waitForLine()
+  for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
+  say("wakeups=\(watchdog.status.wakeups)")
+  say("asked")
+  waitForLine()
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+func stallInPlugin(_ path: String) throws {
+  guard let library = dlopen(path, RTLD_NOW | RTLD_LOCAL), let symbol = dlsym(library, "plugin_wait") else {
+    fail("cannot load \(path): \(dlerror().map { String(cString: $0) } ?? "")")
+  }
+  typealias Wait = @convention(c) (Int32) -> Void
+  let wait = unsafeBitCast(symbol, to: Wait.self)
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  tell(watchdog)
+  while observer_remote_count() == 0 { usleep(10_000) }
+  // Its code is in memory from now on.
+  wait(1)
+  say("ready")
+  waitForLine()
+  let loop = try watchdog.watchLoop(named: "plugin")
+  loop.turn { wait(1500) }
+  waitForLine()
+  for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+switch (arguments.dropFirst().first, arguments.count) {
+case ("serve", 5):
+  let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
+  if error < 0 { fail(String(cString: strerror(-error))) }
+case ("frozen", 3): try stallOnFrozenFile(arguments[2])
+case ("plugin", 3): try stallInPlugin(arguments[2])
+default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | plugin FILE")
+}
