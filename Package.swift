@@ -117,11 +117,11 @@ let package = Package(
       dependencies: ["Culprit", "StallRecord", "StuckDisk", "TestWorkloads"],
       path: "Tests/PolicyProcess"
     ),
-    // A service that the kernel holds up, and a file system that stops answering.
-    .target(name: "SilentFileSystem", path: "Tests/Processes/SilentFileSystem"),
+    // A service whose threads the kernel holds up, and what it does that with.
+    .target(name: "KernelWaits", path: "Tests/Processes/KernelWaits"),
     .executableTarget(
       name: "held-up-process",
-      dependencies: ["Blame", "CObserver", "Culprit", "SilentFileSystem", "StallRecord"],
+      dependencies: ["Blame", "CObserver", "Culprit", "KernelWaits", "StallRecord"],
       path: "Tests/Processes/HeldUp"
     ),
     // A disk that never answers.

@@ -103,6 +103,9 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   uint64_t start = look->sp - observer_arch_red_zone();
   uint64_t page = observer_copy_page(look->sp);
+  /* The main thread's stack grows where it is read, and that waits for the map of the address space. */
+  if (start < page && atomic_load_explicit(&thread->tid, memory_order_relaxed) == (pid_t)syscall(SYS_getpid))
+    start = page;
   memset(copy, 0, sizeof *copy);
   observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
   if (look->activity == OBSERVER_IN_CALL)

@@ -52,7 +52,7 @@ import TestSupport
       name: "plugin",
       in: place.path,
       // The tables are on a page of their own, that only unwinding asks for.
-      options: ["-O1", "-fomit-frame-pointer", "-Wl,-z,separate-code"]
+      options: ["-O1", "-fomit-frame-pointer", "-fuse-ld=lld", "-Wl,-z,separate-code"]
     )
     let mount = place.path + "/mounted"
     try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
@@ -75,6 +75,44 @@ import TestSupport
     let rest = service.rest()
     #expect(rest.contains("stopped=true"))
     #expect(!rest.contains("limitation="))
+    #expect(service.end() == 0)
+  }
+
+  /// A page of a stack that does not come holds up the sampler that reads it. Another one takes its place, and leaves that stack
+  /// alone; the first one is a spare one when it has come back.
+  @Test(.enabled(if: getuid() == 0, "userfaultfd needs root")) func aSamplerThatIsHeldUpIsReplaced() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["page"])
+    let began = service.fact("began", within: Self.limit)
+    #expect(began == "above")
+    let limitation = service.fact("limitation", within: Self.limit)
+    #expect(limitation == "the kernel holds up 1 of the 3 threads that can take stacks")
+    service.tell("end")
+    let rest = service.rest()
+    #expect(rest.contains("began=other"))
+    #expect(rest.contains("culprit=$s15held_up_process12sleepForLongSiyF"))
+    #expect(rest.contains("outcome=samplerStopped"))
+    #expect(rest.contains("stopped=true"))
+    #expect(service.end() == 0)
+  }
+
+  /// The process goes on when its main thread has left, but the kernel finds it by its number no more.
+  @Test func stacksAreTakenWhenTheMainThreadHasLeft() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["leave"])
+    let rest = service.rest()
+    let culprits = rest.split(separator: "\n").filter { $0.hasPrefix("culprit=") }
+    #expect(culprits == ["culprit=$s15held_up_process12sleepForLongSiyF", "culprit=$s15held_up_process7computeyyF"])
+    #expect(rest.contains("outcome=captured"))
+    #expect(!rest.contains("threads=0"))
+    #expect(!rest.contains("limitation="))
+    #expect(service.end() == 0)
+  }
+
+  /// Nothing is mapped where the red zone would be.
+  @Test func aStackAtItsLowestPageIsRead() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])
+    let rest = service.rest()
+    #expect(rest.contains("culprit=sleep_at_lowest_page"))
+    #expect(!rest.contains("outcome=untouchable"))
     #expect(service.end() == 0)
   }
 }

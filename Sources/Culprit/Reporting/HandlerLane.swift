@@ -22,15 +22,21 @@ final class HandlerLane: Sendable {
   /// What the handler was not told of, because it could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
 
-  /// Runs `call` on the lane's thread, after what was put in before.
-  func put(_ call: @escaping @Sendable () -> Void) {
-    let isRunning = thread.withLock { thread in
+  /// Starts the thread, unless it has been. Returns whether it runs.
+  @discardableResult
+  func start() -> Bool {
+    thread.withLock { thread in
       if thread == nil {
         // The application's code runs here: it may be sent the signals that its other threads may be sent.
         thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in run() }
       }
       return thread != nil
     }
+  }
+
+  /// Runs `call` on the lane's thread, after what was put in before.
+  func put(_ call: @escaping @Sendable () -> Void) {
+    let isRunning = start()
     state.withLock { state in
       if isRunning, state.waiting.count < Self.waitingMax { state.waiting.append(call) } else { state.dropped += 1 }
     }
@@ -83,7 +89,12 @@ final class Handlers<Subject: Sendable>: Sendable {
     state.withLock { state in (state.lanes.map(\.lane) + state.former).reduce(0) { $0 + $1.dropped } }
   }
 
-  func add(_ handler: @escaping Handler) { state.withLock { $0.lanes.append((handler, HandlerLane())) } }
+  func add(_ handler: @escaping Handler) {
+    let lane = HandlerLane()
+    // Now, because a thread cannot be made in every stall: it takes the lock of the address space.
+    lane.start()
+    state.withLock { $0.lanes.append((handler, lane)) }
+  }
 
   /// Calls every handler with `subject`, soon.
   func call(_ subject: Subject) {

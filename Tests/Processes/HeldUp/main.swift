@@ -2,7 +2,7 @@ import Blame
 import CObserver
 import Culprit
 import Glibc
-import SilentFileSystem
+import KernelWaits
 import StallRecord
 import Synchronization
 
@@ -12,6 +12,9 @@ import Synchronization
 //   held-up-process frozen FILE             stores into FILE, on a file system that is then frozen, while another thread waits
 //                                           for the lock of the address space
 //   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
+//   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
+//   held-up-process leave                   is stuck after the main thread has left
+//   held-up-process edge                    is stuck at the lowest page of the main thread's stack
 //
 // It says "ready", waits for a line, stalls, tells of what the watchdog's handlers are told, and ends after another line.
 
@@ -93,7 +96,7 @@ func stallOnFrozenFile(_ path: String) throws {
     startThread {
       usleep(50_000)
       // Waits for the thread in the fault, and everybody who wants the lock waits for this one.
-      mprotect(place.bytes, 2 * 4096, PROT_READ | PROT_WRITE)
+      mprotect(place.bytes + 2 * 4096, 4096, PROT_READ)
       say("protected")
     }
   }
@@ -125,11 +128,87 @@ func stallInPlugin(_ path: String) throws {
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
+nonisolated(unsafe) var markedLoop: WatchedLoop?
+
+func stallAbovePage() throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  tell(watchdog)
+  let other = try watchdog.watchLoop(named: "other")
+  markedLoop = try watchdog.watchLoop(named: "above")
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0 else { fail("pipe") }
+  let error = unanswered_page_start(ends[0]) { begins in
+    if begins { markedLoop?.began() } else { markedLoop?.ended() }
+  }
+  guard error == 0 else { fail("userfaultfd: \(String(cString: strerror(error)))") }
+  while watchdog.status.limitations.isEmpty { usleep(10_000) }
+  for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
+  // Who replaces the one that is held up takes this one's stacks.
+  other.turn { _ = sleepForLong() }
+  unanswered_page_answer()
+  while !watchdog.status.limitations.isEmpty { usleep(10_000) }
+  _ = write(ends[1], "x", 1)
+  waitForLine()
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+@inline(never) func sleepForLong() -> Int { Int(usleep(1_500_000)) }
+
+func stallWithoutMainThread() throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  tell(watchdog)
+  let loop = try watchdog.watchLoop(named: "left")
+  startThread {
+    // Until the main thread has left.
+    while true {
+      let text = readWhole("/proc/self/stat")
+      if text.split(separator: ")").last?.hasPrefix(" Z") ?? false { break }
+      usleep(10_000)
+    }
+    loop.turn { _ = sleepForLong() }
+    loop.turn { compute() }
+    let threads = try? watchdog.captureThreads()
+    say("threads=\(threads?.all.threads.count { $0.outcome == .captured } ?? 0)")
+    for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
+    say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+    exit(0)
+  }
+  pthread_exit(nil)
+}
+
+@inline(never) func compute() {
+  let end = ContinuousClock.now + .milliseconds(1500)
+  var value: UInt64 = 1
+  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
+  sink.store(value, ordering: .relaxed)
+}
+
+let sink = Atomic<UInt64>(0)
+
+func readWhole(_ path: String) -> String {
+  let file = open(path, O_RDONLY)
+  defer { close(file) }
+  var bytes = [UInt8](repeating: 0, count: 1024)
+  let count = read(file, &bytes, bytes.count)
+  return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
+
+func stallAtEdge() throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  tell(watchdog)
+  let loop = try watchdog.watchLoop(named: "edge")
+  loop.turn { sleep_at_lowest_page(1500) }
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
 switch (arguments.dropFirst().first, arguments.count) {
 case ("serve", 5):
   let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
   if error < 0 { fail(String(cString: strerror(-error))) }
 case ("frozen", 3): try stallOnFrozenFile(arguments[2])
 case ("plugin", 3): try stallInPlugin(arguments[2])
-default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | plugin FILE")
+case ("page", 2): try stallAbovePage()
+case ("leave", 2): try stallWithoutMainThread()
+case ("edge", 2): try stallAtEdge()
+default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | plugin FILE | page | leave | edge")
 }

@@ -1,0 +1,122 @@
+#define _GNU_SOURCE
+#include "kernel_waits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, STACK_BYTES = 256 << 10 };
+
+__attribute__((noinline)) void store_into_frozen_file(volatile char *place) {
+  *place = 1;
+  __asm__ volatile("");
+}
+
+static int faults = -1;
+static uint64_t missing_page;
+static int wait_descriptor;
+static void (*mark_work)(bool begins);
+
+/* Uses more than a page of stack without touching the middle of it. */
+__attribute__((noinline)) static void wait_above_missing_page(void) {
+  volatile char room[4 * PAGE];
+  char byte;
+  missing_page = ((uint64_t)(uintptr_t)room + PAGE) & ~(uint64_t)(PAGE - 1);
+  /* Taken away, and not given back before it is answered. */
+  madvise((void *)(uintptr_t)missing_page, PAGE, MADV_DONTNEED);
+  struct uffdio_register range = {.range = {.start = missing_page, .len = PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+  if (ioctl(faults, UFFDIO_REGISTER, &range) != 0)
+    perror("UFFDIO_REGISTER");
+  mark_work(true);
+  ssize_t count = read(wait_descriptor, &byte, 1);
+  (void)count;
+  mark_work(false);
+  __asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static void *run(void *argument) {
+  (void)argument;
+  wait_above_missing_page();
+  return NULL;
+}
+
+int unanswered_page_start(int descriptor, void (*mark)(bool begins)) {
+  static struct uffdio_api api = {.api = UFFD_API};
+  pthread_attr_t attributes;
+  pthread_t thread;
+  wait_descriptor = descriptor;
+  mark_work = mark;
+  faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0)
+    return errno;
+  void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stack == MAP_FAILED)
+    return errno;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstack(&attributes, stack, STACK_BYTES);
+  int error = pthread_create(&thread, &attributes, run, NULL);
+  pthread_attr_destroy(&attributes);
+  return error;
+}
+
+void unanswered_page_answer(void) {
+  struct uffdio_zeropage answer = {.range = {.start = missing_page, .len = PAGE}};
+  if (ioctl(faults, UFFDIO_ZEROPAGE, &answer) != 0)
+    perror("UFFDIO_ZEROPAGE");
+}
+
+#if defined(__x86_64__)
+
+/* Where the main thread's stack begins: a line of /proc/self/maps. */
+static uint64_t lowest_of_stack(void) {
+  char line[512];
+  unsigned long start = 0;
+  int descriptor = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  size_t length = 0;
+  bool is_found = false;
+  while (!is_found && read(descriptor, line + length, 1) == 1) {
+    if (line[length] != '\n') {
+      length += length < sizeof line - 2;
+      continue;
+    }
+    line[length] = '\0';
+    is_found = strstr(line, "[stack]") != NULL;
+    sscanf(line, "%lx", &start);
+    length = 0;
+  }
+  close(descriptor);
+  return start;
+}
+
+__attribute__((noinline)) void sleep_at_lowest_page(int milliseconds) {
+  struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
+  uint64_t low = lowest_of_stack();
+  long result;
+  /* The frame is found by the frame pointer, wherever the stack pointer is. */
+  __asm__ volatile("movq %%rsp, %%rbx\n\t"
+                   "movq %[low], %%rsp\n\t"
+                   "syscall\n\t"
+                   "movq %%rbx, %%rsp\n\t"
+                   : "=a"(result)
+                   : "a"(SYS_nanosleep), "D"(&time), "S"(0), [low] "r"(low + 64)
+                   : "rbx", "rcx", "r11", "memory");
+  (void)result;
+}
+
+#else
+
+void sleep_at_lowest_page(int milliseconds) {
+  struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
+  nanosleep(&time, NULL);
+}
+
+#endif
