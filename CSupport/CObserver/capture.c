@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_capture.h"
 
+#include "observer_abort.h"
 #include "observer_clock.h"
 #include "observer_memory.h"
 #include "observer_signal.h"
@@ -35,6 +36,7 @@ struct request {
   const struct observer_slot *slot;
   uint64_t unit;
   bool is_awaited; /* the monitor sleeps until it is answered */
+  _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
@@ -141,7 +143,8 @@ static void pass_on(int signal, siginfo_t *information, void *context) {
   is_passing_on = false;
 }
 
-/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did. */
+/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did.
+ * Async-signal-safe: yes. Threads: that which got the signal. */
 static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct request *request = &requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -158,6 +161,27 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
+/* Answers a request of the calling thread whose signal may have arrived like this one, which has no value. Returns
+ * whether there was one. What somebody else sends in just this way, to just this thread, while such a request is under
+ * way, counts as ours; ours is passed on in its place.
+ * Async-signal-safe: yes. Threads: that which got the signal. */
+static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
+                                uint64_t began) {
+  bool is_bare = information->si_code == SI_TKILL && from_here;
+  /* The kernel had no room left for what it tells of a signal (RLIMIT_SIGPENDING). */
+  bool is_empty = information->si_code == SI_USER && information->si_pid == 0 && information->si_uid == 0;
+  if (!is_bare && !is_empty)
+    return false;
+  for (uint32_t index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
+    uint32_t mark = atomic_load_explicit(&requests[index].mark, memory_order_acquire);
+    if ((mark == OBSERVER_SIGNAL_BARE || (is_empty && mark == OBSERVER_SIGNAL_QUEUED)) &&
+        serve(index, tid, context, began))
+      return true;
+  }
+  return false;
+}
+
+/* The handler for SIGPROF. Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   uint64_t began = observer_clock_ns();
@@ -165,22 +189,17 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
   uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
   bool marked = (from_timer || (from_here && information->si_code == SI_QUEUE)) && value >> 32 == SIGNAL_MAGIC;
-  /* Our signal loses its mark when it has to be sent by tgkill (observer_signal_now). */
-  bool unmarked = from_here && information->si_code == SI_TKILL;
-  pid_t tid = marked || unmarked ? (pid_t)syscall(SYS_gettid) : 0;
-  bool served = false;
-  if (marked) {
+  if (from_timer && value == OBSERVER_ABORT_VALUE) {
+    observer_abort_expire();
+  } else if (marked) {
     uint32_t index = (uint32_t)value;
-    served = index < OBSERVER_REQUESTS_MAX && serve(index, tid, context, began);
+    bool served = index < OBSERVER_REQUESTS_MAX && serve(index, (pid_t)syscall(SYS_gettid), context, began);
     atomic_fetch_add_explicit(served ? &answered : &late, 1, memory_order_relaxed);
-  } else if (unmarked) {
-    for (uint32_t index = 0; index < OBSERVER_REQUESTS_MAX && !served; index++)
-      served = serve(index, tid, context, began);
-    if (served)
-      atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
-  }
-  if (!marked && !served)
+  } else if (serve_without_value(information, from_here, (pid_t)syscall(SYS_gettid), context, began)) {
+    atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
+  } else {
     pass_on(signal, information, context);
+  }
   errno = saved_errno;
 }
 
@@ -275,7 +294,7 @@ static int send_signal(struct observer_thread *thread, struct request *request, 
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING) {
-    error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value);
+    error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
     if (error == 0 && when == OBSERVER_SEND_SEEN_RUNNING)
       atomic_fetch_add_explicit(&unguarded, 1, memory_order_relaxed);
   }
@@ -300,6 +319,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   request->timer = OBSERVER_NO_TIMER;
+  atomic_store_explicit(&request->mark, OBSERVER_SIGNAL_TIMED, memory_order_relaxed);
   uint32_t use = (atomic_load_explicit(&request->word, memory_order_relaxed) & ~(uint32_t)STATE_MASK) + USE_STEP;
   atomic_store_explicit(&request->word, use | REQUEST_ARMED, memory_order_release);
   request->sent = true;
