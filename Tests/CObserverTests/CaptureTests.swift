@@ -287,6 +287,32 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
+  /// Somebody else's signal that comes while Culprit has asked the thread for a copy is passed on, and answers nothing.
+  @Test func aForeignSignalIsNotSwallowed() throws {
+    workload_install_handler()
+    defer {
+      signal(SIGPROF, SIG_DFL)
+      #expect(observer_capture_start(128 << 10) == 0)
+    }
+    workload_prepare_block()
+    try capturing(slot: 3013, { _ in workload_block(WORKLOAD_READ) }) { slot in
+      defer { workload_unblock() }
+      let view = observer_slot_read(slot)
+      let before = workload_signals()
+      let answered = observer_capture_answered()
+      var index: UInt32 = 0
+      #expect(
+        observer_capture_send(view.thread, slot, view.unit, OBSERVER_SEND_WHEN_RUNNING, &index) == OBSERVER_CAPTURED
+      )
+      let thread = observer_thread_id(view.thread)
+      workload_signal_thread(thread, SIGPROF)
+      for _ in 0..<4000 where workload_signals() == before && observer_capture_answered() == answered { usleep(1000) }
+      #expect(workload_signals() == before + 1)
+      var copy: UnsafePointer<observer_copy>?
+      if observer_capture_collect(index, &copy) == OBSERVER_CAPTURED { observer_capture_release(copy) }
+    }
+  }
+
   /// Samples must not show the unit that came after the one that was suspected.
   @Test func aUnitThatIsOverIsNotCaptured() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
