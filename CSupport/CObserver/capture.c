@@ -3,6 +3,7 @@
 
 #include "observer_abort.h"
 #include "observer_clock.h"
+#include "observer_mask.h"
 #include "observer_memory.h"
 #include "observer_signal.h"
 #include "observer_wait.h"
@@ -122,6 +123,20 @@ static enum request_state answer(struct request *request, const void *context, u
   return REQUEST_DONE;
 }
 
+/* Makes the calling thread block MASK. The bare call: what the C library blocks in the midst of its work stays blocked. */
+static void block(const uint64_t *mask, uint64_t *before) {
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
+}
+
+/* What the kernel would block while ACTION handles a signal that interrupted CONTEXT. */
+static uint64_t mask_of(const struct sigaction *action, const ucontext_t *context) {
+  uint64_t interrupted, added;
+  memcpy(&interrupted, &context->uc_sigmask, sizeof interrupted);
+  memcpy(&added, &action->sa_mask, sizeof added);
+  uint64_t own = action->sa_flags & SA_NODEFER ? 0 : UINT64_C(1) << (OBSERVER_SIGNAL - 1);
+  return interrupted | added | own;
+}
+
 /* Whether this thread is just passing a signal on. In the static part of a thread's storage: looking it up allocates
  * nothing. */
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
@@ -131,15 +146,16 @@ static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initi
  * was installed over ours and ours over it again: the chain ends here then. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
-  if (!previous || is_passing_on)
+  if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
     return;
   is_passing_on = true;
-  if (previous->sa_flags & SA_SIGINFO) {
-    if (previous->sa_sigaction)
-      previous->sa_sigaction(signal, information, context);
-  } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
+  uint64_t theirs = mask_of(previous, context), ours;
+  block(&theirs, &ours);
+  if (previous->sa_flags & SA_SIGINFO)
+    previous->sa_sigaction(signal, information, context);
+  else
     previous->sa_handler(signal);
-  }
+  block(&ours, NULL);
   is_passing_on = false;
 }
 
@@ -210,7 +226,12 @@ static int install_handler(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
+  /* A handler of the service's that left by siglongjmp in the midst of ours would leave a request half answered, and one
+   * more frame may be too much for a small alternate stack. Faults are not held back: their handlers are to see them. */
+  const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+  sigfillset(&action.sa_mask);
+  for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)
+    sigdelset(&action.sa_mask, faults[index]);
   struct sigaction current;
   if (sigaction(OBSERVER_SIGNAL, NULL, &current) != 0)
     return errno;
@@ -302,6 +323,19 @@ static int send_signal(struct observer_thread *thread, struct request *request, 
   return error;
 }
 
+/* Whether THREAD blocks the signal: it would not answer, and find the signal when it waits for any (sigwaitinfo(2)). A
+ * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a while.
+ * Async-signal-safe: yes. Threads: the monitor. */
+static bool keeps_out(struct observer_thread *thread, int32_t tid) {
+  uint64_t now = observer_clock_ns();
+  uint64_t seen = atomic_load_explicit(&thread->kept_out_ns, memory_order_relaxed);
+  if (observer_mask_keeps_out(tid, OBSERVER_SIGNAL)) {
+    atomic_store_explicit(&thread->kept_out_ns, now, memory_order_relaxed);
+    return true;
+  }
+  return seen != 0 && now - seen < UINT64_C(10000000000);
+}
+
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,
                                         uint64_t unit, enum observer_send_when when, bool is_awaited,
                                         uint32_t *index) {
@@ -309,10 +343,13 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
     return OBSERVER_THREAD_GONE;
   if (!keep_handler())
     return OBSERVER_HANDLER_REPLACED;
+  int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid))
+    return OBSERVER_NO_ANSWER;
   struct request *request = free_request();
   if (!request)
     return OBSERVER_REQUESTS_STUCK;
-  request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  request->tid = tid;
   request->slot = slot;
   request->unit = unit;
   request->is_awaited = is_awaited;

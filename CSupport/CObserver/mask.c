@@ -41,9 +41,9 @@ bool observer_mask_of_thread(int32_t tid, uint64_t *mask) {
   memcpy(path + length, "/status", sizeof "/status");
   char text[4096];
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  ssize_t bytes = descriptor < 0 ? -1 : read(descriptor, text, sizeof text);
+  ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, sizeof text);
   if (descriptor >= 0)
-    close(descriptor);
+    syscall(SYS_close, descriptor);
   errno = saved_errno;
   static const char label[] = "\nSigBlk:\t";
   for (ssize_t at = 0; at + (ssize_t)sizeof label + 15 <= bytes; at++) {
@@ -55,6 +55,11 @@ bool observer_mask_of_thread(int32_t tid, uint64_t *mask) {
     return true;
   }
   return false;
+}
+
+bool observer_mask_keeps_out(int32_t tid, int signal) {
+  uint64_t mask;
+  return observer_mask_of_thread(tid, &mask) && (mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0;
 }
 
 uint64_t observer_mask_of_main(void) {

@@ -313,6 +313,32 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
+  /// The handler that was there before runs with the mask that it would have without ours.
+  @Test func aForeignHandlerHasItsOwnMask() throws {
+    workload_install_masking_handler(SIGUSR1)
+    defer {
+      signal(SIGPROF, SIG_DFL)
+      #expect(observer_capture_start(128 << 10) == 0)
+    }
+    try #require(observer_capture_start(128 << 10) == 0)
+    let interrupted = workload_blocked_signals()
+    workload_signal_thread(observer_task_self(), SIGPROF)
+    let expected = interrupted | 1 << UInt64(SIGUSR1 - 1) | 1 << UInt64(SIGPROF - 1)
+    #expect(workload_mask_in_handler() == expected)
+    #expect(workload_blocked_signals() == interrupted)
+  }
+
+  /// No handler of the service's breaks into a copy, where it might leave by siglongjmp; but for that of a fault.
+  @Test func noOtherHandlerBreaksIntoACopy() throws {
+    try #require(observer_capture_start(128 << 10) == 0)
+    var action = sigaction()
+    sigaction(SIGPROF, nil, &action)
+    for signal in [SIGALRM, SIGTERM, SIGUSR1, SIGCHLD] { #expect(sigismember(&action.sa_mask, signal) == 1) }
+    for signal in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS] {
+      #expect(sigismember(&action.sa_mask, signal) == 0)
+    }
+  }
+
   /// Samples must not show the unit that came after the one that was suspected.
   @Test func aUnitThatIsOverIsNotCaptured() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in

@@ -58,6 +58,12 @@ import Testing
     #expect(child.facts("survived") == ["idle", "handling", "after"] && child.fact("handling") == "true")
   }
 
+  /// A thread that blocks every signal to wait for them gets none of Culprit's, however long it is stuck.
+  @Test func whoWaitsForSignalsGetsNone() throws {
+    let child = try play(["wait-for-signals"])
+    #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
+  }
+
   /// A standard error that nobody reads any more (SIGPIPE), or a file that may not grow (SIGXFSZ), costs reports and nothing else.
   @Test(arguments: ["pipe", "file"]) func aDeadStandardErrorHarmsNobody(way: String) throws {
     try withDirectory { directory in

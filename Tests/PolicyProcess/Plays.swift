@@ -11,6 +11,7 @@ let plays: [String: @Sendable ([String]) throws -> Void] = [
   "signalfd": readSignals,
   "report-to-nobody": reportToNobody,
   "die": dieNoted,
+  "wait-for-signals": waitForSignals,
   "unusual": startOnUnusualThread,
   "launch": launch,
   "shutdown": shutDown,

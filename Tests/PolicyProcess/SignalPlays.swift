@@ -177,6 +177,21 @@ private func sayMask(_ place: String) {
   say("ended=true")
 }
 
+/// Waits for signals, whichever they are, in between computing, and is stuck in that.
+@Sendable func waitForSignals(_ arguments: [String]) throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(100), sampleInterval: .milliseconds(10)))
+  watchdog.onStall { _ in }
+  let loop = try watchdog.watchLoop(named: "signals")
+  for work in [5, 50, 700] as [UInt64] {
+    loop.turn {
+      let end = workload_now_ns() + 3_000_000_000
+      say("came=\(workload_compute_and_wait_for_signals(work * 1_000_000, 20_000_000, end))")
+    }
+  }
+  say("captures=\(watchdog.status.captures > 0)")
+  watchdog.stop()
+}
+
 /// Reports to a standard error that is a pipe without a reader, or a file that is full, and goes on.
 @Sendable func reportToNobody(_ arguments: [String]) throws {
   guard arguments.count == 2 else {

@@ -188,6 +188,36 @@ int workload_read_by_descriptor(int signal) {
   return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns) {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, NULL);
+  struct timespec patience = {(time_t)(wait_ns / 1000000000), (long)(wait_ns % 1000000000)};
+  int first = 0;
+  while (workload_now_ns() < deadline_ns) {
+    workload_spin(workload_now_ns() + work_ns, NULL);
+    int signal = sigtimedwait(&all, NULL, &patience);
+    if (signal > 0 && first == 0)
+      first = signal;
+  }
+  return first;
+}
+
+static volatile uint64_t foreign_mask;
+
+static void note_mask(int signal) {
+  (void)signal;
+  foreign_mask = workload_blocked_signals();
+}
+
+void workload_install_masking_handler(int blocked) {
+  struct sigaction action = {.sa_handler = note_mask};
+  sigaddset(&action.sa_mask, blocked);
+  sigaction(SIGPROF, &action, NULL);
+}
+
+uint64_t workload_mask_in_handler(void) { return foreign_mask; }
+
 bool workload_become_unusual(void) {
   cpu_set_t first;
   CPU_ZERO(&first);

@@ -21,6 +21,10 @@ OBSERVER_NO_LOCKS uint64_t observer_mask_set(uint64_t mask);
  * Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS bool observer_mask_of_thread(int32_t tid, uint64_t *mask);
 
+/* Whether thread TID of this process blocks SIGNAL, and not just because the C library blocks everything for a moment.
+ * False when /proc does not tell. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS bool observer_mask_keeps_out(int32_t tid, int signal);
+
 /* What the main thread blocks. While the C library blocks everything for a moment there (fork, posix_spawn, the start
  * of a thread), what was seen before; nothing when nothing was, or /proc does not tell.
  * Async-signal-safe: yes. Threads: any. */

@@ -133,6 +133,14 @@ void workload_block_signal(int signal);
 /* Blocks SIGNAL in the calling thread. Returns a descriptor that it is read from. */
 int workload_read_by_descriptor(int signal);
 
+/* Blocks every signal in the calling thread and takes turns at computing for WORK_NS and at waiting for a signal, any
+ * one, for WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal that came, 0 if none did. */
+int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
+
+/* Installs a handler for SIGPROF that has BLOCKED blocked while it runs; what the last one that ran had blocked. */
+void workload_install_masking_handler(int blocked);
+uint64_t workload_mask_in_handler(void);
+
 /* Gives the calling thread one processor, slow timers, a nice value and real-time priority, each as far as it may have
  * that. Returns whether it has the last. */
 bool workload_become_unusual(void);
