@@ -5,7 +5,8 @@
  * the signal comes from a timer on the thread's processor time: the kernel checks it in its tick while the thread is
  * on a processor and sends the signal when the thread next returns to its own code (task_work, Linux 5.9 and later on
  * x86_64: CONFIG_POSIX_CPU_TIMERS_TASK_WORK), at which point no system call is under way. A thread that blocks instead
- * uses no processor time, and nothing is sent. The price is that the answer takes up to a kernel tick.
+ * uses no processor time, and nothing is sent. The price is that the answer takes up to a kernel tick. One call is not
+ * safe: io_uring_enter does task work while it waits.
  */
 #ifndef OBSERVER_SIGNAL_H
 #define OBSERVER_SIGNAL_H
