@@ -66,6 +66,12 @@ import Testing
     }
   }
 
+  /// A sandbox that lets nobody say where threads run, or how.
+  @Test(arguments: ["sched_setaffinity", "sched_setscheduler"]) func withoutSchedulingNothingIsLost(call: String) throws
+  {
+    #expect(try lines(["refuse:\(call)"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
+  }
+
   /// RLIMIT_SIGPENDING is used up: signals arrive without their information, timers cannot be made.
   @Test func withoutRoomForPendingSignalsThreadsAreSeen() throws {
     #expect(

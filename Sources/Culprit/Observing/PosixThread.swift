@@ -29,7 +29,7 @@ final class PosixThread: Sendable {
     var error = pthread_create(&created, &attributes, Self.run, start.toOpaque())
     pthread_attr_destroy(&attributes)
     // A sandbox may forbid to schedule, and the processors of the start may all be gone.
-    if error == EPERM || error == EINVAL { error = pthread_create(&created, nil, Self.run, start.toOpaque()) }
+    if error != 0, error != EAGAIN { error = pthread_create(&created, nil, Self.run, start.toOpaque()) }
     guard error == 0 else {
       start.release()
       throw PosixThreadError(number: error)
