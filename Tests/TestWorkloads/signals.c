@@ -47,8 +47,6 @@ static volatile int *beyond_file(void) {
   return mmap(NULL, 4096, PROT_READ, MAP_SHARED, descriptor, 0);
 }
 
-static volatile int zero;
-
 int64_t workload_die(const char *way) {
   if (strcmp(way, "breakpoint") == 0) {
 #if defined(__x86_64__)
@@ -72,6 +70,7 @@ int64_t workload_die(const char *way) {
 #endif
   } else if (strcmp(way, "division") == 0) {
 #if defined(__x86_64__)
+    static volatile int zero;
     return 1 / zero;
 #else
     raise(SIGFPE); /* a division by zero is none of this architecture's faults */
