@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
 #include "observer_abort.h"
 
+#include "observer_mask.h"
 #include "observer_task.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,8 +16,15 @@
 /* The thread that is to deliver SIGABRT to itself. */
 static _Atomic int32_t doomed;
 
+/* The timer of observer_abort_arm, and the process that has it: a child does not. The warden's. */
 static int timer_id;
-static bool timer_armed;
+static pid_t timer_owner;
+static _Atomic bool is_armed;
+
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs on a thread that may hold any lock. Allowed: plain memory, atomics, bare system calls. */
+
+static pid_t process(void) { return (pid_t)syscall(SYS_getpid); }
 
 static void wait_ms(long ms) {
   struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -25,7 +32,7 @@ static void wait_ms(long ms) {
   }
 }
 
-static void send(int32_t tid, int signal) { syscall(SYS_tgkill, getpid(), tid, signal); }
+static void send(int32_t tid, int signal) { syscall(SYS_tgkill, process(), tid, signal); }
 
 static void unblock_abort(void) {
   sigset_t set;
@@ -34,84 +41,105 @@ static void unblock_abort(void) {
   sigprocmask(SIG_UNBLOCK, &set, NULL); /* of the calling thread: what pthread_sigmask does, without its errors */
 }
 
+/* Ends the process by a fault. The kernel forces the signal of a fault on everybody, process 1 included; blocked, it
+ * comes to no handler, whoever installs one meanwhile. */
+static void meet_fault(void) {
+  struct sigaction action = {.sa_handler = SIG_DFL};
+  sigaction(SIGILL, &action, NULL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGILL);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+#if defined(__x86_64__)
+  __asm__ volatile("ud2");
+#elif defined(__aarch64__)
+  __asm__ volatile("udf #0");
+#endif
+  syscall(SYS_exit_group, 128 + SIGABRT);
+}
+
 /* Runs on the doomed thread, and on others that were sent SIGPROF just before: those go on. */
-static void deliver_abort(int signal) {
+static void deliver_end(int signal) {
   (void)signal;
   int32_t self = observer_task_self();
   if (atomic_load_explicit(&doomed, memory_order_acquire) != self)
     return;
+  if (process() == 1)
+    meet_fault();
   unblock_abort();
   send(self, SIGABRT);
 }
 
-/* Whether thread TID blocks SIGNAL: the line "SigBlk:\t0000000000000000" of its status file (proc(5)). */
+void observer_abort_expire(void) {
+  if (atomic_load_explicit(&is_armed, memory_order_acquire))
+    meet_fault();
+}
+
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
 static bool blocks(int32_t tid, int signal) {
-  char path[sizeof "/proc/self/task/" + 10 + sizeof "/status"] = "/proc/self/task/";
-  char digits[10];
-  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
-  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
-    digits[count++] = (char)('0' + rest % 10);
-  while (count > 0)
-    path[length++] = digits[--count];
-  memcpy(path + length, "/status", sizeof "/status");
-  char text[4096];
-  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t bytes = descriptor < 0 ? -1 : read(descriptor, text, sizeof text);
-  if (descriptor >= 0)
-    close(descriptor);
-  static const char label[] = "\nSigBlk:\t";
-  for (ssize_t at = 0; at + (ssize_t)sizeof label + 15 <= bytes; at++) {
-    if (memcmp(text + at, label, sizeof label - 1) != 0)
-      continue;
-    uint64_t mask = 0;
-    for (const char *digit = text + at + sizeof label - 1; digit < text + at + sizeof label + 15; digit++)
-      mask = mask * 16 + (uint64_t)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
-    return (mask >> (signal - 1) & 1) != 0;
-  }
-  return false;
+  uint64_t mask;
+  return observer_mask_of_thread(tid, &mask) && (mask >> (signal - 1) & 1) != 0;
 }
 
 void observer_abort_thread(int32_t tid) {
+  bool is_init = process() == 1;
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGABRT, &action, NULL);
-  if (tid != 0 && !blocks(tid, SIGABRT)) {
+  if (tid != 0 && !is_init && !blocks(tid, SIGABRT)) {
     send(tid, SIGABRT);
     wait_ms(500);
   } else if (tid != 0) {
     atomic_store_explicit(&doomed, tid, memory_order_release);
-    struct sigaction deliver = {.sa_handler = deliver_abort, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct sigaction deliver = {.sa_handler = deliver_end, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigaction(SIGPROF, &deliver, NULL);
     send(tid, SIGPROF);
     wait_ms(500);
   }
-  unblock_abort();
-  send(observer_task_self(), SIGABRT);
-  /* Somebody has caught it in between. */
-  for (;;) {
+  if (!is_init) {
+    unblock_abort();
+    send(observer_task_self(), SIGABRT);
+    /* Somebody has caught it in between. */
     wait_ms(1000);
-    kill(getpid(), SIGKILL);
+    kill(process(), SIGKILL);
   }
+  meet_fault();
+}
+
+void observer_abort_prepare(void) {
+  if (timer_owner == process())
+    return;
+  int saved_errno = errno;
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = process() == 1 ? SIGPROF : SIGKILL;
+  event.sigev_value.sival_ptr = (void *)(uintptr_t)OBSERVER_ABORT_VALUE;
+  /* The bare call: the C library's allocates. */
+  if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer_id) == 0)
+    timer_owner = process();
+  errno = saved_errno;
+}
+
+/* Sets the timer; 0 stops it. */
+static bool set_timer(uint64_t after_ns) {
+  int saved_errno = errno;
+  struct itimerspec time = {.it_value = {.tv_sec = (time_t)(after_ns / UINT64_C(1000000000)),
+                                         .tv_nsec = (long)(after_ns % UINT64_C(1000000000))}};
+  bool is_set = timer_owner == process() && syscall(SYS_timer_settime, timer_id, 0, &time, NULL) == 0;
+  errno = saved_errno;
+  return is_set;
 }
 
 bool observer_abort_arm(uint64_t after_ns) {
-  int saved_errno = errno;
-  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-  struct itimerspec time = {.it_value = {.tv_sec = (time_t)(after_ns / UINT64_C(1000000000)),
-                                         .tv_nsec = (long)(after_ns % UINT64_C(1000000000))}};
-  /* The bare calls: the C library's allocate. */
-  if (!timer_armed)
-    timer_armed = syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer_id) == 0;
-  bool armed = timer_armed && syscall(SYS_timer_settime, timer_id, 0, &time, NULL) == 0;
-  errno = saved_errno;
-  return armed;
+  observer_abort_prepare();
+  atomic_store_explicit(&is_armed, true, memory_order_release);
+  return set_timer(after_ns);
 }
 
 void observer_abort_disarm(void) {
-  int saved_errno = errno;
-  if (timer_armed)
-    syscall(SYS_timer_delete, timer_id);
-  timer_armed = false;
-  errno = saved_errno;
+  atomic_store_explicit(&is_armed, false, memory_order_release);
+  set_timer(0);
 }
 
 void observer_abort_say(const char *text, size_t bytes) {
@@ -124,7 +152,7 @@ void observer_abort_say(const char *text, size_t bytes) {
     if (ready <= 0 || (place.revents & POLLOUT) == 0)
       continue;
     /* A pipe that is ready takes this much at once (pipe(7)). */
-    ssize_t written = write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+    ssize_t written = observer_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       break;
     if (written > 0) {

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "observer_capture.h"
 
+#include "observer_abort.h"
 #include "observer_clock.h"
 #include "observer_context.h"
+#include "observer_mask.h"
 #include "observer_memory.h"
 #include "observer_signal.h"
 #include "observer_wait.h"
@@ -36,6 +38,7 @@ struct request {
   const struct observer_slot *slot;
   uint64_t unit;
   bool is_awaited; /* the monitor sleeps until it is answered */
+  _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
   uint64_t stack_low;
   uint64_t stack_high;
   uint8_t *stack;
@@ -134,6 +137,20 @@ static enum request_state answer(struct request *request, const void *context, u
   return REQUEST_DONE;
 }
 
+/* Makes the calling thread block MASK. The bare call: what the C library blocks in the midst of its work stays blocked. */
+static void block(const uint64_t *mask, uint64_t *before) {
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
+}
+
+/* What the kernel would block while ACTION handles a signal that interrupted CONTEXT. */
+static uint64_t mask_of(const struct sigaction *action, const ucontext_t *context) {
+  uint64_t interrupted, added;
+  memcpy(&interrupted, &context->uc_sigmask, sizeof interrupted);
+  memcpy(&added, &action->sa_mask, sizeof added);
+  uint64_t own = action->sa_flags & SA_NODEFER ? 0 : UINT64_C(1) << (OBSERVER_SIGNAL - 1);
+  return interrupted | added | own;
+}
+
 /* Whether this thread is just passing a signal on. In the static part of a thread's storage: looking it up allocates
  * nothing. */
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
@@ -143,19 +160,21 @@ static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initi
  * was installed over ours and ours over it again: the chain ends here then. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
-  if (!previous || is_passing_on)
+  if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
     return;
   is_passing_on = true;
-  if (previous->sa_flags & SA_SIGINFO) {
-    if (previous->sa_sigaction)
-      previous->sa_sigaction(signal, information, context);
-  } else if (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN) {
+  uint64_t theirs = mask_of(previous, context), ours;
+  block(&theirs, &ours);
+  if (previous->sa_flags & SA_SIGINFO)
+    previous->sa_sigaction(signal, information, context);
+  else
     previous->sa_handler(signal);
-  }
+  block(&ours, NULL);
   is_passing_on = false;
 }
 
-/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did. */
+/* Answers request INDEX, if it is one of the calling thread, and nobody has. Returns whether it did.
+ * Async-signal-safe: yes. Threads: that which got the signal. */
 static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began) {
   struct request *request = &requests[index];
   uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
@@ -172,6 +191,27 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   return true;
 }
 
+/* Answers a request of the calling thread whose signal may have arrived like this one, which has no value. Returns
+ * whether there was one. What somebody else sends in just this way, to just this thread, while such a request is under
+ * way, counts as ours; ours is passed on in its place.
+ * Async-signal-safe: yes. Threads: that which got the signal. */
+static bool serve_without_value(const siginfo_t *information, bool from_here, pid_t tid, const void *context,
+                                uint64_t began) {
+  bool is_bare = information->si_code == SI_TKILL && from_here;
+  /* The kernel had no room left for what it tells of a signal (RLIMIT_SIGPENDING). */
+  bool is_empty = information->si_code == SI_USER && information->si_pid == 0 && information->si_uid == 0;
+  if (!is_bare && !is_empty)
+    return false;
+  for (uint32_t index = 0; index < REQUESTS_ALL; index++) {
+    uint32_t mark = atomic_load_explicit(&requests[index].mark, memory_order_acquire);
+    if ((mark == OBSERVER_SIGNAL_BARE || (is_empty && mark == OBSERVER_SIGNAL_QUEUED)) &&
+        serve(index, tid, context, began))
+      return true;
+  }
+  return false;
+}
+
+/* The handler for SIGPROF. Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   uint64_t began = observer_clock_ns();
@@ -179,22 +219,17 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
   uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
   bool marked = (from_timer || (from_here && information->si_code == SI_QUEUE)) && value >> 32 == SIGNAL_MAGIC;
-  /* Our signal loses its mark when it has to be sent by tgkill (observer_signal_now). */
-  bool unmarked = from_here && information->si_code == SI_TKILL;
-  pid_t tid = marked || unmarked ? (pid_t)syscall(SYS_gettid) : 0;
-  bool served = false;
-  if (marked) {
+  if (from_timer && value == OBSERVER_ABORT_VALUE) {
+    observer_abort_expire();
+  } else if (marked) {
     uint32_t index = (uint32_t)value;
-    served = index < REQUESTS_ALL && serve(index, tid, context, began);
+    bool served = index < REQUESTS_ALL && serve(index, (pid_t)syscall(SYS_gettid), context, began);
     atomic_fetch_add_explicit(served ? &answered : &late, 1, memory_order_relaxed);
-  } else if (unmarked) {
-    for (uint32_t index = 0; index < REQUESTS_ALL && !served; index++)
-      served = serve(index, tid, context, began);
-    if (served)
-      atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
-  }
-  if (!marked && !served)
+  } else if (serve_without_value(information, from_here, (pid_t)syscall(SYS_gettid), context, began)) {
+    atomic_fetch_add_explicit(&answered, 1, memory_order_relaxed);
+  } else {
     pass_on(signal, information, context);
+  }
   errno = saved_errno;
 }
 
@@ -205,7 +240,12 @@ static int install_handler(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
+  /* A handler of the service's that left by siglongjmp in the midst of ours would leave a request half answered, and one
+   * more frame may be too much for a small alternate stack. Faults are not held back: their handlers are to see them. */
+  const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
+  sigfillset(&action.sa_mask);
+  for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)
+    sigdelset(&action.sa_mask, faults[index]);
   struct sigaction current;
   if (sigaction(OBSERVER_SIGNAL, NULL, &current) != 0)
     return errno;
@@ -289,12 +329,25 @@ static int send_signal(struct observer_thread *thread, struct request *request, 
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING) {
-    error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value);
+    error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
     if (error == 0 && when == OBSERVER_SEND_SEEN_RUNNING)
       atomic_fetch_add_explicit(&unguarded, 1, memory_order_relaxed);
   }
   observer_thread_let_go(thread);
   return error;
+}
+
+/* Whether THREAD blocks the signal: it would not answer, and find the signal when it waits for any (sigwaitinfo(2)). A
+ * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a while.
+ * Async-signal-safe: yes. Threads: the monitor. */
+static bool keeps_out(struct observer_thread *thread, int32_t tid) {
+  uint64_t now = observer_clock_ns();
+  uint64_t seen = atomic_load_explicit(&thread->kept_out_ns, memory_order_relaxed);
+  if (observer_mask_keeps_out(tid, OBSERVER_SIGNAL)) {
+    atomic_store_explicit(&thread->kept_out_ns, now, memory_order_relaxed);
+    return true;
+  }
+  return seen != 0 && now - seen < UINT64_C(10000000000);
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,
@@ -304,16 +357,20 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
     return OBSERVER_THREAD_GONE;
   if (!keep_handler())
     return OBSERVER_HANDLER_REPLACED;
+  int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid))
+    return OBSERVER_NO_ANSWER;
   struct request *request = free_request();
   if (!request)
     return OBSERVER_REQUESTS_STUCK;
-  request->tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  request->tid = tid;
   request->slot = slot;
   request->unit = unit;
   request->is_awaited = is_awaited;
   request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
   request->timer = OBSERVER_NO_TIMER;
+  atomic_store_explicit(&request->mark, OBSERVER_SIGNAL_TIMED, memory_order_relaxed);
   uint32_t use = (atomic_load_explicit(&request->word, memory_order_relaxed) & ~(uint32_t)STATE_MASK) + USE_STEP;
   atomic_store_explicit(&request->word, use | REQUEST_ARMED, memory_order_release);
   request->sent = true;

@@ -1,27 +1,41 @@
 #define _GNU_SOURCE
 #include "observer_crash.h"
 
+#include "observer_mask.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
-/* Where the line goes, -1 when it has been written or is not to be; taken by the one thread that writes it. */
+/* A fault that was found later, and is not repeated by the instruction that the handler returns to (memory tagging of
+ * aarch64; not in every C library's headers). */
+enum { LATE_TAG_FAULT = 8 };
+
+/* Where lines go, -1 when there is no such place. */
 static _Atomic int note_descriptor = -1;
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
+/* Whether a signal has been noted; set by the one thread that notes it. */
+static _Atomic bool is_noted;
 /* What was there before, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
+/* Whether the handler that was there before has returned to a process that lived on. */
+static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 10.
- * Async-signal-safe: yes. Threads: any. */
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
+ * atomics, bare system calls, write, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
+ * loader or a language runtime. */
+
+/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 10. */
 static size_t put_number(char *text, unsigned number) {
   char digits[10];
   size_t count = 0;
@@ -33,8 +47,7 @@ static size_t put_number(char *text, unsigned number) {
   return count;
 }
 
-/* The CRC-32 (that of zlib) of what had the checksum CHECKSUM with the LENGTH characters of TEXT behind it.
- * Async-signal-safe: yes. Threads: any. */
+/* The CRC-32 (that of zlib) of what had the checksum CHECKSUM with the LENGTH characters of TEXT behind it. */
 static unsigned add_checksum(unsigned checksum, const char *text, size_t length) {
   checksum = ~checksum;
   for (size_t index = 0; index < length; index++) {
@@ -45,61 +58,194 @@ static unsigned add_checksum(unsigned checksum, const char *text, size_t length)
   return ~checksum;
 }
 
-/* Writes NUMBER in eight hexadecimal digits to TEXT.
- * Async-signal-safe: yes. Threads: any. */
+/* Writes NUMBER in eight hexadecimal digits to TEXT. */
 static void put_digits(char *text, unsigned number) {
   for (int shift = 28; shift >= 0; shift -= 4) *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* The handler. Async-signal-safe: yes. Threads: that which the signal is for. */
-static void note_and_die(int number, siginfo_t *info, void *context) {
-  (void)context;
-  int saved = errno;
-  bool is_sent = info->si_code <= 0;
-  int process = (int)syscall(SYS_getpid);
-  /* A child of fork or vfork has the handler, and perhaps the descriptor, but no business with the file. */
-  if (process == atomic_load(&note_process)) {
-    int descriptor = atomic_exchange(&note_descriptor, -1);
-    if (descriptor >= 0) {
-      char line[48] = "signal ";
-      size_t length = 7;
-      length += put_number(line + length, (unsigned)number);
-      line[length++] = ' ';
-      length += put_number(line + length, is_sent && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
-      char digits[8];
-      put_digits(digits, atomic_load(&note_number));
-      unsigned checksum = add_checksum(add_checksum(0, digits, sizeof digits), line, length);
-      line[length++] = ' ';
-      line[length++] = '#';
-      put_digits(line + length, checksum);
-      length += 8;
-      line[length++] = '\n';
-      /* There is nobody left to tell of a failure. */
-      ssize_t written = write(descriptor, line, length);
-      (void)written;
-    }
+/* Writes the line of the first LENGTH characters of LINE, which has room for eleven more. */
+static void write_line(char *line, size_t length) {
+  int descriptor = atomic_load(&note_descriptor);
+  if (descriptor < 0)
+    return;
+  char digits[8];
+  put_digits(digits, atomic_load(&note_number));
+  unsigned checksum = add_checksum(add_checksum(0, digits, sizeof digits), line, length);
+  line[length++] = ' ';
+  line[length++] = '#';
+  put_digits(line + length, checksum);
+  length += 8;
+  line[length++] = '\n';
+  /* There is nobody left to tell of a failure. */
+  ssize_t written = observer_write(descriptor, line, length);
+  (void)written;
+}
+
+/* Whether it was sent, or found long after what it tells of: not by the instruction that was interrupted. */
+static bool is_asynchronous(int number, const siginfo_t *info) {
+  return info->si_code <= 0 || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
+         (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
+}
+
+/* Whether a breakpoint is repeated when its handler returns. */
+#if defined(__aarch64__)
+enum { BREAKPOINTS_COME_AGAIN = 1 };
+#else
+enum { BREAKPOINTS_COME_AGAIN = 0 };
+#endif
+
+/* Whether it comes again when the handler returns, because the instruction is repeated. A forbidden system call is
+ * over by then. */
+static bool comes_again(int number, const siginfo_t *info) {
+  if (number == SIGTRAP)
+    return BREAKPOINTS_COME_AGAIN && info->si_code == TRAP_BRKPT;
+  return !is_asynchronous(number, info) &&
+         (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
+}
+
+/* Notes that the process is about to end by a signal. Returns whether it did: once, and not in a child of fork or
+ * vfork, which has the handler, and perhaps the descriptor, but no business with the file. */
+static bool note(int number, const siginfo_t *info, int process) {
+  if (process != atomic_load(&note_process) || atomic_exchange(&is_noted, true))
+    return false;
+  char line[48] = "signal ";
+  size_t length = 7;
+  length += put_number(line + length, (unsigned)number);
+  line[length++] = ' ';
+  length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
+  write_line(line, length);
+  return true;
+}
+
+/* Notes that it did not. */
+static void take_back(int number) {
+  char line[48] = "survived ";
+  size_t length = 9;
+  length += put_number(line + length, (unsigned)number);
+  write_line(line, length);
+  atomic_store(&is_noted, false);
+}
+
+static bool has_handler(const struct sigaction *action) {
+  return (action->sa_flags & SA_SIGINFO) != 0 || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* Whether the process ends by signal NUMBER, of which INFO tells, as soon as this handler returns. */
+static bool is_end(int number, const siginfo_t *info, int process) {
+  /* abort(3) sends it to its own thread, and once more, with the default action, to whoever returns. */
+  if (number == SIGABRT && info->si_code == SI_TKILL && info->si_pid == process)
+    return true;
+  struct sigaction now;
+  if (sigaction(number, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
+    return false;
+  uint64_t pending = 0;
+  syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  return comes_again(number, info) || (pending >> (number - 1) & 1) != 0;
+}
+
+/* Leaves the signal to the handler that was there before, with the flags and the mask that it had: ours was installed
+ * with them. What is noted before it runs is taken back when it has returned to a process that lives on; from then on
+ * it is noted only when it has made that the end. */
+static void pass_on(int index, int number, siginfo_t *info, void *context, int process) {
+  bool has_recovered = atomic_load(&recovers[index]);
+  bool is_ours = !has_recovered && note(number, info, process);
+  if (former[index].sa_flags & SA_SIGINFO)
+    former[index].sa_sigaction(number, info, context);
+  else
+    former[index].sa_handler(number);
+  if (is_end(number, info, process)) {
+    if (has_recovered)
+      note(number, info, process);
+    return;
   }
-  for (int index = 0; index < FATAL_SIGNALS; index++)
-    if (fatal_signals[index] == number)
-      sigaction(number, &former[index], NULL);
-  /* A fault comes again when the handler returns; what was sent does not. It stays blocked until then. */
-  if (is_sent && syscall(SYS_rt_tgsigqueueinfo, process, (int)syscall(SYS_gettid), number, info) != 0)
-    syscall(SYS_tgkill, process, (int)syscall(SYS_gettid), number);
-  errno = saved;
+  atomic_store(&recovers[index], true);
+  if (is_ours)
+    take_back(number);
+}
+
+/* Has the fault come again in process 1, which gets only what the kernel forces on it. */
+static void repeat(int number, void *context) {
+  ucontext_t *interrupted = context;
+#if defined(__x86_64__)
+  if (number == SIGTRAP)
+    __asm__ volatile("int3"); /* blocked in this handler: the kernel ends the process at once */
+  else
+    interrupted->uc_mcontext.gregs[REG_RIP] -= 2; /* the length of `syscall`, and of `int $0x80` */
+#elif defined(__aarch64__)
+  if (number == SIGTRAP)
+    __asm__ volatile("brk #0");
+  else
+    interrupted->uc_mcontext.pc -= 4;
+#else
+  (void)number;
+  (void)interrupted;
+#endif
+}
+
+/* Lets the signal end the process, as it would have done. */
+static void die(int index, int number, siginfo_t *info, void *context, int process) {
+  /* The kernel keeps from process 1 what has no handler. */
+  if (process == 1 && is_asynchronous(number, info))
+    return;
+  note(number, info, process);
+  sigaction(number, &former[index], NULL);
+  if (comes_again(number, info))
+    return;
+  if (process == 1) {
+    repeat(number, context);
+    return;
+  }
+  /* It stays blocked until the handler returns. A sandbox may refuse the call that keeps the information. */
+  int thread = (int)syscall(SYS_gettid);
+  if (syscall(SYS_rt_tgsigqueueinfo, process, thread, number, info) != 0)
+    syscall(SYS_tgkill, process, thread, number);
+}
+
+/* The handler. Threads: that which the signal is for. */
+static void on_fatal(int number, siginfo_t *info, void *context) {
+  int saved_errno = errno;
+  int process = (int)syscall(SYS_getpid);
+  for (int index = 0; index < FATAL_SIGNALS; index++) {
+    if (fatal_signals[index] != number)
+      continue;
+    if (has_handler(&former[index]))
+      pass_on(index, number, info, context, process);
+    else
+      die(index, number, info, context, process);
+  }
+  errno = saved_errno;
+}
+
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
+static bool is_ours(const struct sigaction *action) {
+  return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
 void observer_crash_start(int descriptor, unsigned number) {
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
+  atomic_store(&is_noted, false);
   atomic_store(&note_descriptor, descriptor);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
-    struct sigaction action;
-    if (installed[index] || sigaction(fatal_signals[index], NULL, &former[index]) != 0) continue;
-    if ((former[index].sa_flags & SA_SIGINFO) == 0 && former[index].sa_handler == SIG_IGN) continue;
-    memset(&action, 0, sizeof action);
-    action.sa_sigaction = note_and_die;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
+    struct sigaction now;
+    if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
+    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN) continue;
+    /* Somebody who had replaced ours has put it back since: what was there before is what it was. */
+    if (is_ours(&now)) {
+      installed[index] = true;
+      continue;
+    }
+    former[index] = now;
+    atomic_store(&recovers[index], false);
+    struct sigaction action = now;
+    if (!has_handler(&now)) {
+      memset(&action, 0, sizeof action);
+      action.sa_flags = SA_ONSTACK | SA_RESTART;
+      sigemptyset(&action.sa_mask);
+    }
+    action.sa_sigaction = on_fatal;
+    action.sa_flags |= SA_SIGINFO;
     installed[index] = sigaction(fatal_signals[index], &action, NULL) == 0;
   }
 }
@@ -107,11 +253,10 @@ void observer_crash_start(int descriptor, unsigned number) {
 void observer_crash_stop(void) {
   atomic_store(&note_descriptor, -1);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
-    struct sigaction action;
-    if (!installed[index] || sigaction(fatal_signals[index], NULL, &action) != 0) continue;
+    struct sigaction now;
+    if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
     installed[index] = false;
-    if ((action.sa_flags & SA_SIGINFO) == 0 || action.sa_sigaction != note_and_die) continue;
-    sigaction(fatal_signals[index], &former[index], NULL);
+    if (is_ours(&now)) sigaction(fatal_signals[index], &former[index], NULL);
   }
 }
 

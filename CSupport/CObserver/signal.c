@@ -50,7 +50,7 @@ void observer_signal_cancel(int timer) {
   errno = saved_errno;
 }
 
-int observer_signal_now(pid_t tid, int signal, uint64_t value) {
+int observer_signal_now(pid_t tid, int signal, uint64_t value, _Atomic uint32_t *mark) {
   int saved_errno = errno;
   pid_t pid = (pid_t)syscall(SYS_getpid);
   siginfo_t information;
@@ -60,10 +60,13 @@ int observer_signal_now(pid_t tid, int signal, uint64_t value) {
   information.si_pid = pid;
   information.si_uid = getuid();
   information.si_value.sival_ptr = (void *)(uintptr_t)value;
+  atomic_store_explicit(mark, OBSERVER_SIGNAL_QUEUED, memory_order_release);
   int result = syscall(SYS_rt_tgsigqueueinfo, pid, tid, signal, &information) == 0 ? 0 : errno;
-  /* A sandbox may refuse that call, and RLIMIT_SIGPENDING may be used up; tgkill carries no value but does arrive. */
-  if (result == EPERM || result == ENOSYS || result == EAGAIN)
+  /* A sandbox may refuse that call; tgkill carries no value but does arrive. */
+  if (result == EPERM || result == ENOSYS || result == EAGAIN) {
+    atomic_store_explicit(mark, OBSERVER_SIGNAL_BARE, memory_order_release);
     result = syscall(SYS_tgkill, pid, tid, signal) == 0 ? 0 : errno;
+  }
   errno = saved_errno;
   return result;
 }

@@ -96,6 +96,7 @@ struct observer_thread *observer_task_visit(int32_t tid) {
     if (atomic_load_explicit(&visitor->state, memory_order_relaxed) != OBSERVER_THREAD_FREE)
       continue;
     atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
+    atomic_store_explicit(&visitor->kept_out_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&visitor->look_descriptor, observer_thread_open_look(tid), memory_order_relaxed);
     atomic_store_explicit(&visitor->state, OBSERVER_THREAD_LIVE, memory_order_relaxed);
     return visitor;

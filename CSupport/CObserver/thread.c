@@ -123,6 +123,7 @@ struct observer_thread *observer_thread_register(void) {
     if (left_by_parent > 0)
       close(left_by_parent);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
+    atomic_store_explicit(&entry->kept_out_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->look_descriptor, observer_thread_open_look(tid), memory_order_relaxed);
     atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
     atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);

@@ -126,6 +126,7 @@ public struct RunRecord: Hashable, Sendable {
       let parts = value.split(separator: " ").compactMap { Int32($0) }
       guard parts.count == 2, crash == nil else { return }
       crash = Crash(signal: parts[0], sender: parts[1])
+    case "survived": if Int32(value) == crash?.signal { crash = nil }
     case "ended": ended = UInt64(value).map { WallTime(nanosecondsSince1970: $0) }
     case "told": told = String(value)
     default: break

@@ -186,7 +186,7 @@ public final class Watchdog: Sendable {
     phaseNotes.set(policies)
     LiveConfiguration.say(policies.problems)
     do {
-      let reporterThread = try PosixThread(name: "culprit-report", signals: .asCreator) { reporter.run() }
+      let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
       let remoteModules = RemoteModules()
       try remoteModules.start()

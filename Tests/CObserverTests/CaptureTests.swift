@@ -287,6 +287,58 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
+  /// Somebody else's signal that comes while Culprit has asked the thread for a copy is passed on, and answers nothing.
+  @Test func aForeignSignalIsNotSwallowed() throws {
+    workload_install_handler()
+    defer {
+      signal(SIGPROF, SIG_DFL)
+      #expect(observer_capture_start(128 << 10) == 0)
+    }
+    workload_prepare_block()
+    try capturing(slot: 3013, { _ in workload_block(WORKLOAD_READ) }) { slot in
+      defer { workload_unblock() }
+      let view = observer_slot_read(slot)
+      let before = workload_signals()
+      let answered = observer_capture_answered()
+      var index: UInt32 = 0
+      #expect(
+        observer_capture_send(view.thread, slot, view.unit, OBSERVER_SEND_WHEN_RUNNING, &index) == OBSERVER_CAPTURED
+      )
+      let thread = observer_thread_id(view.thread)
+      workload_signal_thread(thread, SIGPROF)
+      for _ in 0..<4000 where workload_signals() == before && observer_capture_answered() == answered { usleep(1000) }
+      #expect(workload_signals() == before + 1)
+      var copy: UnsafePointer<observer_copy>?
+      if observer_capture_collect(index, &copy) == OBSERVER_CAPTURED { observer_capture_release(copy) }
+    }
+  }
+
+  /// The handler that was there before runs with the mask that it would have without ours.
+  @Test func aForeignHandlerHasItsOwnMask() throws {
+    workload_install_masking_handler(SIGUSR1)
+    defer {
+      signal(SIGPROF, SIG_DFL)
+      #expect(observer_capture_start(128 << 10) == 0)
+    }
+    try #require(observer_capture_start(128 << 10) == 0)
+    let interrupted = workload_blocked_signals()
+    workload_signal_thread(observer_task_self(), SIGPROF)
+    let expected = interrupted | 1 << UInt64(SIGUSR1 - 1) | 1 << UInt64(SIGPROF - 1)
+    #expect(workload_mask_in_handler() == expected)
+    #expect(workload_blocked_signals() == interrupted)
+  }
+
+  /// No handler of the service's breaks into a copy, where it might leave by siglongjmp; but for that of a fault.
+  @Test func noOtherHandlerBreaksIntoACopy() throws {
+    try #require(observer_capture_start(128 << 10) == 0)
+    var action = sigaction()
+    sigaction(SIGPROF, nil, &action)
+    for signal in [SIGALRM, SIGTERM, SIGUSR1, SIGCHLD] { #expect(sigismember(&action.sa_mask, signal) == 1) }
+    for signal in [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS] {
+      #expect(sigismember(&action.sa_mask, signal) == 0)
+    }
+  }
+
   /// Samples must not show the unit that came after the one that was suspected.
   @Test func aUnitThatIsOverIsNotCaptured() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in

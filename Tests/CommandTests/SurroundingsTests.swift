@@ -66,6 +66,23 @@ import Testing
     }
   }
 
+  /// A sandbox that lets nobody say where threads run, or how.
+  @Test(arguments: ["sched_setaffinity", "sched_setscheduler"]) func withoutSchedulingNothingIsLost(call: String) throws
+  {
+    #expect(try lines(["refuse:\(call)"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
+  }
+
+  /// RLIMIT_SIGPENDING is used up: signals arrive without their information, timers cannot be made.
+  @Test func withoutRoomForPendingSignalsThreadsAreSeen() throws {
+    #expect(
+      try lines(["no-pending"]) == [
+        computing, asleep,
+        "limitation: a system call can return early when its thread enters it just when it is captured, because "
+          + "timer_create is refused", "profiled: 0", "interrupted: false",
+      ]
+    )
+  }
+
   /// Without /proc modules come from the loader, and names are there all the same.
   @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
     guard let lines = try lines(["no-proc"]) else { return }

@@ -13,13 +13,13 @@ import Testing
     var files: [StallFile]
   }
 
-  private func end(_ way: String) throws -> End {
+  private func end(_ way: String, asInit: Bool = false) throws -> End {
     try withDirectory { directory in
-      let child = try ChildProcess(
-        ChildProcess.built("policy-process"),
-        ["terminate", way, directory],
-        environment: ["SWIFT_BACKTRACE": "enable=no"]
-      )
+      let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
+      let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+      // The first process of a namespace is ended by no SIGALRM either.
+      let command = asInit ? ["timeout", "--signal=KILL", "100"] + namespace + service : service
+      let child = try ChildProcess("/usr/bin/env", command, environment: ["SWIFT_BACKTRACE": "enable=no"])
       let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasPrefix("core") }
       let files = try stallFiles(in: directory).map { try read($0) }
       return End(child: child, core: try names.first.flatMap { try crash(in: "\(directory)/\($0)") }, files: files)
@@ -68,19 +68,38 @@ import Testing
 
   /// SIGABRT is delivered to the stuck thread, whether it computes, waits, blocks SIGABRT (as those of Dispatch do), or the
   /// process has a handler for it.
-  @Test(arguments: ["computing", "waiting", "dispatch", "caught"])
+  @Test(arguments: ["computing", "waiting", "dispatch", "caught", "blocked"])
   func theStuckThreadGetsTheSignal(way: String) throws {
     let end = try end(way)
     expectAbort(end)
-    let function = way == "waiting" || way == "dispatch" ? "waitForGood" : "computeForGood"
+    let function = way == "computing" || way == "caught" ? "computeForGood" : "waitForGood"
     #expect(end.child.errors.contains("Culprit so far: "))
-    if way == "waiting" || way == "dispatch" { #expect(end.child.errors.contains("Culprit so far: \(function)()")) }
+    if function == "waitForGood" { #expect(end.child.errors.contains("Culprit so far: \(function)()")) }
     // The record is on the disk, and has no end.
     #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
     #expect(end.child.fact("report")?.hasSuffix("under way") == true)
     if Self.hasCores {
       #expect(end.core?.signal == Int16(SIGABRT))
       #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck"))
+    }
+  }
+
+  /// The kernel protects process 1 of a container (`ENTRYPOINT`) from SIGABRT, and from SIGKILL that comes from inside: a fault
+  /// ends it, on the stuck thread where that is possible.
+  @Test(
+    .enabled(if: geteuid() == 0),
+    arguments: ["computing", "waiting", "dispatch", "caught", "deafest", "blocked", "silent"]
+  )
+  func process1IsEnded(way: String) throws {
+    let end = try end(way, asInit: true)
+    // What `timeout` and `unshare` make of the end of the service by SIGILL.
+    #expect(!end.child.hasExited && end.child.status == SIGILL || end.child.status == 128 + SIGILL, "\(end.child)")
+    #expect(end.child.errors.contains("culprit: ending process 1 (code 0x8badf00d)"), "\(end.child)")
+    #expect(end.child.fact("ended") == nil)
+    #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
+    if Self.hasCores {
+      #expect(end.core?.signal == Int16(SIGILL))
+      if way != "deafest" { #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck")) }
     }
   }
 
@@ -127,6 +146,16 @@ import Testing
     let end = try end(way)
     expectAbort(end)
     #expect(end.child.errors.contains("Culprit so far: "))
+  }
+
+  /// The thread that is to end the process is held up itself, by a standard error that does not take what it says: the kernel ends
+  /// the process.
+  @Test(arguments: [false, true]) func whoIsHeldUpKeepsNobodyAlive(asInit: Bool) throws {
+    guard !asInit || geteuid() == 0 else { return }
+    let end = try end("errors", asInit: asInit)
+    let signal = asInit ? SIGILL : SIGKILL
+    #expect(!end.child.hasExited && end.child.status == signal || end.child.status == 128 + signal, "\(end.child)")
+    #expect(end.child.fact("ended") == nil && !end.child.errors.contains("0x8badf00d"), "\(end.child)")
   }
 
   @Test func whoHandlesItKeepsTheProcess() throws {

@@ -61,6 +61,18 @@ func waitForGood() {
       pthread_sigmask(SIG_SETMASK, &all, nil)
       waitForGood()
     }
+  case "blocked":
+    stick {
+      // What is blocked or ignored is delivered all the same.
+      signal(SIGABRT, SIG_IGN)
+      signal(SIGILL, SIG_IGN)
+      var some = sigset_t()
+      sigemptyset(&some)
+      sigaddset(&some, SIGABRT)
+      sigaddset(&some, SIGILL)
+      pthread_sigmask(SIG_BLOCK, &some, nil)
+      waitForGood()
+    }
   case "malloc":
     workload_prepare_hold(1_000_000_000_000, true)
     stick { _ = workload_hold_in_malloc() }
@@ -102,6 +114,7 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
       return .handled
     }
   case "disk": stuck_disk_begin()
+  case "errors": stuck_disk_begin_with_errors()
   case "pools":
     for _ in 0..<200 { DispatchQueue.global().async { waitForGood() } }
     for _ in 0..<64 { Task.detached { waitForGood() } }

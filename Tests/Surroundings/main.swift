@@ -7,7 +7,7 @@ import TestWorkloads
 
 // Stalls twice, computing and asleep, in the surroundings that its arguments name, and prints what a watchdog says of it:
 //
-//   surroundings [refuse:CALL | undumpable | no-proc | profiler | fork | replaced]...
+//   surroundings [refuse:CALL | undumpable | no-proc | no-pending | profiler | fork | replaced]...
 
 @inline(never)
 func computeForLong() {
@@ -96,6 +96,7 @@ for argument in CommandLine.arguments.dropFirst() {
   switch argument {
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
+  case "no-pending": isDone = workload_use_up_pending_signals()
   case "profiler":
     workload_start_profiler()
     isDone = true

@@ -26,6 +26,8 @@ static const struct {
     {"process_vm_readv", SYS_process_vm_readv},
     {"timer_create", SYS_timer_create},
     {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
+    {"sched_setaffinity", SYS_sched_setaffinity},
+    {"sched_setscheduler", SYS_sched_setscheduler},
 };
 
 bool workload_refuse_call(const char *name) {

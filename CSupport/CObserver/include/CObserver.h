@@ -12,6 +12,7 @@
  *   observer_control.h  what the monitor and the rest of the watchdog tell each other
  *   observer_environment.h  the environment
  *   observer_thread.h   threads that watched work runs on
+ *   observer_scheduling.h  how the watchdog's own threads are scheduled
  *   observer_task.h     all threads of the process
  *   observer_context.h  which set of working memory a thread uses
  *   observer_sampling.h what the monitor and the samplers tell each other
@@ -22,6 +23,7 @@
  *   observer_signal.h   a signal that disturbs nothing its thread does
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
  *   observer_passive.h  reading a blocked thread from outside
+ *   observer_mask.h     which signals a thread lets in
  *   observer_module.h   which module an address is in, without the loader's lock
  *   observer_unwind.h   frames from a copied stack
  *   observer_progress.h how far stalls have come
@@ -47,6 +49,7 @@
 #include "observer_crash.h"
 #include "observer_datagram.h"
 #include "observer_environment.h"
+#include "observer_mask.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 #include "observer_passive.h"
@@ -55,6 +58,7 @@
 #include "observer_residency.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
+#include "observer_scheduling.h"
 #include "observer_signal.h"
 #include "observer_sigterm.h"
 #include "observer_slot.h"

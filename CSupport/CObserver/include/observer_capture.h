@@ -23,7 +23,7 @@ enum observer_capture_status {
   OBSERVER_CAPTURED = 0,       /* there is a copy */
   OBSERVER_UNIT_OVER = 1,      /* the unit of work ended before its thread could be looked at: no copy */
   OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
-  OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline */
+  OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline, or blocks the signal */
   OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal */
   OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */

@@ -1,17 +1,20 @@
 /* A note about the signal that ends the process.
  *
- * What a process died of is known to its parent only. For the next run of the service, a handler for the signals that tell of
- * a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT) writes a line to a file that is open already, and then
- * lets the signal do what it would have done: what was there before is put back and gets the signal, the default action with
- * its core dump or somebody's handler, such as that of Swift's backtraces. An ignored signal stays ignored.
+ * What a process died of is known to its parent only. For the next run of the service, a handler for the signals that
+ * tell of a fault (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT) writes a line to a file that is open
+ * already, and then lets the signal do what it would have done. The default action, with its core dump, is put back
+ * and the signal comes once more: by the instruction that is repeated, or else sent by the thread to itself with the
+ * same information. A handler that was there before, such as that of Swift's backtraces, is called with the flags and
+ * the mask that it had; if it recovers, the line is taken back. An ignored signal stays ignored.
  */
 #ifndef OBSERVER_CRASH_H
 #define OBSERVER_CRASH_H
 
 #include "observer_base.h"
 
-/* Installs the handlers; the line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to the file DESCRIPTOR, once, when this process (not a child of
- * it) gets one of the signals. SENDER is the process that sent it, 0 for a fault. DESCRIPTOR must be open for appending until
+/* Installs the handlers. The line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to the file DESCRIPTOR
+ * when this process (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it
+ * back. SENDER is the process that sent the signal, 0 for a fault. DESCRIPTOR must be open for appending until
  * observer_crash_stop.
  * Async-signal-safe: no. Threads: any, one at a time. */
 void observer_crash_start(int descriptor, unsigned number);
@@ -20,9 +23,8 @@ void observer_crash_start(int descriptor, unsigned number);
  * Async-signal-safe: no. Threads: any, one at a time. */
 void observer_crash_stop(void);
 
-/* Makes DESCRIPTOR, which may be the one that crashes are noted in, the file that is open as ANEW: at once, so that no note
- * goes anywhere else, and closed at exec. Returns false when it is left what it was.
- *
+/* Makes DESCRIPTOR, which may be the one that crashes are noted in, the file that is open as ANEW: at once, so that no
+ * note goes anywhere else, and closed at exec. Returns false when it is left what it was.
  * Async-signal-safe: yes. Threads: the disk thread. */
 bool observer_crash_move(int anew, int descriptor);
 

@@ -24,6 +24,7 @@ struct observer_thread {
   _Atomic int32_t look_descriptor; /* /proc/self/task/TID/syscall, open as long as the thread is LIVE; negative if refused */
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
+  _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; the monitor's */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;

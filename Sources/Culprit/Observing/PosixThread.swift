@@ -13,61 +13,56 @@ final class PosixThread: Sendable {
   /// Whether thread `id` is one of the watchdog's own.
   static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.contains(id) } }
 
-  /// Which signals a thread blocks.
-  enum Signals {
-    /// Those that its creator blocks: for a thread that runs the application's code.
-    case asCreator
-    /// All that the service may be sent, which are not its business. Not those that tell of a fault in the thread itself,
-    /// and not SIGPROF, with which the runtime and profilers stop threads to look at them.
-    case faultsOnly
-  }
-
   /// Starts a thread called `name` (at most 15 characters) that runs `body`.
   ///
+  /// It blocks every signal that the service may be sent, and is scheduled as the process was when it was started, whoever the
+  /// caller is. Code of the application runs in it by ``HandlerMask/run(_:)``.
+  ///
   /// - Throws: The error number of pthread_create(3).
-  init(name: String, signals: Signals = .faultsOnly, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
-    final class Start {
-      let name: String
-      let body: @Sendable () -> Void
-      let end: Answer<Bool>
-      init(_ name: String, _ body: @escaping @Sendable () -> Void, _ end: Answer<Bool>) {
-        self.name = name
-        self.body = body
-        self.end = end
-      }
-    }
+  init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Answer<Bool>()
     let start = Unmanaged.passRetained(Start(name, body, end))
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    for fault in [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGABRT, SIGPROF] { sigdelset(&all, fault) }
-    pthread_sigmask(SIG_BLOCK, nil, &before)
-    if signals == .faultsOnly { pthread_sigmask(SIG_SETMASK, &all, nil) }
+    let before = observer_mask_set(observer_mask_of_own_threads())
+    defer { _ = observer_mask_set(before) }
     var created = pthread_t()
-    let error = pthread_create(
-      &created,
-      nil,
-      { argument in
-        guard let argument else { return nil }
-        // SAFETY: the argument is the reference retained above, consumed exactly once.
-        let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-        observer_thread_set_name(start.name)
-        let id = observer_task_self()
-        PosixThread.running.withLock { _ = $0.insert(id) }
-        start.body()
-        PosixThread.running.withLock { _ = $0.remove(id) }
-        start.end.give(true)
-        return nil
-      },
-      start.toOpaque()
-    )
-    pthread_sigmask(SIG_SETMASK, &before, nil)
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    observer_scheduling_prepare(&attributes)
+    var error = pthread_create(&created, &attributes, Self.run, start.toOpaque())
+    pthread_attr_destroy(&attributes)
+    // A sandbox may forbid to schedule, and the processors of the start may all be gone.
+    if error != 0, error != EAGAIN { error = pthread_create(&created, nil, Self.run, start.toOpaque()) }
     guard error == 0 else {
       start.release()
       throw PosixThreadError(number: error)
     }
     thread = Mutex(created)
+  }
+
+  /// What a thread is started with.
+  private final class Start {
+    let name: String
+    let body: @Sendable () -> Void
+    let end: Answer<Bool>
+    init(_ name: String, _ body: @escaping @Sendable () -> Void, _ end: Answer<Bool>) {
+      self.name = name
+      self.body = body
+      self.end = end
+    }
+  }
+
+  private static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { argument in
+    guard let argument else { return nil }
+    // SAFETY: the argument is a reference that was retained for this thread, consumed exactly once.
+    let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+    observer_scheduling_settle()
+    observer_thread_set_name(start.name)
+    let id = observer_task_self()
+    PosixThread.running.withLock { _ = $0.insert(id) }
+    start.body()
+    PosixThread.running.withLock { _ = $0.remove(id) }
+    start.end.give(true)
+    return nil
   }
 
   /// Whether this is the thread that asks.

@@ -43,7 +43,8 @@ final class Policies: Sendable {
 
   /// Asks `handler` before the process is ended.
   func add(_ handler: @escaping TerminationHandler) {
-    handlers.withLock { $0.append(handler) }
+    let mask = HandlerMask()
+    handlers.withLock { $0.append { termination in mask.run { handler(termination) } } }
     observer_warden_set_has_handlers(block.pointer)
   }
 
@@ -67,8 +68,7 @@ final class Policies: Sendable {
           reporter: reporter,
           handlers: { [weak self] in self?.handlers.withLock { $0 } ?? [] }
         )
-        // It calls the application's handlers.
-        threads.runner = try PosixThread(name: "culprit-errand", signals: .asCreator) { runner.run() }
+        threads.runner = try PosixThread(name: "culprit-errand") { runner.run() }
         let found = self.phases.withLock { $0 }
         let table = ProgressTable(
           pointer: progress,

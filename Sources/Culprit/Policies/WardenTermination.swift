@@ -11,6 +11,7 @@ extension Warden {
   @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
     let limit = observer_warden_terminate_after_ns(own)
     guard limit != 0 else { return .max }
+    observer_abort_prepare()
     let interval = min(max(limit / 32, 20_000_000), 1_000_000_000)
     if now >= nextNote {
       history.note()

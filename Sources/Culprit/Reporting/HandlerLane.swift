@@ -18,6 +18,8 @@ final class HandlerLane: Sendable {
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
+  /// That of the thread which installed the handler.
+  private let mask = HandlerMask()
 
   /// What the handler was not told of, because it could not keep up.
   var dropped: UInt64 { state.withLock { $0.dropped } }
@@ -27,8 +29,7 @@ final class HandlerLane: Sendable {
   func start() -> Bool {
     thread.withLock { thread in
       if thread == nil {
-        // The application's code runs here: it may be sent the signals that its other threads may be sent.
-        thread = try? PosixThread(name: "culprit-handler", signals: .asCreator) { [self] in run() }
+        thread = try? PosixThread(name: "culprit-handler") { [self] in run() }
       }
       return thread != nil
     }
@@ -60,7 +61,7 @@ final class HandlerLane: Sendable {
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
       if let next {
-        next()
+        mask.run(next)
       } else if isStopping {
         return
       } else {

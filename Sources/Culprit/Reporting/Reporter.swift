@@ -140,11 +140,11 @@ final class Reporter: Sendable {
   }
 }
 
-/// Writes `text` to standard error, past the C library's buffer and its lock.
+/// Writes `text` to standard error, past the C library's buffer and its lock. Where nobody reads it any more, it is lost.
 func printToStandardError(_ text: String) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    let count = rest.withUnsafeBytes { observer_write(STDERR_FILENO, $0.baseAddress, $0.count) }
     if count < 0, errno == EINTR { continue }
     guard count > 0 else { return }
     rest = rest.dropFirst(count)

@@ -56,6 +56,8 @@ final class Activities: Sendable {
     let now = observer_clock_ns()
     let deadline = time.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
+    let mask = HandlerMask()
+    let handler = onExpiration.map { body in { @Sendable in mask.run(body) } }
     let number: Result<UInt64, WatchdogError> = state.withLock { state in
       guard !state.isStopped else { return .failure(.stopped) }
       guard state.entries.count < limit else { return .failure(.tooManyActivities(limit: limit)) }
@@ -65,7 +67,7 @@ final class Activities: Sendable {
         name: name,
         began: now,
         deadline: deadline,
-        onExpiration: onExpiration,
+        onExpiration: handler,
         beginning: beginning
       )
       return .success(number)
@@ -129,8 +131,7 @@ final class Activities: Sendable {
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
       do throws(PosixThreadError) {
-        // Expiration handlers are the application's code.
-        thread = try PosixThread(name: "culprit-expire", signals: .asCreator) { [self] in run() }
+        thread = try PosixThread(name: "culprit-expire") { [self] in run() }
         return nil
       } catch {
         return error

@@ -26,8 +26,7 @@ final class Pinger: Sendable {
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
       do throws(PosixThreadError) {
-        // The application's code runs here: what hands a ping over.
-        thread = try PosixThread(name: "culprit-ping", signals: .asCreator) { [self] in run() }
+        thread = try PosixThread(name: "culprit-ping") { [self] in run() }
         return nil
       } catch {
         return error
@@ -116,7 +115,9 @@ final class PingedSource: Sendable {
   ) throws(WatchdogError) {
     self.lease = lease
     self.worker = worker
-    self.send = send
+    // The application's code: what hands a ping over.
+    let mask = HandlerMask()
+    self.send = { ping in mask.run { send(ping) } }
     self.pinger = pinger
     switch worker {
     case .threadOfLastPing: break

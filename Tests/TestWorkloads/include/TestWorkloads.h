@@ -104,6 +104,50 @@ int workload_start(const char *way, const char *path, char *const arguments[]);
 /* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
 int workload_fork(int (*child)(void));
 
+/* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division), abort, or a
+ * signal by its number (raise-N, kill-N, queue-N). Returns what the faulting call returned when the process lives on. */
+int64_t workload_die(const char *way);
+
+/* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends the
+ * signal again. */
+void workload_recover_from(int signal, const char *way);
+
+/* workload_die, where the handler that jumps lands; how often one of these handlers has run. */
+int64_t workload_die_or_jump(const char *way);
+int workload_recovered(void);
+
+/* Sends SIGNAL to thread TID of this process (tgkill(2)). */
+void workload_signal_thread(int tid, int signal);
+
+/* Lets the kernel keep no information with signals any more: RLIMIT_SIGPENDING is used up. */
+bool workload_use_up_pending_signals(void);
+
+/* Makes standard error a pipe that nobody reads, or the file PATH that may have 64 bytes. */
+void workload_break_standard_error(void);
+void workload_fill_standard_error(const char *path);
+
+/* The signals that the calling thread blocks, signal N as bit N-1; blocks one more of them. */
+uint64_t workload_blocked_signals(void);
+void workload_block_signal(int signal);
+
+/* Blocks SIGNAL in the calling thread. Returns a descriptor that it is read from. */
+int workload_read_by_descriptor(int signal);
+
+/* Blocks every signal in the calling thread and takes turns at computing for WORK_NS and at waiting for a signal, any
+ * one, for WAIT_NS, until CLOCK_MONOTONIC reaches DEADLINE_NS. Returns the first signal that came, 0 if none did. */
+int workload_compute_and_wait_for_signals(uint64_t work_ns, uint64_t wait_ns, uint64_t deadline_ns);
+
+/* Installs a handler for SIGPROF that has BLOCKED blocked while it runs; what the last one that ran had blocked. */
+void workload_install_masking_handler(int blocked);
+uint64_t workload_mask_in_handler(void);
+
+/* Gives the calling thread one processor, slow timers, a nice value and real-time priority, each as far as it may have
+ * that. Returns whether it has the last. */
+bool workload_become_unusual(void);
+
+/* How thread TID is scheduled, in TEXT. */
+void workload_describe_thread(int tid, char *text, uint64_t length);
+
 #ifdef __cplusplus
 }
 #endif

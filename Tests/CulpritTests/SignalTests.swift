@@ -1,0 +1,176 @@
+import BlackBox
+import Foundation
+import TestSupport
+import Testing
+
+/// What the watchdog has to do with the signals of a service, in processes of their own.
+@Suite(.serialized) struct SignalTests {
+  private func play(_ arguments: [String]) throws -> ChildProcess {
+    try ChildProcess(
+      ChildProcess.built("policy-process"),
+      arguments,
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+  }
+
+  private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
+
+  /// Handlers of the application run with what their creator blocks, and with what the main thread has blocked since; so does what
+  /// they start.
+  @Test func handlersRunWithTheMaskOfTheirCreator() throws {
+    try withDirectory { directory in
+      let child = try play(["masks", directory])
+      #expect(child.hasExited && child.status == 0 && child.fact("complete") == "true", "\(child)")
+      let expected = String(bit(SIGUSR1) | bit(SIGUSR2), radix: 16)
+      for place in ["began", "hang", "stall", "terminate", "leaked", "context"] {
+        #expect(Set(child.facts("mask.\(place)")) == [expected], "\(place): \(child)")
+      }
+      // These may come before the second signal is blocked.
+      for place in ["ping", "expiration"] {
+        let mask = child.fact("mask.\(place)")
+        #expect(mask == expected || mask == String(bit(SIGUSR1), radix: 16), "\(place): \(child)")
+      }
+      #expect(Set(child.facts("child")) == [expected], "\(child)")
+    }
+  }
+
+  /// Between handlers the watchdog's threads take no signal that the service may be sent.
+  @Test func ownThreadsTakeNoSignals() throws {
+    try withDirectory { directory in
+      let child = try play(["masks", directory])
+      let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
+      for name in ["disk", "errand", "expire", "handler", "monitor", "ping", "record", "report", "warden"] {
+        #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
+      }
+      let faults = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF].map(bit).reduce(0, |)
+      let unblockable = [SIGKILL, SIGSTOP, 32, 33].map(bit).reduce(0, |)
+      for thread in threads {
+        let mask = UInt64(thread.split(separator: "=").last ?? "", radix: 16)
+        #expect(mask.map { $0 | unblockable } == ~faults, "\(thread)")
+      }
+    }
+  }
+
+  /// A service that starts the watchdog and then reads SIGTERM from a descriptor is not ended by one that comes to another thread.
+  @Test func aSignalIsLeftToWhoReadsIt() throws {
+    let child = try play(["signalfd"])
+    #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
+    #expect(child.facts("survived") == ["idle", "handling", "after"] && child.fact("handling") == "true")
+  }
+
+  /// A thread that blocks every signal to wait for them gets none of Culprit's, however long it is stuck.
+  @Test func whoWaitsForSignalsGetsNone() throws {
+    let child = try play(["wait-for-signals"])
+    #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
+  }
+
+  /// A standard error that nobody reads any more (SIGPIPE), or a file that may not grow (SIGXFSZ), costs reports and nothing else.
+  @Test(arguments: ["pipe", "file"]) func aDeadStandardErrorHarmsNobody(way: String) throws {
+    try withDirectory { directory in
+      let child = try play(["report-to-nobody", way, "\(directory)/errors"])
+      #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
+      #expect(child.fact("told") == "true" && child.fact("pending") == "0" && child.fact("blocked") == "0", "\(child)")
+    }
+  }
+
+  private struct Death {
+    var child: ChildProcess
+    var verdict: String?
+  }
+
+  private func die(_ arguments: [String], asInit: Bool = false) throws -> Death {
+    try withDirectory { directory in
+      let service = [ChildProcess.built("policy-process"), "die", directory] + arguments
+      let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+      let child = try ChildProcess(
+        "/usr/bin/env",
+        asInit ? ["timeout", "--signal=KILL", "60"] + namespace + service : service,
+        environment: ["SWIFT_BACKTRACE": "enable=no"]
+      )
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
+      let verdict = told.fact("run").map { String($0.drop { $0 != " " }.dropFirst()) }
+      return Death(child: child, verdict: verdict)
+    }
+  }
+
+  private static let deaths: [(way: String, signal: Int32)] = [
+    ("breakpoint", SIGTRAP), ("seccomp", SIGSYS), ("unmapped", SIGSEGV), ("cut-file", SIGBUS),
+    ("no-instruction", SIGILL), ("division", SIGFPE), ("abort", SIGABRT),
+  ]
+
+  /// A noted death is the death that it would be without the note.
+  @Test func whatIsFatalStaysFatal() throws {
+    let sent = [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT].flatMap { signal in
+      ["raise", "kill", "queue"].map { (way: "\($0)-\(signal)", signal: signal) }
+    }
+    for (way, signal) in Self.deaths + sent {
+      let death = try die([way])
+      #expect(!death.child.hasExited && death.child.status == signal, "\(way): \(death)")
+      #expect(death.child.facts("survived") == [], "\(way): \(death)")
+      #expect(death.verdict == "crash: signal \(signal)", "\(way): \(death)")
+    }
+  }
+
+  /// A handler that was there before and recovers goes on doing so, and what is noted is what ends the process.
+  @Test func whoRecoversIsNotNotedAsDead() throws {
+    for (way, signal, result) in [
+      ("breakpoint", SIGTRAP, -1), ("seccomp", SIGSYS, -1), ("unmapped", SIGSEGV, 0), ("kill-\(SIGABRT)", SIGABRT, -1),
+      ("raise-\(SIGBUS)", SIGBUS, -1),
+    ] {
+      let lived = try die([way, "\(signal)", "returning"])
+      // A page that has been made readable is touched without a fault.
+      let times = way == "unmapped" ? [1, 1, 1] : [1, 2, 3]
+      #expect(lived.child.facts("survived") == times.map { "\(result) \($0)" }, "\(way): \(lived)")
+      #expect(lived.child.status == SIGKILL && lived.verdict == RunVerdict.killed.description, "\(way): \(lived)")
+
+      // Another fault, after that.
+      let died = try die([way, "\(signal)", "returning", "no-instruction"])
+      #expect(died.child.status == SIGILL && died.verdict == "crash: signal \(SIGILL)", "\(way): \(died)")
+    }
+  }
+
+  /// Who returns from the handler of abort(3) has not recovered.
+  @Test func abortIsTheEnd() throws {
+    let died = try die(["abort", "\(SIGABRT)", "returning"])
+    #expect(died.child.status == SIGABRT && died.verdict == "crash: signal \(SIGABRT)", "\(died)")
+  }
+
+  /// A handler that jumps out of the fault goes on doing so, too; and one that ends the process itself does.
+  @Test func formerHandlersAreCalled() throws {
+    let jumped = try die(["unmapped", "\(SIGSEGV)", "jumping"])
+    #expect(jumped.child.facts("survived") == ["-3 1", "-3 2", "-3 3"] && jumped.child.status == SIGKILL, "\(jumped)")
+    for (way, signal) in Self.deaths where way != "abort" {
+      let died = try die([way, "\(signal)", "dying"])
+      #expect(!died.child.hasExited && died.child.status == signal, "\(way): \(died)")
+      #expect(died.child.facts("survived") == [] && died.verdict == "crash: signal \(signal)", "\(way): \(died)")
+    }
+  }
+
+  /// Process 1 dies of its faults as it would without the watchdog, and of nothing that the kernel keeps from it.
+  @Test(.enabled(if: geteuid() == 0)) func process1DiesOfItsFaults() throws {
+    for (way, signal) in Self.deaths where way != "abort" {
+      let death = try die([way], asInit: true)
+      #expect(!death.child.hasExited && death.child.status == signal || death.child.status == 128 + signal, "\(death)")
+      #expect(death.child.facts("survived") == [] && death.verdict == "crash: signal \(signal)", "\(way): \(death)")
+    }
+    for signal in [SIGSEGV, SIGTRAP, SIGABRT] {
+      let lived = try die(["kill-\(signal)", "\(SIGUSR1)", "returning", "no-instruction"], asInit: true)
+      #expect(lived.child.facts("survived") == ["-1 0", "-1 0", "-1 0"], "\(signal): \(lived)")
+      #expect(lived.verdict == "crash: signal \(SIGILL)", "\(signal): \(lived)")
+    }
+  }
+
+  /// A watchdog that is started by a thread with real-time priority on one processor takes neither over, in none of its threads.
+  @Test func ownThreadsAreScheduledAsTheProcessWas() throws {
+    try withDirectory { directory in
+      let child = try play(["unusual", directory])
+      // Real-time priority takes privileges; one processor of one is what everybody has.
+      if child.fact("real-time") == "false", ProcessInfo.processInfo.activeProcessorCount == 1 { return }
+      let main = try #require(child.fact("main"))
+      #expect(child.fact("creator") != main)
+      let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") || $0.hasPrefix("handler=") }
+      #expect(threads.count >= 9, "\(child)")
+      for thread in threads { #expect(thread.hasSuffix("=" + main), "\(thread)") }
+    }
+  }
+}
