@@ -66,6 +66,11 @@ import Testing
     }
   }
 
+  /// Without memfd_create libunwind is loaded into a namespace of its own.
+  @Test func withoutMemoryFilesNothingIsLost() throws {
+    #expect(try lines(["refuse:memfd_create"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
+  }
+
   /// Without /proc modules come from the loader, and names are there all the same.
   @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
     guard let lines = try lines(["no-proc"]) else { return }

@@ -26,6 +26,7 @@ static const struct {
     {"process_vm_readv", SYS_process_vm_readv},
     {"timer_create", SYS_timer_create},
     {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
+    {"memfd_create", SYS_memfd_create},
 };
 
 bool workload_refuse_call(const char *name) {
