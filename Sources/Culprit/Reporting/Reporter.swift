@@ -27,10 +27,13 @@ final class Reporter: Sendable {
   private let wake = ControlBlock()
   private let width: Int
   private let symbolMemory: Int
+  private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
 
-  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most.
-  init(width: Int, symbolMemory: Int, limits: ReportLimiter) {
+  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most, and
+  /// debug information from `servers`, if there are any.
+  init(width: Int, symbolMemory: Int, limits: ReportLimiter, servers: DebugInfoServers?) {
+    self.servers = servers
     self.width = width
     self.symbolMemory = symbolMemory
     limiter = Mutex(limits)
@@ -55,12 +58,13 @@ final class Reporter: Sendable {
 
   /// Makes ``run()`` return when everything has been reported.
   func stop() {
+    servers?.cancel()
     state.withLock { $0.isStopping = true }
     observer_control_wake(wake.pointer)
   }
 
   /// Reports `stall` of `recording` before it is over, past the limits and past what waits. Works on the calling thread, until
-  /// `deadline` at most in waiting for handlers.
+  /// `deadline` at most in waiting for handlers, and for no server.
   func reportLast(_ recording: Recording, told: (StallReport) -> Void, until deadline: UInt64) {
     guard let stall = recording.stalls.first else { return }
     let symbolizer = Symbolizer(modules: recording.modules, memoryMax: symbolMemory)
@@ -98,8 +102,15 @@ final class Reporter: Sendable {
       }
       if let next {
         if symbolizer?.modules != next.modules {
-          symbolizer = (next.modules, Symbolizer(modules: next.modules, process: getpid(), memoryMax: symbolMemory))
+          let fresh = Symbolizer(
+            modules: next.modules,
+            process: getpid(),
+            search: DebugSearch(servers: servers),
+            memoryMax: symbolMemory
+          )
+          symbolizer = (next.modules, fresh)
         }
+        servers?.renew()
         if let symbolizer { deliver(next, symbolizer.value) }
       } else if isStopping {
         return
