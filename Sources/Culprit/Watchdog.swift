@@ -330,7 +330,8 @@ public final class Watchdog: Sendable {
 
   /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
   ///
-  /// Waits until that is done, some milliseconds for each hundred threads. May be called by a handler.
+  /// Waits until that is done, some milliseconds for each hundred threads; then names what was found, on the calling thread, in
+  /// the time that reading symbols takes. May be called by a handler. Never uses the network.
   ///
   /// - Parameter timeout: How long to wait at most; 10 s unless told otherwise.
   /// - Returns: The threads with their stacks, but for those of the watchdog itself.

@@ -36,7 +36,8 @@ public final class DebugInfoServers: @unchecked Sendable {
   /// Paths of what was found, and `nil` for what no server has.
   private var answers: [[UInt8]: String?] = [:]
   private var deadline: UInt64 = 0
-  private var isCancelled = false
+  /// Whether nobody asks any more: it was cancelled, or servers were silent for too long.
+  private var isOver = false
   /// Whether the request that is under way is to be given up by the client.
   private var isAborted = false
 
@@ -94,7 +95,7 @@ public final class DebugInfoServers: @unchecked Sendable {
   /// Lets nobody wait any more, now or later, and has the client give up what it is about.
   public func cancel() {
     withLock {
-      isCancelled = true
+      isOver = true
       isAborted = true
       pthread_cond_broadcast(changed)
     }
@@ -114,7 +115,7 @@ public final class DebugInfoServers: @unchecked Sendable {
     return withLock {
       if let answer = answers[buildID] { return answer }
       // Somebody has given up waiting for the one that is under way: servers that do not answer are waited for once.
-      guard request == nil, !isCancelled, !isOver(Self.now()) else { return nil }
+      guard request == nil, !isOver, Self.now() < end else { return nil }
       let began = Self.now()
       request = Request(buildID: buildID, began: began, heard: began)
       isAborted = false
@@ -132,9 +133,12 @@ public final class DebugInfoServers: @unchecked Sendable {
     while true {
       if let answer = answers[buildID] { return answer }
       let now = Self.now()
-      guard !isCancelled, let request, request.buildID == buildID else { return nil }
-      if isOver(now) {
-        if case .silence = patience { isAborted = true }
+      guard !isOver, let request, request.buildID == buildID else { return nil }
+      if now >= end {
+        if case .silence = patience {
+          isOver = true
+          isAborted = true
+        }
         unlocked { say(.gaveUp(buildID: hexadecimal(buildID))) }
         return nil
       }
@@ -154,8 +158,6 @@ public final class DebugInfoServers: @unchecked Sendable {
     case .silence(let time): (request?.heard ?? Self.now()) &+ Self.nanoseconds(time)
     }
   }
-
-  private func isOver(_ now: UInt64) -> Bool { now >= end }
 
   // MARK: the client
 
@@ -180,30 +182,49 @@ public final class DebugInfoServers: @unchecked Sendable {
     }
   }
 
+  /// The functions of the library, which is loaded when it is needed first; `nil` where it is not installed.
+  private struct Client: @unchecked Sendable {
+    // SAFETY: functions of a library that is never unloaded.
+    let begin: Begin
+    let find: Find
+    let end: End
+    /// Those that versions before 0.180 lack.
+    let progress: (set: SetProgress, setUserData: SetUserData, getUserData: GetUserData)?
+
+    static let installed = Client()
+
+    private init?() {
+      guard let library = SharedLibrary("libdebuginfod.so.1"),
+        let begin = library.function("debuginfod_begin", as: Begin.self),
+        let find = library.function("debuginfod_find_debuginfo", as: Find.self),
+        let end = library.function("debuginfod_end", as: End.self)
+      else { return nil }
+      (self.begin, self.find, self.end) = (begin, find, end)
+      if let set = library.function("debuginfod_set_progressfn", as: SetProgress.self),
+        let setUserData = library.function("debuginfod_set_user_data", as: SetUserData.self),
+        let getUserData = library.function("debuginfod_get_user_data", as: GetUserData.self)
+      {
+        progress = (set, setUserData, getUserData)
+      } else {
+        progress = nil
+      }
+    }
+  }
+
   private func ask(_ buildID: [UInt8]) -> String? {
-    guard let library = SharedLibrary("libdebuginfod.so.1"),
-      let begin = library.function("debuginfod_begin", as: Begin.self),
-      let find = library.function("debuginfod_find_debuginfo", as: Find.self),
-      let end = library.function("debuginfod_end", as: End.self), let client = begin()
-    else { return nil }
-    defer { end(client) }
-    if let setProgress = library.function("debuginfod_set_progressfn", as: SetProgress.self),
-      let setUserData = library.function("debuginfod_set_user_data", as: SetUserData.self),
-      library.function("debuginfod_get_user_data", as: GetUserData.self) != nil
-    {
+    guard let installed = Client.installed, let client = installed.begin() else { return nil }
+    defer { installed.end(client) }
+    if let progress = installed.progress {
       // SAFETY: this object outlives the client, which its own method ends.
-      setUserData(client, Unmanaged.passUnretained(self).toOpaque())
-      setProgress(client) { client, part, whole in
-        guard let library = SharedLibrary("libdebuginfod.so.1"),
-          let getUserData = library.function("debuginfod_get_user_data", as: GetUserData.self),
-          let data = getUserData(client)
-        else { return 0 }
+      progress.setUserData(client, Unmanaged.passUnretained(self).toOpaque())
+      progress.set(client) { client, part, whole in
+        guard let data = Client.installed?.progress?.getUserData(client) else { return 0 }
         // SAFETY: what was set above.
         return Unmanaged<DebugInfoServers>.fromOpaque(data).takeUnretainedValue().heard(part, of: whole) ? 1 : 0
       }
     }
     var path: UnsafeMutablePointer<CChar>?
-    let descriptor = find(client, buildID, Int32(buildID.count), &path)
+    let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
     guard descriptor >= 0 else { return nil }
     close(descriptor)
     guard let path else { return nil }

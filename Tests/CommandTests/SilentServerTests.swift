@@ -1,4 +1,5 @@
 import Foundation
+import StallRecord
 import TestSupport
 import Testing
 
@@ -50,6 +51,48 @@ import Testing
         #expect(sentences[0].hasPrefix(asking))
         let gaveUp = "culprit: the servers in DEBUGINFOD_URLS have sent nothing for 15 s; going on without them"
         #expect(sentences[1] == gaveUp)
+      }
+    }
+  }
+
+  /// Of three files the first one is waited for.
+  @Test func isWaitedForOnce() throws {
+    try withServer { environment in
+      try withTemporaryDirectory { directory in
+        var modules: [Module] = []
+        for number in 1...3 {
+          let id = "0a0b0c0d\(number)\(number)"
+          let path = try compiledLibrary(
+            "int answer(void) { return \(number); }",
+            name: "bare\(number)",
+            in: directory,
+            options: ["-O1", "-Wl,--build-id=0x\(id)"]
+          )
+          let start = UInt64(number) << 32
+          modules.append(
+            Module(
+              path: path,
+              buildID: [0x0A, 0x0B, 0x0C, 0x0D, UInt8(number * 17)],
+              mappings: [.init(start: RuntimeAddress(start), end: RuntimeAddress(start + 0x10000), fileOffset: 0)]
+            )
+          )
+        }
+        // An address at which there is code: that of a function is the same in all of them.
+        let table = try ChildProcess("/usr/bin/nm", [modules[0].path]).output.split(separator: "\n")
+        let line = try #require(table.first { $0.hasSuffix(" answer") })
+        let offset = try #require(UInt64(line.prefix(16), radix: 16))
+        let frames = (1...3).map { StackFrame.programCounter(RuntimeAddress(UInt64($0) << 32 + offset)) }
+        let recording = Recording(process: nil, modules: modules, stacks: [Stack(frames: frames, end: .outermost)])
+        let (saved, named) = ("\(directory)/saved.stall", "\(directory)/named.stall")
+        try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: saved))
+        let child = try ChildProcess(
+          "/usr/bin/timeout",
+          ["--signal=KILL", "60", ChildProcess.built("culprit"), "symbolize", "-o", named, saved],
+          environment: environment
+        )
+        #expect(child.status == 0 && child.errors.split(separator: "\n").count == 2, "\(child)")
+        let names = try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: named)))).recording.names
+        #expect(names.values.map { $0.first?.function } == ["answer", "answer", "answer"])
       }
     }
   }

@@ -182,7 +182,7 @@ import Testing
   }
 
   /// A directory whose path no file can have is refused, and the watchdog's user told.
-  @Test func aPathThatIsTooLongIsRefused() throws {
+  @Test(.usesObserver) func aPathThatIsTooLongIsRefused() throws {
     try withDirectory { directory in
       for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
         let configuration = Configuration(directory: "\(directory)/\(path)")

@@ -89,6 +89,8 @@ final class Reporter: Sendable {
     begun.finish()
     hung.finish()
     ended.finish()
+    // The client's library must not be at work when the process exits, if that can be had.
+    servers?.finish(within: .milliseconds(1500))
   }
 
   /// Reports until it is stopped.

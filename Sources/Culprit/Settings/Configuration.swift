@@ -101,7 +101,7 @@ public struct Configuration: Sendable {
 
   /// Whether debug information is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)) for the reports of stalls, where
   /// elfutils' client library is installed. It tells those servers what runs here, and may take long: a thread of its own
-  /// fetches, a report waits for it no longer than ``debugInformationPatience``, and ``Watchdog/stop()`` not at all. Without it
+  /// fetches, a report waits for it no longer than ``debugInformationPatience``, and ``Watchdog/stop()`` for 1.5 s. Without it
   /// no part of the watchdog ever uses the network. `false` unless told otherwise.
   public var fetchesDebugInformation = false
 
