@@ -96,6 +96,23 @@ import Testing
     }
   }
 
+  /// A file that is made anew takes the place of what has its name: of a device it must not.
+  @Test func noFileTakesThePlaceOfADevice() throws {
+    try withTemporaryDirectory { directory in
+      let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
+      try #require(mkfifo(fifo, 0o600) == 0 && symlink(fifo, link) == 0)
+      try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: saved))
+      for path in [fifo, link] {
+        let outcome = try culpritWithLimit(["symbolize", "-o", path, saved])
+        #expect(outcome.status == 1 && outcome.error == "culprit: \(path): it is no regular file\n", "\(outcome)")
+      }
+      var (ofFifo, ofLink) = (stat(), stat())
+      try #require(lstat(fifo, &ofFifo) == 0 && lstat(link, &ofLink) == 0)
+      #expect(ofFifo.st_mode & S_IFMT == S_IFIFO && ofLink.st_mode & S_IFMT == S_IFLNK)
+      #expect(try culpritWithLimit(["symbolize", "-o", "/dev/fd/1", saved]).out.hasPrefix("CULPRIT"))
+    }
+  }
+
   /// What has been opened for the command is read, as with `culprit report <(ssh host cat file)`.
   @Test func openDescriptorsAreRead() throws {
     for path in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {

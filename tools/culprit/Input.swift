@@ -97,9 +97,14 @@ func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (Strin
 
 /// Writes `bytes` to the file at `path`, or to standard output when that is "-". The file is there in full or as it was.
 func write(_ bytes: [UInt8], to path: String) throws(InputError) {
-  if path == "-" {
+  if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path) {
     output.print(bytes: bytes)
     return
+  }
+  // Renaming puts a file in the place of whatever is there.
+  var information = stat()
+  guard stat(path, &information) != 0 || information.st_mode & S_IFMT == S_IFREG else {
+    throw InputError(description: "\(path): it is no regular file")
   }
   let temporary = "\(path).\(getpid()).new"
   let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
