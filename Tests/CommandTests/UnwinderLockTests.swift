@@ -123,4 +123,60 @@ import Testing
       )
     }
   }
+
+  /// Loaded before the service: holds up whoever takes a lock in the watchdog's copy of libunwind until the process has forked.
+  private static let forkSource = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <pthread.h>
+    #include <string.h>
+    #include <unistd.h>
+
+    static volatile int forked, held;
+    static __thread int busy;
+
+    static void has_forked(void) { forked = 1; }
+    __attribute__((constructor)) static void start(void) { pthread_atfork(NULL, has_forked, has_forked); }
+
+    int pthread_mutex_lock(pthread_mutex_t *mutex) {
+      static int (*next)(pthread_mutex_t *);
+      if (!next)
+        next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+      int result = next(mutex);
+      Dl_info caller;
+      // The main thread, which forks, only sets the library up.
+      if (busy || forked || getpid() == gettid())
+        return result;
+      busy = 1;
+      // The copy is listed by a path that nobody else asks for.
+      if (dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "//libunwind-")) {
+        held = 1;
+        while (!forked)
+          usleep(1000);
+        write(STDERR_FILENO, "held over the fork\\n", 19);
+      }
+      busy = 0;
+      return result;
+    }
+    """
+
+  /// The child's watchdog needs none of the locks that the parent's threads held when it was made.
+  @Test func aLockThatWasHeldAtTheForkHoldsUpNobody() throws {
+    try withTemporaryDirectory { directory in
+      let library = try compiledLibrary(Self.forkSource, name: "holder", in: directory)
+      let child = try ChildProcess(
+        "/usr/bin/timeout",
+        ["--signal=KILL", "60", ChildProcess.built("surroundings"), "fork"],
+        environment: ["LD_PRELOAD": library]
+      )
+      #expect(child.errors.contains("held over the fork\n"), "\(child)")
+      #expect(
+        child.output.split(separator: "\n").map(String.init) == [
+          "child: computing: computeForLong(), captured", "child: asleep: sleepForLong(), captured",
+          "child exited with 0", "parent: over the fork: workload_fork", "interrupted: false",
+        ],
+        "\(child)"
+      )
+    }
+  }
 }
