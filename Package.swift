@@ -14,13 +14,19 @@ let package = Package(
       path: "CSupport/CObserver",
       linkerSettings: [.linkedLibrary("dl")]
     ),
+    // What Swift's Glibc module lacks.
+    .target(name: "CLinux", path: "CSupport/CLinux"),
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
     .systemLibrary(name: "CZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
 
     // The offline half: what was observed, names for it, and who is to blame.
     .target(name: "StallRecord"),
-    .target(name: "Symbols", dependencies: ["StallRecord", "CZlib"], linkerSettings: [.linkedLibrary("stdc++")]),
+    .target(
+      name: "Symbols",
+      dependencies: ["StallRecord", "CLinux", "CZlib"],
+      linkerSettings: [.linkedLibrary("stdc++")]
+    ),
     .target(name: "Blame", dependencies: ["StallRecord"]),
     .target(name: "Reports", dependencies: ["StallRecord", "Blame"]),
     // What runs of a service leave in a directory, and how they ended.
@@ -29,14 +35,14 @@ let package = Package(
     // What a service imports.
     .target(
       name: "Culprit",
-      dependencies: ["CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
+      dependencies: ["CLinux", "CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
     ),
 
     // Commands.
-    .target(name: "CommandLineOptions", path: "tools/options"),
+    .target(name: "CommandLineOptions", dependencies: ["StallRecord"], path: "tools/options"),
     .executableTarget(
       name: "culprit",
-      dependencies: ["StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions"],
+      dependencies: ["CLinux", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions"],
       path: "tools/culprit"
     ),
 

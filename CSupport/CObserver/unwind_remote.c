@@ -11,8 +11,15 @@
 #include "observer_module.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* libunwind's functions have the architecture in their names; its header's macros know how. */
 #define TEXT(name) #name
@@ -180,12 +187,119 @@ const char *observer_unwind_prepare(bool is_first) {
   return NULL;
 }
 
+/* Whether what is used is a copy of the library that nobody else has, and the process that it was loaded in. */
+static bool is_private;
+static pid_t owner;
+
+/* Makes the SIZE bytes at FILE, a shared library, one that the loader takes for no other: without a name of its own, it is
+ * not what somebody else asks for by that name. Its references to itself are bound to itself (DT_SYMBOLIC), also where the
+ * same library is in the global scope; those to the C library are bound as before. Returns whether it could. */
+static bool make_nameless(unsigned char *file, size_t size) {
+  ElfW(Ehdr) head;
+  if (size < sizeof head)
+    return false;
+  memcpy(&head, file, sizeof head);
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phoff > size ||
+      head.e_phnum > (size - head.e_phoff) / sizeof(ElfW(Phdr)))
+    return false;
+  for (size_t index = 0; index < head.e_phnum; index++) {
+    ElfW(Phdr) part;
+    memcpy(&part, file + head.e_phoff + index * sizeof part, sizeof part);
+    if (part.p_type != PT_DYNAMIC || part.p_offset > size || part.p_filesz > size - part.p_offset)
+      continue;
+    for (size_t place = 0; place + sizeof(ElfW(Dyn)) <= part.p_filesz; place += sizeof(ElfW(Dyn))) {
+      ElfW(Dyn) entry;
+      memcpy(&entry, file + part.p_offset + place, sizeof entry);
+      if (entry.d_tag == DT_NULL)
+        break;
+      if (entry.d_tag != DT_SONAME)
+        continue;
+      entry.d_tag = DT_SYMBOLIC;
+      memcpy(file + part.p_offset + place, &entry, sizeof entry);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* A descriptor of a nameless copy of the library at PATH, in memory; -1 where there can be none. */
+static int copy_library(const char *path) {
+  struct stat information;
+  int copy = -1;
+  int source = open(path, O_RDONLY | O_CLOEXEC);
+  if (source < 0)
+    return -1;
+  if (fstat(source, &information) == 0 && information.st_size > 0 && information.st_size < 16 << 20) {
+    size_t size = (size_t)information.st_size, count = 0;
+    copy = memfd_create(LIBRARY, MFD_CLOEXEC);
+    unsigned char *bytes = MAP_FAILED;
+    if (copy >= 0 && ftruncate(copy, information.st_size) == 0)
+      bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, copy, 0);
+    if (bytes != MAP_FAILED) {
+      ssize_t got;
+      while (count < size && (got = pread(source, bytes + count, size - count, (off_t)count)) > 0)
+        count += (size_t)got;
+    }
+    bool is_made = bytes != MAP_FAILED && count == size && make_nameless(bytes, size);
+    if (bytes != MAP_FAILED)
+      munmap(bytes, size);
+    if (copy >= 0 && !is_made) {
+      close(copy);
+      copy = -1;
+    }
+  }
+  close(source);
+  return copy;
+}
+
+/* Loads LIBRARY once more, so that nobody else has it; NULL where that cannot be done. SHARED is the library as the process shares
+ * it.
+ *
+ * A library that the service uses as well has its locks in common with the service, RTLD_LOCAL or not: a thread of the
+ * service that is held up in it would hold up the monitor. The loader takes two files for two libraries. Where there is no memfd_create(2), or /proc is not
+ * there or not for this process, a namespace of its own does the same (dlmopen): it brings a C library along, which takes
+ * 0.9 MiB more, and debuggers do not look into it. */
+static void *load_private(void *shared) {
+  struct link_map *map;
+  int copy = -1;
+  if (dlinfo(shared, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] == '/')
+    copy = copy_library(map->l_name);
+  if (copy < 0)
+    return dlmopen(LM_ID_NEWLM, LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  /* Where the library came from, spelled as nobody asks for it: what debuggers and whoever else lists the libraries are to
+   * find. The descriptor's name, which is closed below, is overwritten with it, and is long enough for it (slashes). */
+  char real[512], name[600];
+  const char *base = strrchr(map->l_name, '/');
+  int length = snprintf(real, sizeof real, "%.*s/%s", (int)(base - map->l_name), map->l_name, base);
+  /* The thread's own: /proc/self is empty once the main thread has exited. */
+  int head = snprintf(name, sizeof name, "/proc/%d/task/%ld/fd/", (int)getpid(), syscall(SYS_gettid));
+  while (head > 0 && head < length && head < (int)sizeof name - 16)
+    name[head++] = '/';
+  snprintf(name + head, sizeof name - (size_t)head, "%d", copy);
+  void *library = length < (int)sizeof real ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : NULL;
+  close(copy);
+  if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && strcmp(map->l_name, name) == 0)
+    memcpy(map->l_name, real, (size_t)length + 1);
+  return library ? library : dlmopen(LM_ID_NEWLM, LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool observer_unwind_is_private(void) { return is_private; }
+
 const char *observer_unwind_start(void) {
+  /* After fork(2) the copy may be locked by a thread of the parent's, which is not here: the child loads another one. */
+  if (owner != getpid() && is_private)
+    memset(address_spaces, 0, sizeof address_spaces);
   if (*address_space())
     return NULL;
-  void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
+  void *shared = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  if (!shared)
     return LIBRARY " cannot be loaded (Debian's package libunwind8 has it)";
+  void *library = load_private(shared);
+  is_private = library != NULL;
+  if (library)
+    dlclose(shared);
+  else
+    library = shared;
   const struct {
     void *function;
     const char *name;
@@ -211,6 +325,7 @@ const char *observer_unwind_start(void) {
     }
     memcpy(wanted[index].function, &symbol, sizeof symbol);
   }
+  owner = getpid();
   return observer_unwind_prepare(true);
 }
 
@@ -285,11 +400,3 @@ bool observer_walk_interrupted(unw_cursor_t *before, unw_cursor_t *now) {
 
 const char *observer_unwind_start(void) { return "this processor architecture is not supported"; }
 
-const char *observer_unwind_prepare(bool is_first) {
-  (void)is_first;
-  return observer_unwind_start();
-}
-
-void observer_unwind_forget(void) {}
-
-#endif

@@ -46,6 +46,9 @@ extension Watchdog {
     case unknownStacks
     /// The list of the process's threads cannot be read, for `reason`: a stall's record has no other threads.
     case otherThreads(reason: String)
+    /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up in it can
+    /// hold up the monitor.
+    case sharedUnwinder
     /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
     case handlerReplaced
     /// The kernel holds up `samplers` of the `of` threads that can take stacks. While that is all of them, no stack is taken;
@@ -66,6 +69,8 @@ extension Watchdog {
         "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
       case .otherThreads(let reason):
         "the other threads are missing in reports, because /proc/self/task cannot be read: \(reason)"
+      case .sharedUnwinder:
+        "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
       case .handlerReplaced:
         "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
       case .samplersHeldUp(let held, let all) where held < all:
@@ -92,6 +97,7 @@ extension Watchdog {
       }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(reason: String(cString: strerror(errno)))) }
+      if !observer_unwind_is_private() { found.append(.sharedUnwinder) }
       if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
       return found
     }

@@ -1,6 +1,7 @@
 import CObserver
 import Glibc
 import StallRecord
+import Symbols
 import Synchronization
 
 /// The version of Culprit.
@@ -158,7 +159,8 @@ public final class Watchdog: Sendable {
     let reporter = Reporter(
       width: configuration.reportWidth,
       symbolMemory: configuration.symbolMemory,
-      limits: limits
+      limits: limits,
+      servers: configuration.fetchesDebugInformation ? servers(configuration.debugInformationPatience, problems) : nil
     )
     let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
     let contexts = ContextQueries()
@@ -248,6 +250,22 @@ public final class Watchdog: Sendable {
       recorder.stop()
       reporter.stop()
       throw .threadNotStarted(error.number)
+    }
+  }
+
+  /// The servers that debug information is fetched from, each file by a thread of its own; `nil` when there are none.
+  private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
+    DebugInfoServers(patience: .total(patience)) { fetch in
+      do throws(PosixThreadError) {
+        // Nobody waits for it: the client library may be what hangs.
+        try PosixThread(name: "culprit-fetch", fetch).detach()
+        return true
+      } catch {
+        return false
+      }
+    } say: { message in
+      guard case .gaveUp = message else { return }
+      problems.note("the servers in DEBUGINFOD_URLS did not answer in time: reports lack what they may have")
     }
   }
 
@@ -341,7 +359,8 @@ public final class Watchdog: Sendable {
 
   /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
   ///
-  /// Waits until that is done, some milliseconds for each hundred threads. May be called by a handler.
+  /// Waits until that is done, some milliseconds for each hundred threads; then names what was found, on the calling thread, in
+  /// the time that reading symbols takes. May be called by a handler. Never uses the network.
   ///
   /// - Parameter timeout: How long to wait at most; 10 s unless told otherwise.
   /// - Returns: The threads with their stacks, but for those of the watchdog itself.

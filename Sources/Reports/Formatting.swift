@@ -81,19 +81,6 @@ enum Formatting {
   /// What a function is called.
   static func name(_ frame: ResolvedFrame) -> String { printable(frame.displayName) }
 
-  /// `text` without what would move the cursor, colour the terminal, begin a line or turn the direction of writing: names
-  /// come from requests and files, and must not be able to write a report of their own.
-  static func printable(_ text: String) -> String {
-    func isHarmless(_ scalar: Unicode.Scalar) -> Bool {
-      switch scalar.properties.generalCategory {
-      case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
-      default: true
-      }
-    }
-    guard !text.unicodeScalars.allSatisfy(isHarmless) else { return text }
-    return text.unicodeScalars.map { isHarmless($0) ? String($0) : "\\u{\(String($0.value, radix: 16))}" }.joined()
-  }
-
   /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; and whether it has been
   /// inlined.
   static func origin(_ frame: ResolvedFrame) -> String { place(frame) + (frame.isInlined ? ", inlined" : "") }

@@ -53,7 +53,7 @@ public struct TextReport: Sendable {
   }
 
   private func heading(_ page: Page) -> [String] {
-    let name = "\(stall.source.kind.description) \"\(Formatting.printable(stall.source.name))\""
+    let name = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
     let time = Formatting.duration(stall.duration)
     let threshold = Formatting.duration(stall.threshold)
     let what =
@@ -64,9 +64,9 @@ public struct TextReport: Sendable {
     var place: [String] = []
     if let process {
       let executable = process.executable.split(separator: "/").last.map(String.init) ?? process.executable
-      place.append("\(Formatting.printable(executable)) (process \(process.id))")
+      place.append("\(printable(executable)) (process \(process.id))")
     }
-    let threadName = stall.thread.name.isEmpty ? "" : " \"\(Formatting.printable(stall.thread.name))\""
+    let threadName = stall.thread.name.isEmpty ? "" : " \"\(printable(stall.thread.name))\""
     if stall.thread.id != 0 { place.append("thread \(stall.thread.id)\(threadName)") }
     place.append("since \(stall.began)")
     lines += page.continuation(place.joined(separator: ", "))
@@ -183,21 +183,21 @@ public struct TextReport: Sendable {
     case nil: break
     }
     for (index, label) in blame.labels.prefix(Self.labels).enumerated() {
-      let text = "\(Formatting.printable(label.label))  \(Formatting.percent(label.share.fraction))"
+      let text = "\(printable(label.label))  \(Formatting.percent(label.share.fraction))"
       lines += index == 0 ? page.section("LABELS", text) : page.continuation(text)
     }
     for (index, note) in notes(of: .activity).enumerated() {
       let text =
-        "\"\(Formatting.printable(note.title))\" for \(Formatting.duration(note.time))"
-        + (note.text.isEmpty ? "" : ", \(Formatting.printable(note.text))")
+        "\"\(printable(note.title))\" for \(Formatting.duration(note.time))"
+        + (note.text.isEmpty ? "" : ", \(printable(note.text))")
       lines += index == 0 ? page.section("GOING ON", text) : page.continuation(text)
     }
     for (index, note) in notes(of: .context).enumerated() {
-      let title = note.title.isEmpty ? "" : "\(Formatting.printable(note.title)): "
-      let text = title + Formatting.printable(note.text)
+      let title = note.title.isEmpty ? "" : "\(printable(note.title)): "
+      let text = title + printable(note.text)
       lines += index == 0 ? page.section("CONTEXT", text) : page.continuation(text)
     }
-    for note in notes(of: .processorTime) { lines += page.section("CPU", Formatting.printable(note.text)) }
+    for note in notes(of: .processorTime) { lines += page.section("CPU", printable(note.text)) }
     return lines.isEmpty ? [] : lines + [""]
   }
 
@@ -265,10 +265,10 @@ public struct TextReport: Sendable {
     var notes: [String] = []
     for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
     for note in self.notes(of: .debugger) {
-      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(Formatting.printable(note.text))")")
+      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(printable(note.text))")")
     }
     // What was noted last is of the longest time.
-    if let note = self.notes(of: .processorTime).last { notes.append(Formatting.printable(note.text)) }
+    if let note = self.notes(of: .processorTime).last { notes.append(printable(note.text)) }
     if let note = self.notes(of: .unwatched).last {
       notes.append(
         "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
@@ -309,8 +309,8 @@ public struct TextReport: Sendable {
     var found: Set<String> = []
     func visit(_ node: CallNode) {
       if let reason = node.frame.missing {
-        let module = node.frame.module.isEmpty ? "no module" : Formatting.printable(node.frame.module)
-        found.insert("no name in \(module): \(Formatting.printable(reason.explanation))")
+        let module = node.frame.module.isEmpty ? "no module" : printable(node.frame.module)
+        found.insert("no name in \(module): \(printable(reason.explanation))")
       }
       node.children.forEach(visit)
     }
@@ -319,9 +319,9 @@ public struct TextReport: Sendable {
   }
 
   private func place(_ frame: ResolvedFrame) -> String {
-    let module = frame.moduleName.isEmpty ? "no module" : Formatting.printable(frame.moduleName)
+    let module = frame.moduleName.isEmpty ? "no module" : printable(frame.moduleName)
     guard let location = frame.location else { return "in \(module)" }
-    return "at \(Formatting.printable(location.description)), in \(module)"
+    return "at \(printable(location.description)), in \(module)"
   }
 
 }

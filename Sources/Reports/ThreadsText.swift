@@ -77,7 +77,7 @@ public struct ThreadsText: Sendable {
   private func title(_ group: ThreadGroup) -> String {
     let named = group.threads.prefix(Self.namedThreads)
       .map { thread in
-        thread.name.isEmpty ? "\(thread.id)" : "\"\(Formatting.printable(thread.name))\" \(thread.id)"
+        thread.name.isEmpty ? "\(thread.id)" : "\"\(printable(thread.name))\" \(thread.id)"
       }
     var names = named.joined(separator: ", ")
     let rest = group.threads.count - named.count

@@ -6,11 +6,16 @@ import StallRecord
 public struct DebugSearch: Sendable {
   /// Directories that hold files by build-id (`.build-id/ab/cdef.debug`) and by the path of the program's file.
   public var directories: [String]
+  /// The servers that are asked where nothing is found; nobody is when `nil`.
+  public var servers: DebugInfoServers?
 
-  /// The system's directory, and `directories` before it.
-  public init(directories: [String] = []) { self.directories = directories + ["/usr/lib/debug"] }
+  /// The system's directory, with `directories` before it and `servers` behind it.
+  public init(directories: [String] = [], servers: DebugInfoServers? = nil) {
+    self.directories = directories + ["/usr/lib/debug"]
+    self.servers = servers
+  }
 
-  /// The path of a file with `buildID` in one of ``directories``, or from a server: the program's own file, else that with
+  /// The path of a file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, else that with
   /// its debug information. `nil` when there is none.
   public func file(withBuildID buildID: [UInt8]) -> String? {
     guard buildID.count > 1 else { return nil }
@@ -21,7 +26,7 @@ public struct DebugSearch: Sendable {
         if let image = try? ElfImage(path: candidate), image.buildID == buildID { return candidate }
       }
     }
-    return Debuginfod.path(of: buildID)
+    return servers?.path(of: buildID)
   }
 }
 
@@ -46,7 +51,7 @@ struct DebugFiles {
       case .none: continue
       }
     }
-    if let fetched = Debuginfod.path(of: image.buildID), case .found(let found) = open(fetched, for: image) {
+    if let fetched = search.servers?.path(of: image.buildID), case .found(let found) = open(fetched, for: image) {
       return .found(found)
     }
     return refusal.map { .refused($0) } ?? .none
@@ -145,34 +150,4 @@ func realPath(_ path: String) -> String {
   // SAFETY: realpath returns a NUL-terminated string from malloc.
   defer { free(real) }
   return String(cString: real)
-}
-
-/// Debug information from servers (debuginfod(8)), through elfutils' client library where it is installed. Only when
-/// `DEBUGINFOD_URLS` is set: looking something up may take long and tells somebody what runs here.
-enum Debuginfod {
-  private typealias Begin = @convention(c) () -> OpaquePointer?
-  private typealias End = @convention(c) (OpaquePointer) -> Void
-  private typealias Find =
-    @convention(c) (
-      OpaquePointer, UnsafePointer<UInt8>, Int32, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-    ) -> Int32
-
-  /// The path of the file with debug information for `buildID` in the client's cache, or `nil`.
-  static func path(of buildID: [UInt8]) -> String? {
-    guard !buildID.isEmpty, let servers = getenv("DEBUGINFOD_URLS"), servers[0] != 0,
-      let library = SharedLibrary("libdebuginfod.so.1"),
-      let begin = library.function("debuginfod_begin", as: Begin.self),
-      let find = library.function("debuginfod_find_debuginfo", as: Find.self),
-      let end = library.function("debuginfod_end", as: End.self), let client = begin()
-    else { return nil }
-    defer { end(client) }
-    var path: UnsafeMutablePointer<CChar>?
-    let descriptor = find(client, buildID, Int32(buildID.count), &path)
-    guard descriptor >= 0 else { return nil }
-    close(descriptor)
-    guard let path else { return nil }
-    // SAFETY: the client returns a NUL-terminated string from malloc.
-    defer { free(path) }
-    return String(cString: path)
-  }
 }

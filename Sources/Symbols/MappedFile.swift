@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// A sentence about a file that could not be used.
@@ -22,13 +23,15 @@ final class MappedFile {
   /// - Throws: ``ElfError`` when it cannot be opened or is not a regular file.
   init(path: String) throws(ElfError) {
     guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
-    // Without O_NONBLOCK a FIFO at the place would be waited for.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    guard descriptor >= 0 else { throw ElfError(text: "cannot open \(path): \(String(cString: strerror(errno)))") }
+    let descriptor = culprit_open_regular(path)
+    guard descriptor >= 0 else {
+      guard descriptor != -EINVAL else { throw ElfError(text: "\(path) is not a regular file") }
+      throw ElfError(text: "cannot open \(path): \(String(cString: strerror(-descriptor)))")
+    }
     var information = stat()
-    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else {
+    guard fstat(descriptor, &information) == 0 else {
       close(descriptor)
-      throw ElfError(text: "\(path) is not a regular file")
+      throw ElfError(text: "cannot look at \(path)")
     }
     guard information.st_size > 0 else {
       close(descriptor)

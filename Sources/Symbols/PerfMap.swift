@@ -21,7 +21,8 @@ struct PerfMap {
   init?(process id: Int32) {
     let path = "/tmp/perf-\(id).map"
     var information = stat()
-    guard lstat(path, &information) == 0, information.st_uid == 0 || information.st_uid == geteuid(),
+    guard lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFREG,
+      information.st_uid == 0 || information.st_uid == geteuid(),
       let bytes = ProcessFiles.readWhole(path, limit: Self.bytesMax)
     else { return nil }
     self.init(text: bytes, path: path)

@@ -83,6 +83,14 @@ import Testing
     )
   }
 
+  /// Without memfd_create libunwind is loaded into a namespace of its own, and memory is read by process_vm_readv.
+  @Test func withoutMemoryFilesStacksAreSeen() throws {
+    let limitation =
+      "limitation: a stall in which a page fault is not answered may have no stacks, because no file in memory "
+      + "(memfd_create) can be used"
+    #expect(try lines(["refuse:memfd_create"]) == [computing, asleep, limitation, "profiled: 0", "interrupted: false"])
+  }
+
   /// Without /proc modules come from the loader, and names are there all the same.
   @Test func withoutProcComputingThreadsAreSeenAndNamed() throws {
     guard let lines = try lines(["no-proc"]) else { return }

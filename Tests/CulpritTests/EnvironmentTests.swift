@@ -133,14 +133,15 @@ import Testing
     ("CULPRIT_TRESHOLD", "CULPRIT_THRESHOLD"), ("CULPRIT_THERSHOLD", "CULPRIT_THRESHOLD"),
     ("CULPRIT_DIRECTORYS", "CULPRIT_DIRECTORY"), ("CULPRIT_DIRECTORY_FILE", "CULPRIT_DIRECTORY_FILES"),
     ("CULPRIT_REPORTS_PER_SECOND", "CULPRIT_REPORTS_PER_MINUTE"), ("CULPRIT_CONFIG", "CULPRIT_CONFIGURATION"),
-    ("CULPRIT_DISABLED", "CULPRIT_DISABLE"), ("CULPRIT_THRESHOLD\n", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
+    ("CULPRIT_DISABLED", "CULPRIT_DISABLE"), ("CULPRIT_TRESHOLD\u{1B}", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
   ])
   func aMistypedVariableGetsTheNearestName(name: String, nearest: String?) {
     let (found, problems) = applied([name: "2s"])
     let rest =
       nearest.map { "the nearest is \($0)" }
       ?? "there are \(Environment.knownVariables.joined(separator: ", "))"
-    #expect(problems == ["there is no setting \(name.debugDescription); \(rest)"])
+    let shown = name.filter { $0 != "\u{1B}" } + (name.hasSuffix("\u{1B}") ? "\\u{1b}" : "")
+    #expect(problems == ["there is no setting \"\(shown)\"; \(rest)"])
     #expect(found.stallThreshold == .seconds(4) && found.directory == nil)
   }
 

@@ -231,7 +231,7 @@ import Testing
       for path in [place, link] {
         #expect(
           DirectoryRisks.found(path) == [
-            "everybody can remove what is saved in \(path), or put something else there: its mode is 777"
+            "everybody can remove what is saved in \(place), or put something else there: its mode is 777"
           ]
         )
       }
@@ -240,6 +240,37 @@ import Testing
       for path in [link, link + "/"] {
         #expect(DirectoryRisks.found(path) == ["\(link) is a link of user 12345, who can have stalls saved anywhere"])
       }
+      try #require(chown(place, 12_345, 0) == 0)
+      #expect(
+        DirectoryRisks.found(place) == [
+          "user 12345, who owns it, can remove what is saved in \(place), or put something else there"
+        ]
+      )
+      try #require(chown(place, 0, 12_345) == 0 && chmod(place, 0o770) == 0)
+      #expect(
+        DirectoryRisks.found(place) == [
+          "group 12345 can remove what is saved in \(place), or put something else there: its mode is 770"
+        ]
+      )
+      // Who can rename a directory on the way, whether it is passed by its name or by a link, decides what is at its end.
+      let inner = "\(place)/a/b"
+      let way = "\(directory)/way"
+      try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)
+      try #require(chmod(place, 0o700) == 0 && chown(place, 12_345, 0) == 0)
+      for path in [inner, "\(way)/b", "\(way)/../a/b/"] {
+        #expect(
+          DirectoryRisks.found(path) == ["user 12345, who owns it, can put another directory below \(place)"],
+          "\(path)"
+        )
+      }
+      try #require(chown(place, 0, 0) == 0 && chmod(place, 0o777) == 0)
+      #expect(
+        DirectoryRisks.found(inner) == ["everybody can put another directory below \(place): its mode is 777"]
+      )
+      // Nobody renames what is another's there; who makes a link to himself goes nowhere.
+      try #require(chmod(place, 0o1777) == 0 && symlink("round", "\(place)/round") == 0)
+      #expect(DirectoryRisks.found(inner) == [])
+      #expect(DirectoryRisks.found("\(place)/round") == [])
     }
   }
 

@@ -16,6 +16,9 @@ let plays: [String: @Sendable ([String]) throws -> Void] = [
   "launch": launch,
   "shutdown": shutDown,
   "disabled": { _ in try useEverythingDisabled() },
+  "stall": stallOnce,
+  "let-go": letGoOfAnActivity,
+  "nasty": beNasty,
 ]
 
 /// Prints the configuration that holds.

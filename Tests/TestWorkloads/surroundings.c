@@ -28,6 +28,7 @@ static const struct {
     {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"sched_setscheduler", SYS_sched_setscheduler},
+    {"memfd_create", SYS_memfd_create},
 };
 
 bool workload_refuse_call(const char *name) {

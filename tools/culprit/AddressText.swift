@@ -96,7 +96,7 @@ struct AddressText {
     }
     guard let innermost = calls.first else {
       appendName(description.functionName)
-      add("\(description.symbol?.file ?? "??"):?\n")
+      add("\(printable(description.symbol?.file ?? "??")):?\n")
       return
     }
     append(innermost, description, isOutermost: calls.count == 1)
@@ -118,7 +118,7 @@ struct AddressText {
     // addr2line puts a slash between every directory and file, also where the directory is "/", as it is for the code that
     // the Swift compiler makes.
     if file.hasPrefix("/<") { add("/") }
-    add(file)
+    add(printable(file))
     add(":")
     if call.line == 0 {
       add("?\n")
@@ -138,9 +138,9 @@ struct AddressText {
 
   private mutating func printed(_ name: String?) -> String {
     guard let name, !name.isEmpty else { return "??" }
-    guard options.demangle else { return name }
+    guard options.demangle else { return printable(name) }
     if let known = demangled[name] { return known }
-    let full = demangledName(name)
+    let full = printable(demangledName(name))
     demangled[name] = full
     return full
   }
@@ -179,9 +179,11 @@ struct AddressText {
       switch scalar {
       case "\"": quoted += "\\\""
       case "\\": quoted += "\\\\"
-      case _ where scalar.value < 0x20:
-        let digits = String(scalar.value, radix: 16)
-        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      case _ where !isPrintable(scalar):
+        for unit in String(scalar).utf16 {
+          let digits = String(unit, radix: 16)
+          quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
       default: quoted.unicodeScalars.append(scalar)
       }
     }

@@ -29,7 +29,7 @@ struct Expansion {
         paths += files
         found.formUnion(files)
       } catch {
-        output.error(printable("\(error)"))
+        output.error("\(error)")
         isWhole = false
       }
     }
@@ -56,13 +56,13 @@ func printRuns(_ path: String) -> Bool {
       let lines = inventory.otherStalls.reversed().flatMap { describe($0, isRunning: false) }
       output.print((["of runs whose files are gone:"] + lines).map { printable($0) }.joined(separator: "\n") + "\n")
     }
-    for problem in inventory.problems { output.error(printable(problem)) }
+    for problem in inventory.problems { output.error(problem) }
     if inventory.runs.isEmpty, inventory.otherStalls.isEmpty, inventory.problems.isEmpty {
       throw InputError(description: "no run has left anything in \(path)")
     }
     return inventory.problems.isEmpty
   } catch {
-    output.error(printable("\(error)"))
+    output.error("\(error)")
     return false
   }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import CommandLineOptions
 import Glibc
 import Reports
@@ -17,20 +18,43 @@ struct InputError: Error, CustomStringConvertible {
 /// The largest file that is read: a `.stall` file is some kilobytes, and a mistaken argument may be a disk image.
 private let fileBytesMax = 256 << 20
 
-/// The bytes of the file at `path`, or of standard input when that is "-". One that was found in a directory must be a plain
-/// file: others may have put links and pipes there.
-func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
-  let descriptor =
-    path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | (isFound ? O_NOFOLLOW | O_NONBLOCK : 0))
+/// A descriptor that was open when the command was started, if `path` is a name of one: "-", or what a shell writes for
+/// `<(ssh host cat file)`.
+private func inherited(_ path: String) -> Int32? {
+  if path == "-" || path == "/dev/stdin" { return STDIN_FILENO }
+  for prefix in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(prefix) {
+    return Int32(path.dropFirst(prefix.count))
+  }
+  return nil
+}
+
+/// Opens the file at `path` to be read. One that was found in a directory must not be a link: others may have put it there.
+/// Nothing but a regular file is opened: with root's privileges the opening of a device alone may do harm.
+private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
+  var information = stat()
+  if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
+    throw InputError(description: "\(path): it is a link")
+  }
+  let descriptor = culprit_open_regular(path)
   guard descriptor >= 0 else {
-    let reason = isFound && errno == ELOOP ? "it is a link" : String(cString: strerror(errno))
+    let reason = descriptor == -EINVAL ? "it is no regular file" : String(cString: strerror(-descriptor))
     throw InputError(description: "\(path): \(reason)")
   }
-  defer { if descriptor != STDIN_FILENO { close(descriptor) } }
-  var information = stat()
-  if isFound, fstat(descriptor, &information) != 0 || information.st_mode & S_IFMT != S_IFREG {
-    throw InputError(description: "\(path): it is no file")
+  // What is there now must be what was looked at above.
+  var opened = stat()
+  if isFound, fstat(descriptor, &opened) != 0 || opened.st_ino != information.st_ino {
+    close(descriptor)
+    throw InputError(description: "\(path): it has been replaced")
   }
+  return descriptor
+}
+
+/// The bytes of the file at `path`, or of what is open already when that names it.
+func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
+  let known = isFound ? nil : inherited(path)
+  let descriptor: Int32
+  if let known { descriptor = known } else { descriptor = try openInput(path, isFound: isFound) }
+  defer { if known == nil { close(descriptor) } }
   var bytes: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 256 << 10)
   while true {
@@ -57,14 +81,14 @@ func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (Strin
       let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)))
       body(name, file)
       for problem in file.problems {
-        output.error("\(printable(name)): \(problem)")
+        output.error("\(name): \(problem)")
         allGood = false
       }
     } catch let error as StallFileError {
-      output.error("\(printable(name)): \(error)")
+      output.error("\(name): \(error)")
       allGood = false
     } catch {
-      output.error(printable("\(error)"))
+      output.error("\(error)")
       allGood = false
     }
   }
@@ -73,9 +97,14 @@ func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (Strin
 
 /// Writes `bytes` to the file at `path`, or to standard output when that is "-". The file is there in full or as it was.
 func write(_ bytes: [UInt8], to path: String) throws(InputError) {
-  if path == "-" {
+  if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path) {
     output.print(bytes: bytes)
     return
+  }
+  // Renaming puts a file in the place of whatever is there.
+  var information = stat()
+  guard stat(path, &information) != 0 || information.st_mode & S_IFMT == S_IFREG else {
+    throw InputError(description: "\(path): it is no regular file")
   }
   let temporary = "\(path).\(getpid()).new"
   let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)

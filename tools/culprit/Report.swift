@@ -19,7 +19,8 @@ private let reportTable = OptionTable(
   ],
   epilogue: """
     Names come from the files that were mapped into the process, as far as they are still there unchanged, or from the FILE
-    itself where "culprit symbolize -o" has put them into it.
+    itself where "culprit symbolize -o" has put them into it. Debug information that is not on this machine is fetched from the
+    servers in DEBUGINFOD_URLS; unset it, or interrupt, if that takes too long.
 
     Examples:
       $ culprit report stall.stall
@@ -42,7 +43,11 @@ func runReport(_ arguments: [String]) throws -> Bool {
   guard files.isWhole || !files.paths.isEmpty else { return false }
   return forEachStallFile(files.paths, found: files.found) { name, file in
     if file.recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
-    let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names)
+    let symbolizer = Symbolizer(
+      modules: file.recording.modules,
+      names: file.recording.names,
+      search: DebugSearch(servers: servers)
+    )
     for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
       output.print((isFirst ? "" : "\n") + report)
       isFirst = false

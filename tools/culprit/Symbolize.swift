@@ -49,7 +49,7 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
     output.print(symbolizeTable.help)
     return true
   }
-  let search = DebugSearch(directories: parsed.values("debug-dir"))
+  let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
   if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
   guard let path = try file(parsed, search) else { return false }
   let format = parsed.value("format") ?? "addr2line"
@@ -73,10 +73,10 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
       for operand in parsed.operands { text.answer(Array(operand.utf8)[...]) }
       text.flush()
     }
-    for problem in symbolizer.problems { output.error(printable(problem)) }
+    for problem in symbolizer.problems { output.error(problem) }
     return true
   } catch {
-    output.error(printable("\(error)"))
+    output.error("\(error)")
     return false
   }
 }
@@ -98,9 +98,9 @@ private func resolve(
     for frame in Set(recording.stacks.flatMap(\.frames)) {
       recording.names[frame.lookupAddress] = symbolizer.resolve(frame)
     }
-    for problem in symbolizer.problems { output.error(printable(problem)) }
+    for problem in symbolizer.problems { output.error(problem) }
     do { try write(StallFileWriter.file(of: recording), to: destination) } catch {
-      output.error(printable("\(error)"))
+      output.error("\(error)")
       isWritten = false
     }
   }

@@ -39,7 +39,7 @@ do {
   signal(SIGPIPE, SIG_IGN)
   let arguments = CommandLine.arguments.dropFirst()
   if let name = arguments.first, let command = commands[name] {
-    exit(try command(Array(arguments.dropFirst())) ? 0 : 1)
+    end(try command(Array(arguments.dropFirst())) ? 0 : 1)
   }
   if let name = arguments.first, !name.hasPrefix("-") {
     throw UsageError("there is no command \"\(name)\"; there are \(commands.keys.sorted().joined(separator: ", "))")

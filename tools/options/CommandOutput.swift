@@ -1,4 +1,5 @@
 import Glibc
+import StallRecord
 
 /// A command's standard output and standard error, past the C library's buffers: what is printed is out.
 public struct CommandOutput: Sendable {
@@ -21,12 +22,16 @@ public struct CommandOutput: Sendable {
     }
   }
 
-  /// Writes `message`, after the command's name, to standard error.
-  public func error(_ message: String) { _ = writeAll(Array("\(command): \(message)\n".utf8), to: STDERR_FILENO) }
+  /// Writes `message`, a line, after the command's name to standard error. What it has of files and arguments does nothing to the
+  /// terminal.
+  public func error(_ message: String) {
+    _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
+  }
 
   /// Writes `message` as a usage error and ends the program with status 2.
   public func usage(_ error: UsageError) -> Never {
-    self.error("\(error)\nTry \"\(command) --help\".")
+    self.error("\(error)")
+    _ = writeAll(Array("Try \"\(command) --help\".\n".utf8), to: STDERR_FILENO)
     exit(2)
   }
 

@@ -1,8 +1,9 @@
 /* Frames from a copied stack.
  *
  * libunwind unwinds the copy through its remote interface: the registers and the stack come from the copy, unwind tables
- * and code are read from the process in a way that survives a page that is gone. The library is loaded privately
- * (RTLD_LOCAL): linked normally it would put its own _Unwind_* and backtrace in front of the service's.
+ * and code are read from the process in a way that survives a page that is gone. A copy of the library is loaded that
+ * nobody else has: linked normally it would put its own _Unwind_* and backtrace in front of the service's, and a library
+ * that the service uses as well would have its locks in common with it.
  */
 #ifndef OBSERVER_UNWIND_H
 #define OBSERVER_UNWIND_H
@@ -42,7 +43,7 @@ struct observer_stack {
   uint64_t unwind_ns; /* time spent unwinding */
 };
 
-/* Loads libunwind and prepares unwinding. Further calls do nothing. Returns NULL, or a sentence about what is missing
+/* Loads libunwind and prepares unwinding. Further calls do nothing, but in a child of the process. Returns NULL, or a sentence about what is missing
  * (static storage, never freed).
  * Async-signal-safe: no. Threads: any, one at a time. */
 const char *observer_unwind_start(void);
@@ -51,6 +52,8 @@ const char *observer_unwind_start(void);
  * IS_FIRST, and take half a mebibyte then. Returns as observer_unwind_start does.
  * Async-signal-safe: no. Threads: any. */
 const char *observer_unwind_prepare(bool is_first);
+/* Whether what is loaded is a copy that nobody else has. Async-signal-safe: yes. Threads: any, after the above. */
+bool observer_unwind_is_private(void);
 
 /* Unwinds COPY into STACK, whose frames the caller provides room for.
  * Async-signal-safe: no, but takes no lock that another thread can hold, and maps memory at most. Threads: one at a

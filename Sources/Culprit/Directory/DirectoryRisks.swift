@@ -1,24 +1,80 @@
 import Glibc
 
 /// What others can do to what is saved in a directory.
+///
+/// Whoever owns a directory, or may write to it, can put something else in the place of what is there: so each directory on the
+/// way counts, and each link that is followed.
 enum DirectoryRisks {
+  /// The most links that are followed, as by the kernel (path_resolution(7)).
+  private static let linksMax = 40
+
   /// A sentence for each risk of `directory`.
   static func found(_ directory: String) -> [String] {
     var found: [String] = []
-    var path = directory
-    // With a slash at its end lstat follows the link.
-    while path.count > 1, path.hasSuffix("/") { path.removeLast() }
-    var link = stat()
-    if lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK, link.st_uid != 0, link.st_uid != geteuid() {
-      found.append("\(path) is a link of user \(link.st_uid), who can have stalls saved anywhere")
-    }
-    var place = stat()
-    if stat(path, &place) == 0, place.st_mode & S_IWOTH != 0, place.st_mode & S_ISVTX == 0 {
-      found.append(
-        "everybody can remove what is saved in \(path), or put something else there: its mode is "
-          + String(place.st_mode & 0o7777, radix: 8)
-      )
+    func note(_ sentence: String) { if !found.contains(sentence) { found.append(sentence) } }
+    var left = components(directory)
+    if !directory.hasPrefix("/") { left = components(workingDirectory) + left }
+    // Without the slash at its end: the root is "".
+    var place = ""
+    var links = 0
+    look(at: "/", isLast: left.isEmpty, note)
+    while !left.isEmpty {
+      let name = left.removeFirst()
+      if name == ".." {
+        place = String(place.prefix(upTo: place.lastIndex(of: "/") ?? place.startIndex))
+        continue
+      }
+      let path = "\(place)/\(name)"
+      var information = stat()
+      guard lstat(path, &information) == 0 else { return found }
+      guard information.st_mode & S_IFMT == S_IFLNK else {
+        place = path
+        look(at: path, isLast: left.isEmpty, note)
+        continue
+      }
+      if isForeign(information.st_uid) {
+        note("\(path) is a link of user \(information.st_uid), who can have stalls saved anywhere")
+      }
+      links += 1
+      guard links <= linksMax, let target = target(of: path) else { return found }
+      if target.hasPrefix("/") { place = "" }
+      left = components(target) + left
     }
     return found
+  }
+
+  /// Looks at the directory at `path`, which is what is asked about if it `isLast`.
+  private static func look(at path: String, isLast: Bool, _ note: (String) -> Void) {
+    var place = stat()
+    guard lstat(path, &place) == 0 else { return }
+    let what =
+      isLast ? "remove what is saved in \(path), or put something else there" : "put another directory below \(path)"
+    if isForeign(place.st_uid) { note("user \(place.st_uid), who owns it, can \(what)") }
+    // In a directory with this bit nobody removes or renames what is another's.
+    guard place.st_mode & S_ISVTX == 0 else { return }
+    let mode = "its mode is " + String(place.st_mode & 0o7777, radix: 8)
+    if place.st_mode & S_IWOTH != 0 {
+      note("everybody can \(what): \(mode)")
+    } else if place.st_mode & S_IWGRP != 0, place.st_gid != 0 {
+      note("group \(place.st_gid) can \(what): \(mode)")
+    }
+  }
+
+  /// Whether user `id` is neither this one nor root, who can do everything anyway.
+  private static func isForeign(_ id: uid_t) -> Bool { id != 0 && id != geteuid() }
+
+  private static func components(_ path: String) -> [Substring] { path.split(separator: "/").filter { $0 != "." } }
+
+  private static var workingDirectory: String {
+    guard let path = getcwd(nil, 0) else { return "/" }
+    // SAFETY: getcwd returns a NUL-terminated string from malloc.
+    defer { free(path) }
+    return String(cString: path)
+  }
+
+  private static func target(of link: String) -> String? {
+    var bytes = [UInt8](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink(link, &bytes, bytes.count)
+    return count > 0 ? String(decoding: bytes[..<count], as: UTF8.self) : nil
   }
 }

@@ -1,4 +1,5 @@
 import CObserver
+import StallRecord
 import Synchronization
 
 /// The one thread of the watchdog that touches its directory: it may wait for the disk for as long as that takes.
@@ -136,6 +137,7 @@ final class ProblemList: Sendable {
 
   /// Adds `sentence`, unless it is there or there are enough.
   func note(_ sentence: String) {
+    let sentence = printable(sentence)
     sentences.withLock { sentences in
       if sentences.count < Self.limit, !sentences.contains(sentence) { sentences.append(sentence) }
     }

@@ -39,7 +39,7 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
     width: Int
   ) {
     self.verdict = verdict
-    problems = stalls.problems
+    problems = stalls.problems.map { printable($0) }
     process = record.identity.process
     executable = record.executable
     since = record.since
@@ -76,7 +76,7 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
   /// The run in a line, what cannot be read in a line each, then for each hang its report, its last stacks, and the stacks of the other threads.
   public var description: String {
     let name = executable.split(separator: "/").last.map(String.init) ?? executable
-    let head = "\(name) (process \(process)), watched since \(since): \(verdict)\n"
-    return ([head + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
+    let head = "\(name) (process \(process)), watched since \(since): \(verdict)"
+    return ([printable(head) + "\n" + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
   }
 }

@@ -118,6 +118,10 @@ enum DirectoryFiles {
 
   /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.
   static func prepare(_ directory: String) throws(WatchdogError) {
+    // Before any of it is made.
+    guard directory.utf8.count < Int(PATH_MAX),
+      directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
+    else { throw .unusableDirectory(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
     var path = directory.hasPrefix("/") ? "" : "."
     for component in directory.split(separator: "/") {
       path += "/" + component

@@ -84,7 +84,7 @@ final class ErrandRunner: Sendable {
     guard let claim = report.culprit else { return "No single function is to blame so far." }
     let place = claim.frame.location.map { " (\($0))" } ?? ""
     let share = Int((claim.share.fraction * 100).rounded())
-    return "Culprit so far: \(claim.frame.displayName)\(place), \(share) % of the time."
+    return printable("Culprit so far: \(claim.frame.displayName)\(place), \(share) % of the time.")
   }
 
   /// Asks the application.

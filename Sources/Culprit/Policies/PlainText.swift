@@ -47,6 +47,58 @@ struct PlainText: ~Copyable {
     }
   }
 
+  /// Puts a question mark in the place of each byte, from `start` on, of what is not UTF-8 or does something else to a terminal
+  /// than being shown: as ``printable(_:limit:)``, for those who may not allocate.
+  @_noLocks mutating func makePrintable(from start: Int) {
+    var index = start
+    while index < count {
+      var length = 1
+      let scalar = decode(at: index, &length)
+      if !Self.isHarmless(scalar) {
+        var place = index
+        while place < index &+ length {
+          // SAFETY: `decode` counts bytes of the text only.
+          bytes[place] = 63
+          place &+= 1
+        }
+      }
+      index &+= length
+    }
+  }
+
+  /// The character at `index`, and how many bytes it has; 0 where there is none (RFC 3629), which is one byte long then.
+  @_noLocks private func decode(at index: Int, _ length: inout Int) -> UInt32 {
+    length = 1
+    // SAFETY: `index` is below the count, and so is every other one that is looked at.
+    let first = UInt8(bitPattern: bytes[index])
+    if first < 0x80 { return UInt32(first) }
+    let wanted = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2
+    guard first >= 0xC2, first <= 0xF4, index &+ wanted <= count else { return 0 }
+    var scalar = UInt32(first) & (wanted == 4 ? 0x07 : wanted == 3 ? 0x0F : 0x1F)
+    var place = 1
+    while place < wanted {
+      let next = UInt8(bitPattern: bytes[index &+ place])
+      guard next & 0xC0 == 0x80 else { return 0 }
+      scalar = scalar << 6 | UInt32(next & 0x3F)
+      place &+= 1
+    }
+    let least: UInt32 = wanted == 4 ? 0x10000 : wanted == 3 ? 0x800 : 0x80
+    guard scalar >= least, scalar <= 0x10FFFF, scalar < 0xD800 || scalar > 0xDFFF else { return 0 }
+    length = wanted
+    return scalar
+  }
+
+  /// Whether a terminal shows `scalar`, and does nothing else with it: no character of the general categories Cc, Cf, Zl and
+  /// Zp of Unicode 16. A test compares with what the standard library says.
+  @_noLocks static func isHarmless(_ scalar: UInt32) -> Bool {
+    switch scalar {
+    case 0..<0x20, 0x7F..<0xA0, 0xAD, 0x600...0x605, 0x61C, 0x6DD, 0x70F, 0x890...0x891, 0x8E2, 0x180E: false
+    case 0x200B...0x200F, 0x2028...0x202E, 0x2060...0x2064, 0x2066...0x206F, 0xFEFF, 0xFFF9...0xFFFB: false
+    case 0x110BD, 0x110CD, 0x13430...0x1343F, 0x1BCA0...0x1BCA3, 0x1D173...0x1D17A, 0xE0001, 0xE0020...0xE007F: false
+    default: true
+    }
+  }
+
   @_noLocks mutating func append(number: UInt64) {
     var divisor: UInt64 = 1
     while number / divisor >= 10 { divisor &*= 10 }

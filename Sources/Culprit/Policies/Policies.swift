@@ -153,7 +153,7 @@ final class Policies: Sendable {
 
   func tellSystemd(status: String) {
     // Each line would be a variable of its own.
-    let line = "STATUS=" + status.map { $0.isNewline ? " " : String($0) }.joined()
+    let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in
       observer_text_put(observer_warden_status(block.pointer), line, line.utf8.count)
     }

@@ -21,7 +21,7 @@ final class SystemdNotifier: @unchecked Sendable {
     let error = observer_datagram_open(target, socket)
     if error != 0 {
       problems.append(
-        "systemd cannot be told anything: NOTIFY_SOCKET is \"\(socket)\": \(String(cString: strerror(error)))"
+        "systemd cannot be told anything: NOTIFY_SOCKET is \(quoted(socket)): \(String(cString: strerror(error)))"
       )
     }
     var watchdog: UInt64 = 0
@@ -30,7 +30,7 @@ final class SystemdNotifier: @unchecked Sendable {
       if let microseconds = UInt64(text), microseconds > 0, microseconds < UInt64.max / 2000 {
         watchdog = error == 0 ? microseconds * 1000 : 0
       } else {
-        problems.append("WATCHDOG_USEC is \"\(text)\"; it must be a number of microseconds; systemd gets no pings")
+        problems.append("WATCHDOG_USEC is \(quoted(text)); it must be a number of microseconds; systemd gets no pings")
       }
     }
     self.watchdog = watchdog

@@ -242,13 +242,13 @@ struct Warden: ~Copyable {
 
   /// Appends the name in ``view``.
   @_noLocks mutating func appendName() {
+    let start = text.count
     var index = 0
-    // Read a character at a time: a line feed would end the text for systemd.
     while index < Int(view.name_bytes) {
-      let byte = observer_progress_name_byte(&view, index)
-      text.append(byte >= 0 && byte < 32 ? 63 : byte)
+      text.append(observer_progress_name_byte(&view, index))
       index &+= 1
     }
+    text.makePrintable(from: start)
   }
 
   /// Sends the errands' thread on its way.

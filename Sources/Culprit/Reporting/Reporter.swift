@@ -27,10 +27,13 @@ final class Reporter: Sendable {
   private let wake = ControlBlock()
   private let width: Int
   private let symbolMemory: Int
+  private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
 
-  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most.
-  init(width: Int, symbolMemory: Int, limits: ReportLimiter) {
+  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most, and
+  /// debug information from `servers`, if there are any.
+  init(width: Int, symbolMemory: Int, limits: ReportLimiter, servers: DebugInfoServers?) {
+    self.servers = servers
     self.width = width
     self.symbolMemory = symbolMemory
     limiter = Mutex(limits)
@@ -55,12 +58,13 @@ final class Reporter: Sendable {
 
   /// Makes ``run()`` return when everything has been reported.
   func stop() {
+    servers?.cancel()
     state.withLock { $0.isStopping = true }
     observer_control_wake(wake.pointer)
   }
 
   /// Reports `stall` of `recording` before it is over, past the limits and past what waits. Works on the calling thread, until
-  /// `deadline` at most in waiting for handlers.
+  /// `deadline` at most in waiting for handlers, and for no server.
   func reportLast(_ recording: Recording, told: (StallReport) -> Void, until deadline: UInt64) {
     guard let stall = recording.stalls.first else { return }
     let symbolizer = Symbolizer(
@@ -87,7 +91,10 @@ final class Reporter: Sendable {
   /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()`` has
   /// returned. Returns whether they have been.
   func finish(until deadline: UInt64) -> Bool {
-    [begun.finish(until: deadline), hung.finish(until: deadline), ended.finish(until: deadline)].allSatisfy { $0 }
+    let areCalled = [begun, hung].map { $0.finish(until: deadline) } + [ended.finish(until: deadline)]
+    // The client's library must not be at work when the process exits, if that can be had.
+    servers?.finish(within: .milliseconds(1500))
+    return areCalled.allSatisfy { $0 }
   }
 
   /// Reports until it is stopped.
@@ -101,14 +108,16 @@ final class Reporter: Sendable {
       }
       if let next {
         if symbolizer?.modules != next.modules {
-          let new = Symbolizer(
+          let fresh = Symbolizer(
             modules: next.modules,
             process: getpid(),
+            search: DebugSearch(servers: servers),
             memoryMax: symbolMemory,
             unread: RemoteModules.unread
           )
-          symbolizer = (next.modules, new)
+          symbolizer = (next.modules, fresh)
         }
+        servers?.renew()
         if let symbolizer { deliver(next, symbolizer.value) }
       } else if isStopping {
         return

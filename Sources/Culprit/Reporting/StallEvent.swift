@@ -29,7 +29,8 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     self.width = width
   }
 
-  /// Works out who is to blame for what was seen so far. Takes as long as reading symbols takes.
+  /// Works out who is to blame for what was seen so far. Takes as long as reading symbols takes, on the calling
+  /// thread: a handler may, the thread that the stall holds up had better not. Never uses the network.
   public func report() -> StallReport? {
     guard let stall = recording.stalls.first else { return nil }
     var modules = ModuleList()
@@ -50,6 +51,6 @@ public struct StallEvent: Sendable, CustomStringConvertible {
 
   /// The event in a sentence.
   public var description: String {
-    "\(source.kind.description) \"\(source.name)\" \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
+    "\(source.kind.description) \"\(printable(source.name))\" \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
   }
 }

@@ -99,6 +99,16 @@ public struct Configuration: Sendable {
   /// ``Watchdog/shuttingDown()`` is to be called. `false` unless told otherwise.
   public var noticesTermination = false
 
+  /// Whether debug information is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)) for the reports of stalls, where
+  /// elfutils' client library is installed. It tells those servers what runs here, and may take long: a thread of its own
+  /// fetches, a report waits for it no longer than ``debugInformationPatience``, and ``Watchdog/stop()`` for 1.5 s. Without it
+  /// no part of the watchdog ever uses the network. `false` unless told otherwise.
+  public var fetchesDebugInformation = false
+
+  /// How long a report waits for debug information from servers, all files of it together; 5 s unless told otherwise. What comes
+  /// later is there for the next report.
+  public var debugInformationPatience = Duration.seconds(5)
+
   /// Whether systemd is told how the service is: READY=1 by ``Watchdog/launched()``, STOPPING=1 by
   /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false` unless
   /// told otherwise: a service that tells systemd all that itself goes on doing so.
@@ -171,6 +181,9 @@ public struct Configuration: Sendable {
       guard let budget, budget < Self.shortestTime || budget > WatchLimits.longestTime else { continue }
       throw refuse(name, "\(budget)", "from \(Self.shortestTime) to \(WatchLimits.longestTime)")
     }
+    guard debugInformationPatience >= .zero, debugInformationPatience <= WatchLimits.longestTime else {
+      throw refuse("debugInformationPatience", "\(debugInformationPatience)", "from 0 to \(WatchLimits.longestTime)")
+    }
     guard (4 << 10...8 << 20).contains(stackBytesMax) else {
       throw refuse("stackBytesMax", "\(stackBytesMax)", "from 4096 to 8388608 bytes")
     }
@@ -239,15 +252,17 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
   /// The directory for saved stalls cannot be used.
   case unusableDirectory(path: String, reason: String)
 
-  /// The error in one sentence.
-  public var description: String {
+  /// The error in one sentence, on one line: names and paths are printed as reports print them.
+  public var description: String { printable(sentence) }
+
+  private var sentence: String {
     switch self {
     case .invalidConfiguration(let what): what
     case .alreadyRunning: "a watchdog is running in this process already; stop() it before another is started"
     case .stopped: "the watchdog has been stopped"
     case .notInThisProcess(let watched): "the watchdog watches process \(watched), of which this one is a child"
     case .noAnswer(let timeout): "the threads were not captured within \(timeout)"
-    case .alreadyWatched(let name): "\"\(name)\" is watched already"
+    case .alreadyWatched(let name): "\(quoted(name)) is watched already"
     case .tooManySources(let limit): "\(limit) sources are watched already, which is the most at a time"
     case .tooManyActivities(let limit):
       "\(limit) activities are going on already, which is the most at a time; some may never have been ended"
@@ -255,7 +270,8 @@ public enum WatchdogError: Error, Equatable, CustomStringConvertible {
     case .cannotObserve(let why): "stacks cannot be captured here: \(why)"
     case .cannotChange(let name): "\(name) cannot be changed while the watchdog runs"
     case .disabled: "the watchdog was not started, because CULPRIT_DISABLE is set"
-    case .unusableDirectory(let path, let reason): "stalls cannot be saved in \(path): \(reason)"
+    case .unusableDirectory(let path, let reason):
+      "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(reason)"
     }
   }
 

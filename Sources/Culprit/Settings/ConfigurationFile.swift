@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 
@@ -64,14 +65,13 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    // Not blocking: opening a pipe that nobody writes to would.
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-    guard descriptor >= 0 else { return .unreadable(String(cString: strerror(errno))) }
+    let descriptor = culprit_open_regular(path)
+    guard descriptor >= 0 else {
+      return .unreadable(descriptor == -EINVAL ? "it is not a file" : String(cString: strerror(-descriptor)))
+    }
     defer { close(descriptor) }
     var found = stat()
-    guard fstat(descriptor, &found) == 0, found.st_mode & S_IFMT == S_IFREG else {
-      return .unreadable("it is not a file")
-    }
+    guard fstat(descriptor, &found) == 0 else { return .unreadable(String(cString: strerror(errno))) }
     guard found.st_size <= Self.longest else {
       return .unreadable("it has \(found.st_size) bytes, more than \(Self.longest)")
     }

@@ -1,6 +1,12 @@
 import CObserver
 import StallRecord
 
+/// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
+let sentencePartMax = 200
+
+/// `text`, which somebody else chose, as sentences have it.
+func quoted(_ text: String) -> String { "\"\(printable(text, limit: sentencePartMax))\"" }
+
 /// What the environment and the file that it names say about the watchdog's configuration.
 ///
 /// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a
@@ -55,7 +61,8 @@ struct Environment: Sendable {
   var disables: (Bool, problem: String?) {
     guard let text = variables[Self.disableVariable] else { return (false, nil) }
     guard let isDisabled = Setting.truth(text) else {
-      return (false, "\(Self.disableVariable) is \"\(text)\"; it must be \(Setting.truthForm); the watchdog is started")
+      let form = "it must be \(Setting.truthForm); the watchdog is started"
+      return (false, "\(Self.disableVariable) is \(quoted(text)); \(form)")
     }
     return (isDisabled, nil)
   }
@@ -74,25 +81,27 @@ struct Environment: Sendable {
   ) -> (configuration: Configuration, problems: [String]) {
     var configuration = base
     var problems = unknownNames
+    let fileName = printable(file ?? "", limit: sentencePartMax)
     for setting in Setting.all {
       guard let text = variables[setting.variable] else { continue }
       if let problem = apply(setting, text, &configuration) { problems.append("\(setting.variable) \(problem)") }
     }
     switch content {
     case .none: break
-    case .unreadable(let why): problems.append("the configuration file \(file ?? "") cannot be read: \(why)")
+    case .unreadable(let why): problems.append("the configuration file \(fileName) cannot be read: \(why)")
     case .lines(let lines, let malformed):
-      problems += malformed.map { "\(file ?? ""), line \($0): a line must be name = value" }
+      problems += malformed.map { "\(fileName), line \($0): a line must be name = value" }
       let known = Setting.all + [Setting.disable]
       for line in lines where !known.contains(where: { $0.name == line.name }) {
         let names = known.map(\.name).joined(separator: ", ")
-        problems.append("\(file ?? ""), line \(line.number): there is no setting \"\(line.name)\"; there are \(names)")
+        let sentence = "there is no setting \(quoted(line.name)); there are \(names)"
+        problems.append("\(fileName), line \(line.number): \(sentence)")
       }
       for setting in known {
         // The last line of a name counts.
         guard let line = lines.last(where: { $0.name == setting.name }) else { continue }
         if let problem = apply(setting, line.value, &configuration) {
-          problems.append("\(file ?? ""), line \(line.number): \(setting.name) \(problem)")
+          problems.append("\(fileName), line \(line.number): \(setting.name) \(problem)")
         }
       }
     }
@@ -114,15 +123,15 @@ struct Environment: Sendable {
       guard let directory = Configuration.standardDirectory(executable: ProcessMap.executablePath(), { variables[$0] })
       else {
         let names = Configuration.standardDirectoryVariables.joined(separator: ", ")
-        return "is \"\(text)\", and there is none: not one of \(names) has an absolute path; \(stays)"
+        return "is \(quoted(text)), and there is none: not one of \(names) has an absolute path; \(stays)"
       }
       value = directory
     }
-    guard setting.set(&changed, value) else { return "is \"\(text)\"; it must be \(setting.form); \(stays)" }
+    guard setting.set(&changed, value) else { return "is \(quoted(text)); it must be \(setting.form); \(stays)" }
     do {
       try changed.validate()
     } catch {
-      return "is \"\(text)\", so that \(error); \(stays)"
+      return "is \(quoted(text)), so that \(error); \(stays)"
     }
     configuration = changed
     return nil

@@ -1,3 +1,4 @@
+import StallRecord
 import Synchronization
 
 /// The configuration that holds now: the code's, with what the environment and the configuration file change in it.
@@ -19,7 +20,8 @@ final class LiveConfiguration: Sendable {
   /// The configuration that `base` and `environment` make, the file read a first time into `content`.
   init(_ base: Configuration, _ environment: Environment, content: ConfigurationFile.Content?) {
     self.environment = environment
-    let (configuration, problems) = environment.applied(to: base, content: content)
+    let (configuration, found) = environment.applied(to: base, content: content)
+    let problems = found.map { printable($0) }
     state = Mutex(State(base: base, content: content, current: configuration, problems: problems))
     Self.say(problems)
   }
@@ -69,7 +71,8 @@ final class LiveConfiguration: Sendable {
   }
 
   private func update(_ state: inout State) {
-    let (configuration, problems) = environment.applied(to: state.base, content: state.content, running: state.current)
+    let (configuration, found) = environment.applied(to: state.base, content: state.content, running: state.current)
+    let problems = found.map { printable($0) }
     Self.say(problems.filter { !state.problems.contains($0) })
     state.current = configuration
     state.problems = problems
@@ -77,7 +80,7 @@ final class LiveConfiguration: Sendable {
   }
 
   static func say(_ problems: [String]) {
-    for problem in problems { printToStandardError("culprit: \(problem)\n") }
+    for problem in problems { printToStandardError("culprit: \(printable(problem))\n") }
   }
 }
 

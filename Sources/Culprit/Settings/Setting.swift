@@ -68,6 +68,8 @@ struct Setting: Sendable {
     limit("shutdown_budget", "shutdownBudget", \.shutdownBudget, isLive: false),
     yesOrNo("notice_sigterm", "noticesTermination", \.noticesTermination),
     yesOrNo("systemd", "notifiesSystemd", \.notifiesSystemd),
+    yesOrNo("fetch_debug_information", "fetchesDebugInformation", \.fetchesDebugInformation),
+    duration("fetch_patience", "debugInformationPatience", \.debugInformationPatience, isLive: false),
   ]
 
   /// What switches a running watchdog off; in files only. ``Environment/disables`` is its counterpart in the environment.

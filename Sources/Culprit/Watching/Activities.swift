@@ -28,6 +28,11 @@ final class Activities: Sendable {
   private let state = Mutex(State())
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
+  /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
+  private let teller = HandlerLane()
+
+  /// How long ``stop()`` waits for whoever reads standard error.
+  private static let tellingPatience: UInt64 = 2_000_000_000
   /// Watches the handlers' time; set once, before there is an activity.
   private let section = Mutex<(@Sendable (_ name: String, _ budget: Duration, _ body: () -> Void) -> Void)?>(nil)
 
@@ -118,13 +123,17 @@ final class Activities: Sendable {
     }
     observer_control_wake(wake.pointer)
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
-    return leaked.finish(until: deadline) && hasEnded
+    let isTold = leaked.finish(until: deadline)
+    teller.stop()
+    _ = teller.join(until: min(deadline, observer_clock_ns() &+ Self.tellingPatience))
+    return hasEnded && isTold
   }
 
   private func tell(_ entry: Entry, _ reason: LeakedActivity.Reason) {
     let age = Duration(wholeNanoseconds: observer_clock_ns() &- entry.began)
     let activity = LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
-    if leaked.isEmpty { printToStandardError("culprit: \(activity)") } else { leaked.call(activity) }
+    // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
+    if leaked.isEmpty { teller.put { printToStandardError("culprit: \(activity)") } } else { leaked.call(activity) }
   }
 
   private func startThread() throws(WatchdogError) {

@@ -27,7 +27,8 @@ extension Watchdog {
   ) throws(WatchdogError) -> Activity {
     if activities != nil { _ = try control() }
     if let time, time <= .zero {
-      throw .invalidConfiguration("the activity \"\(name)\" may take \(time); it must be longer than no time at all")
+      let limit = "may take \(time); it must be longer than no time at all"
+      throw .invalidConfiguration("the activity \(quoted(name)) \(limit)")
     }
     guard let activities else { return Activity(name: name, number: 0, activities: nil) }
     return try activities.begin(name, expiring: time, onExpiration)
@@ -63,7 +64,8 @@ extension Watchdog {
   }
 
   /// Calls `handler` with every activity that has not ended as it should, on a thread of the watchdog's own. While there is
-  /// no handler, they are told on standard error.
+  /// no handler, they are told on standard error, by a thread of the watchdog's own as well: letting go of an activity
+  /// waits for nothing.
   public func onLeakedActivity(_ handler: @escaping @Sendable (LeakedActivity) -> Void) {
     activities?.leaked.add(handler)
   }
@@ -110,7 +112,8 @@ public struct LeakedActivity: Sendable, CustomStringConvertible {
   /// Where it began: the addresses that its calls return to, innermost first.
   let beginning: [UInt64]
 
-  /// The functions that it began in, innermost first, without the watchdog's own. Takes as long as reading symbols takes.
+  /// The functions that it began in, innermost first, without the watchdog's own. Takes as long as reading symbols takes,
+  /// on the calling thread: a handler may. Never uses the network.
   public func stack() -> [String] {
     let frames = beginning.map { StackFrame.returnAddress(RuntimeAddress($0)) }
     var modules = ModuleList()
@@ -121,14 +124,14 @@ public struct LeakedActivity: Sendable, CustomStringConvertible {
     return Array(names[(own.map { $0 + 1 } ?? 0)...])
   }
 
-  /// The activity and where it began.
+  /// The activity and where it began. Takes as long as ``stack()``.
   public var description: String {
     let what =
       switch reason {
       case .expired: "its time ran out and it has not ended"
       case .dropped: "nobody refers to it any more and it has not ended"
       }
-    return "activity \"\(name)\", for \(age): \(what). It began in:\n"
-      + stack().map { "  \($0)\n" }.joined()
+    return "activity \"\(printable(name))\", for \(age): \(what). It began in:\n"
+      + stack().map { "  \(printable($0))\n" }.joined()
   }
 }

@@ -1,0 +1,45 @@
+#define _GNU_SOURCE
+#include "linux_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Whether OPENED is a regular file, and the same as KNOWN. */
+static int check(int opened, const struct stat *known) {
+  struct stat found;
+  if (fstat(opened, &found) != 0)
+    return -errno;
+  return S_ISREG(found.st_mode) && found.st_dev == known->st_dev && found.st_ino == known->st_ino ? 0 : -EINVAL;
+}
+
+int culprit_open_regular(const char *path) {
+  int place = open(path, O_PATH | O_CLOEXEC);
+  if (place < 0)
+    return -errno;
+  struct stat known;
+  int error = fstat(place, &known) != 0 ? -errno : S_ISREG(known.st_mode) ? 0 : -EINVAL;
+  if (error != 0) {
+    close(place);
+    return error;
+  }
+  /* By the descriptor: the path may lead elsewhere by now. */
+  char again[64];
+  snprintf(again, sizeof again, "/proc/self/fd/%d", place);
+  int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  /* Where /proc is not mounted, or does not let the process in: it is not dumpable, or its main thread has exited. */
+  if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+    opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  error = opened < 0 ? -errno : check(opened, &known);
+  close(place);
+  if (error == 0)
+    return opened;
+  if (opened >= 0)
+    close(opened);
+  return error;
+}
+
+const char *culprit_environment(const char *name) { return secure_getenv(name); }

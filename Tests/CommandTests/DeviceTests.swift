@@ -1,0 +1,123 @@
+import Foundation
+import StallRecord
+import Synchronization
+import TestSupport
+import Testing
+
+/// What is no regular file is not opened by the command, which root runs on what others have named and written.
+@Suite(.serialized) struct DeviceTests {
+  /// Tells whether anybody opens a FIFO to read it: only then does its writer get through.
+  private final class Trap: Sendable {
+    private let path: String
+    private let opened = Atomic<Bool>(false)
+    private let ended = DispatchSemaphore(value: 0)
+
+    init(_ path: String) throws {
+      try #require(mkfifo(path, 0o600) == 0)
+      self.path = path
+      Thread.detachNewThread { [self] in
+        let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+        opened.store(true, ordering: .releasing)
+        close(descriptor)
+        ended.signal()
+      }
+    }
+
+    /// Whether it has been opened. The trap is gone then.
+    func wasOpened() -> Bool {
+      let answer = opened.load(ordering: .acquiring)
+      let own = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+      ended.wait()
+      close(own)
+      return answer
+    }
+  }
+
+  private func culpritWithLimit(_ words: [String]) throws -> Outcome {
+    try CommandTests.run(
+      URL(fileURLWithPath: "/usr/bin/timeout"),
+      ["--signal=KILL", "60", builtProgram("culprit").path] + words
+    )
+  }
+
+  @Test(arguments: ["/dev/zero", "/dev/full", "/dev/null", "/dev/tty", "fifo.stall", "socket.stall"])
+  func aNameOfADeviceIsRefused(path: String) throws {
+    try withTemporaryDirectory { directory in
+      let path = path.hasPrefix("/") ? path : "\(directory)/\(path)"
+      let trap = path.hasSuffix("fifo.stall") ? try Trap(path) : nil
+      if path.hasSuffix("socket.stall") { try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0) }
+      let link = "\(directory)/link.stall"
+      try #require(symlink(path, link) == 0)
+      for name in [path, link] {
+        for command in ["report", "info"] {
+          let outcome = try culpritWithLimit([command, name])
+          #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
+          #expect(outcome.error == "culprit: \(name): it is no regular file\n", "\(outcome)")
+        }
+      }
+      if let trap { #expect(!trap.wasOpened()) }
+    }
+  }
+
+  /// A recording names the files that were mapped; a forged one names what it likes.
+  @Test func aForgedModuleOpensNothingButFiles() throws {
+    try withTemporaryDirectory { directory in
+      let trap = try Trap("\(directory)/trap")
+      let address: UInt64 = 0x10000
+      let module = Module(
+        path: "\(directory)/trap",
+        buildID: [1, 2, 3, 4],
+        mappings: [.init(start: RuntimeAddress(address), end: RuntimeAddress(address + 4096), fileOffset: 0)]
+      )
+      let stall = Stall(
+        id: 1,
+        source: WatchedSource(kind: .loop, name: "main"),
+        thread: ObservedThread(id: 1, name: ""),
+        threshold: .seconds(1),
+        began: WallTime(nanosecondsSince1970: 5),
+        samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
+        duration: .seconds(2),
+        hasEnded: true
+      )
+      let stack = Stack(frames: [.programCounter(RuntimeAddress(address))], end: .outermost)
+      let process = ObservedProcess(
+        id: 7,
+        executable: "/a",
+        architecture: "x86_64",
+        observerVersion: "0",
+        watchedSince: WallTime(nanosecondsSince1970: 5)
+      )
+      let recording = Recording(process: process, modules: [module], stacks: [stack], stalls: [stall])
+      let path = "\(directory)/forged.stall"
+      try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
+      let outcome = try culpritWithLimit(["report", path])
+      #expect(outcome.status == 0 && outcome.out.contains("is not a regular file"), "\(outcome)")
+      #expect(!trap.wasOpened())
+    }
+  }
+
+  /// A file that is made anew takes the place of what has its name: of a device it must not.
+  @Test func noFileTakesThePlaceOfADevice() throws {
+    try withTemporaryDirectory { directory in
+      let (fifo, link, saved) = ("\(directory)/fifo", "\(directory)/link", "\(directory)/saved.stall")
+      try #require(mkfifo(fifo, 0o600) == 0 && symlink(fifo, link) == 0)
+      try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: saved))
+      for path in [fifo, link] {
+        let outcome = try culpritWithLimit(["symbolize", "-o", path, saved])
+        #expect(outcome.status == 1 && outcome.error == "culprit: \(path): it is no regular file\n", "\(outcome)")
+      }
+      var (ofFifo, ofLink) = (stat(), stat())
+      try #require(lstat(fifo, &ofFifo) == 0 && lstat(link, &ofLink) == 0)
+      #expect(ofFifo.st_mode & S_IFMT == S_IFIFO && ofLink.st_mode & S_IFMT == S_IFLNK)
+      #expect(try culpritWithLimit(["symbolize", "-o", "/dev/fd/1", saved]).out.hasPrefix("CULPRIT"))
+    }
+  }
+
+  /// What has been opened for the command is read, as with `culprit report <(ssh host cat file)`.
+  @Test func openDescriptorsAreRead() throws {
+    for path in ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"] {
+      let outcome = try culprit(["info", path], input: Data("not a stall file".utf8))
+      #expect(outcome.status == 1 && outcome.error.contains("is not a .stall file"), "\(outcome)")
+    }
+  }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A service that uses libunwind itself, and is held up while it has one of that library's locks.
+@Suite(.serialized) struct UnwinderLockTests {
+  /// Loaded before the service: it brings libunwind into the global scope and blocks in it for good, with the lock of the pool
+  /// that every step takes memory from.
+  private static let source = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <errno.h>
+    #include <libunwind.h>
+    #include <link.h>
+    #include <pthread.h>
+    #include <stdint.h>
+    #include <stdio.h>
+    #include <string.h>
+    #include <unistd.h>
+    #define TEXT(name) #name
+    #define NAME_OF(name) TEXT(name)
+    #if defined(__x86_64__)
+    #define LIBRARY "libunwind-x86_64.so.8"
+    #else
+    #define LIBRARY "libunwind-aarch64.so.8"
+    #endif
+
+    static void *library;
+    static __thread int armed;
+    static volatile int holding;
+
+    int pthread_mutex_lock(pthread_mutex_t *mutex) {
+      static int (*next)(pthread_mutex_t *);
+      if (!next)
+        next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+      int result = next(mutex);
+      if (armed) {
+        armed = 0;
+        holding = 1;
+        for (;;)
+          pause();
+      }
+      return result;
+    }
+
+    static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *context) {
+      *value = *(unw_word_t *)address;
+      return 0;
+    }
+    static uint64_t registers[64];
+    static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *context) {
+      *value = number == UNW_REG_IP ? registers[0] : (unw_word_t)registers;
+      return 0;
+    }
+    static int (*search)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
+    static int find(unw_addr_space_t space, unw_word_t address, unw_proc_info_t *information, int need, void *context) {
+      struct dl_find_object object;
+      if (_dl_find_object((void *)address, &object) != 0)
+        return -UNW_ENOINFO;
+      unw_dyn_info_t table;
+      memset(&table, 0, sizeof table);
+      table.start_ip = (unw_word_t)object.dlfo_map_start;
+      table.end_ip = (unw_word_t)object.dlfo_map_end;
+      table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+      table.u.rti.segbase = (unw_word_t)object.dlfo_eh_frame;
+      table.u.rti.table_data = (unw_word_t)object.dlfo_eh_frame + 12;
+      table.u.rti.table_len = *(uint32_t *)((char *)object.dlfo_eh_frame + 8);
+      return search(space, address, &table, information, need, context);
+    }
+    static void put(unw_addr_space_t space, unw_proc_info_t *information, void *context) {}
+
+    static int no_list(unw_addr_space_t space, unw_word_t *address, void *context) { return -UNW_ENOINFO; }
+
+    static void *hold(void *none) {
+      static unw_accessors_t accessors = {
+          .find_proc_info = find, .put_unwind_info = put, .get_dyn_info_list_addr = no_list, .access_mem = access_mem, .access_reg = access_reg};
+      unw_addr_space_t (*create)(unw_accessors_t *, int) = dlsym(library, NAME_OF(unw_create_addr_space));
+      int (*begin)(unw_cursor_t *, unw_addr_space_t, void *) = dlsym(library, NAME_OF(unw_init_remote));
+      int (*step)(unw_cursor_t *) = dlsym(library, NAME_OF(unw_step));
+      static unw_cursor_t cursor;
+      registers[0] = (uint64_t)dlsym(RTLD_DEFAULT, "qsort") + 16;
+      unw_addr_space_t space = create(&accessors, 0);
+      begin(&cursor, space, NULL);
+      armed = 1;
+      step(&cursor);
+      // Not as it was meant: the test must not pass.
+      holding = -1;
+      return NULL;
+    }
+
+    __attribute__((constructor)) static void start(void) {
+      pthread_t thread;
+      if (!strstr(program_invocation_name, "surroundings"))
+        return;
+      library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+      if (!library)
+        _exit(9);
+      search = dlsym(library, NAME_OF(UNW_OBJ(dwarf_search_unwind_table)));
+      pthread_create(&thread, NULL, hold, NULL);
+      while (holding == 0)
+        usleep(1000);
+      if (holding < 0)
+        _exit(8);
+    }
+    """
+
+  /// Where the library can be copied, and where it is loaded into a namespace of its own instead.
+  @Test(arguments: [[], ["refuse:memfd_create"]])
+  func aLockOfTheServicesOwnLibraryHoldsUpNobody(surroundings: [String]) throws {
+    try withTemporaryDirectory { directory in
+      let library = try compiledLibrary(Self.source, name: "holder", in: directory)
+      let child = try ChildProcess(
+        "/usr/bin/timeout",
+        ["--signal=KILL", "60", ChildProcess.built("surroundings")] + surroundings,
+        environment: ["LD_PRELOAD": library]
+      )
+      #expect(
+        child.output.split(separator: "\n").map(String.init) == [
+          "computing: computeForLong(), captured", "asleep: sleepForLong(), captured", "profiled: 0",
+          "interrupted: false",
+        ],
+        "\(child)"
+      )
+    }
+  }
+
+  /// Loaded before the service: holds up whoever takes a lock in the watchdog's copy of libunwind until the process has forked.
+  private static let forkSource = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <pthread.h>
+    #include <string.h>
+    #include <unistd.h>
+
+    static volatile int forked, held;
+    static __thread int busy;
+
+    static void has_forked(void) { forked = 1; }
+    __attribute__((constructor)) static void start(void) { pthread_atfork(NULL, has_forked, has_forked); }
+
+    int pthread_mutex_lock(pthread_mutex_t *mutex) {
+      static int (*next)(pthread_mutex_t *);
+      if (!next)
+        next = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+      int result = next(mutex);
+      Dl_info caller;
+      // The main thread, which forks, only sets the library up.
+      if (busy || forked || getpid() == gettid())
+        return result;
+      busy = 1;
+      // The copy is listed by a path that nobody else asks for.
+      if (dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "//libunwind-")) {
+        held = 1;
+        while (!forked)
+          usleep(1000);
+        write(STDERR_FILENO, "held over the fork\\n", 19);
+      }
+      busy = 0;
+      return result;
+    }
+    """
+
+  /// The child's watchdog needs none of the locks that the parent's threads held when it was made.
+  @Test func aLockThatWasHeldAtTheForkHoldsUpNobody() throws {
+    try withTemporaryDirectory { directory in
+      let library = try compiledLibrary(Self.forkSource, name: "holder", in: directory)
+      let child = try ChildProcess(
+        "/usr/bin/timeout",
+        ["--signal=KILL", "60", ChildProcess.built("surroundings"), "fork"],
+        environment: ["LD_PRELOAD": library]
+      )
+      #expect(child.errors.contains("held over the fork\n"), "\(child)")
+      #expect(
+        child.output.split(separator: "\n").map(String.init) == [
+          "child: computing: computeForLong(), captured", "child: asleep: sleepForLong(), captured",
+          "child exited with 0", "parent: over the fork: workload_fork", "interrupted: false",
+        ],
+        "\(child)"
+      )
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// What comes into a service from outside, and what it sends there: servers, devices, names, whoever reads standard error.
+@Suite(.serialized) struct OutsideTests {
+  /// A server that takes every connection and never says anything.
+  private final class SilentServer {
+    private let descriptor: Int32
+    let port: UInt16
+
+    init() throws {
+      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+      var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+      let listener = descriptor
+      let bound = withUnsafeMutablePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(listener, $0, length) == 0 && listen(listener, 64) == 0 && getsockname(listener, $0, &length) == 0
+        }
+      }
+      port = UInt16(bigEndian: address.sin_port)
+      try #require(bound, "\(String(cString: strerror(errno)))")
+    }
+
+    deinit { close(descriptor) }
+
+    /// Whether anybody has come so far. The kernel has taken the connection, and nobody ever answers on it.
+    var wasAsked: Bool {
+      let connection = accept(descriptor, nil, nil)
+      if connection >= 0 { close(connection) }
+      return connection >= 0
+    }
+  }
+
+  /// Runs `play` for a minute at most.
+  private func play(_ words: [String], _ environment: [String: String]) throws -> ChildProcess {
+    try ChildProcess(
+      "/usr/bin/timeout",
+      ["--signal=KILL", "60", ChildProcess.built("policy-process")] + words,
+      environment: environment
+    )
+  }
+
+  /// The environment in which the debuginfod client asks `server`, with an empty memory of what it found before.
+  private func asking(_ server: SilentServer, _ directory: String) -> [String: String] {
+    ["DEBUGINFOD_URLS": "http://127.0.0.1:\(server.port)", "DEBUGINFOD_CACHE_PATH": "\(directory)/cache"]
+  }
+
+  @Test func nothingIsFetchedUnlessAskedFor() throws {
+    try withDirectory { directory in
+      let server = try SilentServer()
+      let child = try play(["stall"], asking(server, directory))
+      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+      #expect(!server.wasAsked)
+    }
+  }
+
+  @Test(arguments: ["wait", "stop"]) func aSilentServerHoldsUpNeitherTheReportNorTheStop(how: String) throws {
+    try withDirectory { directory in
+      let server = try SilentServer()
+      var environment = asking(server, directory)
+      environment["CULPRIT_FETCH_DEBUG_INFORMATION"] = "yes"
+      let child = try play(["stall", how], environment)
+      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+      if how == "wait" { #expect(server.wasAsked, "libdebuginfod1 is not installed: tools/setup does that") }
+    }
+  }
+
+  /// A client library that never comes back, whatever it is told.
+  @Test func aStuckClientHoldsUpNeitherTheReportNorTheStop() throws {
+    try withDirectory { directory in
+      let source = """
+        #include <stddef.h>
+        #include <unistd.h>
+        void *debuginfod_begin(void) { static int client; return &client; }
+        void debuginfod_end(void *client) {}
+        void debuginfod_set_progressfn(void *client, void *function) {}
+        int debuginfod_find_debuginfo(void *client, const unsigned char *id, int length, char **path) {
+          write(STDERR_FILENO, "asked\\n", 6);
+          for (;;) pause();
+        }
+        """
+      let library = try compiledLibrary(source, name: "client", in: directory)
+      try FileManager.default.moveItem(atPath: library, toPath: "\(directory)/libdebuginfod.so.1")
+      let places = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap { $0 }
+      let child = try play(
+        ["stall", "wait"],
+        [
+          "LD_LIBRARY_PATH": places.joined(separator: ":"), "DEBUGINFOD_URLS": "http://127.0.0.1:1",
+          "CULPRIT_FETCH_DEBUG_INFORMATION": "yes",
+        ]
+      )
+      #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
+      #expect(child.errors == "asked\n")
+    }
+  }
+
+  @Test func lettingGoOfAnActivityWaitsForNobody() throws {
+    let child = try play(["let-go"], [:])
+    #expect(child.output == "let go=true\ntold=true\nstopped=true\n", "\(child)")
+  }
+
+  /// No text has anything in it that a terminal would obey, or a line that somebody else has begun.
+  private func expectHarmless(_ text: String, _ what: String) {
+    for scalar in text.unicodeScalars where scalar != "\n" {
+      switch scalar.properties.generalCategory {
+      case .control, .format, .lineSeparator, .paragraphSeparator:
+        Issue.record("U+\(String(scalar.value, radix: 16)) in \(what): \(text.debugDescription)")
+        return
+      default: continue
+      }
+    }
+    let injected = text.split(separator: "\n").first { $0.drop { $0 == " " }.hasPrefix("INJECT") }
+    #expect(injected == nil, "\(what): \(text.debugDescription)")
+  }
+
+  private static let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
+
+  /// Nasty names in every place that takes one, on every way out: standard error, descriptions, the status, the files, the
+  /// command's output.
+  @Test func namesDoNothingToTerminals() throws {
+    try withDirectory { directory in
+      let nasty = Self.nasty
+      let file = "\(directory)/\(nasty).conf"
+      try "threshold = \(nasty.filter { !$0.isNewline })\n\u{1B}[1mname = 1\n\u{9B}\n"
+        .write(toFile: file, atomically: true, encoding: .utf8)
+      let environment = [
+        "CULPRIT_CONFIGURATION": file, "CULPRIT_INTERVAL": nasty, "CULPRIT_NASTY\u{1B}[1m\nINJECTED": "1",
+        "CULPRIT_DISABLE": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
+        "NOTIFY_SOCKET": nasty, "WATCHDOG_USEC": nasty, "SWIFT_BACKTRACE": "enable=no",
+      ]
+      // The second one is told how the first one ended.
+      for run in 1...2 {
+        let child = try play(["nasty", directory], environment)
+        #expect(!child.output.isEmpty && child.errors.contains("code 0x8badf00d"), "\(child)")
+        #expect(run == 1 || child.output.contains("fatal hang"), "\(child)")
+        #expect(child.errors.contains("nobody refers to it any more"), "\(child)")
+        expectHarmless(child.output, "standard output")
+        expectHarmless(child.errors, "standard error")
+        #expect(child.errors.utf8.count < 100_000, "a value is told in full, however long it is")
+      }
+      let stalls = "\(directory)/\(nasty)"
+      #expect(mkfifo("\(stalls)/culprit-x\u{1B}[1m.stall", 0o600) == 0)
+      for words in [
+        ["info", stalls], ["report", stalls], ["report", "--threads", stalls], ["report", "\(nasty)/missing"],
+        ["info", "--modules", "\(nasty)/missing"], [nasty], ["report", "--\(nasty)"], ["report", "--width=\(nasty)"],
+        ["symbolize", "-e", nasty, "0"], ["symbolize", "-e", "/bin/true", "--format=\(nasty)"],
+        ["symbolize", "--build-id=\(nasty)"], ["symbolize", "--build-id=00ff", "--debug-dir=\(nasty)", "0"],
+        ["symbolize", "-o", nasty, "\(nasty)/missing"], ["symbolize", "-o", "\(nasty)/missing", stalls],
+      ] {
+        let said = try ChildProcess(ChildProcess.built("culprit"), words, environment: [:])
+        #expect(!(said.output + said.errors).isEmpty)
+        expectHarmless(said.output, "\(words)")
+        expectHarmless(said.errors, "\(words)")
+      }
+    }
+  }
+
+  /// What the configuration file is to be is neither waited for nor read when it is no file, and does no harm.
+  @Test(arguments: ["fifo", "/dev/zero", "/dev/tty", "/dev/full", "socket", "directory", "long", "newline"])
+  func theConfigurationFileIsAFile(what: String) throws {
+    try withDirectory { directory in
+      var path = what.hasPrefix("/") ? what : "\(directory)/\(what)"
+      switch what {
+      case "fifo": try #require(mkfifo(path, 0o600) == 0)
+      case "directory": try #require(mkdir(path, 0o700) == 0)
+      case "socket": try #require(mknod(path, S_IFSOCK | 0o600, 0) == 0)
+      case "long": path = "/" + String(repeating: "x/", count: 1 << 15)
+      case "newline": path = "\(directory)/a\nb"
+      default: break
+      }
+      let child = try play(["settings"], ["CULPRIT_CONFIGURATION": path])
+      #expect(child.status == 0 && child.fact("threshold") == "4.0 seconds", "\(child)")
+      #expect(child.errors.split(separator: "\n").count == 1 && child.errors.utf8.count < 2000, "\(child)")
+      #expect(child.errors.hasPrefix("culprit: the configuration file "), "\(child)")
+    }
+  }
+
+  /// A directory whose path no file can have is refused, and the watchdog's user told.
+  @Test(.usesObserver) func aPathThatIsTooLongIsRefused() throws {
+    try withDirectory { directory in
+      for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
+        let configuration = Configuration(directory: "\(directory)/\(path)")
+        let error = #expect(throws: WatchdogError.self) { try Watchdog(configuration) }
+        #expect(error.map { $0.description.hasSuffix(": File name too long") && $0.description.count < 400 } == true)
+        let made = try FileManager.default.contentsOfDirectory(atPath: directory)
+        #expect(made == [], "nothing is made on the way")
+      }
+    }
+  }
+}

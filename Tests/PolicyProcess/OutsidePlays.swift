@@ -1,0 +1,109 @@
+import Culprit
+import Dispatch
+import Glibc
+import Synchronization
+
+// What comes from outside, and what goes there: names, files, servers, whoever reads standard error.
+
+/// What no terminal may see: escape sequences, other control characters, ends of lines, changes of direction.
+private let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
+
+private let work = Atomic<UInt64>(0)
+
+/// Computes for so many milliseconds.
+@inline(never)
+func computeInTheWay(_ milliseconds: Int) {
+  let end = ContinuousClock.now + .milliseconds(milliseconds)
+  while ContinuousClock.now < end { for _ in 0..<1000 { work.wrappingAdd(1, ordering: .relaxed) } }
+}
+
+/// Stalls once, with a handler, and stops.
+@Sendable func stallOnce(_ arguments: [String]) throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50)))
+  let isReported = Atomic<Bool>(false)
+  watchdog.onStall { report in
+    say("report=\(report.culprit?.frame.function ?? "nobody")")
+    isReported.store(true, ordering: .releasing)
+  }
+  for problem in watchdog.status.problems { say("problem=\(problem)") }
+  // A library on the stack that has no debug information.
+  let queue = DispatchQueue(label: "work")
+  watchdog.section("work", budget: .milliseconds(200)) { queue.sync { computeInTheWay(600) } }
+  if arguments.first == "wait" { while !isReported.load(ordering: .acquiring) { usleep(10_000) } }
+  watchdog.stop()
+  say("stopped=true")
+}
+
+@inline(never)
+private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.beginActivity("forgotten") }
+
+/// Lets go of an activity while nobody reads standard error and what is written there waits.
+@Sendable func letGoOfAnActivity(_ arguments: [String]) throws {
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0, dup2(ends[1], STDERR_FILENO) >= 0 else { exit(2) }
+  // A pipe is full when it does not take one byte more.
+  _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+  while write(ends[1], "x", 1) == 1 {}
+  _ = fcntl(ends[1], F_SETFL, 0)
+  let watchdog = try Watchdog(Configuration(stallThreshold: .seconds(4)))
+  try beginAndLetGo(watchdog)
+  say("let go=true")
+  var text: [UInt8] = []
+  var chunk = [UInt8](repeating: 0, count: 4096)
+  while !String(decoding: text, as: UTF8.self).contains("beginAndLetGo") {
+    let count = read(ends[0], &chunk, chunk.count)
+    guard count > 0 else { break }
+    text += chunk[..<count].drop { $0 == UInt8(ascii: "x") }
+  }
+  say("told=true")
+  // Nobody reads what is said of the next one, and stop() does not wait for that.
+  while write(ends[1], "x", 1) == 1, fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 {}
+  _ = fcntl(ends[1], F_SETFL, 0)
+  try beginAndLetGo(watchdog)
+  watchdog.stop()
+  say("stopped=true")
+}
+
+/// Has a nasty name in every place that takes one, and prints everything that is said of it. Is ended by its watchdog.
+@Sendable func beNasty(_ arguments: [String]) throws {
+  guard let directory = arguments.first else { exit(2) }
+  if let file = fopen("/proc/thread-self/comm", "w") {
+    fputs("t\u{1B}[1m\nINJECT", file)
+    fclose(file)
+  }
+  chdir(directory)
+  var configuration = Configuration(
+    stallThreshold: .milliseconds(200),
+    sampleInterval: .milliseconds(50),
+    directory: "\(directory)/\(nasty)"
+  )
+  configuration.terminateAfter = .seconds(2)
+  configuration.notifiesSystemd = true
+  do {
+    let file = Configuration(directory: "\(directory)/\(nasty).file")
+    close(open("\(directory)/\(nasty).file", O_CREAT | O_WRONLY, 0o600))
+    _ = try Watchdog(file)
+  } catch { say("\(error)") }
+  let watchdog = try Watchdog(configuration)
+  watchdog.onPreviousRun { say("\($0)") }
+  watchdog.onStallBegan { say("\($0)") }
+  watchdog.onHang { say("\($0)") }
+  watchdog.onTerminate { termination in
+    say("\(termination)")
+    return .terminate
+  }
+  watchdog.addContext(nasty) { nasty }
+  let loop = try watchdog.watchLoop(named: nasty)
+  do { _ = try watchdog.watchLoop(named: nasty) } catch { say("\(error)") }
+  do { _ = try watchdog.beginActivity(nasty, expiring: .zero) } catch { say("\(error)") }
+  do { try watchdog.reconfigure { $0.directory = nasty } } catch { say("\(error)") }
+  _ = try watchdog.beginActivity(nasty)
+  say("\(try watchdog.captureThreads())")
+  watchdog.tellSystemd(status: nasty)
+  loop.turn(labelled: nasty) { computeInTheWay(500) }
+  // The report of that goes to standard error.
+  usleep(500_000)
+  for problem in watchdog.status.problems { say(problem) }
+  for limitation in watchdog.status.limitations { say("\(limitation)") }
+  loop.turn(labelled: nasty) { while true { computeInTheWay(100) } }
+}
