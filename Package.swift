@@ -66,6 +66,9 @@ let package = Package(
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     // File systems that break while somebody writes to them, and services that do.
     .target(name: "FaultyDisks", path: "tools/faulty-disks"),
+    // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
+    .target(name: "CSpawning", path: "tools/child-processes/c"),
+    .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "tools/child-processes/swift"),
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
@@ -80,7 +83,11 @@ let package = Package(
       dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
     ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
-    .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
+    .testTarget(
+      name: "SymbolsTests",
+      dependencies: ["Symbols", "StallRecord", "TestSupport"],
+      exclude: ["Findings"]
+    ),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
     .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
@@ -117,7 +124,11 @@ let package = Package(
     ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),
-    .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
+    .target(
+      name: "TestSupport",
+      dependencies: ["ChildProcesses", "StallRecord", "Symbols"],
+      path: "Tests/TestSupport"
+    ),
     .executableTarget(
       name: "stalling-process",
       dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
