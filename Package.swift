@@ -65,7 +65,7 @@ let package = Package(
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     // File systems that break while somebody writes to them, and services that do.
-    .target(name: "FaultyDisks", path: "tools/faulty-disks"),
+    .target(name: "FaultyDisks", dependencies: ["ChildProcesses"], path: "tools/faulty-disks"),
     // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
     .target(name: "CSpawning", path: "tools/child-processes/c"),
     .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "tools/child-processes/swift"),
