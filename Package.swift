@@ -78,6 +78,16 @@ let package = Package(
       path: "tools/soaks"
     ),
 
+    // A service under random harm, and what looks after it.
+    .target(name: "StressHarm", path: "Tests/Proofs/Stress/Harm"),
+    .executableTarget(
+      name: "culprit-stress",
+      dependencies: [
+        "Blame", "ChildProcesses", "CommandLineOptions", "Culprit", "StallRecord", "StressHarm", "Symbols",
+      ],
+      path: "Tests/Proofs/Stress/Program"
+    ),
+
     .testTarget(
       name: "CObserverTests",
       dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
