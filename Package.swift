@@ -71,7 +71,10 @@ let package = Package(
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     // File systems that break while somebody writes to them, and services that do.
-    .target(name: "FaultyDisks", path: "tools/faulty-disks"),
+    .target(name: "FaultyDisks", dependencies: ["ChildProcesses"], path: "tools/faulty-disks"),
+    // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
+    .target(name: "CSpawning", path: "tools/child-processes/c"),
+    .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "tools/child-processes/swift"),
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
@@ -81,12 +84,26 @@ let package = Package(
       path: "tools/soaks"
     ),
 
+    // A service under random harm, and what looks after it.
+    .target(name: "StressHarm", path: "Tests/Proofs/Stress/Harm"),
+    .executableTarget(
+      name: "culprit-stress",
+      dependencies: [
+        "Blame", "ChildProcesses", "CommandLineOptions", "Culprit", "StallRecord", "StressHarm", "Symbols",
+      ],
+      path: "Tests/Proofs/Stress/Program"
+    ),
+
     .testTarget(
       name: "CObserverTests",
       dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
     ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
-    .testTarget(name: "SymbolsTests", dependencies: ["Symbols", "StallRecord"], exclude: ["Findings"]),
+    .testTarget(
+      name: "SymbolsTests",
+      dependencies: ["Symbols", "StallRecord", "TestSupport"],
+      exclude: ["Findings"]
+    ),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
     .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
@@ -132,7 +149,11 @@ let package = Package(
     ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),
-    .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
+    .target(
+      name: "TestSupport",
+      dependencies: ["ChildProcesses", "StallRecord", "Symbols"],
+      path: "Tests/TestSupport"
+    ),
     .executableTarget(
       name: "stalling-process",
       dependencies: ["Culprit", "StallRecord", "TestWorkloads"],

@@ -11,24 +11,33 @@ struct DiskTests {
   /// A service that is in mid-stall, and whose stall is on the disk.
   private struct StalledService {
     let process: ServiceProcess
-    let directory: String
+    let disk: FaultyDisk
     /// How many samples the file had when all was well.
     let samplesBefore: Int
 
-    init(process: ServiceProcess, directory: String, samplesBefore: Int) {
+    init(process: ServiceProcess, disk: FaultyDisk, samplesBefore: Int) {
       self.process = process
-      self.directory = directory
+      self.disk = disk
       self.samplesBefore = samplesBefore
     }
 
-    init(in directory: String) throws {
-      self.directory = directory
-      process = try ServiceProcess(ChildProcess.built("blackbox-process"), ["blackbox-process", directory, "latency"])
+    init(on disk: FaultyDisk) throws {
+      self.disk = disk
+      process = try Self.start(on: disk)
       process.tell("stall differently")
       _ = try #require(process.fact("stalled"))
-      let atFirst = try Self.wait(for: process, directory) { $0.others?.isComplete == true && $0.samples.count >= 20 }
+      let atFirst = try Self.wait(for: process, disk.path + "/stalls") {
+        $0.others?.isComplete == true && $0.samples.count >= 20
+      }
       samplesBefore = atFirst.samples.count
     }
+
+    /// A service that has not begun.
+    static func start(on disk: FaultyDisk) throws -> ServiceProcess {
+      try ServiceProcess(besideThis: "blackbox-process", [disk.pathInside + "/stalls", "latency"], on: disk)
+    }
+
+    private var directory: String { disk.path + "/stalls" }
 
     /// The stall `number` of `process` as its file has it.
     private static func saved(_ process: ServiceProcess, _ directory: String, _ number: Int) -> Stall? {
@@ -94,17 +103,29 @@ struct DiskTests {
     }
   }
 
-  private func tell(_ directory: String) throws -> ChildProcess {
-    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
+  private func tell(_ disk: FaultyDisk) throws -> ChildProcess {
+    try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), disk.pathInside + "/stalls", "tell"]))
+  }
+
+  /// Somebody else's mount namespace, which has copies of all that was mounted when it began, keeps none of it alive.
+  @Test func whoeverUnsharesMeanwhileKeepsNothing() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let stranger = try ServiceProcess("/usr/bin/unshare", ["unshare", "--mount", "sh", "-c", "echo in=; read line"])
+    try #require(stranger.fact("in") != nil)
+    try disk.pullOut()
+    #expect(mkdir(disk.path + "/while-broken", 0o700) != 0)
+    try disk.mountAgain()
+    #expect(mkdir(disk.path + "/after", 0o700) == 0)
+    stranger.tell("")
+    stranger.end()
   }
 
   /// Handlers hear of the end, stop() and exit come to theirs, while the disk answers nobody; and a kill is told of afterwards.
   @Test func aStuckDiskKeepsNobodyWaiting() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let directory = disk.path + "/stalls"
-    let stopped = try StalledService(in: directory)
-    let left = try StalledService(in: directory)
-    let killed = try StalledService(in: directory)
+    let stopped = try StalledService(on: disk)
+    let left = try StalledService(on: disk)
+    let killed = try StalledService(on: disk)
     try disk.freeze()
     try stopped.turn(milliseconds: 2000)
     let told = try stopped.end()
@@ -119,7 +140,7 @@ struct DiskTests {
     kill(killed.process.process, SIGKILL)
     #expect(disk.thaw(), "the disk answered before all that was over")
     for service in [stopped, left, killed] { service.process.end() }
-    let launch = try tell(directory)
+    let launch = try tell(disk)
     let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") })
     #expect(run.hasSuffix(RunVerdict.fatalHang.description))
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
@@ -128,7 +149,7 @@ struct DiskTests {
   /// What a disk did not take while it was stuck it gets when it is not any more.
   @Test func aDiskThatComesBackGetsEverything() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let service = try StalledService(in: disk.path + "/stalls")
+    let service = try StalledService(on: disk)
     try disk.freeze()
     // Until it is noticed that the disk does not answer.
     _ = try service.firstProblems()
@@ -138,21 +159,17 @@ struct DiskTests {
     let saved = try #require(service.saved())
     #expect(saved.hasEnded && saved.lostSamples == 0 && told.lost == 0)
     #expect(saved.samples.count == told.samples && told.samples > service.samplesBefore)
-    #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
+    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
   @Test func aServiceStartsOnAStuckDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let directory = disk.path + "/stalls"
-    try #require(mkdir(directory, 0o700) == 0)
+    try #require(mkdir(disk.path + "/stalls", 0o700) == 0)
     try disk.freeze()
     let service = StalledService(
-      process: try ServiceProcess(
-        ChildProcess.built("blackbox-process"),
-        ["blackbox-process", directory, "latency"]
-      ),
-      directory: directory,
+      process: try StalledService.start(on: disk),
+      disk: disk,
       samplesBefore: 0
     )
     try #require(service.process.fact("ready") != nil)
@@ -165,7 +182,7 @@ struct DiskTests {
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
     #expect(saved.samples.count == told.samples && saved.lostSamples == 0)
-    #expect(try tell(directory).fact("run") == "\(service.process.process) clean exit")
+    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   /// What did not fit is counted in the file, said in the status, and complete in the handler's report. The next launch, which
@@ -173,9 +190,8 @@ struct DiskTests {
   @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
   {
     let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 90)
-    let directory = disk.path + "/stalls"
-    let service = try StalledService(in: directory)
-    let killed = try StalledService(in: directory)
+    let service = try StalledService(on: disk)
+    let killed = try StalledService(on: disk)
     try disk.fill()
     for stalled in [service, killed] { try stalled.wait { $0.lostSamples >= 3 } }
     let told = try service.end()
@@ -189,7 +205,7 @@ struct DiskTests {
     #expect(saved.hasEnded)
     kill(killed.process.process, SIGKILL)
     killed.process.end()
-    let launch = try tell(directory)
+    let launch = try tell(disk)
     #expect(launch.facts("run").contains { $0.hasPrefix("\(killed.process.process) fatal hang") }, "\(launch)")
     #expect(launch.facts("lost").contains { Int($0) ?? 0 >= 3 }, "\(launch)")
   }
@@ -197,7 +213,7 @@ struct DiskTests {
   /// Open files that can be written to no more.
   @Test(arguments: ["Read-only file system", "Input/output error"]) func aFailingDiskIsTold(error: String) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let service = try StalledService(in: disk.path + "/stalls")
+    let service = try StalledService(on: disk)
     if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
     try service.turn(milliseconds: 1000)
     #expect(try service.firstProblems().contains(error))
@@ -208,14 +224,14 @@ struct DiskTests {
     try disk.mountAgain()
     let saved = try #require(service.saved())
     #expect(!saved.samples.isEmpty && saved.samples.count < told.samples && !saved.hasEnded)
-    let launch = try tell(service.directory)
+    let launch = try tell(disk)
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
   }
 
   /// The file is made anew, in the new directory or in one that is made for it, and the next stall has one, too.
   @Test(arguments: [false, true]) func aRemovedDirectoryIsMadeAnew(isReplaced: Bool) throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let service = try StalledService(in: disk.path + "/stalls")
+    let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
     #expect(try service.firstProblems().contains("was removed while it was written"))
     let told = try service.end()
@@ -230,18 +246,18 @@ struct DiskTests {
       let saved = try #require(service.saved(number))
       #expect(saved.hasEnded && saved.samples.count == samples && saved.lostSamples == 0)
     }
-    #expect(try tell(service.directory).fact("run") == "\(service.process.process) clean exit")
+    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
   /// The file of the run comes back as well: the next launch tells of what was killed after that.
   @Test func aHangWhoseDirectoryWasRemovedIsTold() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
-    let service = try StalledService(in: disk.path + "/stalls")
+    let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: false)
     try service.wait { $0.samples.count > service.samplesBefore }
     kill(service.process.process, SIGKILL)
     _ = service.process.end()
-    let launch = try tell(service.directory)
+    let launch = try tell(disk)
     #expect(launch.facts("run") == ["\(service.process.process) \(RunVerdict.fatalHang)"], "\(launch)")
     #expect(launch.fact("hang")?.hasPrefix("stuck goLeft(_:depth:)") == true, "\(launch)")
   }

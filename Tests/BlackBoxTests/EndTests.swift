@@ -118,7 +118,11 @@ import Testing
   }
 
   /// The kernel kills one that takes more memory than its group may have; also when the group is gone by the next launch.
-  @Test(.enabled(if: MemoryGroup.isPossible), arguments: [false, true]) func theKernelsKillIsTold(isGone: Bool) throws {
+  @Test(
+    .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
+    arguments: [false, true]
+  )
+  func theKernelsKillIsTold(isGone: Bool) throws {
     let group = try #require(MemoryGroup(limit: 64 << 20))
     try withDirectory { directory in
       let died = try ChildProcess(
@@ -138,33 +142,21 @@ import Testing
         let before = names(directory, ".run").count
         try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count > before }
       }
-      let live = Process()
-      live.executableURL = URL(fileURLWithPath: ChildProcess.built("blackbox-process"))
-      live.arguments = [directory, "turn"]
-      live.standardOutput = FileHandle.nullDevice
-      try live.run()
+      let service = ChildProcess.built("blackbox-process")
+      let live = try RunningProcess(service, [directory, "turn"])
       while names(directory, ".run").count < 5 { usleep(10_000) }
-      let tellers = try (0..<4)
-        .map { _ in
-          let process = Process()
-          let pipe = Pipe()
-          process.executableURL = URL(fileURLWithPath: ChildProcess.built("blackbox-process"))
-          process.arguments = [directory, "tell"]
-          process.standardOutput = pipe
-          try process.run()
-          return (process, pipe)
-        }
+      let tellers = try (0..<4).map { _ in try RunningProcess(service, [directory, "tell"]) }
       var told: [String] = []
-      for (process, pipe) in tellers {
-        let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        process.waitUntilExit()
-        told += text.split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }.map(String.init)
+      for process in tellers {
+        told += process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
+          .map(String.init)
+        process.end()
       }
       #expect(told.count == 4 && Set(told).count == 4, "\(told)")
-      #expect(!told.contains { $0.hasPrefix("run=\(live.processIdentifier) ") })
-      kill(live.processIdentifier, SIGKILL)
-      live.waitUntilExit()
-      #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.processIdentifier) ") })
+      #expect(!told.contains { $0.hasPrefix("run=\(live.id) ") })
+      kill(live.id, SIGKILL)
+      live.end()
+      #expect(try tell(directory).facts("run").contains { $0.hasPrefix("\(live.id) ") })
     }
   }
 
@@ -303,7 +295,8 @@ import Testing
   }
 
   /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing is told.
-  @Test(.enabled(if: getuid() == 0)) func aFullDiskCostsSamplesOnly() throws {
+  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  func aFullDiskCostsSamplesOnly() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
@@ -381,7 +374,7 @@ private final class MemoryGroup {
   static var isPossible: Bool { getuid() == 0 && access("\(parent)/memory.oom_control", W_OK) == 0 }
 
   init?(limit: Int) {
-    path = "\(Self.parent)/culprit-test-\(getpid())"
+    path = "\(Self.parent)/culprit-test-\(UUID().uuidString)"
     guard mkdir(path, 0o700) == 0 else { return nil }
     let text = "\(limit)"
     guard (try? text.write(toFile: "\(path)/memory.limit_in_bytes", atomically: false, encoding: .utf8)) != nil else {

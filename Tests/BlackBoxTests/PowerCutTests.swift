@@ -12,10 +12,8 @@ struct PowerCutTests {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
     let directory = disk.path + "/stalls"
     let box = BlackBoxDirectory(path: directory)
-    let process = try ServiceProcess(
-      ChildProcess.built("blackbox-process"),
-      ["blackbox-process", directory, "latency"]
-    )
+    let inside = disk.pathInside + "/stalls"
+    let process = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
     process.tell("stall")
     _ = try #require(process.fact("stalled"))
     var samples: Int {
@@ -42,7 +40,7 @@ struct PowerCutTests {
     let boot = try #require(text.firstMatch(of: /boot .*\n/))
     let anew = try #require(RunRecord(text: text)).checked("boot another")
     try text.replacing(boot.output, with: anew).write(toFile: "\(directory)/\(name)", atomically: true, encoding: .utf8)
-    let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+    let told = try ChildProcess(disk.inside([ChildProcess.built("blackbox-process"), inside, "tell", "--text"]))
     #expect(told.fact("run")?.hasSuffix(RunVerdict.machineGone.description) == true, "\(told)")
     #expect(told.fact("hang")?.hasPrefix("stuck holdUp(_:)") == true, "\(told)")
   }

@@ -106,7 +106,8 @@ import Testing
   }
 
   /// The frame pointer is an outer function's: to follow it would leave out the callers in between.
-  @Test(.enabled(if: frames_can_be_made())) func neitherUnwindInformationNorAFramePointer() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  func neitherUnwindInformationNorAFramePointer() throws {
     try checkComplete(
       slot: 3046,
       { frames_undescribed_unframed($0) },
@@ -119,7 +120,8 @@ import Testing
     #expect(innermost.count { $0 == "frames_bare_leaf" } > 100, "\(Set(innermost))")
   }
 
-  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTime() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func codeThatIsMadeAtRunTime() throws
+  {
     try observing(slot: 3048, { frames_made_framed($0) }) { thread in
       try sightings(of: thread) { seen in
         try #require(
@@ -130,7 +132,8 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTimeWithoutFramePointers() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  func codeThatIsMadeAtRunTimeWithoutFramePointers() throws {
     try observing(slot: 3049, { frames_made_unframed($0) }) { thread in
       try sightings(of: thread) { seen in
         try #require(seen.end != OBSERVER_END_OUTERMOST, "\(seen.names)")
@@ -139,7 +142,8 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: frames_can_be_made())) func codeThatIsMadeAtRunTimeAndComputes() throws {
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  func codeThatIsMadeAtRunTimeAndComputes() throws {
     var complete = 0
     try observing(slot: 3050, { frames_made_spin($0) }) { thread in
       try sightings(of: thread) { seen in

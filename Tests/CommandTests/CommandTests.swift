@@ -98,24 +98,8 @@ func run(_ program: String, _ arguments: [String], input: Data = Data()) throws 
 
 /// The same for a program that is a file.
 func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> Outcome {
-  // A program that ends without reading its input must not end this one.
-  signal(SIGPIPE, SIG_IGN)
-  let process = Process()
-  process.executableURL = program
-  process.arguments = arguments
-  let (out, error, standardInput) = (Pipe(), Pipe(), Pipe())
-  (process.standardOutput, process.standardError, process.standardInput) = (out, error, standardInput)
-  try process.run()
-  try? standardInput.fileHandleForWriting.write(contentsOf: input)
-  try? standardInput.fileHandleForWriting.close()
-  let text = out.fileHandleForReading.readDataToEndOfFile()
-  let errorText = error.fileHandleForReading.readDataToEndOfFile()
-  process.waitUntilExit()
-  return Outcome(
-    status: process.terminationStatus,
-    out: String(decoding: text, as: UTF8.self),
-    error: String(decoding: errorText, as: UTF8.self)
-  )
+  let child = try ChildProcess(program.path, arguments, input: input, keepsErrors: true)
+  return Outcome(status: child.status, out: child.output, error: child.errors)
 }
 
 /// A program of this package, which is built beside the tests.
@@ -238,7 +222,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   /// Root may read anything, so this can be seen only as somebody else.
-  @Test(.enabled(if: getuid() != 0)) func unreadableFilesAreTold() throws {
+  @Test(.enabled(if: getuid() != 0, "root may read anything")) func unreadableFilesAreTold() throws {
     try withDirectory { directory in
       _ = try write("x", to: "\(directory)/x")
       chmod("\(directory)/x", 0)
@@ -295,15 +279,9 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
   }
 
   @Test func outputThatCannotBeWrittenIsAnError() throws {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", "\"$0\" --help > /dev/full", builtProgram("culprit").path]
-    let error = Pipe()
-    process.standardError = error
-    try process.run()
-    let text = String(decoding: error.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    #expect(process.terminationStatus == 1)
-    #expect(text == "culprit: cannot write to standard output: No space left on device\n")
+    let words = ["-c", "\"$0\" --help > /dev/full", builtProgram("culprit").path]
+    let child = try ChildProcess("/bin/sh", words, keepsErrors: true)
+    #expect(child.hasExited && child.status == 1)
+    #expect(child.errors == "culprit: cannot write to standard output: No space left on device\n")
   }
 }

@@ -1,29 +1,26 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// The example service as its user sees it: started, asked over HTTP, stopped with SIGTERM.
 private final class RunningService {
-  let process = Process()
-  private let out = Pipe()
+  let process: RunningProcess
   private(set) var output = ""
   private(set) var port: UInt16 = 0
 
   init(executable: String, _ arguments: [String]) throws {
-    process.executableURL = URL(fileURLWithPath: executable)
-    process.arguments = arguments
-    process.standardOutput = out
-    try process.run()
+    process = try RunningProcess(executable, arguments)
     while !output.contains("\n") {
-      let data = out.fileHandleForReading.availableData
-      try #require(!data.isEmpty, "the service ended: \(output)")
-      output += String(decoding: data, as: UTF8.self)
+      let text = process.next()
+      try #require(!text.isEmpty, "the service ended: \(output)")
+      output += text
     }
     port = UInt16(output.prefix { $0 != "\n" }.split(separator: ":").last ?? "") ?? 0
   }
 
   /// The status line and body of the answer to a request.
   func request(_ method: String, _ path: String) throws -> (status: String, body: String) {
-    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(descriptor) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
@@ -52,9 +49,8 @@ private final class RunningService {
 
   /// Ends it in an orderly way and returns all that it printed after its first line.
   func stop() -> String {
-    process.terminate()
-    output += String(decoding: out.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
+    kill(process.id, SIGTERM)
+    output += process.rest()
     return String(output.drop { $0 != "\n" }.dropFirst())
   }
 }
@@ -76,7 +72,7 @@ private final class RunningService {
     #expect(try service.request("POST", "/rebuild").body == "rebuilt\n")
     #expect(try service.request("GET", "/nothing").status == "HTTP/1.1 404 Error")
     let report = service.stop()
-    #expect(service.process.terminationStatus == 0)
+    #expect(service.process.end() == (0, true))
 
     #expect(report.contains("CULPRIT   Catalog.rebuildIndex(for:) "))
     #expect(report.contains("Catalog.swift:"))

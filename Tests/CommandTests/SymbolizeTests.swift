@@ -1,5 +1,6 @@
 import Foundation
 import StallRecord
+import TestSupport
 import Testing
 
 /// `culprit symbolize`, beside the addr2line that it stands in for.
@@ -8,18 +9,9 @@ import Testing
 
   /// Runs `command` by the shell in `directory`.
   private func shell(_ command: String, in directory: String) throws -> String {
-    let process = Process()
-    let (out, error) = (Pipe(), Pipe())
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", command]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory)
-    (process.standardOutput, process.standardError) = (out, error)
-    try process.run()
-    let text = out.fileHandleForReading.readDataToEndOfFile()
-    let errorText = error.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Failure(text: String(decoding: errorText, as: UTF8.self)) }
-    return String(decoding: text, as: UTF8.self)
+    let child = try ChildProcess("/bin/sh", ["-c", command], directory: directory, keepsErrors: true)
+    guard child.hasExited, child.status == 0 else { throw Failure(text: child.errors) }
+    return child.output
   }
 
   private static let source = """
@@ -134,19 +126,14 @@ import Testing
   /// Whoever writes one address and waits gets its answer before the next.
   @Test func everyLineIsAnsweredAtOnce() throws {
     try withProgram { directory in
-      let process = Process()
-      let (input, out) = (Pipe(), Pipe())
-      process.executableURL = builtProgram("culprit")
-      process.arguments = ["symbolize", "-f", "-e", directory + "/shop"]
-      (process.standardInput, process.standardOutput) = (input, out)
-      try process.run()
+      let words = ["symbolize", "-f", "-e", directory + "/shop"]
+      let process = try RunningProcess(builtProgram("culprit").path, words)
       for _ in 0..<3 {
-        try input.fileHandleForWriting.write(contentsOf: Data("0\n".utf8))
-        #expect(String(decoding: out.fileHandleForReading.availableData, as: UTF8.self) == "??\n??:0\n")
+        process.write(Data("0\n".utf8))
+        #expect(process.next() == "??\n??:0\n")
       }
-      try input.fileHandleForWriting.close()
-      process.waitUntilExit()
-      #expect(process.terminationStatus == 0)
+      process.closeInput()
+      #expect(process.end() == (0, true))
     }
   }
 

@@ -24,7 +24,8 @@ import Testing
       // On a busy machine a thread that computes may not get a processor in time; that is then told.
       let captured = samples.filter { $0.sample.outcome != .noAnswer || $0.sample.activity != .running }
       let complete = captured.filter { $0.sample.outcome == .captured && $0.end == .outermost }
-      #expect(complete.count >= 5 && (captured.count - complete.count) * 10 <= captured.count)
+      // One may always be: where there are few, that is more than a tenth.
+      #expect(complete.count >= 5 && captured.count - complete.count <= 1 + captured.count / 10)
       let wrong = captured.first { $0.end != .outermost && !mayBeCut($0) }
       #expect(wrong == nil)
       return complete
@@ -46,7 +47,7 @@ import Testing
   /// Every sample but a few shows `functions`: the turn begins and ends outside of them.
   func expect(_ samples: [NamedSample], toShow functions: [String]) {
     let others = samples.filter { !$0.shows(functions) }
-    #expect(others.count * 10 <= samples.count, "\(others.first.debugDescription)")
+    #expect(others.count <= 1 + samples.count / 10, "\(others.first.debugDescription)")
   }
 
   /// The recorder cannot allocate until the stall is over: the samples wait for it in the ring.
@@ -121,9 +122,12 @@ import Testing
     let outcome = try play("traced", computes: false)
     let tracer = try #require(outcome.process.fact("tracer").flatMap { Int32($0) })
     let stall = try #require(outcome.stalls.first).stall
-    // It may not be allowed here.
-    #expect(stall.notes == (tracer == 0 ? [] : [StallNote(.debugger, text: "process \(tracer)")]))
-    #expect(outcome.process.output.contains("a debugger was attached: process ") == (tracer != 0))
+    guard tracer != 0 else {
+      #expect(stall.notes == [])
+      try Test.cancel("no process may be a debugger here")
+    }
+    #expect(stall.notes == [StallNote(.debugger, text: "process \(tracer)")])
+    #expect(outcome.process.output.contains("a debugger was attached: process "))
   }
 
   /// Both threads are watched: the one that makes the global, and the one that waits for it.
@@ -163,7 +167,7 @@ import Testing
       let expected = (0..<levels.count).map { "workload_throw_\(16 - $0)" }
       #expect(levels.reversed() == expected, "\(sample.names)")
     }
-    #expect(samples.filter { $0.names.contains { $0.hasPrefix("_Unwind_") } }.count * 4 > samples.count)
+    #expect(samples.count >= 50 && samples.count { $0.names.contains { $0.hasPrefix("_Unwind_") } } * 4 > samples.count)
   }
 
   /// Neither Dispatch nor Swift Concurrency has a thread left; their own stalls are seen, too.

@@ -1,5 +1,6 @@
 import Foundation
 import StallRecord
+import TestSupport
 import Testing
 
 @testable import Symbols
@@ -26,21 +27,9 @@ final class Fixture {
   /// Runs `command` by the shell in the directory. Returns its standard output.
   @discardableResult
   func run(_ command: String) throws -> String {
-    let process = Process()
-    let (out, errors) = (Pipe(), path("errors"))
-    try "".write(toFile: errors, atomically: true, encoding: .utf8)
-    process.executableURL = URL(fileURLWithPath: "/bin/sh")
-    process.arguments = ["-c", command]
-    process.currentDirectoryURL = URL(fileURLWithPath: directory)
-    process.standardOutput = out
-    process.standardError = FileHandle(forWritingAtPath: errors)
-    try process.run()
-    let data = out.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
-      throw FixtureError(description: "\(command): " + ((try? String(contentsOfFile: errors, encoding: .utf8)) ?? ""))
-    }
-    return String(decoding: data, as: UTF8.self)
+    let child = try ChildProcess("/bin/sh", ["-c", command], directory: directory, keepsErrors: true)
+    guard child.hasExited, child.status == 0 else { throw FixtureError(description: "\(command): \(child.errors)") }
+    return child.output
   }
 
   /// The address of the symbol `name` in the file `file`.

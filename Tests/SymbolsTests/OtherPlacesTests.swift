@@ -1,5 +1,6 @@
 import Foundation
 import StallRecord
+import TestSupport
 import Testing
 
 @testable import Symbols
@@ -71,7 +72,8 @@ import Testing
 
   /// The map of a process that does not exist otherwise.
   @Test func addressesInNoModuleAreLookedUpInTheMap() throws {
-    let id: Int32 = 4_194_303
+    // More than the kernel gives (PID_MAX_LIMIT is 4,194,304), and not that of another run of this test.
+    let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
     try #require(!FileManager.default.fileExists(atPath: path))
     try "10000 100 jitted\n".write(toFile: path, atomically: true, encoding: .utf8)
@@ -93,18 +95,19 @@ import Testing
     try fixture.write("#include <unistd.h>\nint main(void) { sleep(60); return 0; }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id -o sleeper sleeper.c && cp sleeper copy")
     let image = try ElfImage(path: fixture.path("copy"))
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: fixture.path("sleeper"))
-    try process.run()
-    defer { process.terminate() }
+    let process = try RunningProcess(fixture.path("sleeper"), [])
+    defer {
+      kill(process.id, SIGTERM)
+      process.end()
+    }
     // Until it is in its own program, it is a copy of this one.
-    while realPath("/proc/\(process.processIdentifier)/exe") != realPath(fixture.path("sleeper")) { usleep(1000) }
+    while realPath("/proc/\(process.id)/exe") != realPath(fixture.path("sleeper")) { usleep(1000) }
     try fixture.run("gcc -g -O2 -Wl,--build-id -o other sleeper.c && mv other sleeper")
     let mapping = Module.Mapping(start: RuntimeAddress(0x10_0000), end: RuntimeAddress(0x20_0000), fileOffset: 0)
     let module = Module(path: fixture.path("sleeper"), buildID: image.buildID, mappings: [mapping])
     let main = try fixture.address(of: "main", in: "copy")
     let frame = StackFrame.programCounter(RuntimeAddress(0x10_0000 + main.value))
-    let found = Symbolizer(modules: [module], process: process.processIdentifier).resolve(frame)
+    let found = Symbolizer(modules: [module], process: process.id).resolve(frame)
     #expect(found.first?.function == "main")
     #expect(found.first?.location?.line == 2)
     guard case .changedFile = Symbolizer(modules: [module]).resolve(frame).first?.missing else {

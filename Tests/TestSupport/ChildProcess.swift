@@ -5,7 +5,7 @@ public struct ChildProcess: Sendable {
   /// Everything it wrote to its standard output.
   public var output: String
   /// Everything it wrote to its standard error; empty unless that was asked for.
-  public var errors = ""
+  public var errors: String
   /// Its exit status, or the number of the signal that ended it.
   public var status: Int32
   /// Whether it ended by itself.
@@ -17,36 +17,38 @@ public struct ChildProcess: Sendable {
   ///   - path: The program's file.
   ///   - arguments: What is passed to it.
   ///   - environment: What is added to its environment. Its standard error is kept when this is given.
+  ///   - directory: Where it starts; where this process is when there is none.
+  ///   - input: What it gets to read, by a pipe.
+  ///   - keepsErrors: Whether its standard error is kept.
   ///   - meanwhile: Called with its process id once it has been started.
   /// - Throws: What `meanwhile` throws, or why the program could not be started.
   public init(
     _ path: String,
     _ arguments: [String],
     environment: [String: String]? = nil,
+    directory: String? = nil,
+    input: Data = Data(),
+    keepsErrors: Bool = false,
     meanwhile: (pid_t) throws -> Void = { _ in }
   ) throws {
-    let process = Process()
-    let pipe = Pipe()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.standardOutput = pipe
-    // A file, so that neither stream waits for the other to be read.
-    let said = NSTemporaryDirectory() + "culprit-errors-\(UUID().uuidString)"
-    defer { try? FileManager.default.removeItem(atPath: said) }
-    if let environment {
-      process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-      _ = FileManager.default.createFile(atPath: said, contents: nil)
-      process.standardError = FileHandle(forWritingAtPath: said)
-    }
-    try process.run()
-    defer { process.waitUntilExit() }
-    try meanwhile(process.processIdentifier)
-    output = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    status = process.terminationStatus
-    if environment != nil { errors = try String(contentsOfFile: said, encoding: .utf8) }
-    hasExited = process.terminationReason == .exit
+    let process = try RunningProcess(
+      path,
+      arguments,
+      environment: environment,
+      directory: directory,
+      keepsErrors: keepsErrors || environment != nil
+    )
+    defer { process.end() }
+    process.write(input)
+    process.closeInput()
+    try meanwhile(process.id)
+    output = process.rest()
+    (status, hasExited) = process.end()
+    errors = process.errors
   }
+
+  /// The same for a program and its arguments in one list.
+  public init(_ words: [String]) throws { try self.init(words[0], Array(words.dropFirst())) }
 
   /// The value of the line `name=value` of its output.
   public func fact(_ name: String) -> String? {

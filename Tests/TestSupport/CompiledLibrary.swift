@@ -25,16 +25,10 @@ public func compiledLibrary(
 ) throws -> String {
   let (file, library) = ("\(directory)/\(name).\(language)", "\(directory)/\(name).so")
   try source.write(toFile: file, atomically: true, encoding: .utf8)
-  let process = Process()
-  let errors = Pipe()
-  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
   // Both are part of the Swift toolchain.
   let command = language == "swift" ? ["swiftc", "-emit-library"] : ["clang", "-shared", "-fPIC"]
-  process.arguments = command + options + ["-o", library, file]
-  process.standardError = errors
-  try process.run()
-  let text = String(decoding: errors.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-  process.waitUntilExit()
-  guard process.terminationStatus == 0 else { throw CompilationFailure(description: text) }
+  let words = command + options + ["-o", library, file]
+  let child = try ChildProcess("/usr/bin/env", words, keepsErrors: true)
+  guard child.hasExited, child.status == 0 else { throw CompilationFailure(description: child.errors) }
   return library
 }

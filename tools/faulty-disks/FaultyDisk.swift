@@ -1,6 +1,10 @@
+import ChildProcesses
 import Glibc
 
 /// A small file system of its own that can be broken while somebody writes to it: full, read-only, failing, stuck. Needs root.
+///
+/// It is mounted in a mount namespace of its own. In this process's, every other process that unshares it would get a copy of
+/// the mount, and what is unmounted here would live on there, broken as it is.
 ///
 /// A process of its own, the guard, takes it away when it is removed, when this process has ended in whatever way, or when its
 /// time is up: nothing that goes wrong here leaves a frozen file system, a mount or a loop device behind.
@@ -13,8 +17,10 @@ public final class FaultyDisk {
     case tmpfs
   }
 
-  /// Where its files are.
-  public var path: String { "\(home)/mounted" }
+  /// Where its files are, for this process and others like it.
+  public var path: String { "/proc/\(guardProcess)/root\(pathInside)" }
+  /// The same for programs that are started ``inside(_:)``.
+  public var pathInside: String { "\(home)/mounted" }
   private let home: String
   private let kind: Kind
   private let guardProcess: pid_t
@@ -26,6 +32,9 @@ public final class FaultyDisk {
     guard getuid() == 0 else { return "mounting file systems needs root" }
     guard access("/dev/loop-control", W_OK) == 0 else { return "there are no loop devices" }
     guard (try? Shell.run("command -v mkfs.ext4 mount losetup")) != nil else { return "there is no mkfs.ext4" }
+    guard (try? Shell.run("unshare --mount true && command -v nsenter")) != nil else {
+      return "mount namespaces are refused"
+    }
     return nil
   }
 
@@ -43,16 +52,16 @@ public final class FaultyDisk {
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
     // Before there is anything to be taken away.
     (guardProcess, guardInput) = try Shell.start(
-      "timeout \(seconds) head -n 1; cd '\(home)' || exit; fsfreeze -u mounted; umount mounted || umount -l mounted; "
-        + "rm -rf --one-file-system '\(home)'"
+      "echo; exec >/dev/null; timeout \(seconds) head -n 1; cd '\(home)' || exit; fsfreeze -u mounted; "
+        + "umount mounted || umount -l mounted; rm -rf --one-file-system '\(home)'"
     )
-    try Shell.run("mkdir '\(path)'")
+    try run("mkdir '\(pathInside)'")
     switch kind {
-    case .tmpfs: try Shell.run("mount -t tmpfs -o size=\(mebibytes)m,mode=700 tmpfs '\(path)'")
+    case .tmpfs: try run("mount -t tmpfs -o size=\(mebibytes)m,mode=700 tmpfs '\(pathInside)'")
     case .ext4:
       let journal = mebibytes < 2 ? "-O ^has_journal" : "-J size=1"
       let image = "\(home)/image"
-      try Shell.run("truncate -s \(mebibytes)M '\(image)' && mkfs.ext4 -q -b 1024 -m 0 \(journal) '\(image)'")
+      try run("truncate -s \(mebibytes)M '\(image)' && mkfs.ext4 -q -b 1024 -m 0 \(journal) '\(image)'")
       try mountImage()
     }
   }
@@ -60,21 +69,26 @@ public final class FaultyDisk {
   deinit { remove() }
 
   private func mountImage() throws(FaultyDiskError) {
-    try Shell.run("mount -t ext4 -o loop,errors=remount-ro '\(home)/image' '\(path)'")
+    try run("mount -t ext4 -o loop,errors=remount-ro '\(home)/image' '\(pathInside)'")
   }
+
+  private func run(_ command: String) throws(FaultyDiskError) { try Shell.run(command, in: guardProcess) }
+
+  /// The words that run `program` where the file system is mounted: the process that is started becomes it.
+  public func inside(_ program: [String]) -> [String] { Shell.entering(guardProcess) + program }
 
   /// Takes it away.
   public func remove() {
     guard guardInput >= 0 else { return }
-    _ = write(guardInput, "\n", 1)
+    Spawn.write("\n".utf8, to: guardInput)
     close(guardInput)
     guardInput = -1
-    _ = Shell.end(guardProcess)
+    _ = Spawn.end(guardProcess)
   }
 
   /// Removes the directory `name` in it with all that it has, and makes a new one if that is asked for.
   public func removeDirectory(_ name: String, andMakesNew: Bool) throws(FaultyDiskError) {
-    try Shell.run("cd '\(path)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
+    try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }
 
   /// Leaves no room.
@@ -92,7 +106,7 @@ public final class FaultyDisk {
   public func drain() { unlink("\(path)/ballast") }
 
   /// Makes it read-only, also for files that are open for writing, as the kernel does when it finds an error: EROFS.
-  public func makeReadOnly() throws(FaultyDiskError) { try Shell.run("mount -o remount,abort '\(path)'") }
+  public func makeReadOnly() throws(FaultyDiskError) { try run("mount -o remount,abort '\(pathInside)'") }
 
   /// Makes everything fail from now on, as when a disk is pulled out: EIO. What had not reached the disk is lost.
   public func pullOut() throws(FaultyDiskError) {
@@ -120,7 +134,8 @@ public final class FaultyDisk {
 
   /// Mounts it anew, after what cannot be undone.
   public func mountAgain() throws(FaultyDiskError) {
-    try Shell.run("umount '\(path)'")
+    // A child that this process is about to start may have a copy of a descriptor for a moment.
+    try run("for i in $(seq 300); do umount '\(pathInside)' && exit; sleep 0.1; done; exit 1")
     try mountImage()
   }
 

@@ -1,3 +1,4 @@
+import ChildProcesses
 import Glibc
 
 /// A service that has been started, what it is told, and what it says.
@@ -17,22 +18,12 @@ public final class ServiceProcess {
   ///   - words: Its arguments, the first of which is its own name.
   /// - Throws: ``FaultyDiskError``.
   public init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
-    let toIt = try Spawn.pipe()
-    let fromIt: (reading: Int32, writing: Int32)
-    do {
-      fromIt = try Spawn.pipe()
-    } catch {
-      close(toIt.reading)
-      close(toIt.writing)
-      throw error
+    let (toIt, fromIt) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
+    (input, output) = (toIt.writing, fromIt.reading)
+    defer { for descriptor in [toIt.reading, fromIt.writing] { close(descriptor) } }
+    process = try spawning { () throws(SpawnError) in
+      try Spawn.process(program, words, input: toIt.reading, output: fromIt.writing)
     }
-    defer {
-      close(toIt.reading)
-      close(fromIt.writing)
-    }
-    input = toIt.writing
-    output = fromIt.reading
-    process = try Spawn.process(program, words, input: toIt.reading, output: fromIt.writing)
   }
 
   /// Starts `program`, which is built beside this one.
@@ -40,13 +31,19 @@ public final class ServiceProcess {
   /// - Parameters:
   ///   - program: Its name.
   ///   - arguments: Its arguments.
+  ///   - disk: The file system that it is to see, if any.
   /// - Throws: ``FaultyDiskError``.
-  public convenience init(besideThis program: String, _ arguments: [String]) throws(FaultyDiskError) {
+  public convenience init(
+    besideThis program: String,
+    _ arguments: [String],
+    on disk: FaultyDisk? = nil
+  ) throws(FaultyDiskError) {
     var path = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &path, path.count - 1)
     let own = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let file = own.split(separator: "/").dropLast().map { "/" + $0 }.joined() + "/" + program
-    try self.init(file, [file] + arguments)
+    let words = disk?.inside([file] + arguments) ?? [file] + arguments
+    try self.init(words[0], words)
   }
 
   deinit {
@@ -56,9 +53,7 @@ public final class ServiceProcess {
 
   /// Tells it `line`, if it still listens.
   public func tell(_ line: String) {
-    signal(SIGPIPE, SIG_IGN)
-    let bytes = Array((line + "\n").utf8)
-    _ = write(input, bytes, bytes.count)
+    Spawn.write((line + "\n").utf8, to: input)
   }
 
   /// The next line that it says; `nil` when it has ended, or says nothing for so many milliseconds.
@@ -104,7 +99,7 @@ public final class ServiceProcess {
 
   /// Waits until it has ended. Returns its exit status, or the negative number of the signal that ended it.
   @discardableResult
-  public func end() -> Int32 { Shell.end(process) }
+  public func end() -> Int32 { Spawn.end(process) ?? -1 }
 
   /// What its threads whose names begin with `prefix` have written so far, as the kernel counts it: bytes and calls of
   /// write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.

@@ -39,7 +39,9 @@ struct BlackBoxCost {
   }
 
   private func run(_ isVaried: Bool, _ disk: FaultyDisk?, _ directory: String, _ figures: Figures) throws {
-    let service = try ServiceProcess(besideThis: "blackbox-process", [directory, "latency"])
+    // What is mounted for the service is elsewhere for this process.
+    let inside = disk.map { $0.pathInside + "/stalls" } ?? directory
+    let service = try ServiceProcess(besideThis: "blackbox-process", [inside, "latency"], on: disk)
     defer { service.end() }
     service.tell(isVaried ? "stall differently" : "stall")
     guard service.fact("stalled") != nil else { throw BlackBoxSoakError(description: "the service did not begin") }

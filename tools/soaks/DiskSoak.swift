@@ -50,9 +50,13 @@ struct DiskSoak {
     let process: ServiceProcess
     let directory: String
 
-    init(_ directory: String) throws {
-      self.directory = directory
-      process = try ServiceProcess(besideThis: "blackbox-process", [directory, "latency", "1000"])
+    init(on disk: FaultyDisk) throws {
+      directory = disk.path + "/stalls"
+      process = try ServiceProcess(
+        besideThis: "blackbox-process",
+        [disk.pathInside + "/stalls", "latency", "1000"],
+        on: disk
+      )
       process.tell("stall differently")
       guard process.fact("stalled") != nil else {
         throw BlackBoxSoakError(description: "the service did not begin")
@@ -106,11 +110,11 @@ struct DiskSoak {
       seconds: 300 + frozenSeconds
     )
     let directory = disk.path + "/stalls"
-    let well = try StalledService(wellDisk.path + "/stalls")
-    let struck = try StalledService(directory)
+    let well = try StalledService(on: wellDisk)
+    let struck = try StalledService(on: disk)
     // This one is killed; that one leaves without having stopped its watchdog.
-    let killed = try StalledService(directory)
-    let leaving = try StalledService(directory)
+    let killed = try StalledService(on: disk)
+    let leaving = try StalledService(on: disk)
     for service in [well, struck] { _ = try service.measure(Self.window) }
     var windows: [(well: Window, struck: Window)] = []
     let clock = ContinuousClock()
@@ -157,7 +161,7 @@ struct DiskSoak {
     well.process.tell("exit")
     for service in [well, struck, leaving, killed] { service.process.end() }
     if fault == .readOnly || fault == .pulledOut { try disk.mountAgain() }
-    try tell(fault, directory, struck, killed, leaving, samples, figures)
+    try tell(fault, disk, struck, killed, leaving, samples, figures)
     kept.add(directory)
   }
 
@@ -199,7 +203,7 @@ struct DiskSoak {
   /// What the next launch and the files say.
   private func tell(
     _ fault: Fault,
-    _ directory: String,
+    _ disk: FaultyDisk,
     _ struck: StalledService,
     _ killed: StalledService,
     _ leaving: StalledService,
@@ -207,7 +211,7 @@ struct DiskSoak {
     _ figures: Figures
   ) throws {
     let name = fault.rawValue
-    let teller = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
+    let teller = try ServiceProcess(besideThis: "blackbox-process", [disk.pathInside + "/stalls", "tell"], on: disk)
     let lines = teller.rest().split(separator: "\n")
     teller.end()
     for line in lines { figures.note("the next launch: \(line)") }

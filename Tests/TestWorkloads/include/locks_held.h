@@ -55,10 +55,10 @@ void workload_need_stdio(void *context);
 void workload_need_module_list(void *context);
 void workload_need_loader(void *context);
 
-/* Throws C++ exceptions through some sixteen functions, workload_throw_16 to workload_throw_0, until CLOCK_MONOTONIC
- * reaches DEADLINE_NS. Some of the functions have destructors to run, some catch and throw again. Returns how many
+/* Throws C++ exceptions through some sixteen functions, workload_throw_16 to workload_throw_0, until the calling thread has
+ * used a processor for TIME_NS: so long that there are as many samples of it on a busy machine as on a quiet one. Some of the functions have destructors to run, some catch and throw again. Returns how many
  * were caught, or -1 when one was not caught where it had to be. */
-int64_t workload_throw_and_catch(uint64_t deadline_ns);
+int64_t workload_throw_and_catch(uint64_t time_ns);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,47 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What tests start has nothing of what their process happens to have.
+@Suite struct ChildProcessTests {
+  /// Dispatch blocks most signals on its threads, and a service that is to end by SIGTERM would not.
+  @Test func noSignalIsBlockedOrIgnored() throws {
+    var (all, before) = (sigset_t(), sigset_t())
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    // Nobody here sends it, or waits for it.
+    let former = signal(SIGXFSZ, SIG_IGN)
+    defer { signal(SIGXFSZ, former) }
+    let child = try ChildProcess("/bin/cat", ["/proc/self/status"])
+    for field in ["SigBlk", "SigIgn"] {
+      let line = try #require(child.output.split(separator: "\n").first { $0.hasPrefix(field + ":\t") })
+      let signals = try #require(UInt64(line.dropFirst(field.count + 2), radix: 16))
+      // 32 and 33 are the C library's own, and cannot be had from outside.
+      #expect(signals & ~0x1_8000_0000 == 0, "\(line)")
+    }
+  }
+
+  @Test func noDescriptorIsInherited() throws {
+    let descriptor = open("/dev/null", O_RDONLY)
+    defer { close(descriptor) }
+    let child = try ChildProcess("/bin/ls", ["/proc/self/fd"])
+    // The last one is that of the directory.
+    #expect(child.output == "0\n1\n2\n3\n")
+  }
+
+  /// One that ends without reading what it is given ends nobody else, and leaves SIGPIPE as it was.
+  @Test func whoDoesNotReadEndsNobody() throws {
+    let before = signal(SIGPIPE, SIG_DFL)
+    signal(SIGPIPE, before)
+    let process = try RunningProcess("/bin/true", [])
+    process.end()
+    #expect(!process.write(Data("nobody reads this".utf8)))
+    let after = signal(SIGPIPE, SIG_DFL)
+    signal(SIGPIPE, after)
+    #expect(after == nil && before == nil)
+    var pending = sigset_t()
+    sigpending(&pending)
+    #expect(sigismember(&pending, SIGPIPE) == 0)
+  }
+}
