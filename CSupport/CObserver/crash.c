@@ -12,8 +12,10 @@
 static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
-/* Where the line goes, -1 when it has been written or is not to be; taken by the one thread that writes it. */
-static _Atomic int note_descriptor = -1;
+/* Where the line goes: one of two, so that another can be prepared. The service may have closed it since. */
+static struct observer_descriptor note_files[2];
+/* Which of them, -1 when the line has been written or is not to be; taken by the one thread that writes it. */
+static _Atomic int note_place = -1;
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
 /* What was there before, written before the handler is installed. */
@@ -59,8 +61,8 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
   int process = (int)syscall(SYS_getpid);
   /* A child of fork or vfork has the handler, and perhaps the descriptor, but no business with the file. */
   if (process == atomic_load(&note_process)) {
-    int descriptor = atomic_exchange(&note_descriptor, -1);
-    if (descriptor >= 0) {
+    int place = atomic_exchange(&note_place, -1);
+    if (place >= 0 && observer_descriptor_is_ours(&note_files[place])) {
       char line[48] = "signal ";
       size_t length = 7;
       length += put_number(line + length, (unsigned)number);
@@ -75,7 +77,7 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
       length += 8;
       line[length++] = '\n';
       /* There is nobody left to tell of a failure. */
-      ssize_t written = write(descriptor, line, length);
+      ssize_t written = write(note_files[place].number, line, length);
       (void)written;
     }
   }
@@ -88,10 +90,11 @@ static void note_and_die(int number, siginfo_t *info, void *context) {
   errno = saved;
 }
 
-void observer_crash_start(int descriptor, unsigned number) {
+void observer_crash_start(struct observer_descriptor file, unsigned number) {
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
-  atomic_store(&note_descriptor, descriptor);
+  note_files[0] = file;
+  atomic_store(&note_place, 0);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction action;
     if (installed[index] || sigaction(fatal_signals[index], NULL, &former[index]) != 0) continue;
@@ -105,7 +108,7 @@ void observer_crash_start(int descriptor, unsigned number) {
 }
 
 void observer_crash_stop(void) {
-  atomic_store(&note_descriptor, -1);
+  atomic_store(&note_place, -1);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction action;
     if (!installed[index] || sigaction(fatal_signals[index], NULL, &action) != 0) continue;
@@ -115,4 +118,11 @@ void observer_crash_stop(void) {
   }
 }
 
-bool observer_crash_move(int anew, int descriptor) { return dup3(anew, descriptor, O_CLOEXEC) == descriptor; }
+void observer_crash_move(struct observer_descriptor file) {
+  int place = atomic_load(&note_place);
+  if (place < 0)
+    return;
+  note_files[1 - place] = file;
+  /* Unless the note has just been written. */
+  atomic_compare_exchange_strong(&note_place, &place, 1 - place);
+}

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "observer_memory.h"
 
+#include "observer_descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,11 +13,40 @@
 
 enum { PAGE = 4096 };
 
-/* What is used in this process, and what it uses. -1: not open. */
+/* What is used in this process, and what it uses: opened before the first reading, and closed by nobody but a child. */
 static _Atomic int way = OBSERVER_MEMORY_BY_CALL;
-static _Atomic int memory_file = -1;
-static _Atomic int pipe_reader = -1;
-static _Atomic int pipe_writer = -1;
+static struct observer_descriptor memory_file = {.number = -1};
+static struct observer_descriptor pipe_reader = {.number = -1};
+static struct observer_descriptor pipe_writer = {.number = -1};
+
+/* Opens what is not open, or not any more: the service may close what is not its own. One thread at a time. */
+static void open_file(void) {
+  if (!observer_descriptor_is_ours(&memory_file))
+    memory_file = observer_descriptor_keep(open("/proc/self/mem", O_RDONLY | O_CLOEXEC));
+}
+
+static void open_pipe(void) {
+  int ends[2];
+  if ((observer_descriptor_is_ours(&pipe_reader) && observer_descriptor_is_ours(&pipe_writer)) ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
+  observer_descriptor_close(&pipe_reader);
+  observer_descriptor_close(&pipe_writer);
+  pipe_reader = observer_descriptor_keep(ends[0]);
+  pipe_writer = observer_descriptor_keep(ends[1]);
+}
+
+/* Whether there is the file. */
+static bool has_file(void) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  if (observer_descriptor_is_ours(&memory_file))
+    return true;
+  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    return false;
+  open_file();
+  atomic_flag_clear_explicit(&is_taken, memory_order_release);
+  return observer_descriptor_is_ours(&memory_file);
+}
 
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
@@ -25,27 +56,28 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
 }
 
 static bool read_by_file(uint64_t address, void *destination, size_t length) {
-  int descriptor = atomic_load_explicit(&memory_file, memory_order_relaxed);
   /* The kernel's file position is signed. */
-  if (address > INT64_MAX - length)
+  if (address > INT64_MAX - length || !has_file())
     return false;
-  long got = syscall(SYS_pread64, descriptor, destination, length, (long)address);
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
   return got >= 0 && (size_t)got == length;
 }
 
 /* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds, which
  * is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  int reader = atomic_load_explicit(&pipe_reader, memory_order_relaxed);
-  int writer = atomic_load_explicit(&pipe_writer, memory_order_relaxed);
+  /* The service may have closed them: what is read must not be written to a file of its own. */
+  open_pipe();
+  if (!observer_descriptor_is_ours(&pipe_reader) || !observer_descriptor_is_ours(&pipe_writer))
+    return false;
   for (size_t copied = 0; copied < length;) {
     size_t piece = PAGE - (size_t)((address + copied) % PAGE);
     if (piece > length - copied)
       piece = length - copied;
-    long written = syscall(SYS_write, writer, (const void *)(uintptr_t)(address + copied), piece);
+    long written = syscall(SYS_write, pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
     if (written <= 0)
       return false;
-    if (syscall(SYS_read, reader, (uint8_t *)destination + copied, (size_t)written) != written)
+    if (syscall(SYS_read, pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
       return false;
     copied += (size_t)written;
   }
@@ -114,10 +146,9 @@ static size_t read_some_by_call(uint64_t address, void *destination, size_t leng
 }
 
 static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
-  int descriptor = atomic_load_explicit(&memory_file, memory_order_relaxed);
-  if (address > INT64_MAX - length)
+  if (address > INT64_MAX - length || !has_file())
     return 0;
-  long got = syscall(SYS_pread64, descriptor, destination, length, (long)address);
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
   return got > 0 ? (size_t)got : 0;
 }
 
@@ -138,28 +169,11 @@ size_t observer_memory_read_some(uint64_t address, void *destination, size_t len
   return copied;
 }
 
-/* Runs in the child after fork(2): the file is the parent's memory, and the pipe is shared with it. */
+/* Runs in the child after fork(2): the file is the parent's memory, and the pipe is shared with it. They are closed by
+ * observer_descriptor.h. */
 static void forget_parent(void) {
-  _Atomic int *descriptors[] = {&memory_file, &pipe_reader, &pipe_writer};
-  for (int index = 0; index < 3; index++) {
-    int descriptor = atomic_exchange_explicit(descriptors[index], -1, memory_order_relaxed);
-    if (descriptor >= 0)
-      close(descriptor);
-  }
+  memory_file = pipe_reader = pipe_writer = OBSERVER_NO_DESCRIPTOR;
   atomic_store_explicit(&way, OBSERVER_MEMORY_BY_CALL, memory_order_relaxed);
-}
-
-static void open_file(void) {
-  if (atomic_load_explicit(&memory_file, memory_order_relaxed) < 0)
-    atomic_store_explicit(&memory_file, open("/proc/self/mem", O_RDONLY | O_CLOEXEC), memory_order_relaxed);
-}
-
-static void open_pipe(void) {
-  int ends[2];
-  if (atomic_load_explicit(&pipe_reader, memory_order_relaxed) >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return;
-  atomic_store_explicit(&pipe_reader, ends[0], memory_order_relaxed);
-  atomic_store_explicit(&pipe_writer, ends[1], memory_order_relaxed);
 }
 
 enum observer_memory_way observer_memory_start(void) {

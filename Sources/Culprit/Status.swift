@@ -69,7 +69,8 @@ extension Watchdog {
     static func found() -> [Limitation] {
       var found: [Limitation] = []
       let look = observer_thread_open_look(observer_task_self())
-      if look >= 0 { close(look) } else { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
+      if look < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
+      observer_thread_close_look(look)
       if !observer_signal_timers_work() { found.append(.signalsAtOnce) }
       if observer_memory_way() == OBSERVER_MEMORY_BY_PIPE { found.append(.unknownStacks) }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -25,7 +25,7 @@ extension Watchdog {
     expiring time: Duration? = nil,
     onExpiration: (@Sendable () -> Void)? = nil
   ) throws(WatchdogError) -> Activity {
-    if activities != nil { _ = try control() }
+    if !isDisabled { _ = try control() }
     if let time, time <= .zero {
       throw .invalidConfiguration("the activity \"\(name)\" may take \(time); it must be longer than no time at all")
     }
