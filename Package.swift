@@ -115,6 +115,12 @@ let package = Package(
       dependencies: ["Culprit", "StallRecord", "StuckDisk", "TestWorkloads"],
       path: "Tests/PolicyProcess"
     ),
+    // A process that forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.
+    .executableTarget(
+      name: "harm-process",
+      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      path: "Tests/HarmProcess"
+    ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),
     .target(name: "TestSupport", dependencies: ["StallRecord", "Symbols"], path: "Tests/TestSupport"),
