@@ -147,6 +147,12 @@ let package = Package(
       dependencies: ["Blame", "CObserver", "Culprit", "KernelWaits", "StallRecord"],
       path: "Tests/Processes/HeldUp"
     ),
+    // A process that forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.
+    .executableTarget(
+      name: "harm-process",
+      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      path: "Tests/HarmProcess"
+    ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),
     .target(

@@ -33,6 +33,8 @@ struct request {
   bool sent;      /* the monitor has yet to collect or release it; monitor-owned */
   bool abandoned; /* the monitor no longer waits for it; monitor-owned */
   int timer;      /* what sends the signal, or OBSERVER_NO_TIMER; monitor-owned */
+  const struct observer_thread *thread; /* who is asked; its id may be another thread's later. Monitor-owned, */
+  uint32_t thread_use;                  /* as this */
   /* Written by the monitor before ARMED, read by the handler. */
   pid_t tid;
   const struct observer_slot *slot;
@@ -353,7 +355,7 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid) {
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,
                                         uint64_t unit, enum observer_send_when when, bool is_awaited,
                                         uint32_t *index) {
-  if (!thread || atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
+  if (!thread || !observer_thread_is_live(thread))
     return OBSERVER_THREAD_GONE;
   if (!keep_handler())
     return OBSERVER_HANDLER_REPLACED;
@@ -363,6 +365,8 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   struct request *request = free_request();
   if (!request)
     return OBSERVER_REQUESTS_STUCK;
+  request->thread = thread;
+  request->thread_use = observer_thread_use(thread);
   request->tid = tid;
   request->slot = slot;
   request->unit = unit;
@@ -401,6 +405,12 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
     continue;
   switch (word & STATE_MASK) {
   case REQUEST_DONE:
+    /* Another thread with the same id may have answered. */
+    if (!observer_thread_is_still(request->thread, request->thread_use)) {
+      set_state(request, REQUEST_IDLE);
+      request->sent = false;
+      return OBSERVER_THREAD_GONE;
+    }
     *copy = &request->copy;
     return OBSERVER_CAPTURED;
   case REQUEST_OVER:

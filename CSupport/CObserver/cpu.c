@@ -12,13 +12,6 @@ void observer_cpu_open(struct observer_cpu_source *source) {
   long ticks = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
   source->ticks = ticks > 0 ? (uint32_t)ticks : 100;
   source->processors = processors > 0 ? (uint32_t)processors : 1;
-  source->descriptor = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-}
-
-void observer_cpu_close(struct observer_cpu_source *source) {
-  if (source->descriptor >= 0)
-    close(source->descriptor);
-  source->descriptor = -1;
 }
 
 static uint64_t of_timeval(struct timeval time) {
@@ -34,7 +27,11 @@ void observer_cpu_read(const struct observer_cpu_source *source, struct observer
   cpu->system_ns = of_timeval(used.ru_stime);
   /* "cpu  user nice system idle iowait irq softirq steal …". A guest's time is part of the user's. */
   char text[256];
-  ssize_t count = source->descriptor < 0 ? 0 : pread(source->descriptor, text, sizeof text, 0);
+  /* Opened each time: the service may close what is not its own, and a child must not have it. */
+  int descriptor = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+  ssize_t count = descriptor < 0 ? 0 : read(descriptor, text, sizeof text);
+  if (descriptor >= 0)
+    close(descriptor);
   uint64_t columns[8] = {0};
   int column = -1;
   for (ssize_t at = 0; at < count && text[at] != '\n' && column < 8; at++) {

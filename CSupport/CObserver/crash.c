@@ -19,8 +19,10 @@ enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
  * aarch64; not in every C library's headers). */
 enum { LATE_TAG_FAULT = 8 };
 
-/* Where lines go, -1 when there is no such place. */
-static _Atomic int note_descriptor = -1;
+/* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
+static struct observer_descriptor note_files[2];
+/* Which of them, -1 when there is no such place. */
+static _Atomic int note_place = -1;
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
 /* Whether a signal has been noted; set by the one thread that notes it. */
@@ -65,8 +67,8 @@ static void put_digits(char *text, unsigned number) {
 
 /* Writes the line of the first LENGTH characters of LINE, which has room for eleven more. */
 static void write_line(char *line, size_t length) {
-  int descriptor = atomic_load(&note_descriptor);
-  if (descriptor < 0)
+  int place = atomic_load(&note_place);
+  if (place < 0 || !observer_descriptor_is_ours(&note_files[place]))
     return;
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
@@ -77,7 +79,7 @@ static void write_line(char *line, size_t length) {
   length += 8;
   line[length++] = '\n';
   /* There is nobody left to tell of a failure. */
-  ssize_t written = observer_write(descriptor, line, length);
+  ssize_t written = observer_write(note_files[place].number, line, length);
   (void)written;
 }
 
@@ -222,11 +224,12 @@ static bool is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
-void observer_crash_start(int descriptor, unsigned number) {
+void observer_crash_start(struct observer_descriptor file, unsigned number) {
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
   atomic_store(&is_noted, false);
-  atomic_store(&note_descriptor, descriptor);
+  note_files[0] = file;
+  atomic_store(&note_place, 0);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
     if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
@@ -251,7 +254,7 @@ void observer_crash_start(int descriptor, unsigned number) {
 }
 
 void observer_crash_stop(void) {
-  atomic_store(&note_descriptor, -1);
+  atomic_store(&note_place, -1);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
     if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
@@ -260,4 +263,11 @@ void observer_crash_stop(void) {
   }
 }
 
-bool observer_crash_move(int anew, int descriptor) { return dup3(anew, descriptor, O_CLOEXEC) == descriptor; }
+void observer_crash_move(struct observer_descriptor file) {
+  int place = atomic_load(&note_place);
+  if (place < 0)
+    return;
+  note_files[1 - place] = file;
+  /* Unless the note has just been written. */
+  atomic_compare_exchange_strong(&note_place, &place, 1 - place);
+}

@@ -5,10 +5,18 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 _Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct observer_datagram *)0)->address,
                "an address has room");
+
+/* Opens TARGET's socket. Returns 0 or an errno value. */
+static int open_socket(struct observer_datagram *target) {
+  int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor < 0)
+    return errno;
+  target->socket = observer_descriptor_keep(descriptor);
+  return 0;
+}
 
 int observer_datagram_open(struct observer_datagram *target, const char *name) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -27,21 +35,23 @@ int observer_datagram_open(struct observer_datagram *target, const char *name) {
   }
   memcpy(target->address, &address, sizeof address);
   target->address_bytes = (uint32_t)bytes;
-  target->descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  return target->descriptor < 0 ? errno : 0;
+  return open_socket(target);
 }
 
 void observer_datagram_close(struct observer_datagram *target) {
-  if (target->descriptor >= 0)
-    close(target->descriptor);
-  target->descriptor = -1;
+  observer_descriptor_close(&target->socket);
 }
 
-int observer_datagram_send(const struct observer_datagram *target, const char *text, size_t bytes) {
+int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes) {
   int saved_errno = errno;
-  ssize_t sent = sendto(target->descriptor, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
-                        (const struct sockaddr *)(const void *)target->address, target->address_bytes);
-  int error = sent < 0 ? errno : 0;
+  int error = 0;
+  if (!observer_descriptor_is_ours(&target->socket)) {
+    observer_descriptor_close(&target->socket);
+    error = open_socket(target);
+  }
+  if (error == 0 && sendto(target->socket.number, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL,
+                           (const struct sockaddr *)(const void *)target->address, target->address_bytes) < 0)
+    error = errno;
   errno = saved_errno;
   return error;
 }

@@ -2,6 +2,7 @@
 #include "observer_memory.h"
 
 #include "observer_context.h"
+#include "observer_descriptor.h"
 #include "observer_remote.h"
 
 #include <errno.h>
@@ -11,36 +12,55 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, WINDOW_BYTES = 64 << 10 };
 
-/* What is used in this process, and what it uses. -1: not open. */
+/* What is used in this process, and what it uses: opened before the first reading, and closed by nobody but a child. */
 static _Atomic int way = OBSERVER_MEMORY_BY_CALL;
-static _Atomic int memory_file = -1;
-static _Atomic int pipe_reader = -1;
-static _Atomic int pipe_writer = -1;
+static struct observer_descriptor memory_file = {.number = -1};
+static struct observer_descriptor pipe_reader = {.number = -1};
+static struct observer_descriptor pipe_writer = {.number = -1};
+
+/* Opens what is not open, or not any more: the service may close what is not its own. One thread at a time. */
+static void open_file(void) {
+  if (!observer_descriptor_is_ours(&memory_file))
+    memory_file = observer_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
+}
+
+static void open_pipe(void) {
+  int ends[2];
+  if ((observer_descriptor_is_ours(&pipe_reader) && observer_descriptor_is_ours(&pipe_writer)) ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
+  observer_descriptor_close(&pipe_reader);
+  observer_descriptor_close(&pipe_writer);
+  pipe_reader = observer_descriptor_keep(ends[0]);
+  pipe_writer = observer_descriptor_keep(ends[1]);
+}
+
+/* Whether there is the file. */
+static bool has_file(void) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  if (observer_descriptor_is_ours(&memory_file))
+    return true;
+  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    return false;
+  open_file();
+  atomic_flag_clear_explicit(&is_taken, memory_order_release);
+  return observer_descriptor_is_ours(&memory_file);
+}
 
 /* A file in memory, and where it is mapped. Each context has its own, so that nobody waits for who is held up. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
-  int descriptor;
-  /* Which file it is: somebody may close the descriptor and open something else. */
-  dev_t device;
-  ino_t inode;
+  struct observer_descriptor file;
   uint8_t *bytes;
 };
 static struct window windows[OBSERVER_CONTEXTS_MAX + 1];
-
-/* Whether WINDOW's descriptor still is what it was. */
-static bool is_its_own(const struct window *window) {
-  struct stat now;
-  return fstat(window->descriptor, &now) == 0 && now.st_dev == window->device && now.st_ino == window->inode;
-}
 
 /* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not blocked on
  * threads of the service. */
@@ -63,11 +83,11 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   if (!is_mine)
     return 0;
   long result = -1;
-  if (is_its_own(window)) {
+  if (observer_descriptor_is_ours(&window->file)) {
     size_t copied = 0;
     while (copied < length) {
       size_t piece = length - copied < WINDOW_BYTES ? length - copied : WINDOW_BYTES;
-      long got = syscall(SYS_pwrite64, window->descriptor, (const void *)(uintptr_t)(address + copied), piece, 0L);
+      long got = syscall(SYS_pwrite64, window->file.number, (const void *)(uintptr_t)(address + copied), piece, 0L);
       if (got <= 0)
         break;
       memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
@@ -94,27 +114,28 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
 }
 
 static bool read_by_file(uint64_t address, void *destination, size_t length) {
-  int descriptor = atomic_load_explicit(&memory_file, memory_order_relaxed);
   /* The kernel's file position is signed. */
-  if (address > INT64_MAX - length)
+  if (address > INT64_MAX - length || !has_file())
     return false;
-  long got = syscall(SYS_pread64, descriptor, destination, length, (long)address);
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
   return got >= 0 && (size_t)got == length;
 }
 
 /* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds, which
  * is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
-  int reader = atomic_load_explicit(&pipe_reader, memory_order_relaxed);
-  int writer = atomic_load_explicit(&pipe_writer, memory_order_relaxed);
+  /* The service may have closed them: what is read must not be written to a file of its own. */
+  open_pipe();
+  if (!observer_descriptor_is_ours(&pipe_reader) || !observer_descriptor_is_ours(&pipe_writer))
+    return false;
   for (size_t copied = 0; copied < length;) {
     size_t piece = PAGE - (size_t)((address + copied) % PAGE);
     if (piece > length - copied)
       piece = length - copied;
-    long written = syscall(SYS_write, writer, (const void *)(uintptr_t)(address + copied), piece);
+    long written = syscall(SYS_write, pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
     if (written <= 0)
       return false;
-    if (syscall(SYS_read, reader, (uint8_t *)destination + copied, (size_t)written) != written)
+    if (syscall(SYS_read, pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
       return false;
     copied += (size_t)written;
   }
@@ -199,10 +220,9 @@ static size_t read_some_by_call(uint64_t address, void *destination, size_t leng
 }
 
 static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
-  int descriptor = atomic_load_explicit(&memory_file, memory_order_relaxed);
-  if (address > INT64_MAX - length)
+  if (address > INT64_MAX - length || !has_file())
     return 0;
-  long got = syscall(SYS_pread64, descriptor, destination, length, (long)address);
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
   return got > 0 ? (size_t)got : 0;
 }
 
@@ -239,18 +259,12 @@ size_t observer_memory_read_anyway(uint64_t address, void *destination, size_t l
 }
 
 /* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are not
- * mapped. */
+ * mapped. They are closed by observer_descriptor.h. */
 static void forget_parent(void) {
-  _Atomic int *descriptors[] = {&memory_file, &pipe_reader, &pipe_writer};
-  for (int index = 0; index < 3; index++) {
-    int descriptor = atomic_exchange_explicit(descriptors[index], -1, memory_order_relaxed);
-    if (descriptor >= 0)
-      close(descriptor);
-  }
+  memory_file = pipe_reader = pipe_writer = OBSERVER_NO_DESCRIPTOR;
   for (int index = 0; index <= OBSERVER_CONTEXTS_MAX; index++) {
     struct window *window = &windows[index];
-    if (window->bytes && is_its_own(window))
-      close(window->descriptor);
+    window->file = OBSERVER_NO_DESCRIPTOR;
     window->bytes = NULL;
     atomic_flag_clear_explicit(&window->is_taken, memory_order_relaxed);
     atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
@@ -258,29 +272,15 @@ static void forget_parent(void) {
   atomic_store_explicit(&way, OBSERVER_MEMORY_BY_CALL, memory_order_relaxed);
 }
 
-static void open_file(void) {
-  if (atomic_load_explicit(&memory_file, memory_order_relaxed) < 0)
-    atomic_store_explicit(&memory_file, open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC), memory_order_relaxed);
-}
-
-static void open_pipe(void) {
-  int ends[2];
-  if (atomic_load_explicit(&pipe_reader, memory_order_relaxed) >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return;
-  atomic_store_explicit(&pipe_reader, ends[0], memory_order_relaxed);
-  atomic_store_explicit(&pipe_writer, ends[1], memory_order_relaxed);
-}
-
 /* Opens WINDOW, if it is not open. One whose descriptor somebody has taken is given up: the number is his now. */
 static void open_window(struct window *window) {
-  struct stat opened;
-  if (window->bytes && is_its_own(window)) {
+  if (window->bytes && observer_descriptor_is_ours(&window->file)) {
     atomic_store_explicit(&window->is_open, true, memory_order_release);
     return;
   }
   int descriptor = (int)syscall(SYS_memfd_create, "culprit", 1U /* MFD_CLOEXEC */);
   void *bytes = MAP_FAILED;
-  if (descriptor >= 0 && ftruncate(descriptor, WINDOW_BYTES) == 0 && fstat(descriptor, &opened) == 0)
+  if (descriptor >= 0 && ftruncate(descriptor, WINDOW_BYTES) == 0)
     bytes = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (bytes == MAP_FAILED) {
     if (descriptor >= 0)
@@ -292,9 +292,7 @@ static void open_window(struct window *window) {
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
   if (window->bytes)
     munmap(window->bytes, WINDOW_BYTES);
-  window->descriptor = descriptor;
-  window->device = opened.st_dev;
-  window->inode = opened.st_ino;
+  window->file = observer_descriptor_keep(descriptor);
   window->bytes = bytes;
   atomic_store_explicit(&window->is_open, true, memory_order_release);
 }

@@ -147,13 +147,15 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
+  int descriptor = observer_thread_open_look(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = observer_clock_thread_cpu_ns(tid);
   *look = look_at(descriptor);
-  if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
+  if (descriptor >= 0 && !observer_thread_remains(thread)) {
+    status = OBSERVER_THREAD_GONE;
+  } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_NO_LOOK;
   } else if (is_blocked(look)) {
     if (slot && observer_slot_unit(slot) != unit) {
@@ -168,6 +170,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       status = OBSERVER_UNTOUCHABLE;
     }
   }
+  observer_thread_close_look(descriptor);
   observer_thread_let_go(thread);
   if (status == OBSERVER_CAPTURED)
     *copy = &here()->copy;

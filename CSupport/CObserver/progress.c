@@ -2,23 +2,48 @@
 #include "observer_progress.h"
 
 #include "observer_clock.h"
+#include "observer_lock.h"
+#include "observer_process.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static struct observer_progress *entries;
-static pthread_once_t entries_once = PTHREAD_ONCE_INIT;
+/* The table, and the process that it is of. */
+static struct observer_progress *_Atomic entries;
+static _Atomic uint32_t entries_process;
+static struct observer_lock entries_lock;
 
-static void map_entries(void) {
-  void *memory = mmap(NULL, sizeof(struct observer_progress) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  entries = memory == MAP_FAILED ? NULL : memory;
+static struct observer_progress *table_if_any(void) {
+  if (!observer_process_is(atomic_load_explicit(&entries_process, memory_order_acquire)))
+    return NULL;
+  return atomic_load_explicit(&entries, memory_order_relaxed);
 }
 
 struct observer_progress *observer_progress_table(void) {
-  pthread_once(&entries_once, map_entries);
-  return entries;
+  struct observer_progress *table = table_if_any();
+  if (table)
+    return table;
+  observer_lock_take(&entries_lock);
+  table = table_if_any();
+  if (!table) {
+    void *memory = mmap(NULL, sizeof(struct observer_progress) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    table = memory == MAP_FAILED ? NULL : memory;
+    atomic_store_explicit(&entries, table, memory_order_relaxed);
+    atomic_store_explicit(&entries_process, observer_process_stamp(), memory_order_release);
+  }
+  observer_lock_release(&entries_lock);
+  return table;
+}
+
+void observer_progress_reset(struct observer_progress *entry) {
+  atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
+  atomic_thread_fence(memory_order_release);
+  atomic_store_explicit(&entry->age_ns, 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->threshold_ns, 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->suspected_ns, 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->suspected_cpu, 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->tid, 0, memory_order_relaxed);
 }
 
 void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text,

@@ -1,34 +1,49 @@
 #define _GNU_SOURCE
 #include "observer_slot.h"
 
+#include "observer_lock.h"
 #include "observer_memory.h"
+#include "observer_process.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static struct observer_slot *slots;
-static pthread_once_t slots_once = PTHREAD_ONCE_INIT;
+/* The table, and the process that it is of. */
+static struct observer_slot *_Atomic slots;
+static _Atomic uint32_t slots_process;
+static struct observer_lock slots_lock;
 
-static void map_slots(void) {
-  void *memory = mmap(NULL, sizeof(struct observer_slot) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  slots = memory == MAP_FAILED ? NULL : memory;
+struct observer_slot *observer_slot_table_if_any(void) {
+  if (!observer_process_is(atomic_load_explicit(&slots_process, memory_order_acquire)))
+    return NULL;
+  return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
 struct observer_slot *observer_slot_table(void) {
-  pthread_once(&slots_once, map_slots);
-  return slots;
+  struct observer_slot *table = observer_slot_table_if_any();
+  if (table)
+    return table;
+  observer_lock_take(&slots_lock);
+  table = observer_slot_table_if_any();
+  if (!table) {
+    void *memory = mmap(NULL, sizeof(struct observer_slot) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    table = memory == MAP_FAILED ? NULL : memory;
+    atomic_store_explicit(&slots, table, memory_order_relaxed);
+    atomic_store_explicit(&slots_process, observer_process_stamp(), memory_order_release);
+  }
+  observer_lock_release(&slots_lock);
+  return table;
 }
 
 void observer_slot_end_timed(struct observer_slot *slot) {
   uint64_t unit = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
-  if (unit != OBSERVER_IDLE && atomic_load_explicit(&slot->attention, memory_order_relaxed) == unit) {
+  if (unit != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit) {
     atomic_store_explicit(&slot->ended_ns, observer_clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->ended_unit, unit, memory_order_release);
   }
   /* One unit, one exact end: the next unit's must not replace it before the monitor has read it. */
-  atomic_store_explicit(&slot->attention, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
 struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
@@ -40,10 +55,10 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   view.threshold_ns = atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
   view.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
   view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
-  view.owner_word = atomic_load_explicit(&slot->owner_word, memory_order_relaxed);
-  view.progress_word = atomic_load_explicit(&slot->progress_word, memory_order_relaxed);
-  view.head_ns = atomic_load_explicit(&slot->head_ns, memory_order_relaxed);
-  view.excused = atomic_load_explicit(&slot->excused, memory_order_relaxed) != 0;
+  view.owner_word = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
+  view.progress_word = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
+  view.head_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
+  view.excused = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.unit)
@@ -54,16 +69,16 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
 bool observer_slot_attend(struct observer_slot *slot, uint64_t unit) {
   atomic_store_explicit(&slot->attended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                         memory_order_seq_cst);
-  atomic_store_explicit(&slot->attention, unit, memory_order_seq_cst);
+  atomic_store_explicit(&slot->end_time_wanted, unit, memory_order_seq_cst);
   if (atomic_load_explicit(&slot->began_ns, memory_order_seq_cst) == unit)
     return true;
-  atomic_compare_exchange_strong_explicit(&slot->attention, &unit, 0, memory_order_relaxed, memory_order_relaxed);
+  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &unit, 0, memory_order_relaxed, memory_order_relaxed);
   return false;
 }
 
 uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit) {
   uint64_t asked = unit;
-  atomic_compare_exchange_strong_explicit(&slot->attention, &asked, 0, memory_order_relaxed, memory_order_relaxed);
+  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &asked, 0, memory_order_relaxed, memory_order_relaxed);
   if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit)
     return 0;
   return atomic_load_explicit(&slot->ended_ns, memory_order_relaxed);
@@ -80,51 +95,83 @@ static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspici
   atomic_store_explicit(&slot->interval_ns, interval_ns, memory_order_relaxed);
 }
 
-void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_word, uint64_t progress_word) {
-  atomic_store_explicit(&slot->owner_word, owner_word, memory_order_relaxed);
-  atomic_store_explicit(&slot->progress_word, progress_word, memory_order_relaxed);
+void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {
+  atomic_store_explicit(&slot->owner_tid_address, owner_tid_address, memory_order_relaxed);
+  atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
 }
 
 /* The lower bits of the word in which libdispatch's queues and pthread's locks keep their owner are the thread's id: the
  * kernel's FUTEX_TID_MASK. */
-int32_t observer_slot_owner(uint64_t owner_word) {
+int32_t observer_slot_owner(uint64_t owner_tid_address) {
   uint32_t word = 0;
-  return owner_word != 0 && observer_memory_read(owner_word, &word, sizeof word) ? (int32_t)(word & 0x3fffffff) : 0;
+  return owner_tid_address != 0 && observer_memory_read(owner_tid_address, &word, sizeof word)
+             ? (int32_t)(word & 0x3fffffff)
+             : 0;
 }
 
-uint32_t observer_slot_progress(uint64_t progress_word) {
+uint32_t observer_slot_progress(uint64_t queue_head_address) {
   uint64_t word = 0;
-  if (progress_word == 0 || !observer_memory_read(progress_word, &word, sizeof word))
+  if (queue_head_address == 0 || !observer_memory_read(queue_head_address, &word, sizeof word))
     return 0;
   return (uint32_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
 
-void observer_slot_set_label(struct observer_slot *slot, const char *text, size_t bytes) {
+/* The parts of a slot's label_state. */
+enum { LABEL_GENERATION_SHIFT = 32 };
+#define LABEL_BYTES_MASK UINT64_C(0xff)
+#define LABEL_CHANGING UINT64_C(0x100)
+#define LABEL_SEQUENCE_MASK UINT64_C(0xffffff00)
+
+void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes) {
   if (bytes > sizeof slot->label)
     bytes = sizeof slot->label;
   uint64_t words[OBSERVER_LABEL_WORDS] = {0};
   if (bytes > 0)
     memcpy(words, text, bytes);
-  uint32_t sequence = atomic_load_explicit(&slot->label_sequence, memory_order_relaxed);
-  atomic_store_explicit(&slot->label_sequence, sequence + 1, memory_order_relaxed);
+  uint64_t state = atomic_load_explicit(&slot->label_state, memory_order_relaxed);
+  if (state >> LABEL_GENERATION_SHIFT != generation || (state & LABEL_CHANGING) != 0 ||
+      !atomic_compare_exchange_strong_explicit(&slot->label_state, &state, state | LABEL_CHANGING, memory_order_relaxed,
+                                               memory_order_relaxed))
+    return;
+  /* From here on the slot cannot get another owner (observer_slot_retire). */
   atomic_thread_fence(memory_order_release);
-  atomic_store_explicit(&slot->label_bytes, (uint32_t)bytes, memory_order_relaxed);
   for (int index = 0; index < OBSERVER_LABEL_WORDS; index++)
     atomic_store_explicit(&slot->label[index], words[index], memory_order_relaxed);
-  atomic_store_explicit(&slot->label_sequence, sequence + 2, memory_order_release);
+  uint64_t sequence = ((state & LABEL_SEQUENCE_MASK) + 2 * LABEL_CHANGING) & LABEL_SEQUENCE_MASK;
+  atomic_store_explicit(&slot->label_state, (uint64_t)generation << LABEL_GENERATION_SHIFT | sequence | bytes,
+                        memory_order_release);
 }
 
 void observer_slot_label(const struct observer_slot *slot, struct observer_label *label) {
-  uint32_t sequence = atomic_load_explicit(&slot->label_sequence, memory_order_acquire);
-  label->bytes = atomic_load_explicit(&slot->label_bytes, memory_order_relaxed);
+  uint64_t state = atomic_load_explicit(&slot->label_state, memory_order_acquire);
+  label->bytes = (uint32_t)(state & LABEL_BYTES_MASK);
   for (int index = 0; index < OBSERVER_LABEL_WORDS; index++) {
     uint64_t word = atomic_load_explicit(&slot->label[index], memory_order_relaxed);
     memcpy(label->text + index * 8, &word, sizeof word);
   }
   atomic_thread_fence(memory_order_acquire);
-  if (sequence % 2 != 0 || atomic_load_explicit(&slot->label_sequence, memory_order_relaxed) != sequence ||
+  if ((state & LABEL_CHANGING) != 0 || atomic_load_explicit(&slot->label_state, memory_order_relaxed) != state ||
       label->bytes > sizeof label->text)
     label->bytes = 0;
+}
+
+bool observer_slot_retire(struct observer_slot *slot) {
+  atomic_store_explicit(&slot->exempt_depth, 0, memory_order_relaxed);
+  uint64_t state = atomic_load_explicit(&slot->label_state, memory_order_acquire);
+  return (state & LABEL_CHANGING) == 0 &&
+         atomic_compare_exchange_strong_explicit(&slot->label_state, &state, 0, memory_order_acquire,
+                                                 memory_order_relaxed);
+}
+
+void observer_slot_end_left(struct observer_slot *slot, const struct observer_thread *thread) {
+  uint64_t unit = observer_slot_unit(slot);
+  if (unit == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
+    return;
+  if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit)
+    observer_slot_end_timed(slot);
+  /* Another thread may have begun the next one meanwhile. */
+  atomic_compare_exchange_strong_explicit(&slot->began_ns, &unit, OBSERVER_IDLE, memory_order_release,
+                                          memory_order_relaxed);
 }
 
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
@@ -134,9 +181,11 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
     generation = 1;
   set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
   observer_slot_set_words(slot, 0, 0);
-  observer_slot_set_label(slot, NULL, 0);
-  atomic_store_explicit(&slot->head_ns, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->excused, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->ended_unit, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->exempt_depth, (uint64_t)generation << 32, memory_order_relaxed);
+  atomic_store_explicit(&slot->label_state, (uint64_t)generation << LABEL_GENERATION_SHIFT, memory_order_release);
   atomic_store_explicit(&slot->generation, generation, memory_order_release);
   return generation;
 }

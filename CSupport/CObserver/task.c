@@ -2,6 +2,7 @@
 #include "observer_task.h"
 
 #include "observer_context.h"
+#include "observer_clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,8 +27,10 @@ enum { LIST_BYTES = 256 << 10 };
 static struct room {
   int32_t *task_ids;
   uint8_t *list;
-  struct observer_thread visitors[OBSERVER_VISITS_MAX];
 } rooms[OBSERVER_CONTEXTS_MAX];
+
+/* Of all contexts. */
+static struct observer_thread visitors[OBSERVER_VISITS_MAX];
 
 static struct room *here(void) { return &rooms[observer_context]; }
 
@@ -88,29 +91,35 @@ int64_t observer_task_list(const int32_t **tids) {
 }
 
 struct observer_thread *observer_task_visit(int32_t tid) {
-  struct observer_thread *registered = observer_thread_find(tid);
-  if (registered)
-    return registered;
   for (int index = 0; index < OBSERVER_VISITS_MAX; index++) {
-    struct observer_thread *visitor = &here()->visitors[index];
-    if (atomic_load_explicit(&visitor->state, memory_order_relaxed) != OBSERVER_THREAD_FREE)
+    struct observer_thread *visitor = &visitors[index];
+    uint32_t state = OBSERVER_THREAD_FREE;
+    if (!atomic_compare_exchange_strong_explicit(&visitor->state, &state, OBSERVER_THREAD_HELD, memory_order_acquire,
+                                                 memory_order_relaxed))
       continue;
+    /* An entry of its own also where the thread is registered: that one may be another thread's before the visit is over. */
+    const struct observer_thread *registered = observer_thread_find(tid);
+    uint64_t low = registered ? atomic_load_explicit(&registered->stack_low, memory_order_relaxed) : 0;
+    uint64_t high = registered ? atomic_load_explicit(&registered->stack_high, memory_order_relaxed) : 0;
+    if (registered && observer_thread_id(registered) != tid)
+      low = high = 0;
     atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&visitor->kept_out_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&visitor->look_descriptor, observer_thread_open_look(tid), memory_order_relaxed);
-    atomic_store_explicit(&visitor->state, OBSERVER_THREAD_LIVE, memory_order_relaxed);
+    atomic_store_explicit(&visitor->stack_low, low, memory_order_relaxed);
+    atomic_store_explicit(&visitor->stack_high, high, memory_order_relaxed);
+    atomic_store_explicit(&visitor->registered_ns, observer_clock_boot_ns(), memory_order_relaxed);
+    atomic_store_explicit(&visitor->self_address, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&visitor->use, 1, memory_order_relaxed);
+    atomic_store_explicit(&visitor->state, OBSERVER_THREAD_LIVE, memory_order_release);
     return visitor;
   }
   return NULL;
 }
 
 void observer_task_leave(struct observer_thread *thread) {
-  if (thread < here()->visitors || thread >= here()->visitors + OBSERVER_VISITS_MAX)
-    return;
-  int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
-  atomic_store_explicit(&thread->state, OBSERVER_THREAD_FREE, memory_order_relaxed);
+  /* Who holds it has not finished: the entry is free when he lets go. */
+  if (thread >= visitors && thread < visitors + OBSERVER_VISITS_MAX)
+    atomic_fetch_and_explicit(&thread->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
 bool observer_task_is_asleep(int32_t tid) {
@@ -131,26 +140,28 @@ bool observer_task_is_asleep(int32_t tid) {
 
 int32_t observer_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 
-int observer_task_open_schedule(void) {
-  int saved_errno = errno;
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC, 0);
-  if (descriptor < 0)
-    descriptor = -errno;
-  errno = saved_errno;
-  return descriptor;
+static int open_schedule(void) {
+  return (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC, 0);
 }
 
-void observer_task_close_schedule(int descriptor) {
+struct observer_descriptor observer_task_open_schedule(void) {
   int saved_errno = errno;
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  struct observer_descriptor schedule = observer_descriptor_keep(open_schedule());
   errno = saved_errno;
+  return schedule;
 }
 
-uint64_t observer_task_starved_ns(int descriptor) {
+void observer_task_close_schedule(struct observer_descriptor schedule) { observer_descriptor_close(&schedule); }
+
+uint64_t observer_task_starved_ns(struct observer_descriptor schedule) {
   int saved_errno = errno;
   char text[64];
+  bool is_ours = observer_descriptor_is_ours(&schedule);
+  /* Where the service has closed it, it is opened each time. */
+  int descriptor = is_ours ? schedule.number : open_schedule();
   long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  if (!is_ours && descriptor >= 0)
+    syscall(SYS_close, descriptor);
   errno = saved_errno;
   long at = 0;
   while (at < count && text[at] != ' ')

@@ -1,13 +1,15 @@
 #define _GNU_SOURCE
 #include "observer_thread.h"
 
+#include "observer_clock.h"
+#include "observer_memory.h"
 #include "observer_slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,47 +25,26 @@ static pthread_key_t exit_key;
 static bool exit_key_made;
 
 /* Ends what an exiting thread left marked, then gives its entry back. A unit of work ends with its thread: without this
- * a loop whose owner forgot `ended` would be reported as stalled for ever. */
+ * a loop whose owner forgot `ended` would be reported as stalled for ever. Waits for nobody: who holds the entry frees it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
-  struct observer_slot *slots = observer_slot_table();
+  struct observer_slot *slots = observer_slot_table_if_any();
   for (uint32_t index = 0; slots && index < OBSERVER_SLOTS_MAX; index++) {
     struct observer_slot *slot = &slots[index];
     if (atomic_load_explicit(&slot->generation, memory_order_relaxed) == 0)
       break; /* slots are taken in order of their index; from here on none was ever owned */
-    if (atomic_load_explicit(&slot->thread, memory_order_relaxed) == self &&
-        observer_slot_unit(slot) != OBSERVER_IDLE)
-      observer_slot_end(slot);
+    observer_slot_end_left(slot, self);
   }
-  uint32_t live = OBSERVER_THREAD_LIVE;
-  while (!atomic_compare_exchange_weak_explicit(&self->state, &live, OBSERVER_THREAD_HELD, memory_order_acq_rel,
-                                                memory_order_relaxed)) {
-    /* The monitor is inside a few system calls about this thread; it never blocks there. */
-    live = OBSERVER_THREAD_LIVE;
-    sched_yield();
-  }
-  /* The monitor can no longer use it, and nobody else has the entry yet. */
-  int look_descriptor = atomic_load_explicit(&self->look_descriptor, memory_order_relaxed);
-  atomic_store_explicit(&self->look_descriptor, -1, memory_order_relaxed);
-  atomic_store_explicit(&self->state, OBSERVER_THREAD_FREE, memory_order_release);
   observer_thread_self = NULL;
-  if (look_descriptor >= 0)
-    close(look_descriptor);
   atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
+  atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
-/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there; their entries are free, with
- * the descriptors of the files that tell of the parent's threads, which are closed when an entry is used again. The lock
- * may have been held by one of them. */
+/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there, nor are those that held their
+ * entries. The lock may have been held by one of them. */
 static void forget_parent(void) {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   registry_lock = unlocked;
-  struct observer_slot *slots = observer_slot_table();
-  for (uint32_t index = 0; slots && index < OBSERVER_SLOTS_MAX; index++) {
-    if (atomic_load_explicit(&slots[index].generation, memory_order_relaxed) == 0)
-      break;
-    observer_slot_end(&slots[index]);
-  }
   uint32_t used = atomic_load_explicit(&threads_used, memory_order_relaxed);
   for (uint32_t index = 0; index < used; index++)
     atomic_store_explicit(&threads[index].state, OBSERVER_THREAD_FREE, memory_order_relaxed);
@@ -119,22 +100,22 @@ struct observer_thread *observer_thread_register(void) {
   if (entry) {
     find_stack(entry);
     int32_t tid = (int32_t)syscall(SYS_gettid);
-    int left_by_parent = atomic_load_explicit(&entry->look_descriptor, memory_order_relaxed);
-    if (left_by_parent > 0)
-      close(left_by_parent);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&entry->kept_out_ns, 0, memory_order_relaxed);
-    atomic_store_explicit(&entry->look_descriptor, observer_thread_open_look(tid), memory_order_relaxed);
+    atomic_store_explicit(&entry->registered_ns, observer_clock_boot_ns(), memory_order_relaxed);
+    atomic_store_explicit(&entry->self_address, (uint64_t)(uintptr_t)&observer_thread_self, memory_order_relaxed);
+    observer_thread_self = entry;
+    atomic_fetch_add_explicit(&entry->use, 1, memory_order_relaxed);
     atomic_store_explicit(&entry->state, OBSERVER_THREAD_LIVE, memory_order_release);
     atomic_fetch_add_explicit(&threads_live, 1, memory_order_relaxed);
-    observer_thread_self = entry;
   }
   pthread_mutex_unlock(&registry_lock);
   errno = saved_errno;
   return entry;
 }
 
-int observer_thread_open_look(int32_t tid) {
+/* Opens the file called NAME of thread TID. Returns a descriptor, or the negative of an errno value. */
+static int open_file(int32_t tid, const char *name, size_t name_bytes) {
   int saved_errno = errno;
   /* Put together by hand: snprintf is not async-signal-safe. */
   char path[sizeof "/proc/self/task/" + 10 + sizeof "/syscall"] = "/proc/self/task/";
@@ -144,7 +125,7 @@ int observer_thread_open_look(int32_t tid) {
     digits[count++] = (char)('0' + rest % 10);
   while (count > 0)
     path[length++] = digits[--count];
-  memcpy(path + length, "/syscall", sizeof "/syscall");
+  memcpy(path + length, name, name_bytes);
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (descriptor < 0)
     descriptor = -errno;
@@ -152,12 +133,21 @@ int observer_thread_open_look(int32_t tid) {
   return descriptor;
 }
 
+int observer_thread_open_look(int32_t tid) { return open_file(tid, "/syscall", sizeof "/syscall"); }
+
+void observer_thread_close_look(int descriptor) {
+  int saved_errno = errno;
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+}
+
 struct observer_thread *observer_thread_find(int32_t tid) {
   uint32_t used = atomic_load_explicit(&threads_used, memory_order_acquire);
   for (uint32_t index = 0; index < used; index++) {
     struct observer_thread *thread = &threads[index];
     if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid &&
-        atomic_load_explicit(&thread->state, memory_order_acquire) != OBSERVER_THREAD_FREE)
+        observer_thread_is_live(thread))
       return thread;
   }
   return NULL;
@@ -172,17 +162,52 @@ void observer_thread_set_name(const char *name) {
 uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live, memory_order_relaxed); }
 
 bool observer_thread_hold(struct observer_thread *thread) {
-  uint32_t live = OBSERVER_THREAD_LIVE;
-  return atomic_compare_exchange_strong_explicit(&thread->state, &live, OBSERVER_THREAD_HELD, memory_order_acq_rel,
-                                                 memory_order_relaxed);
-}
-
-bool observer_thread_remains(const struct observer_thread *thread) {
-  char byte;
-  int descriptor = atomic_load_explicit(&thread->look_descriptor, memory_order_relaxed);
-  return descriptor < 0 || syscall(SYS_pread64, descriptor, &byte, sizeof byte, 0L) > 0;
+  uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);
+  while ((state & OBSERVER_THREAD_LIVE) != 0)
+    if (atomic_compare_exchange_weak_explicit(&thread->state, &state, state + OBSERVER_THREAD_HELD, memory_order_acquire,
+                                              memory_order_relaxed))
+      return true;
+  return false;
 }
 
 void observer_thread_let_go(struct observer_thread *thread) {
-  atomic_store_explicit(&thread->state, OBSERVER_THREAD_LIVE, memory_order_release);
+  atomic_fetch_sub_explicit(&thread->state, OBSERVER_THREAD_HELD, memory_order_release);
+}
+
+/* When the thread of this STAT file was started, CLOCK_BOOTTIME, rounded down: its field 22, in ticks (proc(5)). UINT64_MAX when
+ * the text has no such field. */
+static uint64_t started_ns(const char *text, long length) {
+  long at = length;
+  while (at > 0 && text[at - 1] != ')')
+    at--; /* the name before it may contain anything */
+  /* The field behind the name is the third. */
+  for (int field = 2; at < length && field < 22; at++)
+    field += text[at] == ' ';
+  uint64_t ticks = 0;
+  bool is_number = false;
+  for (; at < length && text[at] >= '0' && text[at] <= '9'; at++, is_number = true)
+    ticks = ticks * 10 + (uint64_t)(text[at] - '0');
+  uint64_t a_second = getauxval(AT_CLKTCK);
+  return is_number && a_second > 0 ? ticks * (UINT64_C(1000000000) / a_second) : UINT64_MAX;
+}
+
+bool observer_thread_remains(const struct observer_thread *thread) {
+  int saved_errno = errno;
+  int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+  char text[512];
+  int descriptor = open_file(tid, "/stat", sizeof "/stat");
+  long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  observer_thread_close_look(descriptor);
+  bool remains;
+  if (count > 0) {
+    uint64_t started = started_ns(text, count);
+    remains = started == UINT64_MAX || started <= atomic_load_explicit(&thread->registered_ns, memory_order_relaxed);
+  } else {
+    /* Where /proc is not mounted, the kernel can still be asked whether there is such a thread. */
+    remains = syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
+  }
+  uint64_t at = atomic_load_explicit(&thread->self_address, memory_order_relaxed), self = 0;
+  remains = remains && (at == 0 || (observer_memory_read(at, &self, sizeof self) && self == (uint64_t)(uintptr_t)thread));
+  errno = saved_errno;
+  return remains;
 }

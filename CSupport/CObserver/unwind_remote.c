@@ -400,3 +400,13 @@ bool observer_walk_interrupted(unw_cursor_t *before, unw_cursor_t *now) {
 
 const char *observer_unwind_start(void) { return "this processor architecture is not supported"; }
 
+const char *observer_unwind_prepare(bool is_first) {
+  (void)is_first;
+  return observer_unwind_start();
+}
+
+bool observer_unwind_is_private(void) { return false; }
+
+void observer_unwind_forget(void) {}
+
+#endif

@@ -88,7 +88,8 @@ extension Watchdog {
       let (held, all) = samplers.heldUp
       if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
       let look = observer_thread_open_look(observer_task_self())
-      if look >= 0 { close(look) } else { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
+      if look < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
+      observer_thread_close_look(look)
       if !observer_signal_timers_work() { found.append(.signalsAtOnce) }
       switch observer_memory_way() {
       case OBSERVER_MEMORY_BY_PIPE: found.append(.unknownStacks)

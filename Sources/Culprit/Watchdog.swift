@@ -19,7 +19,9 @@ public let culpritVersion = "0.1.0"
 /// Where the environment variable CULPRIT_DISABLE is set, it does nothing: everything can be watched and nothing is.
 public final class Watchdog: Sendable {
   /// How it watches now: what the code says, with what the environment and the configuration file change in it.
-  public var configuration: Configuration { live.current }
+  ///
+  /// In a child of the watched process (fork(2)), how it watched when it was started.
+  public var configuration: Configuration { observer_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
 
@@ -50,7 +52,11 @@ public final class Watchdog: Sendable {
   private static let owner = Mutex<pid_t?>(nil)
 
   /// `nil` when it is disabled.
-  private let parts: Parts?
+  private let startedParts: Parts?
+  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not there.
+  private var parts: Parts? { observer_process_is(process) ? startedParts : nil }
+  /// Whose watchdog it is.
+  private let process = observer_process_stamp()
   /// Why the environment could not be followed in saying whether to start.
   private let disableProblem: String?
   private let hasStopped = Mutex(false)
@@ -74,7 +80,7 @@ public final class Watchdog: Sendable {
     if let disableProblem { LiveConfiguration.say([disableProblem]) }
     guard !isDisabled else {
       live = LiveConfiguration(configuration, Environment([:]), content: nil)
-      parts = nil
+      startedParts = nil
       return
     }
     var file = environment.file.map { ConfigurationFile(path: $0) }
@@ -88,14 +94,18 @@ public final class Watchdog: Sendable {
     }
     guard claimed else { throw .alreadyRunning }
     // What the parent watched is nothing that this process does.
-    if isChild { SlotRegistry.shared.deactivate() }
+    if isChild {
+      SlotRegistry.shared.startOver()
+      PosixThread.startOver()
+    }
     do {
-      parts = try Self.start(live, file, environment)
+      startedParts = try Self.start(live, file, environment)
     } catch {
       Self.owner.withLock { $0 = nil }
       throw error
     }
-    parts?.activities.watch { [weak self] name, budget, body in
+    SectionTimer.prepare(for: self)
+    startedParts?.activities.watch { [weak self] name, budget, body in
       if let self { self.section(name, budget: budget, body) } else { body() }
     }
   }
@@ -135,6 +145,7 @@ public final class Watchdog: Sendable {
     _ problems: ProblemList
   ) throws(WatchdogError) -> Parts {
     let configuration = live.current
+    observer_descriptor_start()
     guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
       throw .cannotObserve("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
     }
@@ -282,7 +293,7 @@ public final class Watchdog: Sendable {
   }
 
   /// Whether it was not started, because the environment says so: nothing is to be watched.
-  var isDisabled: Bool { parts == nil }
+  var isDisabled: Bool { startedParts == nil }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
   /// delivered, after 10 s at the latest, and at once when it is called by a handler. Does nothing the second time, not even
@@ -299,11 +310,12 @@ public final class Watchdog: Sendable {
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
+    guard let parts else { return true }
     let isFirst = hasStopped.withLock { hasStopped in
       defer { hasStopped = true }
       return !hasStopped
     }
-    guard isFirst, let parts, parts.processID == getpid() else { return true }
+    guard isFirst else { return true }
     let deadline = observer_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
     var hasEnded = true
     live.unfollow()
@@ -333,8 +345,8 @@ public final class Watchdog: Sendable {
   /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no monitor;
   ///   ``WatchdogError/disabled``.
   func control() throws(WatchdogError) -> ControlBlock {
-    guard let parts else { throw .disabled }
-    guard parts.processID == getpid() else { throw .notInThisProcess(watched: parts.processID) }
+    guard let startedParts else { throw .disabled }
+    guard let parts else { throw .notInThisProcess(watched: startedParts.processID) }
     return parts.control
   }
 
@@ -378,8 +390,8 @@ public final class Watchdog: Sendable {
 
   /// The same without names, which take far longer than the capture: for whoever captures over and over.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
-    guard !hasStopped.withLock({ $0 }) else { throw .stopped }
     let control = try control()
+    guard !hasStopped.withLock({ $0 }) else { throw .stopped }
     guard let request = parts?.recorder.requestThreads(control) else { throw .disabled }
     let deadline = observer_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)
@@ -405,7 +417,8 @@ public final class Watchdog: Sendable {
 
   /// How the watchdog itself is doing, and what it cannot do here.
   public var status: Status {
-    let told = (disableProblem.map { [$0] } ?? []) + live.problems
+    let isOurs = observer_process_is(process)
+    let told = (disableProblem.map { [$0] } ?? []) + (isOurs ? live.problems : [])
     guard let parts else {
       return Status(
         mode: .disabled,

@@ -15,7 +15,8 @@ final class MappedFile {
   let bytes: Bytes
   /// The path that it was opened by.
   let path: String
-  private let descriptor: Int32
+  private let device: dev_t
+  private let inode: ino_t
   private let size: off_t
 
   /// Maps the file at `path`.
@@ -43,8 +44,11 @@ final class MappedFile {
       close(descriptor)
       throw ElfError(text: "cannot map \(path): \(reason)")
     }
+    // Not kept: the service may close it, and have a file of its own under the number.
+    close(descriptor)
     self.path = path
-    self.descriptor = descriptor
+    device = information.st_dev
+    inode = information.st_ino
     size = information.st_size
     bytes = Bytes(base: UnsafeRawPointer(base), count: count)
   }
@@ -52,13 +56,14 @@ final class MappedFile {
   deinit {
     // SAFETY: the mapping was made in `init`, and `bytes` are not used after their file.
     munmap(UnsafeMutableRawPointer(mutating: bytes.base), bytes.count)
-    close(descriptor)
   }
 
   /// Whether the file still has all the bytes that were mapped.
   var isIntact: Bool {
     var information = stat()
-    return fstat(descriptor, &information) == 0 && information.st_size >= size
+    // A file that was put in its place has another inode: the one that is mapped stays what it is.
+    guard stat(path, &information) == 0, information.st_dev == device, information.st_ino == inode else { return true }
+    return information.st_size >= size
   }
 
   /// Tells the kernel that `part` is not needed in memory for now.

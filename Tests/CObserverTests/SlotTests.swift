@@ -9,6 +9,7 @@ import Testing
 /// walk, which is why tests of that hook use slot 0.
 func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) throws -> Result {
   let slot = try #require(observer_slot_table()) + index
+  try #require(observer_slot_retire(slot))
   _ = observer_slot_configure(slot, false, 10, 80, 4, 20)
   defer {
     observer_slot_end(slot)
@@ -108,6 +109,88 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       // Tests that use the observer run one at a time, so nobody has taken the entry since.
       try #require(observer_thread_id(thread) == 0)
       #expect(!observer_thread_hold(thread))
+    }
+  }
+
+  /// A scope that was entered, and a label that is set, for an owner that has gone change nothing of the next one's.
+  @Test func nothingIsDoneForAFormerOwner() throws {
+    try withSlot(4006) { slot in
+      let former = observer_slot_read(slot).generation
+      observer_slot_exempt(slot, former)
+      #expect(observer_slot_read(slot).excused)
+      #expect(observer_slot_retire(slot))
+      let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
+      #expect(present != former && !observer_slot_read(slot).excused)
+      observer_slot_exempt_no_more(slot, former)
+      observer_slot_exempt(slot, former)
+      #expect(!observer_slot_read(slot).excused)
+      observer_slot_set_label(slot, present, "own", 3)
+      observer_slot_set_label(slot, former, "foreign", 7)
+      var label = observer_label()
+      observer_slot_label(slot, &label)
+      #expect(label.bytes == 3)
+      observer_slot_exempt(slot, present)
+      observer_slot_exempt(slot, present)
+      observer_slot_exempt_no_more(slot, present)
+      #expect(observer_slot_read(slot).excused)
+      observer_slot_exempt_no_more(slot, present)
+      observer_slot_exempt_no_more(slot, present)
+      #expect(!observer_slot_read(slot).excused)
+    }
+  }
+
+  /// The end of a unit of the former owner is not that of one that began in the same tick of the coarse clock.
+  @Test func theEndThatWasAskedForIsForgottenWithTheOwner() throws {
+    try withSlot(4007) { slot in
+      observer_slot_begin(slot)
+      let unit = observer_slot_unit(slot)
+      #expect(observer_slot_attend(slot, unit))
+      observer_slot_end(slot)
+      #expect(observer_slot_retire(slot))
+      _ = observer_slot_configure(slot, false, 10, 80, 4, 20)
+      #expect(observer_slot_ended_ns(slot, unit) == 0)
+    }
+  }
+
+  /// Somebody who looks at a thread for good keeps it from nothing: not even from leaving.
+  @Test func aThreadThatIsHeldMayLeave() throws {
+    try withSlot(0) { slot in
+      workload_on_thread(
+        { slot in
+          let slot = slot?.assumingMemoryBound(to: observer_slot.self)
+          observer_slot_begin(slot)
+          _ = observer_thread_current().map { observer_thread_hold($0) }
+        },
+        slot
+      )
+      // It has left: the call above has waited for its end.
+      let held = try #require(observer_slot_read(slot).thread)
+      #expect(observer_thread_id(held) == 0)
+      #expect(!observer_thread_hold(held))
+      let use = observer_thread_use(held)
+      // Nobody else gets the entry while it is held.
+      for _ in 0..<50 { workload_on_thread({ _ in _ = observer_thread_current() }, nil) }
+      #expect(observer_thread_use(held) == use)
+      observer_thread_let_go(held)
+      for _ in 0..<50 where observer_thread_use(held) == use {
+        workload_on_thread({ _ in _ = observer_thread_current() }, nil)
+      }
+      #expect(observer_thread_use(held) == use &+ 1)
+    }
+  }
+
+  /// Who left by the bare system call ran no exit hook: its entry says that it is there, and its id is nobody's.
+  @Test func aThreadThatLeftWithoutAWordIsNoticed() throws {
+    try withSlot(0) { slot in
+      workload_on_bare_thread(
+        { slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) },
+        slot
+      )
+      let thread = try #require(observer_slot_read(slot).thread)
+      #expect(observer_thread_id(thread) != 0)
+      #expect(!observer_thread_remains(thread))
+      let own = try #require(observer_thread_current())
+      #expect(observer_thread_remains(own))
     }
   }
 

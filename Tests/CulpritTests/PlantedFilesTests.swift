@@ -145,7 +145,7 @@ import Testing
   private func runFile(_ directory: String, _ process: ObservedProcess) throws -> RunFile {
     let disk = DiskThread()
     try disk.start()
-    let file = RunFile(directory: directory, process: process, notesCrashes: false, disk: disk)
+    let file = RunFile(directory: directory, process: process, notesCrashes: false, disk: disk, problems: ProblemList())
     do { try file.open() } catch {
       #expect(disk.stop(until: .max))
       throw error

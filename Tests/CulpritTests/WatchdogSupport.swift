@@ -5,6 +5,9 @@ import Testing
 
 @testable import Culprit
 
+/// The watchdog has a type of this name for itself.
+typealias Mutex<Value: ~Copyable> = Synchronization.Mutex<Value>
+
 /// Computes for a while: the code that the tests' stalls are blamed on.
 @inline(never)
 func stallByComputing(for duration: Duration) {

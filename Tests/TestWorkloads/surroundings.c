@@ -116,3 +116,7 @@ int workload_fork(int (*child)(void)) {
     continue;
   return pid > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+
+int workload_plain_fork(void) { return fork(); }
+
+int workload_become_daemon(void) { return daemon(1, 1); }

@@ -142,6 +142,19 @@ void workload_on_thread(void (*body)(void *), void *context) {
     pthread_join(thread, NULL);
 }
 
+static void *run_call_and_leave(void *argument) {
+  run_call(argument);
+  syscall(SYS_exit, 0);
+  return NULL;
+}
+
+void workload_on_bare_thread(void (*body)(void *), void *context) {
+  struct call call = {body, context};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run_call_and_leave, &call) == 0)
+    pthread_join(thread, NULL);
+}
+
 struct workload_thread {
   pthread_t thread;
   void (*body)(void *, const volatile int *);

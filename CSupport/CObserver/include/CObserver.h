@@ -6,6 +6,9 @@
  *
  * Which header for what:
  *   observer_base.h     attributes and limits
+ *   observer_process.h  which process this is, as far as fork(2) goes
+ *   observer_lock.h     a lock that a child of fork(2) can use
+ *   observer_descriptor.h  descriptors that are kept open, and may have been closed by the service
  *   observer_clock.h    the clocks, in nanoseconds
  *   observer_wait.h     bounded waiting for a 32-bit word to change, without a lock
  *   observer_memory.h   reading memory that may be gone
@@ -48,11 +51,14 @@
 #include "observer_cpu.h"
 #include "observer_crash.h"
 #include "observer_datagram.h"
+#include "observer_descriptor.h"
 #include "observer_environment.h"
+#include "observer_lock.h"
 #include "observer_mask.h"
 #include "observer_memory.h"
 #include "observer_module.h"
 #include "observer_passive.h"
+#include "observer_process.h"
 #include "observer_progress.h"
 #include "observer_remote.h"
 #include "observer_residency.h"

@@ -31,6 +31,14 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* Nanoseconds of CLOCK_BOOTTIME, by which the kernel tells when a thread was started.
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_clock_boot_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 /* Nanoseconds since 1970 of CLOCK_REALTIME: for people, never for durations.
  * Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_wall_ns(void) {

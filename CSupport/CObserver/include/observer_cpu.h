@@ -15,16 +15,12 @@ struct observer_cpu {
 
 /* Where the machine's times come from. */
 struct observer_cpu_source {
-  int descriptor;        /* /proc/stat; negative when it cannot be opened */
   uint32_t ticks;        /* its unit: so many a second */
   uint32_t processors;   /* those that are on */
 };
 
-/* Opens SOURCE. Async-signal-safe: no. Threads: any. */
+/* Prepares SOURCE; nothing is kept open. Async-signal-safe: no. Threads: any. */
 void observer_cpu_open(struct observer_cpu_source *source);
-
-/* Closes it. Async-signal-safe: yes. Threads: any. */
-void observer_cpu_close(struct observer_cpu_source *source);
 
 /* Reads what has been used by now: getrusage(2), and the first line of /proc/stat (proc(5)).
  * Async-signal-safe: yes. Threads: any. */

@@ -3,10 +3,11 @@
 #define OBSERVER_DATAGRAM_H
 
 #include "observer_base.h"
+#include "observer_descriptor.h"
 
-/* Where datagrams go. Written once, by observer_datagram_open. */
+/* Where datagrams go. */
 struct observer_datagram {
-  int descriptor;
+  struct observer_descriptor socket;
   uint32_t address_bytes;
   uint64_t address[16]; /* a struct sockaddr_un */
 };
@@ -19,9 +20,9 @@ int observer_datagram_open(struct observer_datagram *target, const char *name);
 /* Frees what observer_datagram_open took. Async-signal-safe: yes. Threads: any, when nobody sends. */
 void observer_datagram_close(struct observer_datagram *target);
 
-/* Sends the BYTES bytes of TEXT to TARGET. Never waits: returns EAGAIN when the receiver's queue is full; 0 when it was sent;
- * otherwise another errno value.
- * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS int observer_datagram_send(const struct observer_datagram *target, const char *text, size_t bytes);
+/* Sends the BYTES bytes of TEXT to TARGET, through another socket where the service has closed that of before. Never waits: returns
+ * EAGAIN when the receiver's queue is full; 0 when it was sent; otherwise another errno value.
+ * Async-signal-safe: yes. Threads: any, one at a time. */
+OBSERVER_NO_LOCKS int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes);
 
 #endif

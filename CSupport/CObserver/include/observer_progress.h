@@ -38,10 +38,14 @@ struct observer_progress_view {
   char name[OBSERVER_NAME_WORDS * 8];
 };
 
-/* The table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no memory for
- * it. The same pointer at every call.
+/* The process's table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no
+ * memory for it. The same pointer at every call; another one in a child of fork(2).
  * Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_progress *observer_progress_table(void);
+
+/* Forgets everything of ENTRY but its name: another watchdog begins, or another owner has the slot.
+ * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's unit. */
+void observer_progress_reset(struct observer_progress *entry);
 
 /* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of which OBSERVER_NAME_WORDS * 8 are kept, cut
  * between two characters.

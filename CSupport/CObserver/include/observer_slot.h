@@ -28,12 +28,12 @@ struct observer_slot {
 
   /* Set by the monitor to the unit it has begun to sample, cleared by that unit's end. Tells the watched thread that
    * this one end is worth an exact time. */
-  _Atomic uint64_t attention;
+  _Atomic uint64_t end_time_wanted;
   _Atomic uint64_t ended_ns;   /* exact end of the unit `ended_unit` */
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
+  _Atomic uint64_t exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
   _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
-  _Atomic uint32_t excused; /* how many scopes the thread is in that may take as long as they do */
-  uint64_t reserved_watched[2];
+  uint32_t reserved_watched[3];
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
@@ -42,18 +42,18 @@ struct observer_slot {
   _Atomic uint64_t threshold_ns;            /* age at which the unit is a stall */
   _Atomic uint64_t early_interval_ns;       /* time between samples before the threshold */
   _Atomic uint64_t interval_ns;             /* time between samples after it */
-  _Atomic uint64_t owner_word;    /* address of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
-  _Atomic uint64_t progress_word; /* address of a word that changes when waiting work is taken up; 0: none */
-  _Atomic uint64_t head_ns; /* how old the unit was when its watch began */
+  _Atomic uint64_t owner_tid_address; /* of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
+  _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is taken up; 0: none */
+  _Atomic uint64_t unwatched_ns; /* how old the unit was when its watch began */
 
-  /* Written by the watched thread, read by the monitor: a text of its own about the unit. */
-  _Atomic uint32_t label_sequence; /* odd while the label is being changed */
-  _Atomic uint32_t label_bytes;
+  /* Written by the owner, read by the monitor: a text of its own about the unit. From the top: the owner's generation, 32 bits;
+   * how often the label was changed, 24 bits, odd while it is being changed; its length in bytes. */
+  _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 };
 
 _Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_slot, generation) == 64 &&
-                   offsetof(struct observer_slot, label_sequence) == 128,
+                   offsetof(struct observer_slot, label_state) == 128,
                "a slot is three cache lines: the watched thread's, the configured one, and the label's");
 
 /* A consistent look at a slot. */
@@ -78,10 +78,14 @@ struct observer_label {
   char text[OBSERVER_LABEL_WORDS * 8];
 };
 
-/* The slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no
- * memory for it. The same pointer at every call.
+/* The process's slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is
+ * no memory for it. The same pointer at every call. A child of fork(2) has a table of its own: what it goes on marking of its
+ * parent's is in the parent's, at which nobody looks in the child.
  * Async-signal-safe: no (the first call maps memory). Threads: any. */
 struct observer_slot *observer_slot_table(void);
+
+/* The same, NULL when this process has not asked for it. Async-signal-safe: yes. Threads: any. */
+struct observer_slot *observer_slot_table_if_any(void);
 
 /* Ends the unit that SLOT is marked with, taking the exact time because the monitor asked for it.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
@@ -108,44 +112,58 @@ static inline void observer_slot_begin_for(struct observer_slot *slot, struct ob
   atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
 }
 
-/* Marks the begin of a unit that began at BEGAN_NS, HEAD_NS before its watch does, for whom the slot's words name.
+/* Marks the begin of a unit that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words name.
  * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
 static inline OBSERVER_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
-                                                               uint64_t head_ns) {
-  atomic_store_explicit(&slot->head_ns, head_ns, memory_order_relaxed);
+                                                               uint64_t unwatched_ns) {
+  atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->thread, NULL, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns, memory_order_release);
 }
 
-/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested.
- * Async-signal-safe: yes. Threads: the slot's watched thread. */
-static inline void observer_slot_excuse(struct observer_slot *slot) {
-  atomic_fetch_add_explicit(&slot->excused, 1, memory_order_relaxed);
+/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing when
+ * the slot is not GENERATION's any more.
+ * Async-signal-safe: yes. Threads: any. */
+static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
+  uint64_t depth = atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed);
+  while (depth >> 32 == generation &&
+         !atomic_compare_exchange_weak_explicit(&slot->exempt_depth, &depth, depth + 1, memory_order_relaxed,
+                                                memory_order_relaxed))
+    continue;
 }
-static inline void observer_slot_excuse_no_more(struct observer_slot *slot) {
-  atomic_fetch_sub_explicit(&slot->excused, 1, memory_order_relaxed);
+static inline void observer_slot_exempt_no_more(struct observer_slot *slot, uint32_t generation) {
+  uint64_t depth = atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed);
+  while (depth >> 32 == generation && (uint32_t)depth > 0 &&
+         !atomic_compare_exchange_weak_explicit(&slot->exempt_depth, &depth, depth - 1, memory_order_relaxed,
+                                                memory_order_relaxed))
+    continue;
 }
 
 /* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays
- * until it is changed.
- * Async-signal-safe: yes. Threads: the slot's watched thread. */
-void observer_slot_set_label(struct observer_slot *slot, const char *text, size_t bytes);
+ * until it is changed. Does nothing when the slot is not GENERATION's any more, or another thread is just changing the label.
+ * Async-signal-safe: yes. Threads: any. */
+void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes);
+
+/* Makes sure that the former owner of SLOT, which must not be marked, changes nothing of it any more. Returns false while it is
+ * just setting the label: nobody else can have the slot then.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+bool observer_slot_retire(struct observer_slot *slot);
 
 /* Reads SLOT's label; none while it is being changed.
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
-/* The id of the thread that works on a unit whose slot has the OWNER_WORD; 0 when none does, or it cannot be read.
+/* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be read.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_word);
+OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
-/* What is at PROGRESS_WORD, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
+/* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS uint32_t observer_slot_progress(uint64_t progress_word);
+OBSERVER_NO_LOCKS uint32_t observer_slot_progress(uint64_t queue_head_address);
 
 /* Says where SLOT, which must not be marked, has its owner and its progress; both 0 for a slot whose begins say it.
  * Async-signal-safe: yes. Threads: as observer_slot_configure. */
-void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_word, uint64_t progress_word);
+void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
 
 /* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
  * Async-signal-safe: yes. Threads: any. */
@@ -156,10 +174,14 @@ static inline bool observer_slot_was_attended(const struct observer_slot *slot) 
          atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
+/* Ends the unit that THREAD has left marked in SLOT, if there is one: THREAD exits.
+ * Async-signal-safe: yes. Threads: that thread. */
+void observer_slot_end_left(struct observer_slot *slot, const struct observer_thread *thread);
+
 /* Marks the end of the unit under way. Does nothing when there is none.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
 static inline OBSERVER_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
-  if (__builtin_expect(atomic_load_explicit(&slot->attention, memory_order_relaxed) != 0, 0))
+  if (__builtin_expect(atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) != 0, 0))
     observer_slot_end_timed(slot);
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
 }
@@ -183,7 +205,8 @@ OBSERVER_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit);
 
-/* Gives SLOT, which must not be marked, a new owner with these limits, in nanoseconds. Returns the new generation.
+/* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds. Returns the new
+ * generation.
  * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                                  uint64_t early_interval_ns, uint64_t interval_ns);

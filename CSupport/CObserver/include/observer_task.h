@@ -3,13 +3,14 @@
 #define OBSERVER_TASK_H
 
 #include "observer_base.h"
+#include "observer_descriptor.h"
 #include "observer_thread.h"
 
 /* As many threads as the kernel can have (PID_MAX_LIMIT of include/linux/threads.h). */
 #define OBSERVER_TASKS_MAX 4194304
 
 /* Threads that can be visited at the same time. */
-#define OBSERVER_VISITS_MAX 40
+#define OBSERVER_VISITS_MAX 96
 
 /* The longest path that observer_task_path makes. */
 #define OBSERVER_TASK_PATH_BYTES 48
@@ -27,27 +28,26 @@ int observer_task_start(void);
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS int64_t observer_task_list(const int32_t **tids);
 
-/* The entry of thread TID for capturing it: its own if it is registered, otherwise one that was made for the visit, or NULL
- * when OBSERVER_VISITS_MAX visits are under way. To be given to observer_task_leave.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* An entry of thread TID, registered or not, that was made for the visit, or NULL when OBSERVER_VISITS_MAX visits are under way. To
+ * be given to observer_task_leave.
+ * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 OBSERVER_NO_LOCKS struct observer_thread *observer_task_visit(int32_t tid);
 
-/* Ends a visit. Async-signal-safe: yes. Threads: the monitor. */
+/* Ends a visit; does nothing with an entry that is no visit's. Async-signal-safe: yes. Threads: who visited. */
 OBSERVER_NO_LOCKS void observer_task_leave(struct observer_thread *thread);
 
-/* Opens the file in which the kernel tells how long the calling thread has waited for a processor. Returns a descriptor, or the
- * negative of an errno value.
+/* Opens the file in which the kernel tells how long the calling thread has waited for a processor.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS int observer_task_open_schedule(void);
+OBSERVER_NO_LOCKS struct observer_descriptor observer_task_open_schedule(void);
 
 /* Closes what observer_task_open_schedule returned. Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS void observer_task_close_schedule(int descriptor);
+OBSERVER_NO_LOCKS void observer_task_close_schedule(struct observer_descriptor schedule);
 
-/* The time, in nanoseconds, that the thread of DESCRIPTOR has waited for a processor although it could have run (the second
- * number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). Does not grow while the thread is
- * stopped, frozen or asleep. 0 when the kernel does not tell.
+/* The time, in nanoseconds, that the calling thread, which opened SCHEDULE, has waited for a processor although it could have run
+ * (the second number of /proc/self/task/TID/schedstat, Documentation/scheduler/sched-stats.rst). Does not grow while the thread
+ * is stopped, frozen or asleep. 0 when the kernel does not tell.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS uint64_t observer_task_starved_ns(int descriptor);
+OBSERVER_NO_LOCKS uint64_t observer_task_starved_ns(struct observer_descriptor schedule);
 
 /* Whether thread TID neither runs nor waits for a processor: its state in /proc/self/task/TID/stat (proc(5)) is not R. False
  * when the kernel does not tell. Async-signal-safe: yes. Threads: any. */

@@ -2,26 +2,28 @@
  *
  * A thread registers itself when it first marks work (observer_thread_current) and is deregistered by a thread-exit
  * hook. Entries live in a table that is never freed, so that a pointer to one is always readable; an entry of a thread
- * that has gone is used again for a later one.
+ * that has gone is used again for a later one, unless somebody is still looking at it.
  */
 #ifndef OBSERVER_THREAD_H
 #define OBSERVER_THREAD_H
 
 #include "observer_base.h"
 
-/* What a registered thread is doing, as far as signalling it goes. */
+/* The state of an entry: bit 0, its thread is there; above, how many hold it. An entry that is neither is free. */
 enum observer_thread_state {
-  OBSERVER_THREAD_FREE = 0,       /* no thread, or one that has left */
-  OBSERVER_THREAD_LIVE = 1,       /* may be signalled */
-  OBSERVER_THREAD_HELD = 2, /* the monitor is signalling it or reading its stack (its exit waits), or it is just exiting */
+  OBSERVER_THREAD_FREE = 0, /* no thread, or one that has left, and nobody holds what there was of it */
+  OBSERVER_THREAD_LIVE = 1, /* may be signalled */
+  OBSERVER_THREAD_HELD = 2, /* one who signals it or reads its stack: the entry stays this thread's, also when it leaves meanwhile */
 };
 
-/* One registered thread. STATE is changed by the thread itself (FREE to LIVE, LIVE to FREE) and by the monitor (LIVE to
- * HELD and back); the other fields are written before the thread becomes LIVE and not changed while it is. */
+/* One registered thread. STATE is changed by the thread itself (LIVE) and by those who hold it; the other fields are written before
+ * the thread becomes LIVE and stay until the entry is used again. */
 struct observer_thread {
   _Atomic uint32_t state;
+  _Atomic uint32_t use; /* how often the entry has been used: tells its threads from each other, whatever their ids */
   _Atomic int32_t tid;
-  _Atomic int32_t look_descriptor; /* /proc/self/task/TID/syscall, open as long as the thread is LIVE; negative if refused */
+  _Atomic uint64_t registered_ns; /* when, CLOCK_BOOTTIME */
+  _Atomic uint64_t self_address;  /* where the thread has a pointer to this entry; 0: nowhere */
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
   _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; the monitor's */
@@ -41,22 +43,35 @@ static inline struct observer_thread *observer_thread_current(void) {
   return self ? self : observer_thread_register();
 }
 
-/* The kernel's id of THREAD, or 0 when it has left. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer_thread *thread) {
-  if (atomic_load_explicit(&thread->state, memory_order_acquire) == OBSERVER_THREAD_FREE)
-    return 0;
-  return atomic_load_explicit(&thread->tid, memory_order_relaxed);
+/* Whether the thread of this entry is there, as far as it has told. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS bool observer_thread_is_live(const struct observer_thread *thread) {
+  return (atomic_load_explicit(&thread->state, memory_order_acquire) & OBSERVER_THREAD_LIVE) != 0;
 }
 
-/* Keeps THREAD from exiting, for a moment: until observer_thread_let_go, its exit hook waits. Returns false, and holds
- * nothing, when the thread has left. What is done in between must not wait for the thread.
- * Async-signal-safe: yes. Threads: the monitor only. */
+/* The kernel's id of THREAD, or 0 when it has left. Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer_thread *thread) {
+  return observer_thread_is_live(thread) ? atomic_load_explicit(&thread->tid, memory_order_relaxed) : 0;
+}
+
+/* The number of the use that is made of THREAD's entry, and whether it is still the same one, by a thread that has not left.
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint32_t observer_thread_use(const struct observer_thread *thread) {
+  return atomic_load_explicit(&thread->use, memory_order_acquire);
+}
+static inline OBSERVER_NO_LOCKS bool observer_thread_is_still(const struct observer_thread *thread, uint32_t use) {
+  return observer_thread_is_live(thread) && observer_thread_use(thread) == use;
+}
+
+/* Keeps THREAD's entry from being used for another thread until observer_thread_let_go. Returns false, and holds nothing, when the
+ * thread has left. The thread itself may leave meanwhile, and waits for nobody; several may hold it.
+ * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 OBSERVER_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
 OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
-/* Whether the thread that registered THREAD, which is held, still is. One that left by the bare system call ran no exit hook,
- * and its id may be another's; its file in /proc stays its own, and cannot be read any more.
- * Async-signal-safe: yes. Threads: the monitor only. */
+/* Whether the thread of THREAD, which is held, is there. One that left by the bare system call ran no exit hook, and its id may
+ * be another's; that one was started after THREAD was registered, and the kernel tells in which tick a thread was started; where
+ * it has the memory of the one that left, it has no pointer to THREAD there.
+ * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 OBSERVER_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
@@ -65,10 +80,14 @@ OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);
 /* The entry of the registered thread TID, or NULL. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
 
-/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h). Returns a descriptor,
- * or the negative of an errno value when the kernel refuses.
+/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h), for a moment: who registers
+ * keeps no descriptor. Returns it, to be given to observer_thread_close_look, or the negative of an errno value when the kernel
+ * refuses.
  * Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS int observer_thread_open_look(int32_t tid);
+
+/* Closes DESCRIPTOR, if it is one. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS void observer_thread_close_look(int descriptor);
 
 /* Names the calling thread; at most 15 bytes are kept (pthread_setname_np(3)).
  * Async-signal-safe: no. Threads: any, for itself. */

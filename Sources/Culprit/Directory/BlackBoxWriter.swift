@@ -35,7 +35,13 @@ final class BlackBoxWriter: Sendable {
   init(_ directory: String, _ configuration: Configuration, _ process: ObservedProcess, _ problems: ProblemList) {
     self.directory = directory
     self.problems = problems
-    run = RunFile(directory: directory, process: process, notesCrashes: configuration.notesCrashes, disk: disk)
+    run = RunFile(
+      directory: directory,
+      process: process,
+      notesCrashes: configuration.notesCrashes,
+      disk: disk,
+      problems: problems
+    )
     housekeeping = Housekeeping(directory: directory, limits: configuration.directoryLimits, own: run.name)
   }
 

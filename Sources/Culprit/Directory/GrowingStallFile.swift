@@ -188,7 +188,13 @@ struct GrowingStallFile: ~Copyable {
 
   /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is open.
   private mutating func returnIfGone() {
-    guard sink.isGone else { return }
+    let isGone = sink.isGone
+    if sink.wasClosed {
+      // With it the file of the run.
+      run.ensure()
+      problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
+    }
+    guard isGone else { return }
     // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
     run.ensure()
     do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }

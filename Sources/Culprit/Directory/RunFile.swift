@@ -12,21 +12,27 @@ final class RunFile: Sendable {
   let name: String
   private let directory: String
   private let stem: String
-  private let process: pid_t
   private let record: RunRecord
   private let notesCrashes: Bool
   private let disk: DiskThread
-  /// The open file, always under the same number: who notes a crash has only that.
-  private let descriptor = Mutex<Int32?>(nil)
+  /// The open file.
+  private let descriptor = Mutex<observer_descriptor?>(nil)
+  private let problems: ProblemList
+  /// Whose it is.
+  private let owner = observer_process_stamp()
   /// When the run ended, on the wall clock; 0 while it goes on.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Answer<Bool>()
 
   /// The file of the watchdog that runs, for when the process exits without having stopped it.
   private static let current = Mutex<RunFile?>(nil)
+  /// Whose that is. Read before the lock is tried.
+  private static let currentOwner = Atomic<UInt32>(0)
   private static let atExit: Void = {
     atexit {
-      // Who holds the lock is about to start a watchdog or has stopped one, or was there when a child was forked that this is.
+      // Not in a child of the process, which runs this, too.
+      guard observer_process_is(RunFile.currentOwner.load(ordering: .acquiring)) else { return }
+      // Who holds the lock is about to start a watchdog or has stopped one.
       let file = RunFile.current.withLockIfAvailable { $0 } ?? nil
       file?.end(until: observer_clock_ns() &+ 1_000_000_000)
     }
@@ -39,9 +45,16 @@ final class RunFile: Sendable {
   ///   - process: This process.
   ///   - notesCrashes: Whether the signal that ends the process is noted in it.
   ///   - disk: What writes its end.
-  init(directory: String, process: ObservedProcess, notesCrashes: Bool, disk: DiskThread) {
+  ///   - problems: Where it is noted that the service has closed it.
+  init(
+    directory: String,
+    process: ObservedProcess,
+    notesCrashes: Bool,
+    disk: DiskThread,
+    problems: ProblemList
+  ) {
+    self.problems = problems
     self.directory = directory
-    self.process = process.id
     self.notesCrashes = notesCrashes
     self.disk = disk
     stem = "culprit-\(process.watchedSince.fileNamePart)-\(process.id)"
@@ -56,7 +69,8 @@ final class RunFile: Sendable {
 
   deinit {
     descriptor.withLock { descriptor in
-      if let descriptor { close(descriptor) }
+      if var opened = descriptor { observer_descriptor_close(&opened) }
+      descriptor = nil
     }
   }
 
@@ -77,10 +91,11 @@ final class RunFile: Sendable {
     disk.prepareLast { [self] in writeEnd() }
     _ = Self.atExit
     Self.current.withLock { $0 = self }
+    Self.currentOwner.store(owner, ordering: .releasing)
   }
 
-  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it before. On the
-  /// disk thread.
+  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it before; opens it
+  /// once more when the service has closed it. On the disk thread.
   func ensure() {
     guard endTime.load(ordering: .acquiring) == 0 else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
@@ -88,51 +103,69 @@ final class RunFile: Sendable {
       try? open()
       return
     }
-    var own = stat()
-    var present = stat()
-    guard fstat(opened, &own) == 0 else { return }
-    if lstat("\(directory)/\(name)", &present) == 0 {
-      guard present.st_ino != own.st_ino || present.st_dev != own.st_dev else { return }
+    var former = opened
+    if !observer_descriptor_is_ours(&former) {
+      problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
+      if let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND) {
+        // It went with the number.
+        _ = Self.lock(again.number)
+        replace(again)
+        return
+      }
     } else {
-      guard errno == ENOENT || errno == ENOTDIR else { return }
+      var own = stat()
+      var present = stat()
+      guard fstat(opened.number, &own) == 0 else { return }
+      if lstat("\(directory)/\(name)", &present) == 0 {
+        guard present.st_ino != own.st_ino || present.st_dev != own.st_dev else { return }
+      } else {
+        guard errno == ENOENT || errno == ENOTDIR else { return }
+      }
     }
     try? DirectoryFiles.prepare(directory)
     try? create()
+  }
+
+  /// Takes `opened` for the open file, and has crashes noted there.
+  private func replace(_ opened: observer_descriptor) {
+    let former = descriptor.withLock { descriptor in
+      defer { descriptor = opened }
+      return descriptor
+    }
+    guard var former else { return }
+    observer_crash_move(opened)
+    observer_descriptor_close(&former)
+  }
+
+  /// Locks a file against who looks which runs are over.
+  private static func lock(_ number: Int32) -> Bool {
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    return fcntl(number, F_SETLK, &lock) == 0
   }
 
   /// Creates the file and takes it for the one that is open.
   private func create() throws(StallFileSinkError) {
     // Nobody must find it without its lock.
     let new = "\(directory)/\(stem).new"
-    var created = Glibc.open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard created >= 0 else {
+    let number = Glibc.open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard number >= 0 else {
       throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
     }
-    DirectoryFiles.ignoreMask(created)
-    let former = descriptor.withLock { $0 }
-    if let former {
-      // Before it is locked: closing a file takes this process's locks on it away.
-      let isReplaced = observer_crash_move(created, former)
-      close(created)
-      guard isReplaced else {
-        unlink(new)
-        return
-      }
-      created = former
-    }
-    var lock = flock()
-    lock.l_type = Int16(F_WRLCK)
-    lock.l_whence = Int16(SEEK_SET)
-    guard fcntl(created, F_SETLK, &lock) == 0, Self.append(record.text, to: created),
-      fsync(created) == 0 || errno == EINVAL,
+    DirectoryFiles.ignoreMask(number)
+    var created = observer_descriptor_keep(number)
+    guard Self.lock(number), Self.append(record.text, to: number),
+      fsync(number) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {
       let error = errno
       unlink(new)
-      if former == nil { close(created) }
+      observer_descriptor_close(&created)
       throw StallFileSinkError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
-    descriptor.withLock { $0 = created }
+    // Another file than that of before: closing that one takes no lock away from this.
+    replace(created)
     DirectoryFiles.flush(directory)
   }
 
@@ -141,7 +174,7 @@ final class RunFile: Sendable {
   ///
   /// Neither allocates nor locks what anybody keeps, for exit(3) in a handler (``DiskThread/doLast()``).
   func end(until deadline: UInt64) {
-    guard getpid() == process else { return }
+    guard observer_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(
       expected: 0,
       desired: observer_clock_wall_ns(),
@@ -158,7 +191,18 @@ final class RunFile: Sendable {
   /// Writes the end. On the disk thread.
   private func writeEnd() {
     let time = WallTime(nanosecondsSince1970: endTime.load(ordering: .acquiring))
-    if let opened = descriptor.withLock({ $0 }), Self.append(record.end(at: time), to: opened) { fsync(opened) }
+    if let opened = descriptor.withLock({ $0 }) {
+      var present = opened
+      if !observer_descriptor_is_ours(&present),
+        let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND)
+      {
+        replace(again)
+        present = again
+      }
+      if observer_descriptor_is_ours(&present), Self.append(record.end(at: time), to: present.number) {
+        fsync(present.number)
+      }
+    }
     Self.current.withLock { if $0 === self { $0 = nil } }
     endIsWritten.give(true)
   }

@@ -1,3 +1,4 @@
+import CObserver
 import Glibc
 import StallRecord
 
@@ -7,7 +8,9 @@ import StallRecord
 struct StallFileSink: ~Copyable {
   /// Where the file is.
   let path: String
-  private let descriptor: Int32
+  private var descriptor: observer_descriptor
+  /// Whether the service has closed the file.
+  private(set) var wasClosed = false
   /// The first error. What comes after it is tried all the same: the disk may have room again.
   private(set) var failure: String?
   /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut short.
@@ -16,21 +19,38 @@ struct StallFileSink: ~Copyable {
   /// Creates the file at `path`. An existing one is not touched, and a link at the place not followed.
   init(path: String) throws(StallFileSinkError) {
     self.path = path
-    descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else {
+    let created = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard created >= 0 else {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
-    DirectoryFiles.ignoreMask(descriptor)
+    DirectoryFiles.ignoreMask(created)
+    descriptor = observer_descriptor_keep(created)
   }
 
-  deinit { close(descriptor) }
+  deinit {
+    var descriptor = descriptor
+    observer_descriptor_close(&descriptor)
+  }
+
+  /// The file's number, open for reading and writing; `nil` when the service has closed it and it is not at its place either.
+  private mutating func number() -> Int32? {
+    if observer_descriptor_is_ours(&descriptor) { return descriptor.number }
+    wasClosed = true
+    guard let opened = DirectoryFiles.reopen(path, descriptor, O_RDWR) else {
+      fail("the service has closed \(path), and it cannot be opened again")
+      return nil
+    }
+    observer_descriptor_close(&descriptor)
+    descriptor = opened
+    return descriptor.number
+  }
 
   /// Appends `records`. Returns whether the file has them; if not, it has nothing of them.
   @discardableResult
   mutating func append(_ records: [UInt8]) -> Bool {
     guard write(records, at: bytes) else {
       // What is left of it is no record, and a reader would say so.
-      ftruncate(descriptor, bytes)
+      if let number = number() { ftruncate(number, bytes) }
       return false
     }
     bytes += off_t(records.count)
@@ -44,10 +64,11 @@ struct StallFileSink: ~Copyable {
   private mutating func write(_ record: [UInt8], at offset: off_t) -> Bool {
     var written = 0
     while written < record.count {
+      guard let number = number() else { return false }
       let count = record.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `record` and is used inside the closure only.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return pwrite(descriptor, rest.baseAddress, rest.count, offset + off_t(written))
+        return pwrite(number, rest.baseAddress, rest.count, offset + off_t(written))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -63,22 +84,26 @@ struct StallFileSink: ~Copyable {
 
   /// Whether it is gone from its place: somebody has removed it, or its directory.
   var isGone: Bool {
-    var own = stat()
-    var present = stat()
-    guard fstat(descriptor, &own) == 0 else { return false }
-    guard lstat(path, &present) == 0 else { return errno == ENOENT || errno == ENOTDIR }
-    return present.st_ino != own.st_ino || present.st_dev != own.st_dev
+    mutating get {
+      guard let number = number() else { return true }
+      var own = stat()
+      var present = stat()
+      guard fstat(number, &own) == 0 else { return false }
+      guard lstat(path, &present) == 0 else { return errno == ENOENT || errno == ENOTDIR }
+      return present.st_ino != own.st_ino || present.st_dev != own.st_dev
+    }
   }
 
   /// Copies everything that it has to `other`, which must be empty. Returns whether that was possible.
-  func copy(to other: inout StallFileSink) -> Bool {
+  mutating func copy(to other: inout StallFileSink) -> Bool {
+    guard let number = number() else { return false }
     var content = [UInt8](repeating: 0, count: Int(bytes))
     var read = 0
     while read < content.count {
       let count = content.withUnsafeMutableBytes { buffer in
         // SAFETY: as in write(_:at:).
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[read...])
-        return pread(descriptor, rest.baseAddress, rest.count, off_t(read))
+        return pread(number, rest.baseAddress, rest.count, off_t(read))
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return false }
@@ -93,7 +118,7 @@ struct StallFileSink: ~Copyable {
   /// Brings what was written to the disk.
   mutating func flush() {
     // EINVAL: there is nothing behind this file that could be synced.
-    guard fsync(descriptor) != 0, errno != EINVAL else { return }
+    guard let number = number(), fsync(number) != 0, errno != EINVAL else { return }
     fail("cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
   }
 }
@@ -107,6 +132,18 @@ struct StallFileSinkError: Error {
 enum DirectoryFiles {
   /// Gives a new file the mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to read it.
   static func ignoreMask(_ descriptor: Int32) { fchmod(descriptor, 0o600) }
+
+  /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it; `nil` if not.
+  static func reopen(_ path: String, _ descriptor: observer_descriptor, _ mode: Int32) -> observer_descriptor? {
+    var former = descriptor
+    let number = open(path, mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard number >= 0 else { return nil }
+    guard observer_descriptor_is_same(&former, number) else {
+      close(number)
+      return nil
+    }
+    return observer_descriptor_keep(number)
+  }
 
   /// Brings the names of the files in `directory` to the disk.
   static func flush(_ directory: String) {

@@ -6,9 +6,14 @@ import Synchronization
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
   private let end: Answer<Bool>
+  /// Where it runs: what a child of fork(2) knows of its parent's threads is a memory that others may have by now.
+  private let process = observer_process_stamp()
 
   /// The kernel's ids of the threads that are running.
   private static let running = Mutex<Set<Int32>>([])
+
+  /// In a child of fork(2), before its first watchdog: none is running.
+  static func startOver() { running.startOver([]) }
 
   /// Whether thread `id` is one of the watchdog's own.
   static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.contains(id) } }
@@ -66,10 +71,13 @@ final class PosixThread: Sendable {
   }
 
   /// Whether this is the thread that asks.
-  var isCurrent: Bool { thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false } }
+  var isCurrent: Bool {
+    observer_process_is(process) && thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+  }
 
   /// Lets the thread end by itself, whenever that is.
   func detach() {
+    guard observer_process_is(process) else { return }
     let left = thread.withLock { thread -> pthread_t? in
       defer { thread = nil }
       return thread
@@ -78,19 +86,15 @@ final class PosixThread: Sendable {
   }
 
   /// Nobody will wait for the thread: what there is of it goes when it ends.
-  deinit {
-    thread.withLock { thread in
-      if let thread { pthread_detach(thread) }
-      thread = nil
-    }
-  }
+  deinit { detach() }
 
   /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is called by
-  /// the thread itself. One that has not ended by then ends by itself, whenever that is.
+  /// the thread itself, or in a child of its process. One that has not ended by then ends by itself, whenever that is.
   ///
   /// - Returns: Whether there is nothing more to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
+    guard observer_process_is(process) else { return true }
     if isCurrent {
       detach()
       return true

@@ -12,7 +12,7 @@ struct Sweep: ~Copyable {
   private let longest: UInt64 = 10_000_000_000
 
   /// How many threads may be asked at the same time: some requests are left for what is watched.
-  private let askedMax = Int(OBSERVER_VISITS_MAX) - 8
+  private let askedMax = 32
 
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private var served: UInt32 = 0

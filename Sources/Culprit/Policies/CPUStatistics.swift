@@ -117,8 +117,6 @@ struct CPUHistory: ~Copyable {
   deinit {
     // SAFETY: allocated by the initializer, and nobody else has it.
     times.deallocate()
-    var source = source
-    observer_cpu_close(&source)
   }
 
   var processors: UInt32 { @_noLocks get { source.processors } }

@@ -31,7 +31,6 @@ final class Phases: @unchecked Sendable {
     observer_cpu_open(&source)
     var base = observer_cpu()
     observer_cpu_read(&source, &base)
-    observer_cpu_close(&source)
     self.base = base
     processors = source.processors
     // Where the slots have the id of the thread that works on them. Never freed: who looks there may be late.
@@ -61,7 +60,7 @@ final class Phases: @unchecked Sendable {
   /// The launch is over.
   func launched() {
     Self.isLaunched.withLock { $0 = true }
-    if let launch { observer_slot_end(launch.slot) }
+    if let launch { SlotRegistry.shared.endUnit(launch) }
   }
 
   /// Ends the watch. The warden must have ended.
@@ -75,7 +74,6 @@ final class Phases: @unchecked Sendable {
     observer_cpu_open(&source)
     var now = observer_cpu()
     observer_cpu_read(&source, &now)
-    observer_cpu_close(&source)
     let thread = observer_clock_thread_cpu_ns(getpid())
     var from = base
     var threadFrom: UInt64 = 0

@@ -138,7 +138,8 @@ final class Policies: Sendable {
 
   /// Reports a shutdown that has taken too long, when the process ends without having stopped its watchdog.
   func reportShutdown() {
-    guard let shutdown = phases.withLock({ $0 })?.shutdown, let progress = observer_progress_table(),
+    guard let shutdown = phases.withLock({ $0 })?.shutdown, SlotRegistry.shared.owns(shutdown),
+      let progress = observer_progress_table(),
       observer_progress_is_stalled(progress + shutdown.index)
     else { return }
     let deadline = observer_clock_ns() &+ ErrandRunner.patience
@@ -182,22 +183,25 @@ final class Policies: Sendable {
 private enum ExitReport {
   private struct Armed {
     weak var policies: Policies?
-    var process: pid_t = 0
     var isRegistered = false
   }
+
+  /// Whose it is. Read before the lock is tried.
+  private static let process = Atomic<UInt32>(0)
 
   private static let armed = Mutex(Armed())
 
   static func arm(_ policies: Policies) {
     let isFirst = armed.withLock { armed in
-      defer { armed = Armed(policies: policies, process: getpid(), isRegistered: true) }
+      defer { armed = Armed(policies: policies, isRegistered: true) }
       return !armed.isRegistered
     }
+    Self.process.store(observer_process_stamp(), ordering: .releasing)
     if isFirst {
       atexit {
         // Not in a child of the process, which runs this, too.
-        // Nor where the lock was taken when that was forked.
-        let policies = ExitReport.armed.withLockIfAvailable { $0.process == getpid() ? $0.policies : nil }
+        guard observer_process_is(ExitReport.process.load(ordering: .acquiring)) else { return }
+        let policies = ExitReport.armed.withLockIfAvailable { $0.policies }
         policies??.reportShutdown()
       }
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The way to systemd, or whoever else started the service and speaks its protocol: sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {
-  // SAFETY: written by the initializer only.
+  // SAFETY: written by the initializer, and then by the warden only.
   let target: UnsafeMutablePointer<observer_datagram>
   /// The time without a ping after which systemd takes the service for dead, in nanoseconds; 0 when it does not watch.
   let watchdog: UInt64
@@ -17,7 +17,7 @@ final class SystemdNotifier: @unchecked Sendable {
     var problems: [String] = []
     target = .allocate(capacity: 1)
     target.initialize(to: observer_datagram())
-    target.pointee.descriptor = -1
+    target.pointee.socket.number = -1
     let error = observer_datagram_open(target, socket)
     if error != 0 {
       problems.append(
@@ -33,6 +33,7 @@ final class SystemdNotifier: @unchecked Sendable {
         problems.append("WATCHDOG_USEC is \(quoted(text)); it must be a number of microseconds; systemd gets no pings")
       }
     }
+    isOpen = error == 0
     self.watchdog = watchdog
     self.problems = problems
   }
@@ -42,7 +43,8 @@ final class SystemdNotifier: @unchecked Sendable {
     target.deallocate()
   }
 
-  var isOpen: Bool { target.pointee.descriptor >= 0 }
+  /// Whether somebody can be told.
+  let isOpen: Bool
 }
 
 extension Watchdog {

@@ -8,7 +8,7 @@ import Glibc
 struct Warden: ~Copyable {
   /// What it may tell systemd.
   struct Systemd {
-    var target: UnsafePointer<observer_datagram>
+    var target: UnsafeMutablePointer<observer_datagram>
     /// The time after which systemd takes the service for dead, 0 when it does not watch.
     var watchdog: UInt64
   }

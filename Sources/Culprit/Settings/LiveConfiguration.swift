@@ -16,12 +16,15 @@ final class LiveConfiguration: Sendable {
 
   private let environment: Environment
   private let state: Mutex<State>
+  /// What was in force first.
+  let initial: Configuration
 
   /// The configuration that `base` and `environment` make, the file read a first time into `content`.
   init(_ base: Configuration, _ environment: Environment, content: ConfigurationFile.Content?) {
     self.environment = environment
     let (configuration, found) = environment.applied(to: base, content: content)
     let problems = found.map { printable($0) }
+    initial = configuration
     state = Mutex(State(base: base, content: content, current: configuration, problems: problems))
     Self.say(problems)
   }
@@ -94,8 +97,9 @@ extension Watchdog {
   ///
   /// - Parameter change: Changes the configuration in the code. Must not use the watchdog.
   /// - Throws: ``WatchdogError/cannotChange(_:)`` when `change` touches what is fixed once a watchdog runs,
-  ///   ``WatchdogError/invalidConfiguration(_:)`` when the result makes no sense. Nothing is changed then.
+  ///   ``WatchdogError/invalidConfiguration(_:)`` when the result makes no sense, ``WatchdogError/notInThisProcess(watched:)``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
+    if !isDisabled { _ = try control() }
     try live.change(change)
   }
 }

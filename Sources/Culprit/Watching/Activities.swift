@@ -26,6 +26,8 @@ final class Activities: Sendable {
   private let limit: Int
   private let expirationBudget: Duration
   private let state = Mutex(State())
+  /// Whose they are: a child of fork(2) has none of its parent's.
+  private let process = observer_process_stamp()
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
   /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
@@ -82,17 +84,22 @@ final class Activities: Sendable {
     return activity
   }
 
-  func end(_ number: UInt64) { state.withLock { _ = $0.entries.removeValue(forKey: number) } }
+  func end(_ number: UInt64) {
+    guard observer_process_is(process) else { return }
+    state.withLock { _ = $0.entries.removeValue(forKey: number) }
+  }
 
   /// The last reference to the activity is gone.
   func drop(_ number: UInt64) {
+    guard observer_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
       tell(entry, .dropped)
     }
   }
 
   func timeRemaining(_ number: UInt64) -> Duration? {
-    state.withLock { state in
+    guard observer_process_is(process) else { return .zero }
+    return state.withLock { state in
       guard let entry = state.entries[number] else { return .zero }
       guard let deadline = entry.deadline else { return nil }
       let now = observer_clock_ns()

@@ -25,7 +25,7 @@ extension Watchdog {
     expiring time: Duration? = nil,
     onExpiration: (@Sendable () -> Void)? = nil
   ) throws(WatchdogError) -> Activity {
-    if activities != nil { _ = try control() }
+    if !isDisabled { _ = try control() }
     if let time, time <= .zero {
       let limit = "may take \(time); it must be longer than no time at all"
       throw .invalidConfiguration("the activity \(quoted(name)) \(limit)")

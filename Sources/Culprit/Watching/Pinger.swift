@@ -80,16 +80,19 @@ final class PingedSource: Sendable {
 
   private struct State {
     var isOutstanding = false
+    /// The number of the last ping that was sent: a library may run an earlier one once more.
+    var number: UInt64 = 0
     var isStopped = false
     var next: UInt64 = 0
     var thread: UnsafeMutablePointer<observer_thread>?
-    var threadID: Int32 = 0
+    /// Which use of the thread's entry was that thread's.
+    var threadUse: UInt32 = 0
     /// Whether every ping so far has found the words right.
     var wordsHold = true
   }
 
   private struct Guarded: @unchecked Sendable {
-    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the thread's id.
+    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the number of its use.
     var state = State()
   }
 
@@ -138,19 +141,20 @@ final class PingedSource: Sendable {
     let suspicion = observer_slot_suspicion_ns(lease.slot)
     guard suspicion != .max else { return now &+ Self.intervalWhileOff }
     let interval = Self.interval(suspicion)
-    let (isDue, next, thread) = guarded.withLock { guarded in
+    let (number, next, thread) = guarded.withLock { guarded in
       let state = guarded.state
       guard !state.isStopped, !state.isOutstanding, now >= state.next else {
-        return (false, state.isOutstanding ? now &+ interval : state.next, nil as LastThread?)
+        return (nil as UInt64?, state.isOutstanding ? now &+ interval : state.next, nil as LastThread?)
       }
       guarded.state.isOutstanding = true
+      guarded.state.number &+= 1
       // The entry may be another thread's by now.
-      let isSame = state.thread.map { observer_thread_id($0) == state.threadID } ?? false
-      return (true, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
+      let isSame = state.thread.map { observer_thread_is_still($0, state.threadUse) } ?? false
+      return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
-    guard isDue else { return next }
+    guard let number else { return next }
     SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: Duration(wholeNanoseconds: suspicion))
-    send { [self] in answered() }
+    send { [self] in answered(number) }
     return next
   }
 
@@ -167,19 +171,21 @@ final class PingedSource: Sendable {
     var pointer: UnsafeMutablePointer<observer_thread>?
   }
 
-  /// Runs in the source, when it is the ping's turn.
-  private func answered() {
+  /// Runs in the source, when it is the turn of the ping with this number.
+  private func answered(_ number: UInt64) {
+    // A child of fork(2) may have inherited the ping; the slot is its parent's.
+    guard lease.isOurs else { return }
     var holds = true
     if case .words(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in
-      // A library that runs it twice ends nothing twice.
-      guard guarded.state.isOutstanding else { return false }
+      // A library that runs it twice ends nothing twice, nor what was sent later.
+      guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       observer_slot_end(lease.slot)
       guarded.state.isOutstanding = false
       guarded.state.next = observer_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
       if case .threadOfLastPing = worker {
         guarded.state.thread = observer_thread_current()
-        guarded.state.threadID = observer_task_self()
+        guarded.state.threadUse = guarded.state.thread.map { observer_thread_use($0) } ?? 0
       }
       if !holds, guarded.state.wordsHold {
         guarded.state.wordsHold = false
@@ -192,6 +198,8 @@ final class PingedSource: Sendable {
 
   /// Sends no more pings and ends the watch. One that is outstanding keeps its slot until it comes back.
   func stop() {
+    // What sends pings is not there in a child of fork(2).
+    guard lease.isOurs else { return }
     pinger.remove(self)
     let isOutstanding: Bool? = guarded.withLock { guarded in
       guard !guarded.state.isStopped else { return nil }

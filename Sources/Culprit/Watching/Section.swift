@@ -120,7 +120,8 @@ public final class SectionTimer: Sendable {
 
   deinit {
     invalidate()
-    lane.stop()
+    // The lane of a child's parent has no thread, and may be half changed.
+    if lease?.isOurs != false { lane.stop() }
   }
 
   /// Whether the section is watched at all: not when too many sources are, or the watchdog has been stopped.
@@ -133,6 +134,8 @@ public final class SectionTimer: Sendable {
   ///   same.
   @discardableResult
   public func invalidate() -> Bool {
+    // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
+    if lease?.isOurs == false { return false }
     let isFirst = phase.compareExchange(expected: .running, desired: .invalidated, ordering: .acquiringAndReleasing)
       .exchanged
     guard let lease, !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return isFirst }
@@ -147,10 +150,14 @@ public final class SectionTimer: Sendable {
   public func expectingSlow<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    if let lease { observer_slot_excuse(lease.slot) }
-    defer { if let lease { observer_slot_excuse_no_more(lease.slot) } }
+    lease?.exempt()
+    defer { lease?.exemptNoMore() }
     return try body()
   }
+
+  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread could
+  /// hold when the process is forked in a section.
+  static func prepare(for watchdog: Watchdog) { SectionTimer(watchdog: watchdog, lease: nil, onFire: nil).invalidate() }
 
   /// The budget has run out.
   fileprivate func fire(_ event: StallEvent) {

@@ -8,7 +8,8 @@ private let labelBytes = OBSERVER_LABEL_WORDS * 8
 /// Who owns which target slot.
 ///
 /// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on marking
-/// its slot, which must therefore not be given to anybody else.
+/// its slot, which must therefore not be given to anybody else. A child of fork(2) begins with none (``startOver()``): what its
+/// parent leased can be marked and ended in it to no effect, and without a lock.
 final class SlotRegistry: Sendable {
   /// A slot as its owner holds it.
   struct Lease: @unchecked Sendable {
@@ -16,6 +17,15 @@ final class SlotRegistry: Sendable {
     let slot: UnsafeMutablePointer<observer_slot>
     let index: Int
     let generation: UInt32
+    /// Whose it is: a child of fork(2) has copies of its parent's.
+    let process: UInt32
+
+    /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the same.
+    var isOurs: Bool { observer_process_is(process) }
+
+    /// Begins and ends a scope that may take as long as it does, if the slot is the lease's still.
+    func exempt() { observer_slot_exempt(slot, generation) }
+    func exemptNoMore() { observer_slot_exempt_no_more(slot, generation) }
   }
 
   private struct Owner {
@@ -60,9 +70,14 @@ final class SlotRegistry: Sendable {
 
   private let state = Mutex(State())
 
-  /// Makes the slots visible to the monitor that `control` belongs to.
+  /// In a child of fork(2), before its first watchdog: nothing is leased. What the parent leased stays in the parent's slots.
+  func startOver() { state.startOver(State()) }
+
+  /// Makes the slots visible to the monitor that `control` belongs to, and forgets what an earlier watchdog saw in them. Before
+  /// anybody asks how far stalls have come.
   func activate(_ control: ControlBlock) {
     state.withLock { state in
+      for index in state.owners.indices { forgetStall(index) }
       state.control = control
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
     }
@@ -115,7 +130,14 @@ final class SlotRegistry: Sendable {
         state.owners[index]?.hasStopped = true
         if let slot = slot(index) { observer_slot_disable(slot) }
       }
+      for index in state.owners.indices { forgetStall(index) }
     }
+  }
+
+  /// Forgets how far a stall in slot `index` has come.
+  private func forgetStall(_ index: Int) {
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    if let progress = observer_progress_table() { observer_progress_reset(progress + index) }
   }
 
   /// Leases a slot for `source`.
@@ -140,9 +162,10 @@ final class SlotRegistry: Sendable {
       if source.kind != .section, state.owners.contains(where: { $0?.source == source && $0?.hasStopped == false }) {
         return .failure(.alreadyWatched(source.name))
       }
-      guard let index = state.free.popLast() ?? nextUnused(&state), let slot = slot(index) else {
+      guard let index = takeFree(&state) ?? nextUnused(&state), let slot = slot(index) else {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
       }
+      forgetStall(index)
       if let progress = observer_progress_table() {
         // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
         observer_progress_set_name(progress + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
@@ -155,10 +178,21 @@ final class SlotRegistry: Sendable {
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion) }
-      return .success(Lease(slot: slot, index: index, generation: generation))
+      return .success(
+        Lease(slot: slot, index: index, generation: generation, process: observer_process_stamp())
+      )
     }
     return try lease.get()
   }
+
+  /// Ends the unit that `lease` is marked with, if the slot is the lease's still.
+  func endUnit(_ lease: Lease) {
+    guard lease.isOurs else { return }
+    state.withLock { if owns(lease, $0) { observer_slot_end(lease.slot) } }
+  }
+
+  /// Whether the slot is the lease's still.
+  func owns(_ lease: Lease) -> Bool { lease.isOurs && state.withLock { owns(lease, $0) } }
 
   /// Marks the begin of a unit of work on the calling thread, and makes sure that the monitor looks at it in time.
   func begin(_ lease: Lease, suspicion: Duration) {
@@ -176,6 +210,7 @@ final class SlotRegistry: Sendable {
 
   /// Calls `handler` when the unit of work that `lease` is marked with becomes a stall; it must not block.
   func onStall(of lease: Lease, _ handler: @escaping @Sendable (StallEvent) -> Void) {
+    guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.onStall = handler } }
   }
 
@@ -197,12 +232,15 @@ final class SlotRegistry: Sendable {
     }
     bytes.withUnsafeBufferPointer { buffer in
       // SAFETY: the bytes are copied before the call returns.
-      buffer.withMemoryRebound(to: CChar.self) { observer_slot_set_label(lease.slot, $0.baseAddress, $0.count) }
+      buffer.withMemoryRebound(to: CChar.self) {
+        observer_slot_set_label(lease.slot, lease.generation, $0.baseAddress, $0.count)
+      }
     }
   }
 
   /// Ends whatever `lease` is marked with and the watch. Its owner may go on marking the slot, which nobody else gets.
   func stop(_ lease: Lease) {
+    guard lease.isOurs else { return }
     state.withLock { state in
       guard owns(lease, state), state.owners[lease.index]?.hasStopped == false else { return }
       observer_slot_end(lease.slot)
@@ -215,6 +253,8 @@ final class SlotRegistry: Sendable {
   /// Ends the watch, if it has not been stopped, and gives the slot back. Its owner must not mark it any more. Does nothing
   /// when it has been given back.
   func end(_ lease: Lease) {
+    // Not even a lock is taken for what is the parent's.
+    guard lease.isOurs else { return }
     stop(lease)
     state.withLock { state in
       guard owns(lease, state) else { return }
@@ -253,6 +293,14 @@ final class SlotRegistry: Sendable {
       state.former[state.nextFormer] = former
       state.nextFormer = (state.nextFormer + 1) % Self.formerMax
     }
+  }
+
+  /// Takes a slot that was given back, unless its former owner is just changing it.
+  private func takeFree(_ state: inout State) -> Int? {
+    for place in state.free.indices.reversed() {
+      if let slot = slot(state.free[place]), observer_slot_retire(slot) { return state.free.remove(at: place) }
+    }
+    return nil
   }
 
   private func nextUnused(_ state: inout State) -> Int? {

@@ -181,8 +181,9 @@ extension Watchdog {
     _ worker: PingedSource.Worker,
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> PingedSource? {
-    guard let pinger else { return nil }
+    guard !isDisabled else { return nil }
     let lease = try lease(source, stallThreshold, polled: false)
+    guard let pinger else { return nil }
     return try PingedSource(
       lease: lease,
       worker: worker,

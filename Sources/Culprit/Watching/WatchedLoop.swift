@@ -87,8 +87,8 @@ public final class WatchedLoop: Sendable {
   public func expectingSlow<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    if let lease { observer_slot_excuse(lease.slot) }
-    defer { if let lease { observer_slot_excuse_no_more(lease.slot) } }
+    lease?.exempt()
+    defer { lease?.exemptNoMore() }
     return try body()
   }
 

@@ -98,6 +98,8 @@ public final class WatchedRunLoop: Sendable {
 
   /// Ends the watch. Does nothing the second time.
   public func stop() {
+    // A child of fork(2) leaves what is its parent's alone.
+    if lease?.isOurs == false { return }
     let removed = observers.withLock { observers in
       defer { observers.pointers = [] }
       return Observers(pointers: observers.pointers)

@@ -41,6 +41,9 @@ void workload_raise(void);
 /* Runs BODY with CONTEXT on a new thread and waits for its end. */
 void workload_on_thread(void (*body)(void *), void *context);
 
+/* The same; the thread leaves by the bare system call, which runs nothing of what a thread's end runs. */
+void workload_on_bare_thread(void (*body)(void *), void *context);
+
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t workload_now_ns(void);
 
@@ -80,6 +83,10 @@ extern const int64_t workload_call_vfork;
 
 /* Fills FILE with the path of the library that the symbol NAME resolves to in this process; empty when to none. */
 void workload_file_of_symbol(const char *name, char *file, uint64_t length);
+
+/* fork(2) and daemon(3), which Swift does not import. */
+int workload_plain_fork(void);
+int workload_become_daemon(void);
 
 /* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether that is so. */
 bool workload_refuse_call(const char *name);

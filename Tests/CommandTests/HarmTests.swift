@@ -1,0 +1,106 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A service that forks, closes descriptors that are not its own and restarts its watchdog comes to no harm, and neither does
+/// anybody else. Each in a process of its own.
+@Suite(.serialized) struct HarmTests {
+  private func play(
+    _ arguments: String...,
+    inDirectory: Bool = false
+  ) throws -> (process: ChildProcess, directory: String) {
+    let directory = NSTemporaryDirectory() + "culprit-harm-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    let process = try ChildProcess(
+      ChildProcess.built("harm-process"),
+      arguments + (inDirectory ? [directory] : []),
+      // Backtraces of children that crash take longer than all the rest.
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+    return (process, directory)
+  }
+
+  /// Forked inside a section while other threads mark: with the standard library's locks half of such children died.
+  @Test(arguments: ["forks", "forks-exit", "forks-release"])
+  func childrenLeaveWhatTheirParentEntered(_ name: String) throws {
+    let (process, directory) = try play(name, "40")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("exited") == "40", "\(process)")
+  }
+
+  @Test(arguments: ["forks-watch", "forks-fork"])
+  func childrenAndTheirChildrenWatchThemselves(_ name: String) throws {
+    let (process, directory) = try play(name, "6")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("exited") == "6", "\(process)")
+  }
+
+  @Test func aDaemonWatchesItself() throws {
+    let (process, directory) = try play("daemon", inDirectory: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.status == 0, "\(process)")
+    var told: String?
+    for _ in 0..<1200 where told == nil {
+      told = try? String(contentsOfFile: directory + "/daemon", encoding: .utf8)
+      if told == nil { usleep(50_000) }
+    }
+    #expect(told == "[\"daemon stall(_:)\"]\n[]\n")
+  }
+
+  /// However it is started.
+  @Test func aProgramInheritsNothing() throws {
+    let (process, directory) = try play("exec", "12")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("inherited") == "[]", "\(process)")
+  }
+
+  /// Nor does a child, which has other files under those numbers soon.
+  @Test func aChildInheritsNoDescriptorAndClosesNone() throws {
+    let (process, directory) = try play("fork-descriptors", inDirectory: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("inherited") == "[]", "\(process)")
+    #expect(process.fact("harmed") == "[]", "\(process)")
+    #expect(process.fact("exited") == "1", "\(process)")
+  }
+
+  /// closefrom(3) while a watchdog runs: its files are opened again, the service's own are left alone, and the status tells.
+  @Test func aServiceMayCloseEverything() throws {
+    let (process, directory) = try play("close-all", inDirectory: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
+    #expect(process.fact("told") == "true", "\(process)")
+    let problem = "the service has closed files that are not its own"
+    #expect(process.fact("problems")?.contains(problem) == true, "\(process)")
+    let stalls = Array(repeating: "\"main stall(_:)\"", count: 5).joined(separator: ", ")
+    #expect(process.fact("stalls") == "[\(stalls)]", "\(process)")
+    let box = try FileManager.default.contentsOfDirectory(atPath: directory + "/box")
+    #expect(box.filter { $0.hasSuffix(".stall") }.count == 5)
+    let run = try #require(box.first { $0.hasSuffix(".run") })
+    #expect(try String(contentsOfFile: directory + "/box/" + run, encoding: .utf8).contains("\nended "))
+  }
+
+  /// Threads that mark cost no descriptor.
+  @Test func threadsKeepNoDescriptor() throws {
+    let (process, directory) = try play("thread-descriptors")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("marked") == "200", "\(process)")
+    #expect(process.fact("more").flatMap { Int($0) }.map { $0 <= 2 } == true, "\(process)")
+  }
+
+  /// What a timer says and lets be after its end is nothing to whoever has its slot.
+  @Test func nobodyActsOnWhatIsAnothersByNow() throws {
+    let (process, directory) = try play("exempt")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    let expected = ["after own", "next 0 -", "next 1 -", "next 2 -", "then own"]
+    #expect(process.fact("stalls") == "\(expected)", "\(process)")
+  }
+
+  /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
+  @Test func aWatchdogBeginsWithNothing() throws {
+    let (process, directory) = try play("restarts", "12")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("asked") == "[]", "\(process)")
+    #expect(!process.errors.contains("culprit: ending process"), "\(process)")
+    #expect(!process.errors.contains("the process goes on"), "\(process)")
+  }
+}

@@ -1,0 +1,395 @@
+import Culprit
+import Glibc
+import StallRecord
+import Synchronization
+import TestWorkloads
+
+/// What the process can do.
+nonisolated(unsafe) let plays: [String: ([String]) throws -> Void] = [
+  "forks": { try haveChildren(count($0)) { _ in } },
+  "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
+  "forks-watch": { try haveChildren(count($0), watchForThemselves) },
+  "forks-fork": { try haveChildren(count($0), haveChildOfTheirOwn) },
+  "forks-release": { try haveChildren(count($0), releaseEverything) },
+  "daemon": { try becomeDaemon($0) },
+  "exec": { try startPrograms(count($0)) },
+  "fork-descriptors": { try lookAtDescriptorsInChild($0) },
+  "close-all": { try closeAll($0) },
+  "thread-descriptors": { _ in try countThreadDescriptors() },
+  "exempt": { _ in try exemptNobodyElse() },
+  "restarts": { try restart(count($0)) },
+]
+
+private func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
+
+private func quick(directory: String? = nil) -> Configuration {
+  Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(100), directory: directory)
+}
+
+/// The watchdog that children inherit, with what they hold of it.
+private final class Inheritance {
+  var watchdog: Watchdog?
+  var loop: WatchedLoop?
+  var timer: SectionTimer?
+  var activity: Activity?
+
+  init() throws {
+    var configuration = quick()
+    configuration.terminateAfter = .seconds(60)
+    let watchdog = try Watchdog(configuration)
+    watchdog.onStall { _ in }
+    self.watchdog = watchdog
+    loop = try watchdog.watchLoop(named: "main")
+    timer = watchdog.timer("inherited", budget: .seconds(60)) { _ in }
+    activity = try watchdog.beginActivity("inherited", expiring: .seconds(60))
+  }
+}
+
+/// Forks so often, in a turn of a loop and a section, while other threads mark as fast as they can. Each child leaves both, does
+/// `body` and exits.
+private func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
+  let inheritance = try Inheritance()
+  guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
+  let busy = try BusyThreads(watchdog)
+  var ends = Ends()
+  for _ in 0..<count {
+    let child = loop.turn(labelled: "forking") {
+      watchdog.section("forking", budget: .seconds(60)) { loop.expectingSlow { workload_plain_fork() } }
+    }
+    if child == 0 {
+      // A child that hangs is told from one that crashes.
+      alarm(30)
+      try body(inheritance)
+      _exit(0)
+    }
+    ends.wait(for: child)
+  }
+  busy.end()
+  watchdog.stop()
+  ends.tell()
+}
+
+/// Lets everything go that was inherited, and uses it once more before that.
+private func releaseEverything(_ inheritance: Inheritance) throws {
+  inheritance.loop?.turn(labelled: "child") {}
+  inheritance.timer?.label("child")
+  inheritance.timer?.invalidate()
+  inheritance.activity?.end()
+  _ = inheritance.activity?.timeRemaining
+  inheritance.watchdog?.activity("child") {}
+  inheritance.watchdog?.onStall { _ in }
+  inheritance.watchdog?.addContext("child") { "child" }
+  inheritance.watchdog?.tellSystemd(status: "child")
+  inheritance.watchdog?.launched()
+  inheritance.watchdog?.shuttingDown()
+  inheritance.watchdog?.pause()
+  inheritance.watchdog?.resume()
+  _ = inheritance.watchdog?.status
+  _ = inheritance.watchdog?.configuration
+  try? inheritance.watchdog?.reconfigure { $0.reportsPerMinute = 7 }
+  if (try? inheritance.watchdog?.watchLoop(named: "child")) != nil { _exit(3) }
+  if (try? inheritance.watchdog?.captureThreads(timeout: .seconds(1))) != nil { _exit(4) }
+  inheritance.watchdog?.stop()
+  inheritance.loop?.stop()
+  inheritance.loop = nil
+  inheritance.timer = nil
+  inheritance.activity = nil
+  inheritance.watchdog = nil
+}
+
+/// Starts a watchdog of its own, which sees a stall, and goes on marking what was inherited.
+private func watchForThemselves(_ inheritance: Inheritance) throws {
+  let seen = Atomic<Int>(0)
+  try withExtendedLifetime(Witness()) { witness in
+    let watchdog = try Watchdog(quick())
+    watchdog.onStall { report in if report.stall.source.name == "own" { witness.seen.add(1, ordering: .relaxed) } }
+    let loop = try watchdog.watchLoop(named: "own")
+    loop.began()
+    // What is another watchdog's must not end what is this one's.
+    inheritance.loop?.began()
+    inheritance.loop?.ended()
+    inheritance.timer?.invalidate()
+    stall(.milliseconds(400))
+    inheritance.loop?.stop()
+    loop.ended()
+    watchdog.stop()
+    seen.store(witness.seen.load(ordering: .relaxed), ordering: .relaxed)
+  }
+  if seen.load(ordering: .relaxed) != 1 { _exit(5) }
+}
+
+private final class Witness: Sendable {
+  let seen = Atomic<Int>(0)
+}
+
+/// Forks, in a section of its own watchdog.
+private func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
+  inheritance.loop = nil
+  let watchdog = try Watchdog(quick())
+  let loop = try watchdog.watchLoop(named: "own")
+  let child = loop.turn { watchdog.section("own", budget: .seconds(60)) { workload_plain_fork() } }
+  if child == 0 {
+    try watchForThemselves(inheritance)
+    watchdog.stop()
+    exit(0)
+  }
+  var status: Int32 = 0
+  while waitpid(child, &status, 0) < 0, errno == EINTR {}
+  watchdog.stop()
+  if status != 0 { _exit(6) }
+}
+
+/// Becomes a daemon (daemon(3)) while a watchdog runs, closes what it may have inherited, and starts another watchdog.
+private func becomeDaemon(_ arguments: [String]) throws {
+  let directory = arguments[0]
+  let inheritance = try Inheritance()
+  guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
+  let busy = try BusyThreads(watchdog)
+  loop.began()
+  if workload_become_daemon() != 0 { _exit(7) }
+  withExtendedLifetime(busy) {}
+  loop.ended()
+  closefrom(3)
+  let files = OwnFiles(in: directory, upTo: 40)
+  watchdog.stop()
+  let own = try Watchdog(quick(directory: directory))
+  let names = Names()
+  own.onStall { report in names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody")") }
+  let ownLoop = try own.watchLoop(named: "daemon")
+  ownLoop.turn { stall(.milliseconds(500)) }
+  own.stop()
+  let report = "\(names.all)\n\(files.harmed())\n"
+  let place = open("\(directory)/daemon.new", O_WRONLY | O_CREAT, 0o600)
+  _ = Array(report.utf8).withUnsafeBytes { write(place, $0.baseAddress, $0.count) }
+  rename("\(directory)/daemon.new", "\(directory)/daemon")
+}
+
+/// Names that come from other threads.
+final class Names: Sendable {
+  private let names = Mutex<[String]>([])
+  func add(_ name: String) { names.withLock { $0.append(name) } }
+  var all: [String] { names.withLock { $0 } }
+}
+
+/// Starts programs in every way while other threads mark; each tells which descriptors it has.
+private func startPrograms(_ count: Int) throws {
+  // What the test left open is not the watchdog's.
+  closefrom(3)
+  let watchdog = try Watchdog(quick(directory: "/tmp/culprit-harm-\(getpid())"))
+  let loop = try watchdog.watchLoop(named: "main")
+  let busy = try BusyThreads(watchdog)
+  let inherited = Names()
+  for number in 0..<count {
+    let way = ["fork", "vfork", "spawn"][number % 3]
+    var ends: [Int32] = [0, 0]
+    pipe(&ends)
+    let output = dup(STDOUT_FILENO)
+    _ = fcntl(output, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(ends[0], F_SETFD, FD_CLOEXEC)
+    dup2(ends[1], STDOUT_FILENO)
+    close(ends[1])
+    let words = ["/bin/ls", "/proc/self/fd"]
+    var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    let child = loop.turn {
+      watchdog.section("starting", budget: .seconds(60)) { workload_start(way, "/bin/ls", &arguments) }
+    }
+    dup2(output, STDOUT_FILENO)
+    close(output)
+    var text: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let got = read(ends[0], &piece, piece.count)
+      guard got > 0 else { break }
+      text += piece.prefix(got)
+    }
+    close(ends[0])
+    var status: Int32 = 0
+    waitpid(child, &status, 0)
+    let numbers = String(decoding: text, as: UTF8.self).split(separator: "\n").compactMap { Int($0) }.sorted()
+    // The last one is what it lists the others through.
+    if numbers != [0, 1, 2, 3] || status != 0 { inherited.add("\(way): \(numbers), status \(status)") }
+  }
+  busy.end()
+  watchdog.stop()
+  say("inherited=\(inherited.all)")
+}
+
+/// Forks and looks at what the child has open; the child then closes everything and opens files of its own there.
+private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
+  let directory = arguments[0]
+  // Not the first descriptor must the watchdog's be: who looks at the list has one, too.
+  let before = Set(descriptors().keys)
+  let watchdog = try Watchdog(quick(directory: "\(directory)/box"))
+  let loop = try watchdog.watchLoop(named: "main")
+  let reported = Names()
+  watchdog.onStall { reported.add($0.stall.source.name) }
+  loop.turn { stall(.milliseconds(300)) }
+  // Its names are read from files, which a child would have until its end.
+  _ = waitUntil { !reported.all.isEmpty }
+  loop.began()
+  stall(.milliseconds(400))
+  let child = workload_plain_fork()
+  if child == 0 {
+    alarm(30)
+    // libunwind has opened a pipe when it was loaded, which it would need for unwinding its own thread. Nobody uses it.
+    let more = descriptors().filter { !before.contains($0.key) && !$0.value.hasPrefix("pipe:") }
+    say("inherited=\(more.values.sorted())")
+    closefrom(3)
+    let files = OwnFiles(in: directory, upTo: 60)
+    loop.ended()
+    for _ in 0..<100 { loop.turn {} }
+    let own = try Watchdog(quick())
+    let ownLoop = try own.watchLoop(named: "own")
+    // Threads that take what was the parent's.
+    for _ in 0..<20 {
+      let isOver = Witness()
+      startThread {
+        ownLoop.turn {}
+        isOver.seen.add(1, ordering: .releasing)
+      }
+      if !waitUntil({ isOver.seen.load(ordering: .acquiring) == 1 }) { _exit(8) }
+    }
+    watchdog.stop()
+    own.stop()
+    say("harmed=\(files.harmed())")
+    exit(0)
+  }
+  var ends = Ends()
+  ends.wait(for: child)
+  loop.ended()
+  watchdog.stop()
+  ends.tell()
+}
+
+/// Closes every descriptor while a watchdog runs, opens files of its own there, and stalls.
+private func closeAll(_ arguments: [String]) throws {
+  let directory = arguments[0]
+  let box = "\(directory)/box"
+  var configuration = quick(directory: box)
+  configuration.terminateAfter = .seconds(60)
+  configuration.notifiesSystemd = true
+  let watchdog = try Watchdog(configuration)
+  let names = Names()
+  watchdog.onStall { report in names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody")") }
+  let loop = try watchdog.watchLoop(named: "main")
+  loop.turn { stall(.milliseconds(400)) }
+  // One in the midst of a stall, too, whose file is open.
+  loop.began()
+  stall(.milliseconds(400))
+  closefrom(3)
+  let files = OwnFiles(in: directory, upTo: 100)
+  stall(.milliseconds(400))
+  loop.ended()
+  for _ in 0..<3 { loop.turn { stall(.milliseconds(400)) } }
+  say("told=\(waitUntil { names.all.count >= 5 })")
+  let status = watchdog.status
+  say("problems=\(status.problems)")
+  say("systemd=\(status.systemd.map { "\($0.pings > 0) \($0.problem ?? "no problem")" } ?? "none")")
+  say("harmed=\(files.harmed())")
+  watchdog.stop()
+  say("stalls=\(names.all)")
+  say("harmed=\(files.harmed())")
+  if arguments.contains("abort") { abort() }
+}
+
+/// How many descriptors there are more when so many threads have marked something.
+private func countThreadDescriptors() throws {
+  let watchdog = try Watchdog(quick())
+  let loop = try watchdog.watchLoop(named: "main")
+  loop.turn { stall(.milliseconds(300)) }
+  let before = descriptors().count
+  let marked = Atomic<Int>(0)
+  try withExtendedLifetime(Witness()) { witness in
+    for number in 0..<200 {
+      let own = try watchdog.watchLoop(named: "thread \(number)")
+      startThread {
+        own.turn {}
+        witness.seen.add(1, ordering: .releasing)
+        while true { sleep(100) }
+      }
+    }
+    _ = waitUntil { witness.seen.load(ordering: .acquiring) == 200 }
+    marked.store(witness.seen.load(ordering: .relaxed), ordering: .relaxed)
+  }
+  say("marked=\(marked.load(ordering: .relaxed))")
+  say("more=\(descriptors().count - before)")
+}
+
+/// Invalidates a timer on another thread, in a scope of it that may take long; whoever has its slot then is to be watched.
+private func exemptNobodyElse() throws {
+  let watchdog = try Watchdog(quick())
+  let names = Names()
+  watchdog.onStall { report in
+    names.add("\(report.stall.source.name) \(report.stall.samples.map(\.label).filter { !$0.isEmpty }.first ?? "-")")
+  }
+  let timer = watchdog.timer("left", budget: .seconds(60))
+  let isInvalid = Witness()
+  let loop = try timer.expectingSlow {
+    startThread {
+      timer.invalidate()
+      isInvalid.seen.add(1, ordering: .releasing)
+    }
+    _ = waitUntil { isInvalid.seen.load(ordering: .acquiring) == 1 }
+    // Its slot is the one that was given back last.
+    return try watchdog.watchLoop(named: "after")
+  }
+  loop.label("own")
+  timer.label("foreign")
+  loop.turn { stall(.milliseconds(800)) }
+  say("told=\(waitUntil { !names.all.isEmpty })")
+  // And the other way round: a scope that is entered when the timer is invalid.
+  let second = watchdog.timer("left", budget: .seconds(60))
+  second.invalidate()
+  let other = try watchdog.watchLoop(named: "then")
+  other.label("own")
+  second.label("foreign")
+  second.expectingSlow { other.turn { stall(.milliseconds(800)) } }
+  say("told=\(waitUntil { names.all.count >= 2 })")
+  // Nor does saying that the launch is over end what somebody else does, when that is over long ago.
+  watchdog.stop()
+  var configuration = quick()
+  configuration.launchBudget = .seconds(60)
+  let launching = try Watchdog(configuration)
+  launching.onStall { names.add("\($0.stall.source.name) -") }
+  launching.stop()
+  let next = try Watchdog(quick())
+  next.onStall { names.add("\($0.stall.source.name) -") }
+  let slots = try (0..<3).map { try next.watchLoop(named: "next \($0)") }
+  for slot in slots { slot.began() }
+  launching.launched()
+  stall(.milliseconds(800))
+  for slot in slots { slot.ended() }
+  say("told=\(waitUntil { names.all.count >= 5 })")
+  next.stop()
+  say("stalls=\(names.all.sorted())")
+}
+
+/// Starts and stops watchdogs while a loop of each is stuck for longer than the next one lets anything be.
+private func restart(_ count: Int) throws {
+  let asked = Names()
+  let held = Names()
+  for number in 0..<count {
+    let first = try Watchdog(quick())
+    first.onStall { _ in }
+    let loops = try (0..<50).map { try first.watchLoop(named: "first \($0)") }
+    for loop in loops { loop.began() }
+    let began = Witness()
+    first.onStallBegan { _ in began.seen.add(1, ordering: .relaxed) }
+    _ = waitUntil { began.seen.load(ordering: .relaxed) >= 50 }
+    first.stop()
+    var configuration = quick()
+    configuration.terminateAfter = .milliseconds(200)
+    configuration.notifiesSystemd = true
+    let second = try Watchdog(configuration)
+    second.onTerminate { termination in
+      asked.add("\(number): \(termination.source.name)")
+      return .handled
+    }
+    usleep(20_000)
+    if let systemd = second.status.systemd, systemd.hangs > 0 { held.add("\(number)") }
+    second.stop()
+    for loop in loops { loop.ended() }
+  }
+  say("asked=\(asked.all)")
+  say("withheld=\(held.all)")
+}
