@@ -6,6 +6,7 @@
 #include "observer_context.h"
 #include "observer_mask.h"
 #include "observer_memory.h"
+#include "observer_passive.h"
 #include "observer_signal.h"
 #include "observer_wait.h"
 #include "own_stack.h"
@@ -457,6 +458,8 @@ uint8_t *observer_copy_map(size_t bytes) {
     return NULL;
   madvise(memory, bytes, MADV_DONTDUMP);
   madvise(memory, bytes, MADV_DONTFORK);
+  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  *(volatile uint8_t *)memory = 0;
   return memory;
 }
 
@@ -485,6 +488,8 @@ static int map_buffers(size_t capacity) {
 /* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not mapped.
  * Timers are not inherited. */
 static void forget_parent(void) {
+  observer_context_forget_parent();
+  observer_passive_forget_parent();
   for (int index = 0; index < REQUESTS_ALL; index++) {
     requests[index].sent = requests[index].abandoned = false;
     requests[index].timer = OBSERVER_NO_TIMER;

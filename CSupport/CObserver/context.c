@@ -16,6 +16,8 @@ int observer_context_enter(void) {
   return 0;
 }
 
+void observer_context_forget_parent(void) { atomic_store_explicit(&taken, 0, memory_order_relaxed); }
+
 void observer_context_leave(void) {
   uint32_t bit = UINT32_C(1) << observer_context;
   if (observer_context != 0)

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "observer_mask.h"
 
+#include "observer_thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -31,16 +33,8 @@ uint64_t observer_mask_set(uint64_t mask) {
 /* The line "SigBlk:\t0000000000000000" of the thread's status file (proc(5)). */
 bool observer_mask_of_thread(int32_t tid, uint64_t *mask) {
   int saved_errno = errno;
-  char path[sizeof "/proc/self/task/" + 10 + sizeof "/status"] = "/proc/self/task/";
-  char digits[10];
-  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
-  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
-    digits[count++] = (char)('0' + rest % 10);
-  while (count > 0)
-    path[length++] = digits[--count];
-  memcpy(path + length, "/status", sizeof "/status");
   char text[4096];
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  int descriptor = observer_thread_open_file(tid, "/status");
   ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, sizeof text);
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_memory.h"
 
+#include "observer_clock.h"
 #include "observer_context.h"
 #include "observer_descriptor.h"
 #include "observer_remote.h"
@@ -16,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, WINDOW_BYTES = 64 << 10 };
+enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
 /* What is used in this process, and what it uses: opened before the first reading, and closed by nobody but a child. */
 static _Atomic int way = OBSERVER_MEMORY_BY_CALL;
@@ -58,9 +59,16 @@ struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
   struct observer_descriptor file;
+  long mark; /* the position of the file, which nothing here moves: no other open file has it */
   uint8_t *bytes;
 };
 static struct window windows[OBSERVER_CONTEXTS_MAX + 1];
+
+/* Whether WINDOW's number still stands for its file: somebody may have closed it and opened something else. Not by
+ * observer_descriptor_is_ours, which takes more of a handler's stack. */
+static bool is_its_own(const struct window *window) {
+  return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
+}
 
 /* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not blocked on
  * threads of the service. */
@@ -83,7 +91,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   if (!is_mine)
     return 0;
   long result = -1;
-  if (observer_descriptor_is_ours(&window->file)) {
+  if (is_its_own(window)) {
     size_t copied = 0;
     while (copied < length) {
       size_t piece = length - copied < WINDOW_BYTES ? length - copied : WINDOW_BYTES;
@@ -287,11 +295,15 @@ static void open_window(struct window *window) {
       close(descriptor);
     return;
   }
+  /* Whoever touches a page that is not there waits for the lock of the address space. */
+  memset(bytes, 0, WINDOW_BYTES);
   /* Stacks belong neither into core files nor to children. */
   madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
   madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
   if (window->bytes)
     munmap(window->bytes, WINDOW_BYTES);
+  window->mark = (long)(UINT64_C(1) << 61 | (observer_clock_ns() ^ (uint64_t)(uintptr_t)bytes << 8) >> 8);
+  lseek(descriptor, window->mark, SEEK_SET);
   window->file = observer_descriptor_keep(descriptor);
   window->bytes = bytes;
   atomic_store_explicit(&window->is_open, true, memory_order_release);

@@ -45,6 +45,8 @@ struct observer_ring *observer_ring_create(size_t capacity) {
   memset(ring, 0, sizeof *ring);
   ring->capacity = capacity;
   ring->bytes = memory;
+  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  *(volatile uint8_t *)memory = 0;
   ring->published = &ring->own_published;
   ring->order = &ring->own_order;
   return ring;

@@ -22,6 +22,8 @@ struct observer_sampling *observer_sampling_create(void) {
     return NULL;
   }
   sampling->work = memory;
+  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  atomic_store_explicit(&sampling->work[0].unit, 0, memory_order_relaxed);
   return sampling;
 }
 

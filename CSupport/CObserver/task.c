@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,7 +20,7 @@ struct entry {
   char name[];
 };
 
-enum { LIST_BYTES = 256 << 10 };
+enum { LIST_BYTES = 32 << 10, PAGE = 4096 };
 
 /* For each context. */
 static struct room {
@@ -34,18 +33,6 @@ static struct observer_thread visitors[OBSERVER_VISITS_MAX];
 
 static struct room *here(void) { return &rooms[observer_context]; }
 
-void observer_task_path(char *path, int32_t tid, const char *file) {
-  /* Put together by hand: snprintf is not async-signal-safe. */
-  char digits[10];
-  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
-  memcpy(path, "/proc/self/task/", length);
-  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
-    digits[count++] = (char)('0' + rest % 10);
-  while (count > 0)
-    path[length++] = digits[--count];
-  memcpy(path + length, file, strlen(file) + 1);
-}
-
 int observer_task_start(void) {
   if (here()->task_ids)
     return 0;
@@ -56,6 +43,8 @@ int observer_task_start(void) {
     return errno;
   here()->list = memory + id_bytes;
   here()->task_ids = (int32_t *)(void *)memory;
+  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  here()->task_ids[0] = 0;
   return 0;
 }
 
@@ -70,6 +59,10 @@ static int32_t number_of(const char *name) {
 int64_t observer_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
+  /* A page that is not there makes the kernel wait for the lock of the address space when it writes to it; the thread itself
+   * does not. */
+  for (int at = 0; at < LIST_BYTES; at += PAGE)
+    *(volatile uint8_t *)(here()->list + at) = 0;
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   long bytes = descriptor < 0 ? -1 : 0;
   while (descriptor >= 0 && (bytes = syscall(SYS_getdents64, descriptor, here()->list, (unsigned)LIST_BYTES)) > 0) {
@@ -124,9 +117,8 @@ void observer_task_leave(struct observer_thread *thread) {
 
 bool observer_task_is_asleep(int32_t tid) {
   int saved_errno = errno;
-  char path[OBSERVER_TASK_PATH_BYTES], text[128];
-  observer_task_path(path, tid, "/stat");
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  char text[128];
+  int descriptor = observer_thread_open_file(tid, "/stat");
   long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);

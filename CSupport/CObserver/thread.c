@@ -114,18 +114,17 @@ struct observer_thread *observer_thread_register(void) {
   return entry;
 }
 
-/* Opens the file called NAME of thread TID. Returns a descriptor, or the negative of an errno value. */
-static int open_file(int32_t tid, const char *name, size_t name_bytes) {
+int observer_thread_open_file(int32_t tid, const char *name) {
   int saved_errno = errno;
   /* Put together by hand: snprintf is not async-signal-safe. */
-  char path[sizeof "/proc/self/task/" + 10 + sizeof "/syscall"] = "/proc/self/task/";
+  char path[sizeof "/proc/self/task/" + 10 + OBSERVER_THREAD_FILE_BYTES] = "/proc/self/task/";
   char digits[10];
   size_t count = 0, length = sizeof "/proc/self/task/" - 1;
   for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
     digits[count++] = (char)('0' + rest % 10);
   while (count > 0)
     path[length++] = digits[--count];
-  memcpy(path + length, name, name_bytes);
+  strncpy(path + length, name, OBSERVER_THREAD_FILE_BYTES - 1);
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (descriptor < 0)
     descriptor = -errno;
@@ -133,7 +132,7 @@ static int open_file(int32_t tid, const char *name, size_t name_bytes) {
   return descriptor;
 }
 
-int observer_thread_open_look(int32_t tid) { return open_file(tid, "/syscall", sizeof "/syscall"); }
+int observer_thread_open_look(int32_t tid) { return observer_thread_open_file(tid, "/syscall"); }
 
 void observer_thread_close_look(int descriptor) {
   int saved_errno = errno;
@@ -195,7 +194,7 @@ bool observer_thread_remains(const struct observer_thread *thread) {
   int saved_errno = errno;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   char text[512];
-  int descriptor = open_file(tid, "/stat", sizeof "/stat");
+  int descriptor = observer_thread_open_file(tid, "/stat");
   long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
   observer_thread_close_look(descriptor);
   bool remains;

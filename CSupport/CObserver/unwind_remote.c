@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -229,7 +230,11 @@ static int copy_library(const char *path) {
   int source = open(path, O_RDONLY | O_CLOEXEC);
   if (source < 0)
     return -1;
-  if (fstat(source, &information) == 0 && information.st_size > 0 && information.st_size < 16 << 20) {
+  struct rlimit limit;
+  /* SIGXFSZ would end the process. */
+  bool fits = getrlimit(RLIMIT_FSIZE, &limit) == 0 && fstat(source, &information) == 0 &&
+              (uint64_t)information.st_size <= limit.rlim_cur;
+  if (fits && information.st_size > 0 && information.st_size < 16 << 20) {
     size_t size = (size_t)information.st_size, count = 0;
     copy = memfd_create(LIBRARY, MFD_CLOEXEC);
     unsigned char *bytes = MAP_FAILED;
@@ -287,7 +292,7 @@ bool observer_unwind_is_private(void) { return is_private; }
 
 const char *observer_unwind_start(void) {
   /* After fork(2) the copy may be locked by a thread of the parent's, which is not here: the child loads another one. */
-  if (owner != getpid() && is_private)
+  if (owner != getpid())
     memset(address_spaces, 0, sizeof address_spaces);
   if (*address_space())
     return NULL;

@@ -175,12 +175,14 @@ public final class Watchdog: Sendable {
     )
     let activities = Activities(limit: configuration.activitiesMax, expirationBudget: configuration.expirationBudget)
     let contexts = ContextQueries()
+    let remoteModules = RemoteModules()
     let phaseNotes = PhaseNotes()
     let recorder = Recorder(
       rings: rings,
       process: process,
       box: box,
       problems: problems,
+      modules: { remoteModules.present() },
       keepsRecovered: configuration.keepsRecoveredStalls,
       whileDebugged: configuration.whileDebugged,
       width: configuration.reportWidth,
@@ -200,8 +202,10 @@ public final class Watchdog: Sendable {
     LiveConfiguration.say(policies.problems)
     do {
       let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
-      let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
-      let remoteModules = RemoteModules()
+      let recorderThread = try PosixThread(name: "culprit-record") {
+        observer_keep_stack_resident()
+        recorder.run()
+      }
       try remoteModules.start()
       try samplers.start(control, slots: table.pointer, progress: table.progress)
       Residency.keep(table.pointer, table.progress)

@@ -7,7 +7,7 @@ import Testing
     let child = try ChildProcess(ChildProcess.built("counted-process"), [])
     #expect(child.hasExited && child.status == 0, "\(child.output)")
     func number(_ name: String) throws -> Int { try #require(child.fact(name).flatMap { Int($0) }, "\(name)") }
-    for path in ["handler", "monitor"] {
+    for path in ["handler", "monitor", "sampler"] {
       for call in ["allocations", "locks", "loader"] {
         #expect(try number("\(path).\(call)") == 0, "\(child.fact("\(path).first") ?? "")")
       }
@@ -16,7 +16,7 @@ import Testing
     #expect(try number("sleeping.passive") > 5)
     #expect(try number("computing.signalled") > 5)
     #expect(try number("threads") >= 2)
-    #expect(try number("monitor.unwinder_locks") > 0)
+    #expect(try number("sampler.unwinder_locks") > 0)
     #expect(try number("recorder.allocations") > 0)
   }
 }

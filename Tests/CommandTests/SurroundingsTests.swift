@@ -20,21 +20,24 @@ import Testing
     #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// A sandbox without process_vm_readv: memory is read through /proc/self/mem.
+  /// A sandbox without process_vm_readv loses nothing; where there are no files in memory either, memory is read through
+  /// /proc/self/mem.
   @Test func withoutProcessVMReadvNothingIsLost() throws {
     #expect(
       try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]
     )
+    let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create"])
+    #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// Not even that file: memory is read through a pipe.
+  /// Nothing else works either: memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
-    let lines = try lines(["refuse:process_vm_readv", "undumpable"])
+    let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])
     #expect(lines.first == computing)
     #expect(lines.dropFirst().first == asleepUnseen)
     #expect(
       lines.contains(
-        "limitation: coroutine and alternate stacks cannot be read, because process_vm_readv and /proc/self/mem are refused"
+        "limitation: coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
       )
     )
     #expect(lines.last == "interrupted: false")

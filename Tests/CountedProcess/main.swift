@@ -85,6 +85,8 @@ let sleeping = try watchdog.watchLoop(named: "sleeping")
 let computingPlace = computing.count()
 // Twice, so that nothing which is done once is missed, and nothing that is done again.
 let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
+// The one at work is the first that was started.
+let samplerPlace = counted_calls_begin(counted_calls_find("culprit-sample"))
 let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
 for _ in 0..<2 {
   sleeping.began()
@@ -97,8 +99,10 @@ let inHandler = counted_calls_of(computingPlace)
 computing.stop()
 while reported.load(ordering: .relaxed) < 3 { usleep(10_000) }
 let ofMonitor = counted_calls_of(monitorPlace)
+let ofSampler = counted_calls_of(samplerPlace)
 let ofRecorder = counted_calls_of(recorderPlace)
 say("handler", inHandler)
 say("monitor", ofMonitor)
+say("sampler", ofSampler)
 say("recorder", ofRecorder)
 watchdog.stop()

@@ -9,7 +9,8 @@ import TestSupport
 
   /// A thread waits in a page fault that a frozen file system does not answer, and another one, which wants to write to the
   /// map of the address space, for that: who reads memory by process_vm_readv waits for both.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsSeen() throws {
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsSeen() throws
+  {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
     let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file"])
@@ -33,6 +34,27 @@ import TestSupport
     let rest = service.rest()
     #expect(rest.contains("stopped=true"))
     #expect(service.end() == 0)
+  }
+
+  /// The end of the process is decided all the same. It comes when the kernel lets go of the thread.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsTheEnd()
+    throws
+  {
+    let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
+    defer { disk.remove() }
+    let service = try ServiceProcess(besideThis: "held-up-process", ["terminate", disk.path + "/file"])
+    try #require(service.line(within: Self.limit) == "byte=0")
+    try #require(service.line(within: Self.limit) == "ready")
+    try disk.freeze()
+    defer { _ = disk.thaw() }
+    service.tell("stall")
+    var said: String?
+    while said == nil, let line = service.line(within: Self.limit) {
+      if line.hasPrefix("culprit: ending process") { said = line }
+    }
+    #expect(said?.contains("event loop \"store\" on thread") == true)
+    #expect(disk.thaw())
+    #expect(service.end() == -SIGABRT)
   }
 
   /// A library's file system stops answering after it has been loaded, and what unwinding needs of it is not in memory.

@@ -23,6 +23,9 @@ extern _Thread_local int observer_context __attribute__((tls_model("initial-exec
  * Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS int observer_context_enter(void);
 
+/* Says that no thread is in one: in the child after fork(2). Async-signal-safe: yes. Threads: the child's only one. */
+void observer_context_forget_parent(void);
+
 /* Leaves the calling thread's context. Async-signal-safe: yes. Threads: one that has entered. */
 OBSERVER_NO_LOCKS void observer_context_leave(void);
 

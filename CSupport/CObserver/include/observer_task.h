@@ -12,13 +12,6 @@
 /* Threads that can be visited at the same time. */
 #define OBSERVER_VISITS_MAX 96
 
-/* The longest path that observer_task_path makes. */
-#define OBSERVER_TASK_PATH_BYTES 48
-
-/* Writes to PATH, which has OBSERVER_TASK_PATH_BYTES bytes, that of FILE ("/stat", 15 characters at most) in
- * /proc/self/task/TID. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS void observer_task_path(char *path, int32_t tid, const char *file);
-
 /* Makes room for the ids of OBSERVER_TASKS_MAX threads, resident only as far as it is used. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, one at a time, while nothing is listed. */
 int observer_task_start(void);

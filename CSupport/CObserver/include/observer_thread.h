@@ -80,6 +80,13 @@ OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);
 /* The entry of the registered thread TID, or NULL. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
 
+/* The longest name of such a file, with its end. */
+#define OBSERVER_THREAD_FILE_BYTES 12
+
+/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)). Returns a descriptor, or the negative of an errno
+ * value. Async-signal-safe: yes. Threads: any. */
+OBSERVER_NO_LOCKS int observer_thread_open_file(int32_t tid, const char *name);
+
 /* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h), for a moment: who registers
  * keeps no descriptor. Returns it, to be given to observer_thread_close_look, or the negative of an errno value when the kernel
  * refuses.

@@ -16,12 +16,22 @@ struct ModuleList {
 
   private static let interval: UInt64 = 1_000_000_000
 
+  /// Reads the modules of the process.
+  private let read: @Sendable () -> [Module]
+
   /// An empty list for stacks that were taken when the process had the modules `earlier`.
-  init(earlier: [Module] = []) { self.earlier = earlier }
+  ///
+  /// - Parameters:
+  ///   - earlier: Those modules.
+  ///   - read: Reads the modules of the process.
+  init(earlier: [Module] = [], read: @escaping @Sendable () -> [Module] = ProcessMap.modules) {
+    self.earlier = earlier
+    self.read = read
+  }
 
   /// Takes the modules that are there now.
   mutating func load() {
-    load(now: ProcessMap.modules())
+    load(now: read())
     nextLoad = observer_clock_ns() &+ Self.interval
   }
 
@@ -35,11 +45,12 @@ struct ModuleList {
   @discardableResult
   mutating func cover(_ stack: Stack) -> [Module] {
     var due = nextLoad
+    let read = read
     let new = cover(stack) { address in
       if let module = ProcessMap.module(at: address) { return [module] }
       guard observer_clock_ns() >= due else { return [] }
       due = observer_clock_ns() &+ Self.interval
-      return ProcessMap.modules()
+      return read()
     }
     nextLoad = due
     return new

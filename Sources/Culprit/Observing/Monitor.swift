@@ -127,7 +127,8 @@ struct Monitor: ~Copyable {
     return (view, look)
   }
 
-  @_noLocks private mutating func look(_ index: Int, _ tick: UnitTracker.Tick, _ isSamplerNeeded: inout Bool) -> UInt64 {
+  @_noLocks private mutating func look(_ index: Int, _ tick: UnitTracker.Tick, _ isSamplerNeeded: inout Bool) -> UInt64
+  {
     // SAFETY: as in view(_:); `trackers` has as many entries.
     let tracker = trackers + index
     let (view, look) = view(index)

@@ -16,6 +16,8 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
     observer_keep_resident(memory, bytes)
+    // The first page of a mapping takes the lock of the address space when it is touched, the others do not.
+    memory.storeBytes(of: 0, as: UInt8.self)
   }
 
   deinit { munmap(pointer, bytes) }

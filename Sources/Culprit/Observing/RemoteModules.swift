@@ -8,6 +8,8 @@ import Synchronization
 /// What unwinding needs of them is copied soon after they have been loaded. Their files are not opened in process.
 /// Those on the file system of the service's own executable are not meant: when that does not answer, the service does not
 /// run either.
+///
+/// The same thread reads which modules there are for the recorder: that takes a lock of the kernel's, which a stall may hold.
 final class RemoteModules: Sendable {
   /// How often it is looked whether modules have come or gone.
   private static let interval: UInt64 = 2_000_000_000
@@ -18,7 +20,18 @@ final class RemoteModules: Sendable {
   /// So much is copied in all, in bytes; of what does not fit only what is in memory anyway is read.
   private static let bytesMax = 16 << 20
 
+  /// How long who asks for the modules waits.
+  private static let patience: UInt64 = 200_000_000
+
   private let wake = ControlBlock()
+  private let reading = Mutex(Reading())
+
+  /// What has been read of the modules of the process.
+  private struct Reading {
+    var modules: [Module] = []
+    /// Who waits for it to be read anew; `nil` when nobody does.
+    var request: Answer<Bool>?
+  }
   /// One for the process, like its modules.
   private static let found = Mutex(Found())
 
@@ -33,10 +46,11 @@ final class RemoteModules: Sendable {
   /// Why files must not be opened in process, by their paths.
   static var unread: [String: String] { found.withLock { $0.unread } }
 
-  /// Starts the thread that looks for them, after having looked once.
+  /// Starts the thread that looks for them.
   ///
   /// - Throws: ``PosixThreadError`` when it cannot be started.
   func start() throws(PosixThreadError) {
+    reading.withLock { $0.modules = ProcessMap.modules() }
     // Nobody waits for it: a file system may be what holds it up.
     try PosixThread(name: "culprit-modules") { [self] in run() }.detach()
   }
@@ -44,19 +58,50 @@ final class RemoteModules: Sendable {
   /// Makes the thread end, soon.
   func stop() { observer_control_stop(wake.pointer) }
 
+  /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in time.
+  func present() -> [Module] {
+    let (request, isNew) = reading.withLock { reading in
+      if let request = reading.request { return (request, false) }
+      let request = Answer<Bool>()
+      reading.request = request
+      return (request, true)
+    }
+    // Who comes while an earlier one has not been answered does not wait as well.
+    if isNew {
+      observer_control_wake(wake.pointer)
+      _ = request.wait(until: observer_clock_ns() &+ Self.patience)
+    }
+    return reading.withLock { $0.modules }
+  }
+
+  /// Reads them for who has asked.
+  private func answer() {
+    guard let request = reading.withLock({ $0.request }) else { return }
+    let modules = ProcessMap.modules()
+    reading.withLock { reading in
+      if !modules.isEmpty { reading.modules = modules }
+      reading.request = nil
+    }
+    request.give(true)
+  }
+
   private func run() {
     var signature: UInt64 = 0
+    var next: UInt64 = 0
     while true {
       let seen = observer_control_wake_word(wake.pointer)
       if observer_control_stopping(wake.pointer) { return }
+      answer()
       let began = observer_clock_ns()
-      var lines: UInt32 = 0
-      let now = observer_remote_signature(&lines)
-      if now != signature { look() }
-      signature = now
-      let end = observer_clock_ns()
-      let pause = max(Self.interval, (end &- began) &* Self.timePart)
-      observer_wait(observer_control_wake_address(wake.pointer), seen, end &+ pause)
+      if began >= next {
+        var lines: UInt32 = 0
+        let now = observer_remote_signature(&lines)
+        if now != signature { look() }
+        signature = now
+        let end = observer_clock_ns()
+        next = end &+ max(Self.interval, (end &- began) &* Self.timePart)
+      }
+      observer_wait(observer_control_wake_address(wake.pointer), seen, next)
     }
   }
 
@@ -118,6 +163,7 @@ final class RemoteModules: Sendable {
   ///   - maps: The text of `/proc/PID/maps`.
   ///   - mounts: The text of `/proc/PID/mountinfo`.
   ///   - executable: The path of the process's executable, whose file system is not meant.
+  /// - Returns: The modules by their keys.
   static func modules(maps: String, mounts: String, executable: String) -> [String: RemoteModule] {
     // "36 35 0:53 / /mnt rw,relatime shared:1 - fuse.sshfs host:/ rw"
     var types: [String: String] = [:]

@@ -41,6 +41,7 @@ final class SamplerPool: @unchecked Sendable {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Answer<Bool>()
       let thread = try PosixThread(name: "culprit-sample") { [self] in
+        observer_keep_stack_resident()
         defer { observer_context_leave() }
         guard observer_context_enter() != 0, prepare(isFirst: number == 0) else {
           isReady.give(false)

@@ -39,6 +39,7 @@ struct SamplerSupervisor: ~Copyable {
   /// - Parameters:
   ///   - tick: The time.
   ///   - isNeeded: Whether there is something for a sampler to do.
+  /// - Returns: What has come of it.
   @_noLocks mutating func supervise(_ tick: UnitTracker.Tick, isNeeded: Bool) -> Outcome {
     var outcome = Outcome()
     if active >= 0 { outcome.lostSlot = giveUpIfHeldUp(tick) }

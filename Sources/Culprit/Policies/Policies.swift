@@ -86,6 +86,7 @@ final class Policies: Sendable {
             systemd: systemd.map { Warden.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
+          observer_keep_stack_resident()
           warden.run()
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.

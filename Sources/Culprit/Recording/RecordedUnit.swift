@@ -20,11 +20,11 @@ struct RecordedUnit: ~Copyable {
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
 
-  /// A unit that was sampled for the first time when the process had the modules `earlier`.
-  init(unit: UInt64, generation: UInt32, earlier: [Module]) {
+  /// A unit that was sampled for the first time when the process had the modules `earlier`; `read` reads those that it has.
+  init(unit: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
     self.unit = unit
     self.generation = generation
-    modules = ModuleList(earlier: earlier)
+    modules = ModuleList(earlier: earlier, read: read)
   }
 
   /// Adds a look at the unit's thread.

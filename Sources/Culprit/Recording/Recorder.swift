@@ -19,6 +19,7 @@ final class Recorder: Sendable {
   private let notes: @Sendable () -> [StallNote]
   private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
   private let deliver: @Sendable (Recording) -> Void
+  private let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   private let threadRequests = Mutex(ThreadRequests())
   private let soFarRequests = Mutex<[SoFarRequest]>([])
@@ -71,6 +72,7 @@ final class Recorder: Sendable {
   ///   - process: This process.
   ///   - box: Where stalls are saved; nowhere when `nil`.
   ///   - problems: Where it is noted what could not be recorded.
+  ///   - modules: Reads the modules of the process; may take a moment.
   ///   - keepsRecovered: Whether files of stalls that ended are kept.
   ///   - whileDebugged: What is done about a stall while a debugger is attached.
   ///   - width: The length of a line in reports of what is known so far.
@@ -83,6 +85,7 @@ final class Recorder: Sendable {
     process: ObservedProcess,
     box: BlackBoxWriter?,
     problems: ProblemList,
+    modules: @escaping @Sendable () -> [Module],
     keepsRecovered: Bool,
     whileDebugged: Configuration.Debugged,
     width: Int,
@@ -102,6 +105,7 @@ final class Recorder: Sendable {
     self.announce = announce
     self.notes = notes
     self.deliver = deliver
+    self.modules = modules
   }
 
   /// Makes ``run()`` return when the ring is empty. The monitor must have ended.
@@ -286,8 +290,8 @@ final class Recorder: Sendable {
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
     if let box = state.units[index] { return box }
-    let earlier = state.modules.recent()
-    let box = Box(RecordedUnit(unit: head.unit, generation: head.generation, earlier: earlier))
+    let earlier = state.modules.recent(modules)
+    let box = Box(RecordedUnit(unit: head.unit, generation: head.generation, earlier: earlier, read: modules))
     state.units[index] = box
     return box
   }
@@ -298,10 +302,10 @@ final class Recorder: Sendable {
     private var modules: [Module] = []
     private var nextLoad: UInt64 = 0
 
-    mutating func recent() -> [Module] {
+    mutating func recent(_ read: () -> [Module]) -> [Module] {
       let now = observer_clock_ns()
       if now >= nextLoad {
-        modules = ProcessMap.modules()
+        modules = read()
         nextLoad = now &+ 1_000_000_000
       }
       return modules

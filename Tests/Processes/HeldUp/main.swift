@@ -11,6 +11,7 @@ import Synchronization
 //   held-up-process serve FILE NAME PLACE   answers for the file system at PLACE, which has FILE as NAME
 //   held-up-process frozen FILE             stores into FILE, on a file system that is then frozen, while another thread waits
 //                                           for the lock of the address space
+//   held-up-process terminate FILE          the same with a limit, and what the watchdog writes to standard error
 //   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
 //   held-up-process leave                   is stuck after the main thread has left
@@ -70,7 +71,7 @@ struct Place: @unchecked Sendable {
   let bytes: UnsafeMutablePointer<CChar>
 }
 
-func stallOnFrozenFile(_ path: String) throws {
+func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
   let file = open(path, O_RDWR | O_CREAT, 0o600)
   guard file >= 0, ftruncate(file, 4 * 4096) == 0,
     let mapped = mmap(nil, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), mapped != MAP_FAILED
@@ -80,6 +81,7 @@ func stallOnFrozenFile(_ path: String) throws {
   say("byte=\(place.bytes[0])")
   var configuration = Configuration(stallThreshold: .milliseconds(300))
   configuration.hangThreshold = .milliseconds(900)
+  configuration.terminateAfter = terminateAfter
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
@@ -206,9 +208,12 @@ case ("serve", 5):
   let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
   if error < 0 { fail(String(cString: strerror(-error))) }
 case ("frozen", 3): try stallOnFrozenFile(arguments[2])
+case ("terminate", 3):
+  dup2(STDOUT_FILENO, STDERR_FILENO)
+  try stallOnFrozenFile(arguments[2], terminateAfter: .milliseconds(1200))
 case ("plugin", 3): try stallInPlugin(arguments[2])
 case ("page", 2): try stallAbovePage()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
-default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | plugin FILE | page | leave | edge")
+default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | terminate FILE | plugin FILE | page | leave | edge")
 }
