@@ -1,5 +1,6 @@
 import CObserver
 import Glibc
+import StallRecord
 
 extension Watchdog {
   /// How a watchdog is doing.
@@ -8,6 +9,8 @@ extension Watchdog {
     public var mode: Mode
     /// How often the monitor has looked at the watched work.
     public var wakeups: UInt64
+    /// What hangs now: past its hang threshold, and not over when the monitor looked last.
+    public var hanging: [Hang]
     /// How many stacks have been copied by a signal handler in this process, those for checking the set-up included.
     public var captures: UInt64
     /// How many threads answered when nobody waited for them any more.
@@ -21,6 +24,34 @@ extension Watchdog {
     public var problems: [String]
     /// What is lost in these surroundings; empty where everything can be observed.
     public var limitations: [Limitation]
+  }
+
+  /// Something that hangs.
+  public struct Hang: Hashable, Sendable {
+    /// What it is.
+    public var source: WatchedSource
+    /// For how long its work has been going on.
+    public var age: Duration
+    /// The thread that works on it, 0 if that is not known.
+    public var threadID: Int32
+
+    /// What hangs of what `control`'s monitor watches.
+    static func found(_ control: ControlBlock) -> [Hang] {
+      guard let progress = observer_progress_table() else { return [] }
+      let delay = observer_control_hang_delay_ns(control.pointer)
+      var found: [Hang] = []
+      for index in 0..<Int(min(observer_control_slots_used(control.pointer), UInt32(OBSERVER_SLOTS_MAX))) {
+        var view = observer_progress_view()
+        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+        observer_progress_read(progress + index, &view)
+        let (limit, overflow) = view.threshold_ns.addingReportingOverflow(delay)
+        guard view.unit != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
+          continue
+        }
+        found.append(Hang(source: source, age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid))
+      }
+      return found
+    }
   }
 
   /// Whether a watchdog watches.

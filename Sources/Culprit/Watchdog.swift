@@ -427,6 +427,7 @@ public final class Watchdog: Sendable {
       return Status(
         mode: .disabled,
         wakeups: 0,
+        hanging: [],
         captures: 0,
         lateAnswers: 0,
         reportsDropped: 0,
@@ -438,6 +439,7 @@ public final class Watchdog: Sendable {
     return Status(
       mode: live.current.isEnabled ? .watching : .switchedOff,
       wakeups: observer_control_wakeups(parts.control.pointer),
+      hanging: Hang.found(parts.control),
       captures: observer_capture_answered(),
       lateAnswers: observer_capture_late(),
       reportsDropped: parts.reporter.dropped,

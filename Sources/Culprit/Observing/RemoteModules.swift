@@ -12,7 +12,7 @@ import Synchronization
 /// The same thread reads which modules there are for the recorder: that takes a lock of the kernel's, which a stall may hold.
 final class RemoteModules: Sendable {
   /// How often it is looked whether modules have come or gone.
-  private static let interval: UInt64 = 2_000_000_000
+  private static let interval: UInt64 = 5_000_000_000
 
   /// Looking takes no more than this part of the time.
   private static let timePart: UInt64 = 500

@@ -102,10 +102,8 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
       say("protected")
     }
   }
-  waitForLine()
-  for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
-  say("wakeups=\(watchdog.status.wakeups)")
-  say("asked")
+  while watchdog.status.hanging.isEmpty { usleep(10_000) }
+  for hang in watchdog.status.hanging { say("hanging=\(hang.source.name)") }
   waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
@@ -215,5 +213,9 @@ case ("plugin", 3): try stallInPlugin(arguments[2])
 case ("page", 2): try stallAbovePage()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
-default: fail("usage: held-up-process serve FILE NAME PLACE | frozen FILE | terminate FILE | plugin FILE | page | leave | edge")
+default:
+  fail(
+    "usage: held-up-process serve FILE NAME PLACE | frozen FILE | terminate FILE | plugin FILE | page | leave "
+      + "| edge"
+  )
 }
