@@ -62,6 +62,8 @@ static struct request *own_requests(void) { return &requests[observer_context * 
 static _Atomic uint64_t answered;
 static _Atomic uint64_t late;
 static _Atomic uint64_t unguarded;
+/* Whether timers could be made when captures were set up. */
+static _Atomic bool timers_work;
 
 /* The action that ours replaced last. Older ones stay readable for handlers that are still running. */
 enum { PREVIOUS_MAX = 16 };
@@ -271,6 +273,8 @@ bool observer_capture_handler_is_ours(void) {
          current.sa_sigaction == on_signal;
 }
 
+bool observer_capture_disturbs(void) { return !atomic_load_explicit(&timers_work, memory_order_relaxed); }
+
 /* Whether SIGPROF still comes to us. Somebody may have replaced the handler since; where nobody has taken it over (the
  * default action would end the process) ours is put back. */
 static bool keep_handler(void) {
@@ -331,7 +335,9 @@ static int send_signal(struct observer_thread *thread, struct request *request, 
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING) {
+  /* A timer that cannot be made just now (RLIMIT_SIGPENDING) is no reason to disturb what timers have not disturbed so far. */
+  bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
+  if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb) {
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
     if (error == 0 && when == OBSERVER_SEND_SEEN_RUNNING)
       atomic_fetch_add_explicit(&unguarded, 1, memory_order_relaxed);
@@ -363,6 +369,8 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid))
     return OBSERVER_NO_ANSWER;
+  if (atomic_load_explicit(&thread->lacks_room, memory_order_relaxed) != 0)
+    return OBSERVER_NOT_SIGNALLED;
   struct request *request = free_request();
   if (!request)
     return OBSERVER_REQUESTS_STUCK;
@@ -507,6 +515,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   static bool is_guarded;
   if (!is_guarded)
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
+  atomic_store_explicit(&timers_work, observer_signal_timers_work(), memory_order_relaxed);
   int error = map_buffers(stack_bytes_max);
   if (error == 0)
     error = install_handler();

@@ -8,11 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 _Thread_local struct observer_thread *observer_thread_self;
 
@@ -69,6 +75,15 @@ static void find_stack(struct observer_thread *entry) {
   atomic_store_explicit(&entry->stack_high, low ? (uint64_t)(uintptr_t)low + size : 0, memory_order_relaxed);
 }
 
+/* Whether the calling thread has an alternate stack for signals that is too small for what the kernel puts on it
+ * (getauxval(3), AT_MINSIGSTKSZ) and our handler: sigaltstack(2) accepts 2,048 bytes, and processors have more registers than
+ * that. The kernel would end the process. One that is set later is not known of. */
+static bool lacks_room(void) {
+  stack_t now;
+  return sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE) &&
+         now.ss_size < getauxval(AT_MINSIGSTKSZ) + OBSERVER_HANDLER_STACK_BYTES;
+}
+
 static struct observer_thread *take_entry(void) {
   if (!threads) {
     void *memory = mmap(NULL, sizeof(struct observer_thread) * OBSERVER_THREADS_MAX, PROT_READ | PROT_WRITE,
@@ -102,6 +117,7 @@ struct observer_thread *observer_thread_register(void) {
     int32_t tid = (int32_t)syscall(SYS_gettid);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
     atomic_store_explicit(&entry->kept_out_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->lacks_room, lacks_room(), memory_order_relaxed);
     atomic_store_explicit(&entry->registered_ns, observer_clock_boot_ns(), memory_order_relaxed);
     atomic_store_explicit(&entry->self_address, (uint64_t)(uintptr_t)&observer_thread_self, memory_order_relaxed);
     observer_thread_self = entry;

@@ -69,7 +69,7 @@ extension Watchdog {
     /// Stacks of blocked threads are missing: the kernel does not tell what threads do, for `reason`. Threads that compute
     /// are captured all the same.
     case blockedThreads(reason: String)
-    /// Timers on a thread's processor time are refused, so that threads that compute are sent their signal at once: a
+    /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are sent their signal at once: a
     /// system call that the thread enters in just that moment can return early.
     case signalsAtOnce
     /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not known,
@@ -121,7 +121,7 @@ extension Watchdog {
       let look = observer_thread_open_look(observer_task_self())
       if look < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
       observer_thread_close_look(look)
-      if !observer_signal_timers_work() { found.append(.signalsAtOnce) }
+      if observer_capture_disturbs() { found.append(.signalsAtOnce) }
       switch observer_memory_way() {
       case OBSERVER_MEMORY_BY_PIPE: found.append(.unknownStacks)
       case OBSERVER_MEMORY_BY_CALL, OBSERVER_MEMORY_BY_FILE: found.append(.readingWaits)

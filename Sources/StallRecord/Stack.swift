@@ -65,7 +65,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case threadGone = 2
   /// The thread did not answer in time.
   case noAnswer = 3
-  /// The kernel refused to send the signal.
+  /// The kernel refused to send the signal, or the thread's alternate stack has no room for it.
   case notSignalled = 4
   /// Too many earlier requests are held by threads that were stopped while they answered.
   case requestsStuck = 5
@@ -88,7 +88,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .unitOver: "the work ended before its thread could be looked at"
     case .threadGone: "the thread had exited"
     case .noAnswer: "the thread did not answer in time"
-    case .notSignalled: "the kernel refused to signal the thread"
+    case .notSignalled: "the thread could not be sent a signal"
     case .requestsStuck: "earlier requests were never answered"
     case .noLook: "the kernel does not tell what the thread does, and it did not run"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"

@@ -130,6 +130,15 @@ import TestSupport
     #expect(service.end() == 0)
   }
 
+  /// The kernel ends a process when it finds no room for a signal.
+  @Test func aThreadWithoutRoomForASignalGetsNone() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["small"])
+    let rest = service.rest()
+    #expect(rest.contains("outcome=notSignalled"))
+    #expect(rest.contains("stopped=true"))
+    #expect(service.end() == 0)
+  }
+
   /// Nothing is mapped where the red zone would be.
   @Test func aStackAtItsLowestPageIsRead() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["edge"])

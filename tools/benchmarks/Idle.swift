@@ -17,7 +17,7 @@ func benchIdle(_ figures: Figures) throws {
   figures.print("idle.wakeups", wakeups, "per second", in: 0.5...5)
   figures.print("idle.rss_watched", with, "MiB")
   figures.print("idle.rss_unwatched", without, "MiB")
-  figures.print("idle.rss_delta", with - without, "MiB", in: -1...8)
+  figures.print("idle.rss_delta", with - without, "MiB", in: -1...4)
 }
 
 /// A service that was started for measuring.

@@ -24,7 +24,7 @@ enum observer_capture_status {
   OBSERVER_UNIT_OVER = 1,      /* the unit of work ended before its thread could be looked at: no copy */
   OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
   OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline, or blocks the signal */
-  OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal */
+  OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
   OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */
   OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
@@ -119,6 +119,10 @@ OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy
 uint64_t observer_capture_answered(void);
 uint64_t observer_capture_late(void);
 uint64_t observer_capture_unguarded(void);
+
+/* Whether threads that are seen running are sent the signal at once, because timers were refused when captures were set up.
+ * Async-signal-safe: yes. Threads: any. */
+bool observer_capture_disturbs(void);
 
 /* Whether SIGPROF comes to our handler. Async-signal-safe: yes. Threads: any. */
 bool observer_capture_handler_is_ours(void);

@@ -26,10 +26,14 @@ struct observer_thread {
   _Atomic uint64_t self_address;  /* where the thread has a pointer to this entry; 0: nowhere */
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
+  _Atomic uint32_t lacks_room; /* 1: its alternate stack is too small for our handler, and it is sent no signal */
   _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; the monitor's */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;
+
+/* What our handler uses of a stack, besides the kernel's frame; a benchmark's bound, and as much again. */
+#define OBSERVER_HANDLER_STACK_BYTES 2048
 
 /* Registers the calling thread. Returns its entry, or NULL when OBSERVER_THREADS_MAX threads are registered or memory
  * for the exit hook is short: the thread's work is then seen but its stacks are not.

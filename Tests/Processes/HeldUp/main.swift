@@ -15,6 +15,7 @@ import Synchronization
 //   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
 //   held-up-process leave                   is stuck after the main thread has left
+//   held-up-process small                   computes on a thread with a signal stack that is too small
 //   held-up-process edge                    is stuck at the lowest page of the main thread's stack
 //
 // It says "ready", waits for a line, stalls, tells of what the watchdog's handlers are told, and ends after another line.
@@ -201,6 +202,19 @@ func stallAtEdge() throws {
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
+func stallWithSmallSignalStack() throws {
+  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  tell(watchdog)
+  let loop = try watchdog.watchLoop(named: "small")
+  startThread {
+    use_small_signal_stack()
+    loop.turn { compute() }
+    say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+    exit(0)
+  }
+  while true { pause() }
+}
+
 switch (arguments.dropFirst().first, arguments.count) {
 case ("serve", 5):
   let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
@@ -213,6 +227,7 @@ case ("plugin", 3): try stallInPlugin(arguments[2])
 case ("page", 2): try stallAbovePage()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
+case ("small", 2): try stallWithSmallSignalStack()
 default:
   fail(
     "usage: held-up-process serve FILE NAME PLACE | frozen FILE | terminate FILE | plugin FILE | page | leave "

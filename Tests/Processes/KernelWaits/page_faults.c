@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,13 @@ void unanswered_page_answer(void) {
   struct uffdio_zeropage answer = {.range = {.start = missing_page, .len = PAGE}};
   if (ioctl(faults, UFFDIO_ZEROPAGE, &answer) != 0)
     perror("UFFDIO_ZEROPAGE");
+}
+
+void use_small_signal_stack(void) {
+  uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  stack_t small = {.ss_sp = pages + PAGE, .ss_size = 2048};
+  if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&small, NULL) != 0)
+    perror("sigaltstack");
 }
 
 #if defined(__x86_64__)

@@ -20,6 +20,9 @@ int unanswered_page_start(int descriptor, void (*mark)(bool begins));
 /* Lets the page come. */
 void unanswered_page_answer(void);
 
+/* Gives the calling thread the smallest alternate stack for signals that the kernel accepts, with nothing mapped below it. */
+void use_small_signal_stack(void);
+
 /* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack has grown
  * to, without touching what is below. To be called on the main thread, once. */
 void sleep_at_lowest_page(int milliseconds);
