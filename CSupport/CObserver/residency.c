@@ -37,11 +37,31 @@ enum { PAGE = 4096 };
 
 static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 1); }
 
+/* How much has been locked. */
+static _Atomic uint64_t locked;
+
+/* Whether BYTES more may be locked. The limit is the service's, which may lock memory of its own: a quarter is enough. */
+static bool may_lock(uint64_t bytes) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+    return false;
+  uint64_t before = atomic_fetch_add_explicit(&locked, bytes, memory_order_relaxed);
+  if (limit.rlim_cur == RLIM_INFINITY || before + bytes <= limit.rlim_cur / 4)
+    return true;
+  atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed);
+  return false;
+}
+
+static void unlocked(uint64_t bytes) { atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed); }
+
 bool observer_keep_resident(const void *start, size_t bytes) {
   int saved_errno = errno;
   uint64_t first = page_of((uint64_t)(uintptr_t)start);
   uint64_t last = page_of((uint64_t)(uintptr_t)start + bytes + PAGE - 1);
-  bool is_kept = syscall(SYS_mlock2, first, last - first, MLOCK_ONFAULT) == 0;
+  bool may = may_lock(last - first);
+  bool is_kept = may && syscall(SYS_mlock2, first, last - first, MLOCK_ONFAULT) == 0;
+  if (may && !is_kept)
+    unlocked(last - first);
   errno = saved_errno;
   return is_kept;
 }
@@ -74,8 +94,11 @@ bool observer_keep_code_resident(uint64_t address, size_t bytes) {
     first = start;
   if (last > end)
     last = end;
-  if (mlock((const void *)(uintptr_t)first, last - first) == 0)
+  bool may = may_lock(last - first);
+  if (may && mlock((const void *)(uintptr_t)first, last - first) == 0)
     return true;
+  if (may)
+    unlocked(last - first);
   madvise((void *)(uintptr_t)first, last - first, MADV_POPULATE_READ);
   return false;
 }

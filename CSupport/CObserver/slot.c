@@ -40,6 +40,8 @@ void observer_slot_end_timed(struct observer_slot *slot) {
   uint64_t unit = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
   if (unit != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit) {
     atomic_store_explicit(&slot->ended_ns, observer_clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&slot->ended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
+                          memory_order_relaxed);
     atomic_store_explicit(&slot->ended_unit, unit, memory_order_release);
   }
   /* One unit, one exact end: the next unit's must not replace it before the monitor has read it. */
@@ -76,10 +78,11 @@ bool observer_slot_attend(struct observer_slot *slot, uint64_t unit) {
   return false;
 }
 
-uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit) {
+uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation) {
   uint64_t asked = unit;
   atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &asked, 0, memory_order_relaxed, memory_order_relaxed);
-  if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit)
+  if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit ||
+      atomic_load_explicit(&slot->ended_generation, memory_order_relaxed) != generation)
     return 0;
   return atomic_load_explicit(&slot->ended_ns, memory_order_relaxed);
 }
@@ -183,7 +186,6 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   observer_slot_set_words(slot, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->ended_unit, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->exempt_depth, (uint64_t)generation << 32, memory_order_relaxed);
   atomic_store_explicit(&slot->label_state, (uint64_t)generation << LABEL_GENERATION_SHIFT, memory_order_release);
   atomic_store_explicit(&slot->generation, generation, memory_order_release);

@@ -297,8 +297,12 @@ const char *observer_unwind_start(void) {
   if (*address_space())
     return NULL;
   void *shared = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-  if (!shared)
-    return LIBRARY " cannot be loaded (Debian's package libunwind8 has it)";
+  if (!shared) {
+    static char reason[256];
+    const char *why = dlerror();
+    snprintf(reason, sizeof reason, LIBRARY " cannot be loaded (Debian's package libunwind8 has it): %s", why ? why : "");
+    return reason;
+  }
   void *library = load_private(shared);
   is_private = library != NULL;
   if (library)

@@ -261,6 +261,7 @@ public final class Watchdog: Sendable {
       // Those that were started end by themselves.
       policies.stop(until: 0)
       samplers.stop(until: 0)
+      remoteModules.stop()
       observer_control_stop(control.pointer)
       recorder.stop()
       reporter.stop()
@@ -324,7 +325,6 @@ public final class Watchdog: Sendable {
     var hasEnded = true
     live.unfollow()
     parts.fileWatcher?.stop()
-    parts.remoteModules.stop()
     hasEnded = parts.pinger.stop(until: deadline) && hasEnded
     hasEnded = parts.policies.stop(until: deadline) && hasEnded
     hasEnded = parts.activities.stop(until: deadline) && hasEnded
@@ -333,6 +333,7 @@ public final class Watchdog: Sendable {
     hasEnded = parts.samplers.stop(until: deadline) && hasEnded
     parts.recorder.stop()
     hasEnded = parts.recorderThread.join(until: deadline) && hasEnded
+    parts.remoteModules.stop()
     SlotRegistry.shared.deactivate()
     parts.reporter.stop()
     hasEnded = parts.reporterThread.join(until: deadline) && hasEnded
@@ -365,10 +366,10 @@ public final class Watchdog: Sendable {
 
   /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore. Pauses
   /// may be nested.
-  public func pause() { if let parts { observer_control_pause(parts.control.pointer, 1) } }
+  public func pause() { if let parts { observer_control_pause(parts.control.pointer) } }
 
-  /// Ends the last pause. Must follow a ``pause()``.
-  public func resume() { if let parts { observer_control_pause(parts.control.pointer, -1) } }
+  /// Ends the last pause. Does nothing when there is none.
+  public func resume() { if let parts { observer_control_resume(parts.control.pointer) } }
 
   /// What is done about stalls that do not end.
   var policies: Policies? { parts?.policies }

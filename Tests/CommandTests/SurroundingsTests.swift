@@ -59,11 +59,12 @@ import Testing
 
   @Test func withoutTimersThreadsAreSignalledAtOnce() throws {
     for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
+      // Whether the sleep was cut short is left to chance here: that is what the limitation says.
       #expect(
-        try lines(refused) == [
+        try lines(refused).filter { !$0.hasPrefix("interrupted: ") } == [
           computing, asleep,
           "limitation: a system call can return early when its thread enters it just when it is captured, because "
-            + "timer_create is refused", "profiled: 0", "interrupted: false",
+            + "timer_create is refused", "profiled: 0",
         ]
       )
     }

@@ -1,3 +1,4 @@
+import CObserver
 import Foundation
 import StallRecord
 import Synchronization
@@ -189,6 +190,20 @@ import Testing
       Thread.sleep(forTimeInterval: 0.8)
     }
     #expect(found.isEmpty)
+  }
+
+  /// What has not been paused cannot be resumed: nothing is switched off by that.
+  @Test func resumingWithoutAPauseDoesNothing() throws {
+    var control = observer_control()
+    observer_control_resume(&control)
+    #expect(!observer_control_paused(&control))
+    observer_control_pause(&control)
+    observer_control_pause(&control)
+    observer_control_resume(&control)
+    #expect(observer_control_paused(&control))
+    observer_control_resume(&control)
+    observer_control_resume(&control)
+    #expect(!observer_control_paused(&control))
   }
 
   @Test func theSameLoopIsNotWatchedTwice() throws {

@@ -31,9 +31,16 @@ static inline OBSERVER_NO_LOCKS bool observer_control_paused(const struct observ
   return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
 }
 
-/* Pauses (BY 1) or goes on (BY -1); pauses may be nested. Async-signal-safe: yes. Threads: any. */
-static inline void observer_control_pause(struct observer_control *control, int by) {
-  atomic_fetch_add_explicit(&control->paused, (uint32_t)by, memory_order_relaxed);
+/* Pauses, and goes on; pauses may be nested. Going on without a pause does nothing.
+ * Async-signal-safe: yes. Threads: any. */
+static inline void observer_control_pause(struct observer_control *control) {
+  atomic_fetch_add_explicit(&control->paused, 1, memory_order_relaxed);
+}
+static inline void observer_control_resume(struct observer_control *control) {
+  uint32_t paused = atomic_load_explicit(&control->paused, memory_order_relaxed);
+  while (paused != 0 && !atomic_compare_exchange_weak_explicit(&control->paused, &paused, paused - 1, memory_order_relaxed,
+                                                               memory_order_relaxed))
+    continue;
 }
 
 /* Makes the monitor look now. Async-signal-safe: yes. Threads: any. */

@@ -4,8 +4,8 @@
 
 #include "observer_base.h"
 
-/* Keeps the pages of the BYTES bytes at START in memory from when each is first used. Returns whether the process may
- * (RLIMIT_MEMLOCK).
+/* Keeps the pages of the BYTES bytes at START in memory from when each is first used, until they are unmapped. Returns whether
+ * the process may: a quarter of RLIMIT_MEMLOCK is used at most.
  * Async-signal-safe: no. Threads: any. */
 bool observer_keep_resident(const void *start, size_t bytes);
 

@@ -33,7 +33,8 @@ struct observer_slot {
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
   _Atomic uint64_t exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
   _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
-  uint32_t reserved_watched[3];
+  _Atomic uint32_t ended_generation;    /* the owner whose unit `ended_unit` was */
+  uint32_t reserved_watched[2];
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
@@ -203,7 +204,7 @@ OBSERVER_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t
 
 /* The exact end of UNIT, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit);
+OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation);
 
 /* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds. Returns the new
  * generation.

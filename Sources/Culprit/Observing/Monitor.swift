@@ -217,7 +217,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func end(_ index: Int, _ tick: UnitTracker.Tick) -> Bool {
     // SAFETY: as in look(_:_:_:).
     let tracker = trackers + index
-    let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.unit)
+    let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.unit, tracker.pointee.generation)
     tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
     if tracker.pointee.isUndeclaredStall {
       guard tell(index, lastThreadID(index), tracker.pointee.threshold, tick) else { return false }

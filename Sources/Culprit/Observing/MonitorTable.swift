@@ -15,7 +15,8 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
       memory != MAP_FAILED
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
-    observer_keep_resident(memory, bytes)
+    // Not counted again by the next watchdog, which gets what this one gives back.
+    observer_keep_resident(memory, min(bytes, Residency.tableBytes))
     // The first page of a mapping takes the lock of the address space when it is touched, the others do not.
     memory.storeBytes(of: 0, as: UInt8.self)
   }

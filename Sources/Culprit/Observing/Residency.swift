@@ -1,4 +1,5 @@
 import CObserver
+import Synchronization
 
 /// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the warden and of the
 /// handler, and their tables.
@@ -6,10 +7,26 @@ enum Residency {
   /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together.
   private static let reach = 24 << 10
 
-  /// Keeps them there, as far as the process may (RLIMIT_MEMLOCK). Code that may not be kept is brought into memory once.
+  /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought into memory
+  /// once.
   static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ progress: UnsafeMutablePointer<observer_progress>) {
-    observer_keep_resident(slots, MemoryLayout<observer_slot>.stride * Int(OBSERVER_SLOTS_MAX))
-    observer_keep_resident(progress, MemoryLayout<observer_progress>.stride * Int(OBSERVER_SLOTS_MAX))
+    // The tables outlive every watchdog.
+    isKept.withLock { isKept in
+      if !isKept {
+        observer_keep_resident(slots, tableBytes)
+        observer_keep_resident(progress, tableBytes)
+        keepCode()
+      }
+      isKept = true
+    }
+  }
+
+  /// So much of each table is kept: the places of the first few hundred sources.
+  static let tableBytes = 64 << 10
+
+  private static let isKept = Mutex(false)
+
+  private static func keepCode() {
     observer_keep_own_code_resident()
     let anchors = [
       monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), wardenCodeAnchor(), terminationCodeAnchor(),

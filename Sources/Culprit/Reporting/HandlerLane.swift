@@ -36,12 +36,16 @@ final class HandlerLane: Sendable {
   }
 
   /// Runs `call` on the lane's thread, after what was put in before.
-  func put(_ call: @escaping @Sendable () -> Void) {
+  ///
+  /// - Returns: Whether there is a thread; without one nothing is ever called.
+  @discardableResult
+  func put(_ call: @escaping @Sendable () -> Void) -> Bool {
     let isRunning = start()
     state.withLock { state in
       if isRunning, state.waiting.count < Self.waitingMax { state.waiting.append(call) } else { state.dropped += 1 }
     }
     observer_control_wake(wake.pointer)
+    return isRunning
   }
 
   /// Makes the thread end when everything that was put in has been called.
@@ -98,8 +102,11 @@ final class Handlers<Subject: Sendable>: Sendable {
   }
 
   /// Calls every handler with `subject`, soon.
-  func call(_ subject: Subject) {
-    for (handler, lane) in state.withLock({ $0.lanes }) { lane.put { handler(subject) } }
+  ///
+  /// - Returns: Whether there is any that can be called: where a thread cannot be made it cannot.
+  @discardableResult
+  func call(_ subject: Subject) -> Bool {
+    state.withLock({ $0.lanes }).map { handler, lane in lane.put { handler(subject) } }.contains(true)
   }
 
   /// The same; the answer comes when every handler has returned.

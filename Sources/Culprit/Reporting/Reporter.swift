@@ -144,7 +144,8 @@ final class Reporter: Sendable {
         repeats: repeats,
         width: width
       )
-      if ended.isEmpty { printToStandardError(report.description) } else { ended.call(report) }
+      // Also when no handler can be called: a report is not lost for want of a thread.
+      if !ended.call(report) { printToStandardError(report.description) }
     }
   }
 }
