@@ -104,6 +104,8 @@ extension Watchdog {
         "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
       case .handlerReplaced:
         "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
+      case .samplersHeldUp(_, of: 0):
+        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are noticed all the same"
       case .samplersHeldUp(let held, let all) where held < all:
         "the kernel holds up \(held) of the \(all) threads that can take stacks"
       case .samplersHeldUp(let held, _):
