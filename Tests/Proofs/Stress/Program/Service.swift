@@ -103,6 +103,10 @@ final class Service: Sendable {
   /// Runs until `seconds` are over, with all harm but `without`, and with `faults`.
   func run(seconds: Int, seed: UInt64, without: Set<String>, faults: Set<String>) throws {
     let random = Random(seed)
+    // libdispatch opens what its timers need when there is the first one, and ends the process when it has no descriptor for it.
+    let isReady = DispatchSemaphore(value: 0)
+    DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isReady.signal() }
+    isReady.wait()
     try start(generation: 1)
     // After the watchdog's threads are there: whoever of them does not block it would get it.
     let hangups = stress_await_hangups()
