@@ -89,22 +89,22 @@ int observer_capture_start(size_t stack_bytes_max);
 /* Asks THREAD for a copy of its registers and stack, provided that it still works on UNIT of SLOT when it comes to it (a
  * NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be given to
  * observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
- * Async-signal-safe: yes. Threads: the monitor only. */
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
                                                                      const struct observer_slot *slot, uint64_t unit,
                                                                      enum observer_send_when when, uint32_t *index);
 
-/* Whether request INDEX is answered. Async-signal-safe: yes. Threads: the monitor only. */
+/* Whether request INDEX is answered. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
 
 /* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY is
  * valid until it is given to observer_capture_release. Waits for nothing.
- * Async-signal-safe: yes. Threads: the monitor only. */
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index,
                                                                         const struct observer_copy **copy);
 
 /* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
- * Async-signal-safe: yes. Threads: the monitor only. */
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);

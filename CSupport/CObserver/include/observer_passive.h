@@ -43,7 +43,7 @@ void observer_passive_forget_parent(void);
  * what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or did so
  * while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that is not
  * mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read.
- * Async-signal-safe: yes. Threads: the monitor only. */
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                           const struct observer_slot *slot,
                                                                           uint64_t unit, struct observer_look *look,

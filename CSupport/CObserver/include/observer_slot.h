@@ -151,15 +151,15 @@ void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, co
 bool observer_slot_retire(struct observer_slot *slot);
 
 /* Reads SLOT's label; none while it is being changed.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 OBSERVER_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
 /* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be read.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 OBSERVER_NO_LOCKS uint32_t observer_slot_progress(uint64_t queue_head_address);
 
 /* Says where SLOT, which must not be marked, has its owner and its progress; both 0 for a slot whose begins say it.

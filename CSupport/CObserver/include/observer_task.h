@@ -18,7 +18,7 @@ int observer_task_start(void);
 
 /* Lists the threads of this process from /proc/self/task. Returns how many there are, with their ids in *TIDS until the next
  * call, or the negative of an errno value.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS int64_t observer_task_list(const int32_t **tids);
 
 /* An entry of thread TID, registered or not, that was made for the visit, or NULL when OBSERVER_VISITS_MAX visits are under way. To
