@@ -118,6 +118,30 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
+  @Test func whatWasCopiedIsWipedOnceNobodyNeedsIt() throws {
+    try capturing(slot: 3060, { workload_spin(.max, $0) }) { slot in
+      let view = observer_slot_read(slot)
+      var first: UnsafePointer<observer_copy>?
+      var second: UnsafePointer<observer_copy>?
+      let timeout: UInt64 = 20_000_000_000
+      try #require(observer_capture(view.thread, slot, view.unit, timeout, &first) == OBSERVER_CAPTURED)
+      try #require(observer_capture(view.thread, slot, view.unit, timeout, &second) == OBSERVER_CAPTURED)
+      let released = try #require(first).pointee
+      let kept = try #require(second).pointee
+      func isEmpty(_ copy: observer_copy) -> Bool {
+        UnsafeBufferPointer(start: copy.stack, count: Int(copy.stack_bytes)).allSatisfy { $0 == 0 }
+      }
+      #expect(!isEmpty(released) && !isEmpty(kept))
+      observer_capture_release(first)
+      observer_capture_wipe()
+      #expect(isEmpty(released))
+      #expect(!isEmpty(kept))
+      observer_capture_release(second)
+      observer_capture_wipe()
+      #expect(isEmpty(kept))
+    }
+  }
+
   /// In an epilogue a register that has just been popped still counts as saved, below the stack pointer: the copy must
   /// have it, because in the process it is overwritten at once.
   @Test func epiloguesAreUnwoundFromTheRedZone() throws {

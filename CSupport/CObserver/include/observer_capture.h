@@ -109,9 +109,14 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct observer_copy **copy);
 
-/* Wipes COPY and gives its request back, if it has one.
+/* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until observer_capture_wipe:
+ * a handler that has to fetch the memory for its copy back from another processor takes twice the time.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
 OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
+
+/* Wipes what requests that were given back have copied.
+ * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+OBSERVER_NO_LOCKS void observer_capture_wipe(void);
 
 /* Handler runs that found a live request; those of our signals that came too late for theirs; signals that were sent at
  * once because timers are refused here.

@@ -14,6 +14,10 @@ struct Sampler: ~Copyable {
   private let ring: OpaquePointer
   // A constant of another file is none to the check of @_noLocks.
   private let longestTick = Monitor.longestTick
+  /// How long after the last stack what was copied is wiped.
+  private let wipeDelay: UInt64 = 1_000_000_000
+  /// When there was last something to do; 0 when everything has been wiped since.
+  private var lastWork: UInt64 = 0
   private var reader: ThreadReader
   private var sweep: Sweep
 
@@ -44,15 +48,20 @@ struct Sampler: ~Copyable {
       let seen = observer_sampler_word(sampling, number)
       if observer_sampling_stopping(sampling) {
         reader.takeAllBack()
+        observer_capture_wipe()
         observer_sampler_end(sampling, number)
         return
       }
       var wait = UInt64.max
       switch observer_sampler_state(sampling, number) {
-      case OBSERVER_SAMPLER_ACTIVE: wait = work()
+      case OBSERVER_SAMPLER_ACTIVE:
+        wait = work()
+        if wait == .max, lastWork > 0 { wait = wipe() }
       case OBSERVER_SAMPLER_HELD_UP:
         reader.takeAllBack()
         sweep.abandon()
+        observer_capture_wipe()
+        lastWork = 0
         observer_sampler_come_back(sampling, number)
         continue
       default: break
@@ -65,6 +74,15 @@ struct Sampler: ~Copyable {
   /// Whether it is still this one's turn.
   private var isActive: Bool {
     @_noLocks get { observer_sampler_state(sampling, number) == OBSERVER_SAMPLER_ACTIVE }
+  }
+
+  /// Wipes what was copied when nothing has been to do for a while. Returns how long until it is to be called again.
+  @_noLocks private mutating func wipe() -> UInt64 {
+    let idle = observer_clock_ns() &- lastWork
+    guard idle >= wipeDelay else { return wipeDelay &- idle }
+    observer_capture_wipe()
+    lastWork = 0
+    return .max
   }
 
   /// Takes what is wanted. Returns how long until there may be more to do without being told.
@@ -80,6 +98,7 @@ struct Sampler: ~Copyable {
         // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn again.
         if !hasForgotten { observer_unwind_forget() }
         hasForgotten = true
+        lastWork = observer_clock_ns()
         sample(Int(index))
       }
       index &+= 1
@@ -88,6 +107,7 @@ struct Sampler: ~Copyable {
     let requests = observer_control_threads_wanted(control)
     if isActive, observer_capture_all_is_wanted(sampling, requests) {
       if !sweep.isUnderWay { observer_unwind_forget() }
+      lastWork = observer_clock_ns()
       wait = sweep.advance(&reader, ring, requests: requests)
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
