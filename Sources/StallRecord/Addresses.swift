@@ -31,27 +31,28 @@ public struct FileAddress: Hashable, Comparable, Sendable, CustomStringConvertib
 }
 
 /// One address of a stack, with what is known about it.
-public enum StackFrame: Hashable, Sendable {
-  /// The instruction that was about to run when the thread was interrupted.
-  case programCounter(RuntimeAddress)
-  /// The instruction after a call that has not returned.
-  case returnAddress(RuntimeAddress)
-
+public struct StackFrame: Hashable, Sendable {
   /// The address as it was captured.
-  public var address: RuntimeAddress {
-    switch self {
-    case .programCounter(let address), .returnAddress(let address): address
-    }
+  public var address: RuntimeAddress
+  /// Whether it is the instruction after a call that has not returned; else it is the one that was about to run when the
+  /// thread was interrupted.
+  public var isReturnAddress: Bool
+  /// The first address of the function, as the unwinder knew it; `nil` if it did not.
+  public var functionStart: RuntimeAddress?
+
+  /// The instruction that was about to run when the thread was interrupted.
+  public static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
+    StackFrame(address: address, isReturnAddress: false, functionStart: functionStart)
+  }
+
+  /// The instruction after a call that has not returned.
+  public static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
+    StackFrame(address: address, isReturnAddress: true, functionStart: functionStart)
   }
 
   /// The address to look up.
   ///
   /// A call may be the last instruction of its function (when the callee never returns), and the return address then
   /// belongs to the next one: so a return address is looked up one byte before, inside the call.
-  public var lookupAddress: RuntimeAddress {
-    switch self {
-    case .programCounter(let address): address
-    case .returnAddress(let address): RuntimeAddress(address.value &- 1)
-    }
-  }
+  public var lookupAddress: RuntimeAddress { isReturnAddress ? RuntimeAddress(address.value &- 1) : address }
 }

@@ -44,14 +44,35 @@ public struct Stack: Hashable, Sendable {
   public var frames: [StackFrame]
   /// Why there are no more.
   public var end: StackEnd
+  /// The first frame that was not found by unwinding but taken from an earlier stack of the same work, whose return addresses
+  /// still lay at the same places; `nil` when all were unwound.
+  public var joinedFrom: Int?
+  /// What is left out in the midst of a stack that has more frames than are kept; `nil` when nothing is.
+  public var omission: Omission?
 
-  /// Whether callers are missing.
+  /// Frames that are left out.
+  public struct Omission: Hashable, Sendable {
+    /// How many frames of the stack come before them, innermost first.
+    public var index: Int
+    /// How many are left out.
+    public var count: Int
+
+    /// `count` frames that are left out behind the first `index`.
+    public init(index: Int, count: Int) {
+      self.index = index
+      self.count = count
+    }
+  }
+
+  /// Whether callers are missing at its end.
   public var isTruncated: Bool { end != .outermost }
 
   /// A stack of `frames`, innermost first, that ends for the reason `end`.
-  public init(frames: [StackFrame], end: StackEnd) {
+  public init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
     self.frames = frames
     self.end = end
+    self.joinedFrom = joinedFrom
+    self.omission = omission
   }
 }
 

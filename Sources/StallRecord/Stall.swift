@@ -114,6 +114,8 @@ public struct Sample: Hashable, Sendable {
   /// Two samples with different numbers tell that waiting work was taken up in between, where the source is a queue; 0 where
   /// that is not known, or nothing waits.
   public var progress: UInt32
+  /// How long the thread had been ready to run so far, and had no processor; `nil` if unknown.
+  public var runDelay: Duration?
 
   /// A look at a thread whose unit of work was `age` old.
   public init(
@@ -125,7 +127,8 @@ public struct Sample: Hashable, Sendable {
     handlerTime: Duration = .zero,
     unwindTime: Duration = .zero,
     label: String = "",
-    progress: UInt32 = 0
+    progress: UInt32 = 0,
+    runDelay: Duration? = nil
   ) {
     self.age = age
     self.stack = stack
@@ -136,6 +139,7 @@ public struct Sample: Hashable, Sendable {
     self.unwindTime = unwindTime
     self.label = label
     self.progress = progress
+    self.runDelay = runDelay
   }
 }
 

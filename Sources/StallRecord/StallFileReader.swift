@@ -191,8 +191,20 @@ private struct RecordingBuilder {
         kind == 1 ? .returnAddress(RuntimeAddress(address)) : .programCounter(RuntimeAddress(address))
       )
     }
+    var stack = Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed)
+    // Files before version 1.3 have nothing more.
+    if let joined = reader.number(UInt16.self), let place = reader.number(UInt16.self),
+      let omitted = reader.number(UInt32.self)
+    {
+      if joined < count { stack.joinedFrom = Int(joined) }
+      if place <= count, omitted > 0 { stack.omission = Stack.Omission(index: Int(place), count: Int(omitted)) }
+      for index in frames.indices {
+        guard let start = reader.number(UInt64.self) else { return false }
+        if start != 0 { stack.frames[index].functionStart = RuntimeAddress(start) }
+      }
+    }
     stackPlaces[id] = recording.stacks.count
-    recording.stacks.append(Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed))
+    recording.stacks.append(stack)
     return true
   }
 
@@ -231,6 +243,8 @@ private struct RecordingBuilder {
     // Files before version 1.2 say neither.
     let progress = reader.number(UInt32.self) ?? 0
     let label = reader.text() ?? ""
+    // Files before version 1.3 do not say it.
+    let runDelay = reader.number(UInt64.self) ?? .max
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -241,7 +255,8 @@ private struct RecordingBuilder {
         handlerTime: handler,
         unwindTime: unwind,
         label: label,
-        progress: progress
+        progress: progress,
+        runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay)
       )
     )
     return true

@@ -55,9 +55,13 @@ public enum StallFileWriter {
       let frames = stack.frames.prefix(Int(UInt16.max))
       $0.append(UInt16(frames.count))
       for frame in frames {
-        if case .returnAddress = frame { $0.append(UInt8(1)) } else { $0.append(UInt8(0)) }
+        $0.append(UInt8(frame.isReturnAddress ? 1 : 0))
         $0.append(frame.address.value)
       }
+      $0.append(stack.joinedFrom.map { UInt16(clamping: $0) } ?? UInt16.max)
+      $0.append(stack.omission.map { UInt16(clamping: $0.index) } ?? UInt16.max)
+      $0.append(UInt32(clamping: stack.omission?.count ?? 0))
+      for frame in frames { $0.append(frame.functionStart?.value ?? 0) }
     }
   }
 
@@ -86,6 +90,7 @@ public enum StallFileWriter {
       $0.append(sample.activity)
       $0.append(sample.progress)
       $0.append(sample.label)
+      $0.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
     }
   }
 

@@ -61,7 +61,7 @@ public final class Symbolizer {
     var resolved = lookUp(address)
     // A call from inlined code that comes from no line is glue of the compiler: an inlined thunk that calls a specialised
     // copy of the function that it has its name from.
-    if case .returnAddress = frame { resolved.removeAll { $0.isInlined && $0.location == nil } }
+    if frame.isReturnAddress { resolved.removeAll { $0.isInlined && $0.location == nil } }
     if known.count >= knownMax { known = [:] }
     known[address] = resolved
     return resolved

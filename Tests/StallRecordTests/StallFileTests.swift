@@ -30,8 +30,13 @@ private func unnamedFrame(_ reason: MissingNameReason) -> ResolvedFrame {
 /// A recording with everything that a file can hold.
 func sampleRecording(hasEnded: Bool = true) -> Recording {
   let stack = Stack(
-    frames: [.programCounter(RuntimeAddress(0x1010)), .returnAddress(RuntimeAddress(0x2020))],
-    end: .outermost
+    frames: [
+      .programCounter(RuntimeAddress(0x1010), functionStart: RuntimeAddress(0x1000)),
+      .returnAddress(RuntimeAddress(0x2020)),
+    ],
+    end: .outermost,
+    joinedFrom: 1,
+    omission: Stack.Omission(index: 1, count: 700)
   )
   let cut = Stack(frames: [.programCounter(RuntimeAddress(0x1014))], end: .copyLimit)
   let stall = Stall(
@@ -56,7 +61,8 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
         cpuTime: nil,
         unwindTime: .microseconds(30),
         label: "request 7",
-        progress: 9
+        progress: 9,
+        runDelay: .milliseconds(40)
       ),
       Sample(age: .milliseconds(4000), stack: nil, outcome: .noAnswer, cpuTime: .seconds(1)),
     ],
@@ -131,7 +137,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording()))
     #expect(file.recording == sampleRecording())
     #expect(file.problems.isEmpty)
-    #expect(file.version == (1, 2))
+    #expect(file.version == (1, 3))
   }
 
   /// A file of version 1.0 ends stalls without saying what they cost, and has no other threads.
@@ -155,6 +161,17 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect((stall.cost.bySignal, stall.cost.fromOutside, stall.cost.withoutStack) == (1, 1, 1))
   }
 
+  /// A file of version 1.2 says less of stacks and samples.
+  @Test func filesOfTheVersionBeforeAreRead() throws {
+    let stack = [0, 0, 0, 0, 3, 2, 0] + [0, 0x10, 0x10, 0, 0, 0, 0, 0, 0] + [1, 0x20, 0x20, 0, 0, 0, 0, 0, 0]
+    var bytes = StallFileWriter.header()
+    bytes += record(kind: 4, payload: stack.map(UInt8.init))
+    let file = try StallFile(bytes: bytes)
+    #expect(file.problems.isEmpty)
+    let frames = [StackFrame.programCounter(RuntimeAddress(0x1010)), .returnAddress(RuntimeAddress(0x2020))]
+    #expect(file.recording.stacks == [Stack(frames: frames, end: .noUnwindInformation)])
+  }
+
   /// Its process was killed between two samples.
   @Test func aStallWithoutAnEndLastsAsLongAsItsFileSays() throws {
     var recording = sampleRecording(hasEnded: false)
@@ -171,7 +188,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   /// The page docs/stall-format.md is written from these bytes: a reader that somebody else wrote depends on them.
   @Test func bytesAreThoseOfTheDocumentation() {
-    let header = ["43554c505249540a", "0100", "0200", "e7e7a052"].joined()
+    let header = ["43554c505249540a", "0100", "0300", "a6d6bb4b"].joined()
     #expect(hexadecimal(StallFileWriter.header()) == header)
     let thread = StallFileWriter.record(of: ObservedThread(id: 4243, name: "io"))
     let expected = ["08000000", "0300", "0000", "93100000", "0200", "696f", "9a4ddced"].joined()

@@ -10,7 +10,7 @@ private let infoTable = OptionTable(
   epilogue: """
     Example:
       $ culprit info stall.stall
-      stall.stall: .stall format 1.2, 61 records
+      stall.stall: .stall format 1.3, 61 records
         process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
         modules   21, 20 of them with a build-id
         stacks    24 distinct
