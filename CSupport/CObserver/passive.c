@@ -155,6 +155,9 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = observer_clock_thread_cpu_ns(tid);
   *look = look_at(descriptor);
+  /* Who waits for signals blocks them, and does not seem to while it waits. */
+  if (look->activity == OBSERVER_IN_CALL && look->call == SYS_rt_sigtimedwait)
+    atomic_store_explicit(&thread->kept_out_ns, observer_clock_ns(), memory_order_relaxed);
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {

@@ -27,7 +27,8 @@ struct observer_thread {
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
   _Atomic uint32_t lacks_room; /* 1: its alternate stack is too small for our handler, and it is sent no signal */
-  _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; the monitor's */
+  _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; a sampler's */
+  _Atomic uint64_t let_in_ns; /* when it was last seen not to, and to run since; a sampler's */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;
