@@ -28,7 +28,7 @@ public struct Waiting: Hashable, Sendable {
 public enum Verdict: Hashable, Sendable {
   /// One function of the application holds at least half of the stall.
   case culprit(Claim)
-  /// No function of the application does, or one that handed the time on to others of which none does.
+  /// No function of the application does.
   case noSingleCulprit
   /// Not one stack was captured; the text says why.
   case noStacks(String)
@@ -36,9 +36,9 @@ public enum Verdict: Hashable, Sendable {
 
 /// What a stall was spent on: a pure function of what was recorded.
 ///
-/// Each instant of the stall belongs to the sample nearest to it in time. From the outermost function the path descends
-/// into the heaviest callee as long as that holds at least half of the whole stall; the end of the path is the dominant
-/// frame, and the culprit is the deepest function on it that is the application's own code.
+/// Each instant of the stall belongs to the sample nearest to it in time. A function of the application that holds more than
+/// half of the stall is never nobody; of several the innermost is the culprit (`Suspects.swift` has the whole rule). More
+/// time for a culprit leaves it one.
 public struct Blame: Hashable, Sendable {
   /// Who is to blame.
   public var verdict: Verdict
@@ -47,23 +47,28 @@ public struct Blame: Hashable, Sendable {
     if case .culprit(let claim) = verdict { return claim }
     return nil
   }
-  /// The end of the path; `nil` when already the outermost function holds less than half.
+  /// The functions between which the culprit only divides its time, and none of which has most of it: heaviest first, the
+  /// first few. None when it works itself.
+  public var parts: [Claim]
+  /// The innermost function, of whoever, to which always the heaviest callee with at least half of the stall leads; `nil` when
+  /// already the outermost function holds less.
   public var dominant: Claim?
-  /// The application's functions on the way to the culprit, outermost first, without the culprit: the nearest few.
+  /// The application's functions that called the culprit, each with the time that the culprit had from it: heaviest first,
+  /// the first few.
   public var callers: [Claim]
+  /// Where ``callers`` is a single one with all of the culprit's time: the application's functions that called that one, and
+  /// so on, the nearest few. The last of them need not have all.
+  public var farCallers: [Claim]
   /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
   public var doing: [Claim]
   /// The time that the culprit spent in its own code.
   public var ownTime: Duration
   /// The application's functions beside the culprit, or instead of one, heaviest first: the first few of
-  /// ``contenderCount``. Each stack without the culprit counts for the outermost of them on it, so that all together make
-  /// up no more than the rest of the stall.
+  /// ``contenderCount``. Each stack without the culprit counts for one, so that all together make up no more than the rest of
+  /// the stall.
   public var contenders: [Claim]
   /// How many contenders there are.
   public var contenderCount: Int
-  /// Where there is no single culprit: the application's deepest function that holds at least half of the stall, whose
-  /// callees divide it between them. `nil` when none does.
-  public var divided: Claim?
   /// How long the stall took: at least as long as the last sample's age.
   public var duration: Duration
   /// How much of that belongs to nobody, because samples are missing: they were lost, or the file is damaged.
@@ -82,6 +87,10 @@ public struct Blame: Hashable, Sendable {
   public var failures: [CaptureOutcome: Int]
   /// The samples whose stack lacks its outermost frames, and why.
   public var truncations: [StackEnd: Int]
+  /// The samples whose outermost frames are those of an earlier stack of the same work, which lay at the same places.
+  public var joinedCount: Int
+  /// The samples that lack outermost frames, and count as if they had those of a stack near in time with the same functions.
+  public var completedCount: Int
   /// How much of the stall the thread used a processor, from 0 to 1; `nil` if unknown.
   public var processorUse: Double?
   /// What the application had said of the work, and for how long; empty when it had said nothing.
@@ -104,44 +113,48 @@ public struct Blame: Hashable, Sendable {
       observations.duration
     )
     queueProgress = stall.queueProgress
-    let path = DominantPath(observations)
     tree = CallNode.merge(observations.stacks.map(\.stack))
     sampleCount = observations.stacks.count
     failures = observations.failures
     truncations = observations.truncations
+    joinedCount = observations.joined
+    completedCount = observations.completed
     processorUse = observations.processorUse { _, _ in true }
     lastStack = observations.stacks.last?.stack.frames.reversed().map(\.resolved) ?? []
     lastStackBlames = observations.stacks.last?.stack.frames.last(where: \.isApplication)?.resolved
     lastStackEnd = observations.lastEnd
-    dominant = path.steps.last.map { observations.claim(on: $0) }
     duration = observations.duration
     unobserved = observations.unobserved
-    (callers, doing, ownTime, contenders, contenderCount, divided) = ([], [], .zero, [], 0, nil)
+    dominant = observations.dominant(of: tree)
+    (parts, callers, farCallers, doing, ownTime, contenders, contenderCount) = ([], [], [], [], .zero, [], 0)
     guard !observations.stacks.isEmpty else {
       verdict = .noStacks(observations.failureText)
       return
     }
-    guard let culprit = path.culprit else {
+    let suspects = Suspects(observations.stacks.map(\.stack), total: observations.duration)
+    func claims(_ group: Suspects.Group) -> [Claim] {
+      group.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: group.places) }
+    }
+    let culprit = suspects.culprit
+    let others = suspects.contenders(beside: culprit)
+    contenderCount = others.functions.count
+    contenders = claims(others)
+    guard let culprit else {
       verdict = .noSingleCulprit
-      let others = path.contenders(below: path.active)
-      contenderCount = others.functions.count
-      contenders = others.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: others.places) }
-      divided = path.nearestOwn.map { observations.claim(on: $0) }
       return
     }
     verdict = .culprit(observations.claim(on: culprit))
-    var seen: Set<FunctionIdentity> = [culprit]
-    callers = path.ownSteps.filter { seen.insert($0).inserted }.suffix(Self.claimsMax).map {
-      observations.claim(on: $0)
-    }
+    parts = claims(suspects.parts(of: culprit))
+    let levels = suspects.callers(of: culprit, levels: Self.callersMax)
+    callers = levels.first.map(claims) ?? []
+    farCallers = levels.dropFirst().compactMap { claims($0).first }
     (ownTime, doing) = observations.breakdown(of: culprit)
-    let others = path.contenders(below: path.beside(culprit))
-    contenderCount = others.functions.count
-    contenders = others.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: others.places) }
   }
 
   /// The most callers, callees and contenders that are worked out.
   private static let claimsMax = 8
+  /// The most callers above each other.
+  private static let callersMax = 3
 
   /// The functions in `times`, heaviest first, equal ones in a fixed order.
   static func heaviest(_ times: [FunctionIdentity: Duration]) -> [FunctionIdentity] {

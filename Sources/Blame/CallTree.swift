@@ -32,6 +32,9 @@ public struct CallNode: Hashable, Sendable {
   public var time: Duration
   /// The time of the samples that end here.
   public var selfTime: Duration
+  /// How often the function, and what it calls before it comes again, followed itself at most: 1 when it did not. What is
+  /// repeated is told once.
+  public var repetitions: Int
   /// The functions it called, the heaviest first.
   public var children: [CallNode]
 }
@@ -49,21 +52,41 @@ struct WeightedStack {
   var time: Duration
 }
 
+extension WeightedStack.Frame {
+  /// What stands for frames that are left out.
+  static let omission = {
+    let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: 0)
+    return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, isApplication: false)
+  }()
+}
+
 extension CallNode {
+  /// The merged trees of `stacks`. What a stack repeats is told once.
+  static func merge(_ stacks: [WeightedStack]) -> [CallNode] {
+    merge(stacks.map { Folded(frames: Recursion.folded($0.frames), time: $0.time) }, from: 0)
+  }
+
+  private struct Folded {
+    var frames: [(frame: WeightedStack.Frame, count: Int)]
+    var time: Duration
+  }
+
   /// The merged trees of `stacks`, each from its frame number `depth` on.
-  static func merge(_ stacks: [WeightedStack], from depth: Int = 0) -> [CallNode] {
+  private static func merge(_ stacks: [Folded], from depth: Int) -> [CallNode] {
     struct Group {
       var first: WeightedStack.Frame
       var time: Duration = .zero
       var selfTime: Duration = .zero
-      var deeper: [WeightedStack] = []
+      var repetitions = 1
+      var deeper: [Folded] = []
       var places: [ResolvedFrame: Duration] = [:]
     }
     var groups: [FunctionIdentity: Group] = [:]
     for stack in stacks where depth < stack.frames.count {
-      let frame = stack.frames[depth]
+      let (frame, count) = stack.frames[depth]
       var group = groups[frame.identity] ?? Group(first: frame)
       group.time += stack.time
+      group.repetitions = max(group.repetitions, count)
       group.places[frame.resolved, default: .zero] += stack.time
       if depth + 1 == stack.frames.count { group.selfTime += stack.time } else { group.deeper.append(stack) }
       groups[frame.identity] = group
@@ -77,6 +100,7 @@ extension CallNode {
           isApplication: group.first.isApplication,
           time: group.time,
           selfTime: group.selfTime,
+          repetitions: group.repetitions,
           children: merge(group.deeper, from: depth + 1)
         )
       }

@@ -14,6 +14,10 @@ struct Observations {
   private(set) var stacks: [Observation] = []
   private(set) var failures: [CaptureOutcome: Int] = [:]
   private(set) var truncations: [StackEnd: Int] = [:]
+  /// How many stacks have callers that were not unwound: of an earlier stack of the same work, found at the same places, and
+  /// of a stack near in time with the same functions.
+  private(set) var joined = 0
+  private(set) var completed = 0
   private(set) var lastEnd = StackEnd.notCaptured
   /// How long the stall took.
   let duration: Duration
@@ -26,6 +30,7 @@ struct Observations {
     var resolved: [Int: [WeightedStack.Frame]] = [:]
     let times = SampleTimes(of: stall, samples, duration: duration)
     unobserved = times.unobserved
+    var isCut: [Bool] = []
     for (sample, time) in zip(samples, times.all) {
       guard let index = sample.stack, recorded.indices.contains(index), !recorded[index].frames.isEmpty else {
         failures[sample.outcome, default: 0] += 1
@@ -35,6 +40,8 @@ struct Observations {
       resolved[index] = frames
       lastEnd = recorded[index].end
       if lastEnd != .outermost { truncations[lastEnd, default: 0] += 1 }
+      if recorded[index].joinedFrom != nil { joined += 1 }
+      isCut.append(recorded[index].isTruncated)
       stacks.append(
         Observation(
           stack: WeightedStack(frames: frames, time: time),
@@ -44,22 +51,35 @@ struct Observations {
         )
       )
     }
+    guard isCut.contains(true) else { return }
+    var weighted = stacks.map(\.stack)
+    completed = CutStacks.complete(&weighted, isCut: isCut).count
+    for number in weighted.indices { stacks[number].stack = weighted[number] }
   }
 
-  /// The most frames of a stack that are used: what is left out are the innermost ones. The observer records fewer; a
-  /// file may claim more.
+  /// The most frames of a stack that are used: what is left out is in the midst. The observer records fewer; a file may
+  /// claim more.
   private static let framesMax = 512
 
   private static func frames(of stack: Stack, _ resolve: (StackFrame) -> [ResolvedFrame]) -> [WeightedStack.Frame] {
-    stack.frames.suffix(framesMax).reversed()
-      .flatMap { resolve($0).reversed() }
-      .map {
-        WeightedStack.Frame(
-          identity: FunctionIdentity($0),
-          resolved: $0,
-          isApplication: CodeOwner.isApplication($0)
-        )
-      }
+    var inner = stack.frames[...]
+    var outer: ArraySlice<StackFrame> = []
+    if let omission = stack.omission, stack.frames.indices.contains(omission.index) {
+      (inner, outer) = (stack.frames[..<omission.index], stack.frames[omission.index...])
+    } else if stack.frames.count > framesMax {
+      (inner, outer) = (stack.frames.prefix(framesMax / 2), stack.frames.suffix(framesMax / 2))
+    }
+    func weighted(_ frames: ArraySlice<StackFrame>) -> [WeightedStack.Frame] {
+      frames.suffix(framesMax).reversed().flatMap { resolve($0).reversed() }
+        .map {
+          WeightedStack.Frame(
+            identity: FunctionIdentity($0),
+            resolved: $0,
+            isApplication: CodeOwner.isApplication($0)
+          )
+        }
+    }
+    return weighted(outer) + (outer.isEmpty ? [] : [WeightedStack.Frame.omission]) + weighted(inner)
   }
 
   /// What `function` took of the stall, on every stack that contains it.
@@ -72,6 +92,18 @@ struct Observations {
     claim(on: function) { number, frames in
       places[number].flatMap { frames[$0].identity == function ? $0 : nil }
     }
+  }
+
+  /// The end of the way down `tree` along the heaviest callees that hold at least half of the stall. When two hold exactly half
+  /// each, neither is it.
+  func dominant(of tree: [CallNode]) -> Claim? {
+    var nodes = tree
+    var last: CallNode?
+    while let first = nodes.first, first.time * 2 >= duration, nodes.count == 1 || nodes[1].time < first.time {
+      last = first
+      nodes = first.children
+    }
+    return last.map { claim(on: FunctionIdentity($0.frame)) }
   }
 
   /// What `caller`'s own callees took of it, heaviest first, and what it spent in its own code. Each stack counts for the

@@ -55,14 +55,18 @@ enum Formatting {
     return bar + String(repeating: " ", count: width - bar.count)
   }
 
-  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own. A percent sign
-  /// stays with its number.
+  /// What stays with the number before it.
+  private static let units: Set<Substring> = ["%", "s", "ms", "µs", "d", "h", "min"]
+
+  /// `text` broken at spaces into lines of at most `width` characters; a longer word has a line of its own. A unit stays with
+  /// its number.
   static func wrapped(_ text: String, _ width: Int) -> [String] {
     var lines: [String] = []
     var line = ""
     let words = text.split(separator: " ")
       .reduce(into: [String]()) { words, word in
-        if word.hasPrefix("%"), let last = words.popLast() {
+        let unit = word.prefix { $0 != "," && $0 != ";" && $0 != "." && $0 != ")" && $0 != ":" }
+        if units.contains(unit), words.last?.last?.isNumber == true, let last = words.popLast() {
           words.append(last + " " + word)
         } else {
           words.append(String(word))

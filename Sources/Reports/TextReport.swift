@@ -20,8 +20,9 @@ public struct TextReport: Sendable {
   private static let lastStackFrames = 12
   /// The most contenders that are shown.
   private static let contenders = 4
-  /// The most callers of the culprit that are named in the verdict; the tree has all.
+  /// The most callers of the culprit, and parts of its time, that are named in the verdict; the tree has all.
   private static let callers = 3
+  private static let parts = 3
   private static let labelWidth = 10
   /// The most labels that are shown.
   private static let labels = 5
@@ -80,12 +81,12 @@ public struct TextReport: Sendable {
       let time = isPool ? "" : ", \(Formatting.duration(share.time))"
       var lines = page.section(
         "CULPRIT",
-        "\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
+        "\(divided())\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
       )
       lines += page.continuation(place(claim.frame))
       lines += page.continuation(activity(claim))
       lines += page.continuation(doing(claim))
-      lines += page.continuation(callers())
+      lines += page.continuation(callers(claim))
       lines += page.continuation(
         "\(Formatting.count(claim.sampleCount, isPool ? "thread" : "sample")) of \(blame.sampleCount) say so; 95 % interval "
           + Formatting.interval(share.low, share.high)
@@ -104,15 +105,20 @@ public struct TextReport: Sendable {
   /// What shares are parts of.
   private var whole: String { isPool ? "the occupied threads of the pool" : "the stall" }
 
+  /// What comes before a culprit that only divides its time between others.
+  private func divided() -> String {
+    let shown = blame.parts.prefix(Self.parts).map {
+      "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.fraction))"
+    }
+    guard let last = shown.last, shown.count > 1 else { return "" }
+    let rest = blame.parts.count > shown.count ? ", …" : ""
+    return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
+  }
+
   /// Why there is no single culprit.
   private func nobody() -> String {
     var text = "no function of the application holds half of \(whole)"
-    if let divided = blame.divided {
-      text =
-        "\(Formatting.name(divided.frame)) holds \(Formatting.percent(divided.share.fraction)) of \(whole), divided between "
-        + "functions of which none holds half"
-    }
-    if let dominant = blame.dominant, dominant.frame.displayName != blame.divided?.frame.displayName {
+    if let dominant = blame.dominant {
       text += "; the path ends in \(Formatting.name(dominant.frame)), \(Formatting.percent(dominant.share.fraction))"
     }
     return text
@@ -144,14 +150,17 @@ public struct TextReport: Sendable {
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
 
-  /// The application's nearest functions above the culprit: where it was called from, and how much each holds.
-  private func callers() -> String {
-    let nearest = blame.callers.suffix(Self.callers).reversed()
-    guard !nearest.isEmpty else { return "" }
-    return "called from: "
-      + nearest.map { "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.fraction))" }.joined(
-        separator: ", from "
-      )
+  /// The application's functions that called the culprit, and what each has of its time.
+  private func callers(_ claim: Claim) -> String {
+    let whole = claim.share.time.inSeconds
+    let shown = blame.callers.prefix(Self.callers).filter { $0.share.time.inSeconds >= 0.005 * whole }
+    guard !shown.isEmpty, whole > 0 else { return "" }
+    func text(_ claims: some Sequence<Claim>) -> [String] {
+      claims.map { "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.time.inSeconds / whole))" }
+    }
+    let rest = blame.callers.count > shown.count ? ", …" : ""
+    let far = text(blame.farCallers).map { ", from " + $0 }.joined()
+    return "called from: " + text(shown).joined(separator: ", ") + rest + far
   }
 
   private func contenders(_ page: Page) -> [String] {
@@ -284,6 +293,16 @@ public struct TextReport: Sendable {
       let whose = count == 1 ? "1 stack without its" : "\(count) stacks without their"
       notes.append("\(whose) outermost callers: \(end.explanation ?? "")")
     }
+    if blame.completedCount > 0 {
+      let count = Formatting.count(blame.completedCount, "stack")
+      notes.append("\(count) of those counted with stacks near in time that went through the same functions")
+    }
+    if blame.joinedCount > 0 {
+      notes.append(
+        "\(Formatting.count(blame.joinedCount, "stack")) joined: the outermost callers are those of an earlier stack, which "
+          + "still lay at the same places"
+      )
+    }
     if stall.lostSamples > 0 {
       notes.append(
         "\(Formatting.count(Int(clamping: stall.lostSamples), "sample")) lost: the recorder or the disk could not keep up"
@@ -372,7 +391,8 @@ private struct TreeWriter {
       let head = figures(share: Formatting.percent(share(node.time)), time: node.time, bar: share(node.time))
       let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.isApplication ? "*" : " ")
       let room = width - head.count - margin.count
-      let name = Formatting.name(node.frame)
+      let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
+      let name = Formatting.name(node.frame) + times
       let both = name + "  " + Formatting.origin(node.frame)
       lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
       // A chain of single callees keeps its column, so that deep stacks stay readable.

@@ -1,0 +1,196 @@
+import StallRecord
+
+/// The application's functions that hold time of a stall, and which of them is to blame.
+///
+/// Who holds more than half of the stall is a candidate, so that a function with more than half is never nobody. Of the
+/// candidates that one is to blame which is the innermost of them for most of the time: the others only led there. Where a
+/// library called it back, and who had called the library has time of its own in it, that one is to blame: it wanted the
+/// work done. What is spent in a comparison belongs to the sort.
+struct Suspects {
+  private let stacks: [WeightedStack]
+  private let total: Duration
+  /// What each function of the application holds.
+  private let times: [FunctionIdentity: Duration]
+  /// Those that hold enough to be blamed.
+  private let candidates: Set<FunctionIdentity>
+
+  /// Who calls a library that calls back works itself from this part of its time on.
+  private static let ownWorkMin = 0.1
+  /// A callee with more than this part of its caller's time has it alone.
+  private static let partMax = 0.75
+
+  init(_ stacks: [WeightedStack], total: Duration) {
+    self.stacks = stacks
+    self.total = total
+    var times: [FunctionIdentity: Duration] = [:]
+    for stack in stacks { for function in stack.ownFunctions { times[function, default: .zero] += stack.time } }
+    self.times = times
+    let halves = times.filter { $0.value * 2 == total }.map(\.key)
+    // Of two that hold exactly half each, at different times, neither is the one to blame.
+    let rivals = halves.filter { function in
+      halves.contains { other in !stacks.contains { $0.contains(function) && $0.contains(other) } }
+    }
+    candidates = Set(times.filter { $0.value * 2 >= total && $0.value > .zero }.map(\.key)).subtracting(rivals)
+  }
+
+  /// Who is to blame; `nil` when nobody holds half of the stall.
+  var culprit: FunctionIdentity? {
+    guard var found = innermostCandidate else { return nil }
+    var seen: Set<FunctionIdentity> = [found]
+    while let caller = whoCalledTheLibrary(thatCalled: found), seen.insert(caller).inserted { found = caller }
+    return found
+  }
+
+  private var innermostCandidate: FunctionIdentity? {
+    var scores: [FunctionIdentity: Duration] = [:]
+    for stack in stacks {
+      guard let frame = stack.frames.last(where: { candidates.contains($0.identity) }) else { continue }
+      scores[frame.identity, default: .zero] += stack.time
+    }
+    return
+      scores.min {
+        if $0.value != $1.value { return $0.value > $1.value }
+        // The callee holds no more than its caller.
+        let (left, right) = (times[$0.key] ?? .zero, times[$1.key] ?? .zero)
+        return left != right ? left < right : $0.key < $1.key
+      }?
+      .key
+  }
+
+  /// The candidate that called the library which called `function` back, for most of that one's time, if it has time of its
+  /// own there.
+  private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
+    var callers: [FunctionIdentity: Duration] = [:]
+    for stack in stacks {
+      guard let place = stack.frames.firstIndex(where: { $0.identity == function }),
+        let caller = stack.frames[..<place].lastIndex(where: \.isApplication), caller + 1 < place
+      else { continue }
+      callers[stack.frames[caller].identity, default: .zero] += stack.time
+    }
+    guard let caller = Blame.heaviest(callers).first, candidates.contains(caller),
+      (callers[caller] ?? .zero) * 2 > (times[function] ?? .zero),
+      ownWork(of: caller).inSeconds >= Self.ownWorkMin * (times[caller] ?? .zero).inSeconds
+    else { return nil }
+    return caller
+  }
+
+  /// The time of `function` in which it had called no other function of the application: it or a library worked.
+  private func ownWork(of function: FunctionIdentity) -> Duration {
+    stacks.reduce(.zero) { sum, stack in
+      guard let place = stack.frames.lastIndex(where: { $0.identity == function }),
+        !stack.frames[(place + 1)...].contains(where: \.isApplication)
+      else { return sum }
+      return sum + stack.time
+    }
+  }
+
+  /// For each stack on which `function` has called another of the application's, the place of that one.
+  private func callees(of function: FunctionIdentity) -> [Int: Int] {
+    var places: [Int: Int] = [:]
+    for (number, stack) in stacks.enumerated() {
+      guard let place = stack.frames.lastIndex(where: { $0.identity == function }) else { continue }
+      places[number] = stack.frames[(place + 1)...].firstIndex(where: \.isApplication)
+    }
+    return places
+  }
+
+  /// The functions that `function` only hands its time to, none of which has most of it; none when it works itself.
+  func parts(of function: FunctionIdentity) -> Group {
+    let held = (times[function] ?? .zero).inSeconds
+    let parts = group(callees(of: function))
+    guard parts.functions.count > 1, ownWork(of: function).inSeconds < Self.ownWorkMin * held,
+      let heaviest = parts.functions.first, (parts.times[heaviest] ?? .zero).inSeconds <= Self.partMax * held
+    else { return Group() }
+    return parts
+  }
+
+  /// Functions, and on which stacks they hold the time that is counted for them.
+  struct Group {
+    /// Heaviest first.
+    var functions: [FunctionIdentity] = []
+    var times: [FunctionIdentity: Duration] = [:]
+    /// For each stack that counts the place of its function.
+    var places: [Int: Int] = [:]
+  }
+
+  private func group(_ places: [Int: Int]) -> Group {
+    var times: [FunctionIdentity: Duration] = [:]
+    for (number, place) in places {
+      times[stacks[number].frames[place].identity, default: .zero] += stacks[number].time
+    }
+    return Group(functions: Blame.heaviest(times), times: times, places: places)
+  }
+
+  /// The functions of the application that called `function`: on each stack the nearest above it. Where that is one function on
+  /// every stack those that called that one follow, and so on, for at most so many `levels`.
+  func callers(of function: FunctionIdentity, levels: Int) -> [Group] {
+    var places: [Int: Int] = [:]
+    for (number, stack) in stacks.enumerated() { places[number] = stack.frames.firstIndex { $0.identity == function } }
+    var found: [Group] = []
+    while found.count < levels {
+      let callees = places
+      places = [:]
+      for (number, place) in callees {
+        let frames = stacks[number].frames
+        let name = frames[place].resolved.displayName
+        // A function that stands for another, a protocol's for a type's, has its name.
+        places[number] = frames[..<place].lastIndex { $0.isApplication && $0.resolved.displayName != name }
+      }
+      let level = group(places)
+      guard !level.functions.isEmpty else { break }
+      found.append(level)
+      guard level.functions.count == 1, places.count == callees.count else { break }
+    }
+    return found
+  }
+
+  /// The functions that hold the time which `culprit` does not; all of it when there is none. Each stack counts for one: the
+  /// outermost of the application's that did not lead to the culprit, or the innermost that has nearly all of that one's time.
+  func contenders(beside culprit: FunctionIdentity?) -> Group {
+    var passed: Set<FunctionIdentity> = []
+    if let culprit {
+      for stack in stacks {
+        guard let place = stack.frames.lastIndex(where: { $0.identity == culprit }) else { continue }
+        passed.formUnion(stack.frames[...place].lazy.filter(\.isApplication).map(\.identity))
+      }
+    }
+    var places: [Int: Int] = [:]
+    for (number, stack) in stacks.enumerated() {
+      if let culprit, stack.contains(culprit) { continue }
+      places[number] = stack.frames.firstIndex { $0.isApplication && !passed.contains($0.identity) }
+    }
+    return group(innermost(places))
+  }
+
+  /// For each group of `places` the innermost function that has at least so much of its time, if there is one.
+  private func innermost(_ places: [Int: Int]) -> [Int: Int] {
+    var places = places
+    let groups = Dictionary(grouping: places.keys) { stacks[$0].frames[places[$0] ?? 0].identity }
+    for numbers in groups.values {
+      while true {
+        let whole = numbers.reduce(Duration.zero) { $0 + stacks[$1].time }
+        var deeper: [FunctionIdentity: (time: Duration, places: [Int: Int])] = [:]
+        for number in numbers {
+          guard let place = places[number] else { continue }
+          let frames = stacks[number].frames
+          guard let next = frames[(place + 1)...].firstIndex(where: \.isApplication),
+            frames[next].identity != frames[place].identity
+          else { continue }
+          deeper[frames[next].identity, default: (.zero, [:])].time += stacks[number].time
+          deeper[frames[next].identity]?.places[number] = next
+        }
+        // Only one that has all: those that another would have stay with who called both.
+        guard let (_, one) = deeper.first(where: { $0.value.time == whole }) else { break }
+        places.merge(one.places) { $1 }
+      }
+    }
+    return places
+  }
+}
+
+extension WeightedStack {
+  /// The application's functions on the stack, each once.
+  fileprivate var ownFunctions: Set<FunctionIdentity> { Set(frames.lazy.filter(\.isApplication).map(\.identity)) }
+
+  func contains(_ function: FunctionIdentity) -> Bool { frames.contains { $0.identity == function } }
+}

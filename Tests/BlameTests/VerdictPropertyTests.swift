@@ -1,0 +1,167 @@
+import StallRecord
+import Testing
+
+@testable import Blame
+
+/// A program whose functions call each other in a fixed way, and how often each place in it was seen.
+private struct CallingProgram {
+  struct Node {
+    var name: String
+    var samples: Int
+    var callees: [Node]
+  }
+
+  var root: Node
+
+  /// A program of at most so many functions; some are the system's, some are called from several places.
+  init(using random: inout some RandomNumberGenerator) {
+    var left = Int.random(in: 2...25, using: &random)
+    func node(_ depth: Int) -> Node {
+      left -= 1
+      let isSystem = Int.random(in: 0..<3, using: &random) == 0
+      let number = Int.random(in: 0..<12, using: &random)
+      var made = Node(
+        name: isSystem ? "c.f\(number)" : "F\(number)",
+        samples: Bool.random(using: &random) ? Int.random(in: 0...20, using: &random) : 0,
+        callees: []
+      )
+      while left > 0, depth < 8, Int.random(in: 0..<3, using: &random) > 0 { made.callees.append(node(depth + 1)) }
+      return made
+    }
+    root = Node(name: "main", samples: 1, callees: [])
+    while left > 0 { root.callees.append(node(1)) }
+  }
+
+  /// Every stack as often as it was seen.
+  var stacks: [[String]] {
+    func stacks(_ node: Node, _ above: [String]) -> [[String]] {
+      let own = above + [node.name]
+      return Array(repeating: own, count: node.samples) + node.callees.flatMap { stacks($0, own) }
+    }
+    return stacks(root, [])
+  }
+}
+
+/// What holds of every verdict, whatever the program.
+@Suite struct VerdictPropertyTests {
+  private func check(_ body: ([[String]], inout SystemRandomNumberGenerator) throws -> Void) rethrows {
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<400 { try body(CallingProgram(using: &random).stacks, &random) }
+  }
+
+  private func blame(_ stacks: [[String]]) -> Blame {
+    var made = Synthetic()
+    let stall = made.stall(stacks)
+    return made.blame(stall)
+  }
+
+  private func isOwn(_ name: String) -> Bool { name != "main" && !name.hasPrefix("c.") }
+
+  private func held(by name: String, in stacks: [[String]]) -> Int { stacks.count { $0.contains(name) } }
+
+  @Test func whoHasMoreThanHalfIsNeverNobody() {
+    check { stacks, _ in
+      let names = Set(stacks.joined()).filter(isOwn)
+      let most = names.map { held(by: $0, in: stacks) }.max() ?? 0
+      let culprit = blame(stacks).culprit
+      if most * 2 > stacks.count { #expect(culprit != nil, "\(stacks)") }
+      if most * 2 < stacks.count { #expect(culprit == nil, "\(stacks)") }
+    }
+  }
+
+  /// Who is named ran, and for as long as is said.
+  @Test func theCulpritHoldsWhatIsSaid() {
+    check { stacks, _ in
+      let blame = blame(stacks)
+      guard let culprit = blame.culprit, let name = culprit.frame.function else { return }
+      #expect(isOwn(name))
+      #expect(culprit.sampleCount == held(by: name, in: stacks), "\(stacks)")
+      #expect(culprit.sampleCount * 2 >= stacks.count, "\(stacks)")
+    }
+  }
+
+  /// Time that is given to the culprit instead of to somebody who leads nowhere near it leaves it the culprit.
+  @Test func moreTimeForTheCulpritLeavesItOne() {
+    check { stacks, random in
+      guard let name = blame(stacks).culprit?.frame.function else { return }
+      guard let place = stacks.firstIndex(where: { $0.contains(name) }),
+        let last = stacks[place].lastIndex(of: name)
+      else { return }
+      let path = Array(stacks[place][...last])
+      var changed = stacks
+      for index in changed.indices where !changed[index].contains(name) && Bool.random(using: &random) {
+        changed[index] = path
+      }
+      #expect(blame(changed).culprit?.frame.function == name, "\(stacks) -> \(changed)")
+    }
+  }
+
+  /// What the tree has of the culprit, wherever it stands, is what the verdict says.
+  @Test func sharesAgreeWithTheTree() {
+    check { stacks, _ in
+      let blame = blame(stacks)
+      guard let culprit = blame.culprit else { return }
+      func time(_ nodes: [CallNode]) -> Duration {
+        nodes.reduce(.zero) { $0 + ($1.frame.function == culprit.frame.function ? $1.time : time($1.children)) }
+      }
+      let difference = time(blame.tree) - culprit.share.time
+      #expect(abs(difference.inSeconds) < 0.000001, "\(stacks)")
+    }
+  }
+
+  /// Callers and parts have the culprit's time, those beside it the rest; nothing is counted twice.
+  @Test func partsAreNoMoreThanTheWhole() {
+    check { stacks, _ in
+      let blame = blame(stacks)
+      let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
+      let whole = blame.culprit?.share.fraction ?? 0
+      #expect(whole + beside <= 1.000001, "\(stacks)")
+      for group in [blame.callers, blame.parts] {
+        #expect(group.reduce(0) { $0 + $1.share.fraction } <= whole + 0.000001, "\(stacks)")
+      }
+      for caller in blame.farCallers { #expect(caller.share.fraction <= whole + 0.000001, "\(stacks)") }
+    }
+  }
+
+  /// What is cut off a few stacks takes nothing from who spent the time.
+  @Test func cutStacksTakeNothingAway() {
+    var made = Synthetic()
+    let whole = (0..<100)
+      .map { number in
+        number < 70 ? ["c.start", "run", "A", "c.append", "c.grow\(number % 3)"] : ["c.start", "run", "B", "c.append"]
+      }
+    let stall = made.stall(whole)
+    let before = made.blame(stall)
+    // Every fourth has lost all but its two innermost functions.
+    var cut = Synthetic()
+    let cutStall = cut.stall(whole.enumerated().map { $0.offset % 4 == 1 ? Array($0.element.suffix(2)) : $0.element })
+    for number in whole.indices where number % 4 == 1 { cut.cut(number) }
+    let after = cut.blame(cutStall)
+    #expect(after.culprit?.share.fraction == before.culprit?.share.fraction)
+    #expect(after.tree.map(\.time) == before.tree.map(\.time))
+    #expect(after.truncations == [.noUnwindInformation: 25] && after.completedCount == 25)
+  }
+
+  /// What shares nothing with its neighbours is nobody's: neither a caller's nor the next one's.
+  @Test func whatIsCutAndUnknownIsNobodys() {
+    var made = Synthetic()
+    let stall = made.stall((0..<100).map { $0 % 5 == 0 ? ["c.strange"] : ["c.start", "run", $0 % 5 < 4 ? "A" : "B"] })
+    for number in 0..<100 where number % 5 == 0 { made.cut(number) }
+    let blame = made.blame(stall)
+    #expect(abs((blame.culprit?.share.fraction ?? 0) - 0.6) < 0.001)
+    #expect(blame.callers.first.map { $0.share.fraction } == blame.culprit?.share.fraction)
+    #expect(blame.completedCount == 0)
+  }
+
+  @Test func recursionIsToldOnce() {
+    var made = Synthetic()
+    let stall = made.stall(
+      (1...50).map { depth in ["run"] + Array(repeating: ["walk", "c.each", "visit"], count: depth).joined() + ["c.x"] }
+    )
+    let blame = made.blame(stall)
+    func lines(_ nodes: [CallNode]) -> Int { nodes.reduce(0) { $0 + 1 + lines($1.children) } }
+    #expect(lines(blame.tree) < 12, "\(blame.tree)")
+    #expect(blame.tree.first?.children.first?.repetitions == 50)
+    #expect(blame.culprit?.share.fraction == 1)
+  }
+}
