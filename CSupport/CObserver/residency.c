@@ -110,7 +110,8 @@ bool observer_keep_own_code_resident(void) {
   } own[] = {
 #define OWN(function, bytes) {(void (*)(void))(function), bytes}
       OWN(observer_abort_thread, 8 << 10),
-      OWN(observer_capture_collect, 12 << 10),
+      OWN(observer_capture_collect, 8 << 10),
+      OWN(observer_capture_answered, 8 << 10),
       OWN(observer_cpu_read, 4 << 10),
       OWN(observer_datagram_send, 4 << 10),
       OWN(observer_progress_read, 4 << 10),

@@ -7,6 +7,7 @@ import TestWorkloads
 
 private let steps = Atomic<Int>(0)
 private let told = Atomic<Int>(0)
+private let places = Mutex<Set<String>>([])
 
 /// Waits in mid-stall.
 @inline(never)
@@ -78,11 +79,15 @@ private func blockedInChild() -> String {
   return UInt64(digits, radix: 16).map(hexadecimal) ?? "unreadable"
 }
 
-/// Says what is blocked here, and counts.
+/// Says what is blocked here, and notes that it has.
 private func sayMask(_ place: String) {
   say("mask.\(place)=\(hexadecimal(workload_blocked_signals()))")
-  told.add(1, ordering: .sequentiallyConsistent)
+  places.withLock { _ = $0.insert(place) }
 }
+
+/// Waits until each of `expected` has said what is blocked there.
+@inline(never)
+private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock { $0.isSuperset(of: expected) } } }
 
 /// Every kind of handler says what is blocked while it runs; so does what one of them starts. Then what each thread of the watchdog
 /// blocks while it waits.
@@ -125,8 +130,8 @@ private func sayMask(_ place: String) {
   let loop = try watchdog.watchLoop(named: "http")
   // Whoever has started a watchdog may change its mind about what it is sent.
   workload_block_signal(SIGUSR2)
-  loop.turn { holdUp(1_500) }
-  say("complete=\(wait { told.load(ordering: .sequentiallyConsistent) >= 8 })")
+  loop.turn { _ = waitFor(["began", "hang", "terminate"]) }
+  say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
   usleep(300_000)
   for (id, name) in ownThreads() {
     let line = content("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
