@@ -145,6 +145,9 @@ final class Supervisor {
 
   // MARK: Harm from outside
 
+  /// Whether the service has the default action for `signal` at times, while it sends none to itself.
+  private func isFatalAtTimes(_ signal: Int32) -> Bool { signal == SIGPIPE }
+
   private func harm(_ service: pid_t, _ shared: UnsafeMutablePointer<stress_shared>) {
     let all = Self.names.filter { !without.contains($0) }
     guard !all.isEmpty else { return }
@@ -162,11 +165,11 @@ final class Supervisor {
     case "signal":
       let signal = stress_signal(random.next() >> 8)
       // The kernel may give it to a thread that checks its returns.
-      if signal != SIGPROF { kill(service, signal) }
+      if signal != SIGPROF, !isFatalAtTimes(signal) { kill(service, signal) }
     case "foreign_profile", "foreign_signals":
       for thread in threads(of: service) {
         let signal = act == "foreign_profile" ? SIGPROF : stress_signal(random.next() >> 8)
-        guard signal != SIGPROF || !stress_is_quiet(shared, thread) else { continue }
+        guard signal != SIGPROF || !stress_is_quiet(shared, thread), !isFatalAtTimes(signal) else { continue }
         _ = stress_send(service, thread, signal)
       }
     case "hogs":
