@@ -175,9 +175,9 @@ final class Supervisor {
     case "hogs":
       guard hogs.count < 3 else { return }
       for _ in 0..<random.number(1...3 - hogs.count) {
-        guard let hog = try? Spawn.process("/bin/sh", ["sh", "-c", "while :; do :; done"], isAlone: true) else {
-          return
-        }
+        // It ends by itself where nobody is left to end it.
+        let loop = "while kill -0 $0; do i=100000; while [ $i -gt 0 ]; do i=$((i - 1)); done; done"
+        guard let hog = try? Spawn.process("/bin/sh", ["sh", "-c", loop, "\(getpid())"], isAlone: true) else { return }
         hogs.append((hog, stress_now_ns() + UInt64(random.number(200...3000)) * 1_000_000))
       }
     default:
