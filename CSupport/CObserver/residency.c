@@ -66,22 +66,27 @@ bool observer_keep_resident(const void *start, size_t bytes) {
   return is_kept;
 }
 
-/* Finds the executable mapping around ADDRESS: a line of /proc/thread-self/maps (proc(5)). */
+/* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because locking
+ * splits a mapping where a part of it is kept already. */
 static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
   FILE *maps = fopen("/proc/thread-self/maps", "re");
   char line[512];
-  bool is_found = false;
-  while (maps && !is_found && fgets(line, sizeof line, maps)) {
+  *start = *end = 0;
+  while (maps && fgets(line, sizeof line, maps)) {
     unsigned long first, last;
     char access[5];
-    is_found = sscanf(line, "%lx-%lx %4s", &first, &last, access) == 3 && address >= first && address < last &&
-               access[2] == 'x';
-    *start = first;
-    *end = last;
+    if (sscanf(line, "%lx-%lx %4s", &first, &last, access) != 3)
+      continue; /* the rest of a long line */
+    bool is_next = access[2] == 'x' && first == *end;
+    if (!is_next && address < *end)
+      break;
+    if (!is_next)
+      *start = first;
+    *end = access[2] == 'x' ? last : *start;
   }
   if (maps)
     fclose(maps);
-  return is_found;
+  return address >= *start && address < *end;
 }
 
 bool observer_keep_code_resident(uint64_t address, size_t bytes) {
@@ -89,7 +94,6 @@ bool observer_keep_code_resident(uint64_t address, size_t bytes) {
   if (!find_code(address, &start, &end))
     return false;
   uint64_t first = page_of(address - bytes), last = page_of(address + bytes + PAGE - 1);
-  /* Locking has split the mapping where a part of it is kept already: that part ends here. */
   if (first < start)
     first = start;
   if (last > end)
