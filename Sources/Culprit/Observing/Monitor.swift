@@ -89,7 +89,7 @@ struct Monitor: ~Copyable {
     // Not before they are used: the table takes no memory until then.
     while trackersMade < used {
       // SAFETY: the table has OBSERVER_SLOTS_MAX places.
-      (trackers + trackersMade).initialize(to: UnitTracker())
+      (trackers + trackersMade).initialize(to: UnitTracker(seed: observer_clock_ns() &+ UInt64(trackersMade)))
       trackersMade &+= 1
     }
     var index = 0

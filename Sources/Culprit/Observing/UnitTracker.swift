@@ -117,8 +117,10 @@ struct UnitTracker {
   /// Whether it knows that the stall is a hang.
   private var isHangTold = false
 
-  // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
-  @_noLocks init() {}
+  private var gaps: SampleGaps
+
+  /// A tracker whose samples are as far apart as follows from `seed`.
+  @_noLocks init(seed: UInt64) { gaps = SampleGaps(seed: seed) }
 
   /// Follows the slot for one tick.
   @_noLocks mutating func advance(_ look: Look, _ tick: Tick) -> Step {
@@ -229,10 +231,10 @@ struct UnitTracker {
   /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so that
   /// the moment at which other watchdogs take their only stack is on record.
   @_noLocks private mutating func schedule(_ look: Look) {
-    let interval = age < look.threshold ? look.earlyInterval : look.interval
+    let gap = gaps.next(age < look.threshold ? look.earlyInterval : look.interval)
     // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
-    let planned = nextSample &+ interval
-    nextSample = nextSample != 0 && planned > age ? planned : age &+ interval
+    let planned = nextSample &+ gap
+    nextSample = nextSample != 0 && planned > age ? planned : age &+ gap
     if age < look.threshold, nextSample > look.threshold { nextSample = look.threshold }
   }
 
@@ -250,6 +252,28 @@ struct UnitTracker {
     default: due = min(nextSample, look.threshold)
     }
     return due > age ? due &- age : 0
+  }
+}
+
+/// The times between samples: drawn at random from half to one and a half times the interval, which they are on average.
+///
+/// Work that cycles with the interval would be seen at one phase only, however many samples there are. A gap that is spread over
+/// one whole interval makes the phases of any two samples independent of each other.
+struct SampleGaps: BitwiseCopyable {
+  private var state: UInt64
+
+  /// The same gaps follow from the same `seed`.
+  @_noLocks init(seed: UInt64) { state = seed }
+
+  /// The next gap, for this `interval`.
+  @_noLocks mutating func next(_ interval: UInt64) -> UInt64 {
+    // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var random = state
+    random = (random ^ (random >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    random = (random ^ (random >> 27)) &* 0x94d0_49bb_1331_11eb
+    random ^= random >> 31
+    return interval / 2 &+ interval.multipliedFullWidth(by: random).high
   }
 }
 
