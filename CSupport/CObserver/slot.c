@@ -96,6 +96,7 @@ static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspici
   atomic_store_explicit(&slot->threshold_ns, threshold_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->early_interval_ns, early_interval_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->interval_ns, interval_ns, memory_order_relaxed);
+  atomic_store_explicit(&slot->exact_begins, observer_slot_needs_exact(threshold_ns), memory_order_relaxed);
 }
 
 void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {

@@ -35,6 +35,37 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
+  /// Where the threshold is short, the coarse clock's age would be a good part of it.
+  @Test func shortThresholdsHaveExactBegins() throws {
+    try withSlot(4008) { slot in
+      let second: UInt64 = 1_000_000_000
+      for _ in 0..<1000 {
+        let before = observer_clock_ns()
+        observer_slot_begin(slot)
+        let unit = observer_slot_unit(slot)
+        // A nanosecond says which clock it was.
+        try #require(unit + 1 >= before && unit <= observer_clock_ns() && observer_slot_doubt_ns(unit, 8) == 0)
+        observer_slot_end(slot)
+      }
+      observer_slot_limit(slot, true, second, 4 * second, second, second)
+      observer_slot_begin(slot)
+      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 8)
+      observer_slot_end(slot)
+      observer_slot_limit(slot, true, 1, 10_000_000, 1, 1)
+      observer_slot_begin(slot)
+      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      observer_slot_end(slot)
+      // What is exact by its nature stays so.
+      observer_slot_limit(slot, true, second, 4 * second, second, second)
+      observer_slot_begin_exact(slot)
+      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      observer_slot_begin_for(slot, nil, 4711)
+      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      observer_slot_begin_since(slot, 4711, 0)
+      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+    }
+  }
+
   @Test func endingWhatNeverBeganDoesNothing() throws {
     try withSlot(4001) { slot in
       observer_slot_end(slot)

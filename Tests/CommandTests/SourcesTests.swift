@@ -16,9 +16,10 @@ import Testing
   }
 
   @Test func healthyWorkIsNotReported() throws {
-    let outcome = try run("culprit-soak", ["sources", "--seconds=3"])
+    let outcome = try run("culprit-soak", ["sources", "--seconds=8"])
     #expect(outcome.status == 0, "\(outcome)")
     #expect(try figure("sources.false_reports", in: outcome.out) == 0)
     #expect(try figure("sources.kinds", in: outcome.out) == 9)
+    #expect(try figure("sources.near_items", in: outcome.out) > 1000)
   }
 }

@@ -75,6 +75,42 @@ import Testing
     #expect(report.description.contains("QUEUE     stood still"))
   }
 
+  /// Sending a ping is the application's code, and takes its time: the source is not stuck meanwhile.
+  @Test func aHandOverThatTakesLongIsNoStall() throws {
+    let loop = ClosureLoop()
+    let pings = Finished()
+    let found = try reports { watchdog in
+      let watch = try watchdog.watchLoop(named: "slowly handed over") { ping in
+        usleep(700_000)
+        loop.execute {
+          ping()
+          pings.set()
+        }
+      }
+      wait { pings.isSet }
+      watch.stop()
+    }
+    loop.stop()
+    #expect(found.isEmpty, "\(found)")
+  }
+
+  /// One that does not end is a stall all the same.
+  @Test func aHandOverThatDoesNotEndIsAStall() throws {
+    let loop = ClosureLoop()
+    let isTold = Finished()
+    let found = try reports { watchdog in
+      watchdog.onStallBegan { _ in isTold.set() }
+      let watch = try watchdog.watchLoop(named: "never handed over") { ping in
+        while !isTold.isSet { usleep(10_000) }
+        loop.execute(ping)
+      }
+      wait { isTold.isSet }
+      watch.stop()
+    }
+    loop.stop()
+    #expect(!found.isEmpty)
+  }
+
   @Test func aCongestedQueueIsSaidToMove() throws {
     let queue = DispatchQueue(label: "busy")
     let found = try reports { watchdog in

@@ -23,7 +23,7 @@ private struct Simulation {
     let ms: UInt64 = 1_000_000
     let look = UnitTracker.Look(
       unit: unit * ms,
-      resolution: 0,
+      doubt: 0,
       generation: 1,
       suspicion: limits.suspicion * ms,
       threshold: limits.threshold * ms,
@@ -169,7 +169,7 @@ private struct Simulation {
     var tracker = UnitTracker(seed: 1)
     let look = UnitTracker.Look(
       unit: 1,
-      resolution: 0,
+      doubt: 0,
       generation: 1,
       suspicion: 1,
       threshold: 10,
@@ -199,7 +199,7 @@ private struct Simulation {
     var tracker = UnitTracker(seed: 1)
     let look = UnitTracker.Look(
       unit: 1000,
-      resolution: 4,
+      doubt: 4,
       generation: 1,
       suspicion: 1,
       threshold: 10,
@@ -235,7 +235,7 @@ private struct Simulation {
     var tracker = UnitTracker(seed: 1)
     var look = UnitTracker.Look(
       unit: 1,
-      resolution: 0,
+      doubt: 0,
       generation: 1,
       suspicion: 10,
       threshold: 1000,
@@ -291,6 +291,79 @@ private struct Simulation {
     // The longest time that there is, and the shortest.
     #expect(gaps.next(1 << 61) >= 1 << 60)
     #expect(gaps.next(0) == 0)
+  }
+}
+
+/// Work that ends in time is never called a stall, whatever its threshold, the machine and the coarse clock do.
+@Suite struct ShortThresholdTests {
+  private let millisecond: UInt64 = 1_000_000
+
+  /// Simulates units of 90 to 99.9 % of `threshold` in a machine whose kernel ticks every four milliseconds and whose coarse
+  /// clock is up to two ticks old. Returns how many were called stalls, and how many of those that took 1 % longer than
+  /// `threshold` and the doubt about their begin.
+  private func stalls(threshold: UInt64, seed: UInt64) -> (inTime: Int, late: Int, unitsEach: Int) {
+    var random = SampleGaps(seed: seed)
+    func upTo(_ limit: UInt64) -> UInt64 { random.next(limit) &- limit / 2 }
+    let ms: UInt64 = 1_000_000
+    let isExact = threshold < 125 * 8 * ms
+    let doubt = isExact ? 0 : 8 * ms
+    var tracker = UnitTracker(seed: seed)
+    var now: UInt64 = 1_000_000 * ms
+    var last = now
+    var (inTime, late) = (0, 0)
+    let unitsEach = 200
+    for number in 0..<2 * unitsEach {
+      let isLate = number % 2 == 1
+      let begin = now + upTo(3 * ms)
+      let length = isLate ? threshold + threshold / 100 + doubt : threshold / 1000 * (900 + upTo(100))
+      let end = begin + length
+      let unit = isExact ? begin : begin - upTo(8 * ms)
+      var isAsked = false
+      var isOver = false
+      while !isOver {
+        var look = UnitTracker.Look(
+          unit: now >= begin && now < end ? unit : 0,
+          doubt: doubt,
+          generation: 1,
+          suspicion: threshold / 8,
+          threshold: threshold,
+          earlyInterval: threshold / 20,
+          interval: threshold
+        )
+        let tick = UnitTracker.Tick(now: now, elapsed: now - last, allowed: 250 * ms)
+        var step = tracker.advance(look, tick)
+        if step.ended {
+          tracker.close(endedAt: isAsked ? end : 0, lastTick: last, allowed: 250 * ms)
+          if tracker.isUndeclaredStall { if isLate { late += 1 } else { inTime += 1 } }
+          tracker.endRecorded()
+          look.unit = 0
+          step = tracker.advance(look, tick)
+          isOver = true
+        } else if now > end + threshold {
+          isOver = true
+        }
+        if step.sample { isAsked = true }
+        if step.declare {
+          if isLate { late += 1 } else { inTime += 1 }
+          tracker.stallRecorded()
+        }
+        last = now
+        // The monitor wakes up when it wants to, or later where others have the processors.
+        let wait = max(ms, min(min(step.wait, threshold / 8), 222 * ms))
+        now += wait + (upTo(4) == 0 ? upTo(12 * ms) : upTo(100_000))
+      }
+    }
+    return (inTime, late, unitsEach)
+  }
+
+  @Test(arguments: [UInt64(10), 20, 50, 100, 999, 1000, 4000])
+  func whatEndsInTimeIsNoStall(milliseconds: UInt64) {
+    for seed: UInt64 in 1...5 {
+      let found = stalls(threshold: milliseconds * millisecond, seed: seed)
+      #expect(found.inTime == 0)
+      // And what does not is one, unless the monitor was so late that it has not seen it at all.
+      #expect(found.late > (milliseconds < 50 ? found.unitsEach / 2 : found.unitsEach - 1))
+    }
   }
 }
 

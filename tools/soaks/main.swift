@@ -24,7 +24,8 @@ let table = OptionTable(
     Soaks:
       observer   threads enter and leave system calls that a signal cuts short, while all of them are observed: does
                  any call return early, or with EINTR?
-      sources    every kind of source is at work, and healthy: is any of them reported?
+      sources    every kind of source is at work, and healthy, and some take 90 to 99 % of thresholds from 10 ms on: is any
+                 of them reported that ends in time?
       blackbox-kills
                  services are killed at random moments, half of them in mid-stall: does the next launch say which, who
                  is to blame, and for how long it had lasted?

@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-/* Nanoseconds of CLOCK_MONOTONIC as of the last kernel tick (1 to 10 ms old): about a third of the cost of the exact
+/* Nanoseconds of CLOCK_MONOTONIC as of the last kernel tick or the one before: about a third of the cost of the exact
  * clock. Read through the vDSO, without a system call. Never 0.
  * Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_ns(void) {
@@ -15,12 +15,19 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* How much older than the truth the coarse clock can be, in nanoseconds: the length of a kernel tick.
+/* The length of a kernel tick, in nanoseconds, by which the coarse clock moves on: 1 to 10 ms.
  * Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_resolution_ns(void) {
   struct timespec resolution;
   clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);
   return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
+}
+
+/* How much older than the truth the coarse clock can be, in nanoseconds. A tick moves it on by whole ticks only, so that it can
+ * be one behind just then, and two before the next one comes (timekeeping_advance in the kernel's kernel/time/timekeeping.c).
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_doubt_ns(void) {
+  return 2 * observer_clock_coarse_resolution_ns();
 }
 
 /* Nanoseconds of CLOCK_MONOTONIC, exact.

@@ -27,7 +27,7 @@ struct observer_event {
   uint32_t slot;       /* index of the target slot */
   uint32_t generation; /* the slot's owner when the event happened */
   int32_t tid;         /* the thread that worked on the unit, 0 if unknown */
-  uint64_t unit;       /* the unit: its coarse begin, CLOCK_MONOTONIC */
+  uint64_t unit;       /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
   uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
   uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
   uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */

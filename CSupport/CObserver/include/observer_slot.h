@@ -5,8 +5,10 @@
  * tick. Slots live in one table that is never freed: a slot that is still marked after the watchdog has stopped does no
  * harm.
  *
- * A unit of work is known by the coarse time of its begin. Two units that begin within the same kernel tick (at most
- * 10 ms) have the same name, which is harmless: neither can be old enough to be suspected.
+ * A unit of work is known by the time of its begin. Where the threshold is long that time is a coarse one, which is cheaper
+ * and can be old (observer_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have the same name,
+ * which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact) the time is exact.
+ * The last bit of the name says which: OBSERVER_COARSE.
  */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
@@ -18,12 +20,19 @@
 /* began_ns of a slot whose thread is not working. */
 #define OBSERVER_IDLE UINT64_C(0)
 
+/* Set in the time of a begin that is coarse, not set in one that is exact: a nanosecond is lost. */
+#define OBSERVER_COARSE UINT64_C(1)
+
+/* A threshold is short when it is less than so many times the doubt about a coarse begin (observer_clock_coarse_doubt_ns): a
+ * second where the kernel ticks 250 times in one. */
+#define OBSERVER_SHORT_IN_DOUBTS UINT64_C(125)
+
 /* The longest label, in words of eight bytes. */
 enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
   /* Written by the watched thread, read by the monitor. */
-  _Atomic uint64_t began_ns; /* begin of the unit under way, coarse; OBSERVER_IDLE between units */
+  _Atomic uint64_t began_ns; /* begin of the unit under way, coarse or not; OBSERVER_IDLE between units */
   struct observer_thread *_Atomic thread; /* who works on it; NULL when the thread could not be registered */
 
   /* Set by the monitor to the unit it has begun to sample, cleared by that unit's end. Tells the watched thread that
@@ -34,7 +43,8 @@ struct observer_slot {
   _Atomic uint64_t exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
   _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
   _Atomic uint32_t ended_generation;    /* the owner whose unit `ended_unit` was */
-  uint32_t reserved_watched[2];
+  _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
+  uint32_t reserved_watched;
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
@@ -96,21 +106,25 @@ OBSERVER_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
  * Async-signal-safe: no (the first call on a thread registers it). Threads: the slot's watched thread. */
 static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
-  atomic_store_explicit(&slot->began_ns, observer_clock_coarse_ns(), memory_order_release);
+  uint64_t now = __builtin_expect(atomic_load_explicit(&slot->exact_begins, memory_order_relaxed) != 0, 0)
+                     ? observer_clock_ns() & ~OBSERVER_COARSE
+                     : observer_clock_coarse_ns() | OBSERVER_COARSE;
+  atomic_store_explicit(&slot->began_ns, now, memory_order_release);
 }
 
 /* As observer_slot_begin, with the exact time: for work that begins rarely and may be short.
  * Async-signal-safe: no. Threads: the slot's watched thread. */
 static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
-  atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
+  atomic_store_explicit(&slot->began_ns, observer_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* As observer_slot_begin_exact, for THREAD, which will have to do the work; NULL when that is not known.
+/* Marks the begin of a unit at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work; NULL when that is
+ * not known. A slot that is already marked starts a new unit.
  * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
-static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread) {
+static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread, uint64_t began_ns) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
-  atomic_store_explicit(&slot->began_ns, observer_clock_ns(), memory_order_release);
+  atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
 /* Marks the begin of a unit that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words name.
@@ -119,7 +133,7 @@ static inline OBSERVER_NO_LOCKS void observer_slot_begin_since(struct observer_s
                                                                uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->thread, NULL, memory_order_relaxed);
-  atomic_store_explicit(&slot->began_ns, began_ns, memory_order_release);
+  atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
 /* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing when
@@ -185,6 +199,17 @@ static inline OBSERVER_NO_LOCKS void observer_slot_end(struct observer_slot *slo
   if (__builtin_expect(atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) != 0, 0))
     observer_slot_end_timed(slot);
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
+}
+
+/* Whether begins of units that may take THRESHOLD_NS are worth an exact time. Async-signal-safe: yes. Threads: any. */
+static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
+  return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * observer_clock_coarse_doubt_ns();
+}
+
+/* How much earlier than the truth the time of UNIT's begin can be; COARSE_DOUBT_NS where it is a coarse one.
+ * Async-signal-safe: yes. Threads: any. */
+static inline OBSERVER_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t unit, uint64_t coarse_doubt_ns) {
+  return (unit & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
 }
 
 /* The unit under way in SLOT, or OBSERVER_IDLE.

@@ -25,7 +25,8 @@ struct Monitor: ~Copyable {
   /// So many of them have been made.
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
-  private let coarseResolution = observer_clock_coarse_resolution_ns()
+  /// How much earlier than the truth a coarse begin can be.
+  private let coarseDoubt = observer_clock_coarse_doubt_ns()
   private var lastTick: UInt64 = 0
   /// The requests for a capture of all threads that samplers have been woken for.
   private var threadsWanted: UInt32 = 0
@@ -114,7 +115,7 @@ struct Monitor: ~Copyable {
     let view = observer_slot_read(slots + index)
     var look = UnitTracker.Look(
       unit: view.unit,
-      resolution: view.polled ? coarseResolution : 0,
+      doubt: observer_slot_doubt_ns(view.unit, coarseDoubt),
       generation: view.generation,
       suspicion: view.suspicion_ns,
       threshold: view.threshold_ns,

@@ -12,7 +12,7 @@ struct UnitTracker {
     /// The unit under way, 0 when there is none.
     var unit: UInt64
     /// How much earlier than the truth `unit` can be.
-    var resolution: UInt64
+    var doubt: UInt64
     var generation: UInt32
     var suspicion: UInt64
     var threshold: UInt64
@@ -28,7 +28,7 @@ struct UnitTracker {
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
     @_noLocks init(
       unit: UInt64,
-      resolution: UInt64,
+      doubt: UInt64,
       generation: UInt32,
       suspicion: UInt64,
       threshold: UInt64,
@@ -36,7 +36,7 @@ struct UnitTracker {
       interval: UInt64
     ) {
       self.unit = unit
-      self.resolution = resolution
+      self.doubt = doubt
       self.generation = generation
       self.suspicion = suspicion
       self.threshold = threshold
@@ -209,9 +209,8 @@ struct UnitTracker {
     unit = 0
   }
 
-  /// When the unit began. Its stamp may be early by the resolution of the clock it comes from: counted from there, work that
-  /// kept to its limit would be called a stall.
-  @_noLocks private func begun(_ look: Look) -> UInt64 { look.unit &+ look.resolution }
+  /// When the unit began, at the latest: counted from an earlier time, work that kept to its limit would be called a stall.
+  @_noLocks private func begun(_ look: Look) -> UInt64 { look.unit &+ look.doubt }
 
   @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
     phase = .young

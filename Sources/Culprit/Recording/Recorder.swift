@@ -370,15 +370,24 @@ final class Recorder: Sendable {
   }
 
   private func stall(_ id: UInt64, _ source: WatchedSource, _ event: observer_event) -> Stall {
-    let sinceBegin = observer_clock_ns() &- event.unit
     return Stall(
       id: id,
       source: source,
       thread: ObservedThread(id: event.tid, name: Self.threadName(event.tid)),
       threshold: Duration(wholeNanoseconds: event.threshold_ns),
-      began: WallTime(nanosecondsSince1970: observer_clock_wall_ns() &- sinceBegin),
+      began: Self.timeOfDay(event.unit),
       duration: Duration(wholeNanoseconds: event.age_ns)
     )
+  }
+
+  /// The time of day at which the observer's clock was at `time`.
+  private static func timeOfDay(_ time: UInt64) -> WallTime {
+    // This thread may lose its processor between two clocks, and then they tell of different moments.
+    var (earlier, wall, later) = (observer_clock_ns(), observer_clock_wall_ns(), observer_clock_ns())
+    for _ in 0..<10 where later &- earlier > 20_000 {
+      (earlier, wall, later) = (observer_clock_ns(), observer_clock_wall_ns(), observer_clock_ns())
+    }
+    return WallTime(nanosecondsSince1970: wall &- (earlier &- time))
   }
 
   private func look(_ event: UnsafePointer<observer_event>) -> RecordedLook {

@@ -10,6 +10,8 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public let source: WatchedSource
   /// The thread that is; its id is 0 when none works on it.
   public let thread: ObservedThread
+  /// When the work began.
+  public let began: WallTime
   /// What the work was allowed to take.
   public let threshold: Duration
   /// How long it has taken so far.
@@ -22,6 +24,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   init(_ recording: Recording, _ stall: Stall, isHang: Bool, width: Int) {
     source = stall.source
     thread = stall.thread
+    began = stall.began
     threshold = stall.threshold
     age = stall.duration
     self.isHang = isHang

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries' loops.
 ///
-/// A ping is a unit of work: it begins when it is sent and ends when it is run. Each source has one outstanding at a time,
+/// A ping is a unit of work: it begins when it has been sent and ends when it is run. Each source has one outstanding at a time,
 /// so that a source that is stuck is not filled up with pings.
 final class Pinger: Sendable {
   private struct State {
@@ -153,10 +153,21 @@ final class PingedSource: Sendable {
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard let number else { return next }
-    SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: Duration(wholeNanoseconds: suspicion))
+    // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is stuck.
+    let suspicionTime = Duration(wholeNanoseconds: suspicion)
+    SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicionTime, after: Self.sendingMax)
     send { [self] in answered(number) }
+    let waits = guarded.withLock { guarded in
+      guard guarded.state.isOutstanding, guarded.state.number == number, !guarded.state.isStopped else { return false }
+      observer_slot_begin_for(lease.slot, thread?.pointer, observer_clock_ns())
+      return true
+    }
+    if waits { SlotRegistry.shared.look(after: suspicionTime) }
     return next
   }
+
+  /// A ping that is being sent for longer than this waits for its source.
+  private static let sendingMax = Duration.seconds(1)
 
   /// How often the watchdog is asked whether it has been switched on.
   private static let intervalWhileOff: UInt64 = 1_000_000_000

@@ -197,15 +197,24 @@ final class SlotRegistry: Sendable {
   /// Marks the begin of a unit of work on the calling thread, and makes sure that the monitor looks at it in time.
   func begin(_ lease: Lease, suspicion: Duration) {
     observer_slot_begin_exact(lease.slot)
-    guard let control = state.withLock({ $0.control }) else { return }
-    observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
+    look(after: suspicion)
   }
 
-  /// The same for work that is handed over to `thread`, or to whoever the slot's words say.
-  func begin(_ lease: Lease, for thread: UnsafeMutablePointer<observer_thread>?, suspicion: Duration) {
-    observer_slot_begin_for(lease.slot, thread)
+  /// Makes sure that the monitor looks once `time` has passed.
+  func look(after time: Duration) {
     guard let control = state.withLock({ $0.control }) else { return }
-    observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion.wholeNanoseconds)
+    observer_control_look_by(control.pointer, observer_clock_ns() &+ time.wholeNanoseconds)
+  }
+
+  /// The same for work that is handed over to `thread`, or to whoever the slot's words say; it counts after `delay`.
+  func begin(
+    _ lease: Lease,
+    for thread: UnsafeMutablePointer<observer_thread>?,
+    suspicion: Duration,
+    after delay: Duration = .zero
+  ) {
+    observer_slot_begin_for(lease.slot, thread, observer_clock_ns() &+ delay.wholeNanoseconds)
+    look(after: delay + suspicion)
   }
 
   /// Calls `handler` when the unit of work that `lease` is marked with becomes a stall; it must not block.

@@ -37,8 +37,8 @@ extension Watchdog {
 ///       loop.ended()
 ///     }
 ///
-/// Marking takes no lock and makes no system call: a read of the coarse clock and three stores. The watch ends with
-/// ``stop()`` or when the last reference is gone. Turns may move from thread to thread, one at a time.
+/// Marking takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is short, and three
+/// stores. The watch ends with ``stop()`` or when the last reference is gone. Turns may move from thread to thread, one at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?

@@ -1,0 +1,174 @@
+import Culprit
+import Glibc
+import SourceLoads
+import StallRecord
+import Synchronization
+
+/// Work that takes nearly as long as it may, under thresholds down to the shortest: is any of it reported that ended in time?
+///
+/// Whether a work item was in time is measured around it, from before its begin to after its end.
+final class NearThresholds: Sendable {
+  /// In milliseconds, from the shortest that is allowed on.
+  private static let thresholds: [UInt64] = [10, 20, 50, 100, 1000]
+
+  /// The time around a work item, on the clock of the day.
+  private struct Span {
+    var begin: UInt64
+    var end: UInt64
+    var length: UInt64 { end &- begin }
+  }
+
+  /// What is watched under one threshold in one way.
+  private final class Source: Sendable {
+    let name: String
+    /// In nanoseconds.
+    let threshold: UInt64
+    let spans = Mutex<[Span]>([])
+    /// The middles of the stalls that were told of.
+    let told = Mutex<[UInt64]>([])
+
+    init(_ kind: String, _ milliseconds: UInt64) {
+      name = "near \(kind) \(milliseconds)"
+      threshold = milliseconds * 1_000_000
+    }
+
+    func add(from begin: UInt64) {
+      let end = wallNanoseconds()
+      spans.withLock { $0.append(Span(begin: begin, end: end)) }
+    }
+
+    /// How many were told of that ended in time, or that were none at all.
+    var falseReports: Int {
+      let spans = spans.withLock { $0 }
+      return told.withLock { $0 }
+        .filter { middle in
+          guard let span = spans.first(where: { $0.begin <= middle && middle <= $0.end }) else { return true }
+          return span.length <= threshold
+        }.count
+    }
+
+    /// How many took longer than they may.
+    var overruns: Int { spans.withLock { $0.filter { $0.length > threshold }.count } }
+    var count: Int { spans.withLock { $0.count } }
+  }
+
+  private let loops = NearThresholds.thresholds.map { Source("loop", $0) }
+  private let sections = NearThresholds.thresholds.map { Source("section", $0) }
+  private let pinged = NearThresholds.thresholds.map { Source("pinged", $0) }
+  private let closureLoops = NearThresholds.thresholds.map { _ in ClosureLoop() }
+  private let isOver = Atomic<Bool>(false)
+  private let isBusy = Atomic<Bool>(false)
+  private let watches = Mutex<[PingWatch]>([])
+
+  private var all: [Source] { loops + sections + pinged }
+
+  /// Starts the work on threads that `start` makes, under `watchdog`.
+  ///
+  /// - Parameters:
+  ///   - watchdog: Whose sources they are.
+  ///   - start: Runs its argument on a thread, until the soak is over.
+  /// - Throws: ``WatchdogError``.
+  func begin(_ watchdog: Watchdog, start: (@escaping @Sendable () -> Void) -> Void) throws {
+    watchdog.onStallBegan { [self] event in
+      guard let source = all.first(where: { $0.name == event.source.name }) else { return }
+      source.told.withLock { $0.append(event.began.nanosecondsSince1970 + source.threshold / 2) }
+    }
+    for source in loops {
+      let loop = try watchdog.watchLoop(named: source.name, stallThreshold: .nanoseconds(Int64(source.threshold)))
+      start { [self] in
+        again(source) { work in
+          let begin = wallNanoseconds()
+          loop.turn(work)
+          source.add(from: begin)
+        }
+      }
+    }
+    for source in sections {
+      let budget = Duration.nanoseconds(Int64(source.threshold))
+      start { [self] in
+        again(source) { work in
+          let begin = wallNanoseconds()
+          watchdog.section(source.name, budget: budget, work)
+          source.add(from: begin)
+        }
+      }
+    }
+    for (source, loop) in zip(pinged, closureLoops) {
+      let watch = try watchdog.watchLoop(named: source.name, stallThreshold: .nanoseconds(Int64(source.threshold))) {
+        ping in
+        let begin = wallNanoseconds()
+        loop.execute {
+          ping()
+          source.add(from: begin)
+        }
+      }
+      watches.withLock { $0.append(watch) }
+      start { [self] in again(source) { work in loop.wait(for: work) } }
+    }
+    for _ in 0..<2 { start { [self] in beBusy() } }
+  }
+
+  /// Whether other threads compute meanwhile, as many as there are processors here.
+  func setBusy(_ isBusy: Bool) { self.isBusy.store(isBusy, ordering: .relaxed) }
+
+  /// Ends the work; the threads end soon after.
+  func end() { isOver.store(true, ordering: .relaxed) }
+
+  /// Prints what came of it, when all threads have ended. Returns the number of false reports.
+  func tell(_ figures: Figures) -> Int {
+    for watch in watches.withLock({ $0 }) { watch.stop() }
+    for loop in closureLoops { loop.stop() }
+    for source in all {
+      figures.note(
+        "\(source.name) ms: \(source.count) work items of 90 to 99 % of it, \(source.overruns) took longer than it, "
+          + "\(source.told.withLock { $0.count }) reported, \(source.falseReports) of them wrongly"
+      )
+    }
+    figures.print("sources.near_items", Double(all.reduce(0) { $0 + $1.count }), "work items", in: 15...Double.infinity)
+    figures.print("sources.near_overruns", Double(all.reduce(0) { $0 + $1.overruns }), "work items")
+    let falseReports = all.reduce(0) { $0 + $1.falseReports }
+    figures.print("sources.near_false_reports", Double(falseReports), "reports", in: 0...0)
+    return falseReports
+  }
+
+  /// Passes work of 90 to 99 % of the source's threshold to `body`, again and again; most of it sleeps, some computes.
+  private func again(_ source: Source, _ body: (@escaping @Sendable () -> Void) -> Void) {
+    while !isOver.load(ordering: .relaxed) {
+      let length = source.threshold / 1000 * UInt64.random(in: 900...990)
+      let computes = UInt64.random(in: 0..<8) == 0
+      let deadline = monotonicNanoseconds() + length
+      body {
+        if computes {
+          while monotonicNanoseconds() < deadline {}
+        } else {
+          // The timer's slack and the way back take some of it.
+          var until = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+          clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nil)
+        }
+      }
+      // At every phase of the kernel's tick.
+      usleep(UInt32.random(in: 0..<8000))
+    }
+  }
+
+  private func beBusy() {
+    while !isOver.load(ordering: .relaxed) {
+      if isBusy.load(ordering: .relaxed) {
+        let deadline = monotonicNanoseconds() + 10_000_000
+        while monotonicNanoseconds() < deadline {}
+      } else {
+        usleep(10_000)
+      }
+    }
+  }
+}
+
+private func monotonicNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_MONOTONIC) }
+
+private func wallNanoseconds() -> UInt64 { nanoseconds(of: CLOCK_REALTIME) }
+
+private func nanoseconds(of clock: clockid_t) -> UInt64 {
+  var now = timespec()
+  clock_gettime(clock, &now)
+  return UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)
+}
