@@ -148,21 +148,39 @@ struct observer_descriptor observer_task_open_schedule(void) {
 
 void observer_task_close_schedule(struct observer_descriptor schedule) { observer_descriptor_close(&schedule); }
 
+/* The second of the three numbers in the schedstat file of DESCRIPTOR; UINT64_MAX when it cannot be read, or the kernel does not
+ * count: a thread that has run has had a slice, the third number. */
+static uint64_t read_run_delay(int descriptor) {
+  char text[64];
+  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  uint64_t numbers[3] = {0};
+  int number = 0;
+  for (long at = 0; at < count && number < 3; at++)
+    if (text[at] >= '0' && text[at] <= '9')
+      numbers[number] = numbers[number] * 10 + (uint64_t)(text[at] - '0');
+    else
+      number++;
+  return numbers[2] > 0 ? numbers[1] : UINT64_MAX;
+}
+
 uint64_t observer_task_starved_ns(struct observer_descriptor schedule) {
   int saved_errno = errno;
-  char text[64];
   bool is_ours = observer_descriptor_is_ours(&schedule);
   /* Where the service has closed it, it is opened each time. */
   int descriptor = is_ours ? schedule.number : open_schedule();
-  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  uint64_t waited = read_run_delay(descriptor);
   if (!is_ours && descriptor >= 0)
     syscall(SYS_close, descriptor);
   errno = saved_errno;
-  long at = 0;
-  while (at < count && text[at] != ' ')
-    at++;
-  uint64_t waited = 0;
-  for (at++; at < count && text[at] >= '0' && text[at] <= '9'; at++)
-    waited = waited * 10 + (uint64_t)(text[at] - '0');
+  return waited == UINT64_MAX ? 0 : waited;
+}
+
+uint64_t observer_task_run_delay_ns(int32_t tid) {
+  int saved_errno = errno;
+  int descriptor = observer_thread_open_file(tid, "/schedstat");
+  uint64_t waited = read_run_delay(descriptor);
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
   return waited;
 }

@@ -8,8 +8,8 @@ public struct Claim: Hashable, Sendable {
   public var share: Share
   /// How many samples that were.
   public var sampleCount: Int
-  /// How much of its time it used a processor, from 0 (waiting) to 1 (computing); `nil` if unknown.
-  public var processorUse: Double?
+  /// How much of its time it used a processor, and how much it was ready for one; `nil` if unknown.
+  public var processorUse: ProcessorUse?
   /// How often it was found waiting; `nil` if unknown.
   public var waiting: Waiting?
 }
@@ -91,8 +91,8 @@ public struct Blame: Hashable, Sendable {
   public var joinedCount: Int
   /// The samples that lack outermost frames, and count as if they had those of a stack near in time with the same functions.
   public var completedCount: Int
-  /// How much of the stall the thread used a processor, from 0 to 1; `nil` if unknown.
-  public var processorUse: Double?
+  /// How much of the stall the thread used a processor, and how much it was ready for one; `nil` if unknown.
+  public var processorUse: ProcessorUse?
   /// What the application had said of the work, and for how long; empty when it had said nothing.
   public var labels: [LabelShare]
   /// Whether waiting work was taken up, where the source is a queue and that is known.

@@ -7,6 +7,8 @@ struct Observations {
     /// The age of the work and the thread's processor time when the sample was taken.
     var age: Duration
     var cpuTime: Duration?
+    /// How long the thread had been ready by then without having a processor.
+    var runDelay: Duration?
     var activity: ThreadActivity
   }
 
@@ -47,6 +49,7 @@ struct Observations {
           stack: WeightedStack(frames: frames, time: time),
           age: sample.age,
           cpuTime: sample.cpuTime,
+          runDelay: sample.runDelay,
           activity: sample.activity
         )
       )
@@ -172,19 +175,10 @@ struct Observations {
     Share(time: time, of: duration, weights: stacks.map { $0.stack.time.inSeconds })
   }
 
-  /// How much the thread used a processor between neighbouring samples whose stacks both satisfy `condition`.
-  func processorUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Double? {
-    var used = Duration.zero
-    var passed = Duration.zero
-    for number in stacks.indices.dropLast() {
-      let (earlier, later) = (stacks[number], stacks[number + 1])
-      guard let before = earlier.cpuTime, let after = later.cpuTime, after >= before, later.age > earlier.age,
-        condition(number, earlier.stack.frames), condition(number + 1, later.stack.frames)
-      else { continue }
-      used += after - before
-      passed += later.age - earlier.age
-    }
-    return passed > .zero ? min(1, used.inSeconds / passed.inSeconds) : nil
+  /// How the thread spent the time between neighbouring samples whose stacks both satisfy `condition`.
+  func processorUse(where condition: (Int, [WeightedStack.Frame]) -> Bool) -> ProcessorUse? {
+    let counts = stacks.map { ProcessorUse.Count(age: $0.age, used: $0.cpuTime, delayed: $0.runDelay) }
+    return ProcessorUse(counts) { condition($0, stacks[$0].stack.frames) }
   }
 
   /// Why there is no stack at all.

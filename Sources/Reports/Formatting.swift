@@ -99,12 +99,4 @@ enum Formatting {
 
   /// "1 sample", "2 samples".
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
-
-  /// What the thread was doing, from how much it used a processor.
-  static func activity(_ processorUse: Double) -> String {
-    let share = percent(processorUse)
-    if processorUse >= 0.8 { return "computing: it used a processor \(share) of that time" }
-    if processorUse <= 0.2 { return "waiting: it used a processor \(share) of that time" }
-    return "computing and waiting in turn: it used a processor \(share) of that time"
-  }
 }

@@ -84,7 +84,7 @@ public struct TextReport: Sendable {
         "\(divided())\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
       )
       lines += page.continuation(place(claim.frame))
-      lines += page.continuation(activity(claim))
+      lines += page.continuation(ActivityText.of(claim, architecture: process?.architecture ?? ""))
       lines += page.continuation(doing(claim))
       lines += page.continuation(callers(claim))
       lines += page.continuation(
@@ -122,20 +122,6 @@ public struct TextReport: Sendable {
       text += "; the path ends in \(Formatting.name(dominant.frame)), \(Formatting.percent(dominant.share.fraction))"
     }
     return text
-  }
-
-  /// What the thread was doing meanwhile: computing or waiting, and for what.
-  private func activity(_ claim: Claim) -> String {
-    var parts: [String] = []
-    if let use = claim.processorUse { parts.append(Formatting.activity(use)) }
-    if let waiting = claim.waiting, waiting.samples > 0 {
-      var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
-      if let call = waiting.systemCall {
-        text += ", mostly in \(SystemCalls.name(of: call, architecture: process?.architecture ?? ""))"
-      }
-      parts.append(text)
-    }
-    return parts.joined(separator: "; ")
   }
 
   /// What the culprit was doing: its own code and what it called.

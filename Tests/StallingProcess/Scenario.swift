@@ -24,6 +24,8 @@ enum Scenario: String {
   case stopped
   case frozen
   case frozen2
+  /// Anywhere, in a process that may not use a whole processor.
+  case quota
   /// Anywhere, in a process that a debugger has attached to.
   case traced
   /// On every thread of Swift concurrency's.
@@ -52,6 +54,7 @@ enum Scenario: String {
     case .frozen: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
     case .frozen2: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
     case .pools: try playPools(on: stage)
+    case .quota: try stage.turn("main") { workload_spin(workload_now_ns() + 6_000_000_000, nil) }
     case .traced:
       say("tracer=\(workload_be_traced())\n")
       try stage.turn("main") {

@@ -38,6 +38,7 @@ struct observer_event {
   uint32_t found;        /* how many threads there were; sweeps only */
   /* Samples and threads only. */
   uint64_t cpu_ns;     /* the thread's processor time so far */
+  uint64_t run_delay_ns; /* how long it could have run so far and had no processor; UINT64_MAX if unknown. Samples only */
   uint64_t handler_ns; /* time in the handler */
   uint64_t unwind_ns;  /* time unwinding */
   uint32_t status;     /* enum observer_capture_status */

@@ -42,6 +42,11 @@ OBSERVER_NO_LOCKS void observer_task_close_schedule(struct observer_descriptor s
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS uint64_t observer_task_starved_ns(struct observer_descriptor schedule);
 
+/* The time, in nanoseconds, that thread TID of this process could have run and had no processor so far, from the same file. What it
+ * waits at the moment counts from when it gets one. UINT64_MAX when the kernel does not tell.
+ * Async-signal-safe: yes. Threads: a sampler. */
+OBSERVER_NO_LOCKS uint64_t observer_task_run_delay_ns(int32_t tid);
+
 /* Whether thread TID neither runs nor waits for a processor: its state in /proc/self/task/TID/stat (proc(5)) is not R. False
  * when the kernel does not tell. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS bool observer_task_is_asleep(int32_t tid);

@@ -197,6 +197,8 @@ struct Monitor: ~Copyable {
     // SAFETY: as in look(_:_:_:).
     event.tid = threadID(index, observer_slot_read(slots + index))
     event.cpu_ns = event.tid == 0 ? 0 : observer_clock_thread_cpu_ns(event.tid)
+    // The file that tells it may be held up, too.
+    event.run_delay_ns = .max
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 

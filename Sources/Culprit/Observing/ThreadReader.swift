@@ -201,7 +201,12 @@ struct ThreadReader: ~Copyable {
     event.status = reading.status.rawValue
     event.activity = reading.look.activity.rawValue
     event.call = reading.look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: reading.look.call) : -1
+    beginStep(target)
+    defer { endStep() }
     event.cpu_ns = target.threadID == 0 ? 0 : observer_clock_thread_cpu_ns(target.threadID)
+    // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
+    event.run_delay_ns =
+      target.slot == nil || target.threadID == 0 ? .max : observer_task_run_delay_ns(target.threadID)
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue

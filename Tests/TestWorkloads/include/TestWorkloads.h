@@ -5,6 +5,7 @@
 
 #include "frames.h"
 #include "locks_held.h"
+#include "processors.h"
 #include "thread_states.h"
 
 #include <stdbool.h>

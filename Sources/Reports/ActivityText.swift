@@ -1,0 +1,49 @@
+import Blame
+import StallRecord
+
+/// What a thread was doing, in words: computing, waiting for something, or waiting for a processor, which is neither.
+enum ActivityText {
+  /// From this share of the time on it did so all the time, as far as a reader needs to know.
+  private static let nearlyAll = 0.8
+  /// Up to this share it did not.
+  private static let hardly = 0.2
+
+  /// How `claim`'s function spent its time; empty where nothing is known.
+  static func of(_ claim: Claim, architecture: String) -> String {
+    var parts: [String] = []
+    if let use = claim.processorUse { parts.append(processor(use, claim.waiting)) }
+    if let waiting = claim.waiting, waiting.samples > 0 {
+      var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
+      if let call = waiting.systemCall { text += ", mostly in \(SystemCalls.name(of: call, architecture: architecture))" }
+      parts.append(text)
+    }
+    return parts.joined(separator: "; ")
+  }
+
+  /// What the thread was doing, from how it spent its time and how often it was found waiting.
+  static func processor(_ use: ProcessorUse, _ waiting: Waiting?) -> String {
+    let share = Formatting.percent(use.share)
+    if use.share >= nearlyAll { return "computing: it used a processor \(share) of that time" }
+    guard let delay = use.delay else { return withoutDelay(use.share, waiting) }
+    let turn = Formatting.percent(delay)
+    // What it had no processor for is most of what it did not compute.
+    if use.share + delay >= nearlyAll, delay > hardly / 2 {
+      return "computing, but had a processor for \(share) of that time (it waited \(turn) for its turn)"
+    }
+    let rest = delay > hardly / 2 ? ", and waited \(turn) for its turn" : ""
+    if use.share + delay <= hardly { return "waiting: it used a processor \(share) of that time" }
+    if use.share <= hardly / 10 { return "waiting: it used a processor \(share) of that time\(rest)" }
+    return "computing and waiting in turn: it used a processor \(share) of that time\(rest)"
+  }
+
+  /// The same where the kernel does not tell how long the thread had no processor: only what it was found doing shows whether it
+  /// waited for one, or for something else.
+  private static func withoutDelay(_ share: Double, _ waiting: Waiting?) -> String {
+    let text = "it used a processor \(Formatting.percent(share)) of that time"
+    guard let waiting, waiting.of > 0 else { return text }
+    let found = Double(waiting.samples) / Double(waiting.of)
+    if found <= hardly { return "computing: \(text); how long it waited for its turn is not known" }
+    if share <= hardly, found >= nearlyAll { return "waiting: \(text)" }
+    return "computing and waiting in turn: \(text)"
+  }
+}

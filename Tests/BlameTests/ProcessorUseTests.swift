@@ -1,0 +1,39 @@
+import StallRecord
+import Testing
+
+@testable import Blame
+
+@Suite struct ProcessorUseTests {
+  private func count(_ age: Int, used: Int?, delayed: Int?) -> ProcessorUse.Count {
+    ProcessorUse.Count(
+      age: .milliseconds(age),
+      used: used.map { .milliseconds($0) },
+      delayed: delayed.map { .milliseconds($0) }
+    )
+  }
+
+  @Test func threeStatesAreToldApart() throws {
+    let counts = [
+      count(0, used: 5, delayed: 70), count(100, used: 25, delayed: 140), count(200, used: 45, delayed: 220),
+      count(300, used: 45, delayed: 220),
+    ]
+    let busy = try #require(ProcessorUse(counts) { $0 < 3 })
+    #expect(abs(busy.share - 0.2) < 1e-9 && abs((busy.delay ?? 0) - 0.75) < 1e-9)
+    #expect(ProcessorUse(counts) { $0 >= 2 } == ProcessorUse(share: 0, delay: 0))
+    #expect(ProcessorUse(counts) { $0 == 1 } == nil)
+  }
+
+  /// Files before version 1.3, and kernels without schedstat.
+  @Test func whatIsNotKnownIsNotSaid() {
+    let counts = [count(0, used: 0, delayed: nil), count(100, used: 25, delayed: nil)]
+    #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.25, delay: nil))
+    let none = [count(0, used: nil, delayed: 0), count(100, used: nil, delayed: 20)]
+    #expect(ProcessorUse(none) { _ in true } == nil)
+  }
+
+  /// A wait that began before the first sample is counted when it ends: together no more than the time that there is.
+  @Test func noMoreThanTheTimeThatThereIs() {
+    let counts = [count(0, used: 0, delayed: 0), count(100, used: 50, delayed: 400)]
+    #expect(ProcessorUse(counts) { _ in true } == ProcessorUse(share: 0.5, delay: 0.5))
+  }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import StallRecord
+import TestSupport
+import TestWorkloads
+import Testing
+
+@testable import Culprit
+
+/// Threads that compute and have no processor, beside threads that wait.
+@Suite(.serialized, .usesObserver) struct ProcessorWaitTests {
+  /// A report on `body`, beside four threads that compute on the same processor.
+  private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
+    let reports = Reports()
+    let watchdog = try Watchdog(
+      Configuration(stallThreshold: .milliseconds(400), sampleInterval: .milliseconds(50))
+    )
+    watchdog.onStall { reports.add($0) }
+    let loop = try watchdog.watchLoop(named: "crowded")
+    let isOver = Finished()
+    let thread = Thread {
+      let crowd = workload_crowd_start(4)
+      loop.turn(body)
+      workload_crowd_stop(crowd)
+      isOver.set()
+    }
+    thread.start()
+    while !isOver.isSet { usleep(10_000) }
+    watchdog.stop()
+    return try #require(reports.all.first)
+  }
+
+  @Test func aThreadWithoutAProcessorIsSaidToCompute() throws {
+    let report = try reportInACrowd { workload_spin(workload_now_ns() + 4_000_000_000, nil) }
+    let text = report.description.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
+    #expect(text.contains("computing, but had a processor for "), "\(report)")
+    #expect(text.contains(" for its turn)"), "\(report)")
+    #expect(!text.contains("waiting: it used a processor"), "\(report)")
+  }
+
+  @Test func aThreadThatSleepsIsSaidToWait() throws {
+    let report = try reportInACrowd { workload_sleep(2_000_000_000) }
+    #expect(report.description.contains("waiting: it used a processor"), "\(report)")
+    #expect(!report.description.contains("computing, but"), "\(report)")
+  }
+
+  /// In a process of its own, in a control group that may use a fifth of a processor.
+  @Test func aServiceBeyondItsQuotaIsSaidToCompute() throws {
+    guard let quota = Quota(microseconds: 20_000, of: 100_000) else {
+      try Test.cancel("this process may make no control group with a quota")
+    }
+    defer { quota.remove() }
+    try withDirectory { directory in
+      let process = try ChildProcess(
+        ChildProcess.built("stalling-process"),
+        ["quota", "computing", directory],
+        meanwhile: { #expect(quota.add($0)) }
+      )
+      try #require(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
+      #expect(text.contains("CULPRIT   workload_spin"), "\(process.output)")
+      #expect(text.contains("computing, but had a processor for "), "\(process.output)")
+      #expect(!text.contains("waiting: it used a processor"), "\(process.output)")
+    }
+  }
+}
+
+/// A control group whose processes may use so much of the processors, by version 1 or 2 of control groups.
+private struct Quota {
+  private var directory = ""
+
+  /// `nil` when this process may make none.
+  init?(microseconds: Int, of period: Int) {
+    let name = "culprit-test-\(UUID().uuidString)"
+    for (root, files) in [
+      ("/sys/fs/cgroup/cpu", [("cpu.cfs_period_us", "\(period)"), ("cpu.cfs_quota_us", "\(microseconds)")]),
+      ("/sys/fs/cgroup", [("cpu.max", "\(microseconds) \(period)")]),
+    ] {
+      directory = "\(root)/\(name)"
+      guard mkdir(directory, 0o755) == 0 else { continue }
+      if files.allSatisfy({ Self.write($0.1, to: "\(root)/\(name)/\($0.0)") }) { return }
+      rmdir(directory)
+    }
+    return nil
+  }
+
+  /// Puts the process `id` into the group. Returns whether that was possible.
+  func add(_ id: pid_t) -> Bool { Self.write("\(id)", to: "\(directory)/cgroup.procs") }
+
+  /// Removes the group, whose processes have ended: the kernel may take a moment to see that.
+  func remove() { for _ in 0..<500 where rmdir(directory) != 0 && errno == EBUSY { usleep(10_000) } }
+
+  private static func write(_ text: String, to path: String) -> Bool {
+    let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    return Glibc.write(descriptor, text, text.utf8.count) == text.utf8.count
+  }
+}

@@ -1,0 +1,39 @@
+import StallRecord
+import Testing
+
+@testable import Blame
+@testable import Reports
+
+@Suite struct ActivityTextTests {
+  private func text(_ share: Double, _ delay: Double?, _ waiting: Waiting? = nil) -> String {
+    ActivityText.processor(ProcessorUse(share: share, delay: delay), waiting)
+  }
+
+  @Test func computingWaitingAndHavingNoProcessorAreThreeThings() {
+    #expect(text(0.97, 0.02) == "computing: it used a processor 97 % of that time")
+    #expect(
+      text(0.19, 0.80) == "computing, but had a processor for 19 % of that time (it waited 80 % for its turn)"
+    )
+    #expect(text(0.01, 0.97) == "computing, but had a processor for 1 % of that time (it waited 97 % for its turn)")
+    #expect(text(0.01, 0.02) == "waiting: it used a processor 1 % of that time")
+    #expect(text(0.5, 0.01) == "computing and waiting in turn: it used a processor 50 % of that time")
+    #expect(
+      text(0.3, 0.3)
+        == "computing and waiting in turn: it used a processor 30 % of that time, and waited 30 % for its turn"
+    )
+  }
+
+  /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
+  @Test func whatIsNotKnownIsNotSaid() {
+    #expect(text(0.1, nil) == "it used a processor 10 % of that time")
+    #expect(
+      text(0.1, nil, Waiting(samples: 0, of: 20))
+        == "computing: it used a processor 10 % of that time; how long it waited for its turn is not known"
+    )
+    #expect(text(0.1, nil, Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time")
+    #expect(
+      text(0.1, nil, Waiting(samples: 10, of: 20))
+        == "computing and waiting in turn: it used a processor 10 % of that time"
+    )
+  }
+}
