@@ -22,6 +22,8 @@ public struct Waiting: Hashable, Sendable {
   public var of: Int
   /// The number of the system call that most of them found it in; `nil` if none.
   public var systemCall: Int32?
+  /// Whether the kernel had begun one anew, after the process had been stopped; its number is `nil` where that is not known.
+  public var isRestarted = false
 }
 
 /// Who is to blame.

@@ -160,14 +160,21 @@ struct Observations {
     var known = 0
     var waiting = 0
     var calls: [Int32: Int] = [:]
+    var areRestarted = false
     for (number, observation) in stacks.enumerated()
     where observation.activity != .unknown && condition(number, observation.stack.frames) {
       known += 1
       if observation.activity.isWaiting { waiting += 1 }
-      if case .inSystemCall(let call) = observation.activity { calls[call, default: 0] += 1 }
+      switch observation.activity {
+      case .inSystemCall(let call): calls[call, default: 0] += 1
+      case .inRestartedCall(let call):
+        areRestarted = true
+        if let call { calls[call, default: 0] += 1 }
+      default: break
+      }
     }
     let most = calls.max { $0.value != $1.value ? $0.value < $1.value : $0.key > $1.key }?.key
-    return known > 0 ? Waiting(samples: waiting, of: known, systemCall: most) : nil
+    return known > 0 ? Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted) : nil
   }
 
   /// `time` as a part of the stall.

@@ -14,7 +14,7 @@ enum ActivityText {
     if let use = claim.processorUse { parts.append(processor(use, claim.waiting)) }
     if let waiting = claim.waiting, waiting.samples > 0 {
       var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
-      if let call = waiting.systemCall { text += ", mostly in \(SystemCalls.name(of: call, architecture: architecture))" }
+      if let call = systemCall(waiting, architecture) { text += ", mostly in \(call)" }
       parts.append(text)
     }
     return parts.joined(separator: "; ")
@@ -45,5 +45,11 @@ enum ActivityText {
     if found <= hardly { return "computing: \(text); how long it waited for its turn is not known" }
     if share <= hardly, found >= nearlyAll { return "waiting: \(text)" }
     return "computing and waiting in turn: \(text)"
+  }
+
+  /// "futex", "clock_nanosleep (restarted)"; `nil` if none is known.
+  static func systemCall(_ waiting: Waiting, _ architecture: String) -> String? {
+    guard let call = waiting.systemCall else { return waiting.isRestarted ? "a restarted system call" : nil }
+    return SystemCalls.name(of: call, architecture: architecture) + (waiting.isRestarted ? " (restarted)" : "")
   }
 }

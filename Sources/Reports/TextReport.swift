@@ -59,7 +59,7 @@ public struct TextReport: Sendable {
     let threshold = Formatting.duration(stall.threshold)
     let what =
       stall.hasEnded
-      ? "\(name) was stuck for \(time), \(threshold) are allowed"
+      ? "\(name) was stuck for \(isPinged ? "at least " : "")\(time), \(threshold) are allowed"
       : "\(name) was stuck for at least \(time), \(threshold) are allowed; its end was not recorded"
     var lines = page.section("STALL", what)
     var place: [String] = []
@@ -72,6 +72,15 @@ public struct TextReport: Sendable {
     place.append("since \(stall.began)")
     lines += page.continuation(place.joined(separator: ", "))
     return lines + [""]
+  }
+
+  /// Whether the stall is that of a ping: what was in its way may have begun before it was sent, an eighth of the threshold after
+  /// the one before it.
+  private var isPinged: Bool {
+    switch stall.source.kind {
+    case .queue, .pool, .executor, .pinged: true
+    case .loop, .runLoop, .section, .phase, .unknown: false
+    }
   }
 
   private func verdict(_ page: Page) -> [String] {

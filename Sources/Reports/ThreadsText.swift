@@ -90,6 +90,9 @@ public struct ThreadsText: Sendable {
     switch group.activity {
     case .running: "computing"
     case .inSystemCall(let call): "waiting in \(SystemCalls.name(of: call, architecture: architecture))"
+    case .inRestartedCall(let call):
+      call.map { "waiting in \(SystemCalls.name(of: $0, architecture: architecture)) (restarted)" }
+        ?? "waiting in a restarted system call"
     case .blocked: "waiting outside a system call"
     case .unknown: "doing what is not known"
     }

@@ -128,13 +128,16 @@ public enum ThreadActivity: Hashable, Sendable {
   case running
   /// It was blocked in the system call with this number, on the process's architecture.
   case inSystemCall(Int32)
+  /// It was blocked in a system call that the kernel had begun anew after the process had been stopped: the one with this
+  /// number, `nil` where that is not known.
+  case inRestartedCall(Int32?)
   /// It was blocked outside a system call: in a page fault, for one.
   case blocked
 
   /// Whether it was waiting for something other than a processor.
   public var isWaiting: Bool {
     switch self {
-    case .inSystemCall, .blocked: true
+    case .inSystemCall, .inRestartedCall, .blocked: true
     case .unknown, .running: false
     }
   }
@@ -146,6 +149,16 @@ public enum ThreadActivity: Hashable, Sendable {
     case .running: 1
     case .inSystemCall: 2
     case .blocked: 3
+    case .inRestartedCall: 4
+    }
+  }
+
+  /// The number of the system call in files; −1 if there is none, or it is not known.
+  var call: Int32 {
+    switch self {
+    case .inSystemCall(let call): call
+    case .inRestartedCall(let call): call ?? -1
+    case .unknown, .running, .blocked: -1
     }
   }
 
@@ -155,6 +168,7 @@ public enum ThreadActivity: Hashable, Sendable {
     case 1: self = .running
     case 2: self = .inSystemCall(call)
     case 3: self = .blocked
+    case 4: self = .inRestartedCall(call < 0 ? nil : call)
     default: self = .unknown
     }
   }

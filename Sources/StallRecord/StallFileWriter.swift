@@ -245,6 +245,6 @@ extension ByteWriter {
   /// Appends what a thread was doing: its code, and the number of the system call, −1 if there is none.
   fileprivate mutating func append(_ activity: ThreadActivity) {
     append(activity.code)
-    if case .inSystemCall(let number) = activity { append(number) } else { append(Int32(-1)) }
+    append(activity.call)
   }
 }

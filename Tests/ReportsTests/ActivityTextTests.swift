@@ -36,4 +36,17 @@ import Testing
         == "computing and waiting in turn: it used a processor 10 % of that time"
     )
   }
+
+  @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])
+  func restartedCallsHaveTheirNames(architecture: String, call: Int32, restart: Int32) {
+    func name(_ call: Int32?, restarted: Bool) -> String? {
+      ActivityText.systemCall(Waiting(samples: 1, of: 1, systemCall: call, isRestarted: restarted), architecture)
+    }
+    #expect(name(call, restarted: true) == "clock_nanosleep (restarted)")
+    #expect(name(call, restarted: false) == "clock_nanosleep")
+    #expect(name(nil, restarted: true) == "a restarted system call")
+    #expect(name(nil, restarted: false) == nil)
+    // Files before version 1.3 have the number itself.
+    #expect(name(restart, restarted: false) == "restart_syscall")
+  }
 }

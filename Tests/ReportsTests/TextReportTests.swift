@@ -134,6 +134,15 @@ private let exampleProcess = ObservedProcess(
     expectSnapshot(TextReport(process: nil, stall: stall, blame: blame).text(width: 80), "unfinished-80")
   }
 
+  /// A ping is sent an eighth of the threshold after the one before it, and what is in its way may be older.
+  @Test(arguments: [SourceKind.queue, .pool, .executor, .pinged, .loop, .section])
+  func howLongWhatIsPingedWasStuckIsALowerBound(kind: SourceKind) {
+    var (stall, blame) = exampleStall()
+    stall.source.kind = kind
+    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 120)
+    #expect(text.contains("was stuck for at least 5.01 s") == (kind != .loop && kind != .section), "\(text)")
+  }
+
   @Test func aStallWithoutStacks() {
     var (stall, _) = exampleStall()
     stall.samples = [Sample(age: .seconds(5), stack: nil, outcome: .threadGone, cpuTime: nil)]

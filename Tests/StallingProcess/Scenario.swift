@@ -24,6 +24,9 @@ enum Scenario: String {
   case stopped
   case frozen
   case frozen2
+  /// In a system call that is restarted, because the process is stopped for a while: before the first sample, or later.
+  case restartedSleep = "restarted-sleep"
+  case restartedPoll = "restarted-poll"
   /// Anywhere, in a process that may not use a whole processor.
   case quota
   /// Anywhere, in a process that a debugger has attached to.
@@ -54,6 +57,8 @@ enum Scenario: String {
     case .frozen: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
     case .frozen2: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
     case .pools: try playPools(on: stage)
+    case .restartedSleep: try playRestarted(on: stage) { workload_sleep(2_500_000_000) }
+    case .restartedPoll: try playRestarted(on: stage) { workload_poll(2_500_000_000) }
     case .quota: try stage.turn("main") { workload_spin(workload_now_ns() + 6_000_000_000, nil) }
     case .traced:
       say("tracer=\(workload_be_traced())\n")
@@ -94,6 +99,17 @@ enum Scenario: String {
     try stage.turn("main") { workload_hold() }
     say("elapsed=\(workload_now_ns() - began)\n")
     workload_thread_stop(contender)
+    while let stopped, stopped.pointee == 0 { usleep(10_000) }
+    say("stopped=\(stopped?.pointee ?? 0)\n")
+  }
+
+  private func playRestarted(on stage: Stage, _ wait: () -> Void) throws {
+    let before: UInt64 = CommandLine.arguments[2] == "early" ? 10_000_000 : 500_000_000
+    let stopped = try stage.turn("main") {
+      let stopped = workload_stop_process(WORKLOAD_STOP_BY_SIGNAL, before, 300_000_000)
+      wait()
+      return stopped
+    }
     while let stopped, stopped.pointee == 0 { usleep(10_000) }
     say("stopped=\(stopped?.pointee ?? 0)\n")
   }

@@ -34,11 +34,11 @@ final class Stage: Sendable {
   }
 
   /// Runs `body` as one turn of a loop called `name`, on the calling thread.
-  func turn(_ name: String, _ body: () throws -> Void) throws {
+  func turn<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
     let loop = try watchdog.watchLoop(named: name)
     loop.began()
     defer { loop.ended() }
-    try body()
+    return try body()
   }
 
   /// Runs `body` as a turn of the loop "main", while another thread contends by `operation`.

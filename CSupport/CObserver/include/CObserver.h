@@ -37,6 +37,7 @@
  *   observer_crash.h    a note about the signal that ends the process
  *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
+ *   observer_restarted_call.h  which system call restart_syscall(2) has begun anew
  */
 #ifndef COBSERVER_H
 #define COBSERVER_H
@@ -62,6 +63,7 @@
 #include "observer_progress.h"
 #include "observer_remote.h"
 #include "observer_residency.h"
+#include "observer_restarted_call.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
 #include "observer_scheduling.h"

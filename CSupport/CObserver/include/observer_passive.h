@@ -16,6 +16,7 @@ enum observer_activity {
   OBSERVER_RUNNING = 1,          /* on a processor, or waiting for one */
   OBSERVER_IN_CALL = 2,          /* blocked in a system call */
   OBSERVER_BLOCKED = 3,          /* blocked outside a system call: in a page fault, for one */
+  OBSERVER_IN_RESTARTED_CALL = 4, /* blocked in one that was begun anew (observer_restarted_call.h); in events only */
 };
 
 /* What the kernel says of a thread. */

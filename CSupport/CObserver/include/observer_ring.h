@@ -44,7 +44,7 @@ struct observer_event {
   uint32_t status;     /* enum observer_capture_status */
   uint32_t end;        /* enum observer_stack_end */
   uint32_t activity;   /* enum observer_activity */
-  int32_t call;        /* the system call that the thread was blocked in, -1 if in none */
+  int32_t call;        /* the system call that the thread was blocked in, -1 if in none, or not known */
   uint32_t count;      /* frames that follow */
   uint32_t progress;   /* observer_slot_progress of the unit's slot; samples only */
   struct observer_label label;

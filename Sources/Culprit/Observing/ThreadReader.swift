@@ -203,6 +203,10 @@ struct ThreadReader: ~Copyable {
     event.call = reading.look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: reading.look.call) : -1
     beginStep(target)
     defer { endStep() }
+    if reading.look.activity == OBSERVER_IN_CALL, observer_is_restart(reading.look.call) {
+      event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
+      event.call = observer_restarted_call(reading.look.pc)
+    }
     event.cpu_ns = target.threadID == 0 ? 0 : observer_clock_thread_cpu_ns(target.threadID)
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
     event.run_delay_ns =

@@ -19,6 +19,8 @@ struct RecordedUnit: ~Copyable {
   private var file: StallFileHandle?
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
+  /// The last system call that the unit's thread was seen in, and where.
+  private var lastCall: (call: Int32, place: StackFrame)?
 
   /// A unit that was sampled for the first time when the process had the modules `earlier`; `read` reads those that it has.
   init(unit: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
@@ -29,6 +31,8 @@ struct RecordedUnit: ~Copyable {
 
   /// Adds a look at the unit's thread.
   mutating func add(_ look: RecordedLook) {
+    var look = look
+    nameRestarted(&look)
     let kept = store.add(look.sample, stack: look.stack)
     cost.add(outcome: look.sample.outcome, handlerTime: look.sample.handlerTime, unwindTime: look.sample.unwindTime)
     guard stall != nil else { return }
@@ -37,6 +41,17 @@ struct RecordedUnit: ~Copyable {
     stall?.lostSamples = look.lost
     stall?.cost = cost
     if kept { save(look.sample, look.stack) }
+  }
+
+  /// A call that was restarted, and of which the code does not say which it is, is the one that was seen there before.
+  private mutating func nameRestarted(_ look: inout RecordedLook) {
+    guard let place = look.stack?.frames.first else { return }
+    switch look.sample.activity {
+    case .inSystemCall(let call), .inRestartedCall(.some(let call)): lastCall = (call, place)
+    case .inRestartedCall(nil):
+      if let lastCall, lastCall.place == place { look.sample.activity = .inRestartedCall(lastCall.call) }
+    default: break
+    }
   }
 
   /// The unit has become `stall`, which is saved in `box`, if one is given.

@@ -1,0 +1,53 @@
+import CObserver
+import Testing
+
+/// Which system call was begun anew, from the code that enters the kernel: of both architectures on any machine.
+@Suite struct RestartedCallCodeTests {
+  private let padding = [UInt8](repeating: 0x90, count: 40)
+
+  @Test(arguments: [Int32(7), 35, 202, 230]) func theNumberIsLoadedBeforeIt(number: Int32) {
+    let load = [0xb8] + (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
+    // mov $number, %eax; xor %r8d, %r8d; syscall
+    for between: [UInt8] in [[], [0x45, 0x31, 0xc0]] {
+      let code = padding + load + between + [0x0f, 0x05]
+      #expect(observer_restarted_call_x86_64(code, code.count) == number)
+    }
+    // The nearest one counts.
+    let code = [0xb8, 7, 0, 0, 0] + load + [0x0f, 0x05]
+    #expect(observer_restarted_call_x86_64(code, code.count) == number)
+  }
+
+  @Test func whatDoesNotTellIsNotGuessed() {
+    let code: [UInt8] = [0xb8, 35, 0, 0, 0, 0x0f, 0x05]
+    for length in 0..<code.count { #expect(observer_restarted_call_x86_64(code, length) == -1) }
+    // mov %rdi, %rax; syscall: in syscall(2), whatever the caller wants.
+    let indirect: [UInt8] = padding + [0x48, 0x89, 0xf8, 0x0f, 0x05]
+    #expect(observer_restarted_call_x86_64(indirect, indirect.count) == -1)
+    // read(2) is never begun anew in this way.
+    let read: [UInt8] = [0xb8, 0, 0, 0, 0, 0x0f, 0x05]
+    #expect(observer_restarted_call_x86_64(read, read.count) == -1)
+  }
+
+  @Test(arguments: [UInt32(73), 98, 101, 115]) func theOtherArchitecture(number: UInt32) {
+    func bytes(_ instructions: [UInt32]) -> [UInt8] {
+      instructions.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+    }
+    let (nothing, call): (UInt32, UInt32) = (0xd503_201f, 0xd400_0001)
+    for width: UInt32 in [0xd280_0008, 0x5280_0008] {
+      let code = bytes([nothing, width | number << 5, nothing, call])
+      #expect(observer_restarted_call_aarch64(code, code.count) == Int32(number))
+      #expect(observer_restarted_call_aarch64(code, code.count - 4) == -1)
+    }
+    // mov x7, #number
+    let other = bytes([nothing, 0xd280_0007 | number << 5, nothing, call])
+    #expect(observer_restarted_call_aarch64(other, other.count) == -1)
+  }
+
+  @Test func theKernelsNumberIsKnown() {
+    #if arch(arm64)
+      #expect(observer_is_restart(128) && !observer_is_restart(219))
+    #else
+      #expect(observer_is_restart(219) && !observer_is_restart(128))
+    #endif
+  }
+}

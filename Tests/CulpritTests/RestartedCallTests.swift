@@ -1,0 +1,20 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// System calls that the kernel has begun again after the process was stopped: it gives them a number of their own.
+@Suite(.serialized) struct RestartedCallTests {
+  /// Stopped before the first sample, so that no earlier one tells what the thread waits in, and after some.
+  @Test(arguments: ["restarted-sleep", "restarted-poll"], ["early", "late"])
+  func whatIsRestartedIsNamed(scenario: String, when: String) throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), [scenario, when, directory])
+      try #require(process.hasExited && process.status == 0, "\(process)")
+      #expect(process.fact("stopped").flatMap { Int($0) } ?? 0 > 0)
+      let text = process.output.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
+      let call = scenario == "restarted-sleep" ? "clock_nanosleep (restarted)" : "poll (restarted)"
+      #expect(text.contains("mostly in \(call)"), "\(process.output)")
+      #expect(!text.contains("system call"), "\(process.output)")
+    }
+  }
+}
