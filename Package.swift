@@ -60,7 +60,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-bench",
       dependencies: [
-        "Culprit", "CObserver", "StallRecord", "Symbols", "CommandLineOptions", "BenchmarkPeers", "SourceLoads",
+        "Culprit", "CObserver", "StallRecord", "Symbols", "ChildProcesses", "CommandLineOptions", "BenchmarkPeers",
+        "SourceLoads",
       ],
       path: "tools/benchmarks"
     ),
@@ -83,6 +84,16 @@ let package = Package(
       ],
       path: "tools/soaks"
     ),
+
+    // Stalls with known culprits, as tests start them; `tools/bench` builds them as a package of their own.
+    .executableTarget(
+      name: "blame-trials",
+      dependencies: ["Catalogue", "Culprit", "NativeWork", "Retries"],
+      path: "Tests/Proofs/Blame/Program"
+    ),
+    .target(name: "Catalogue", path: "Tests/Proofs/Blame/Catalogue"),
+    .target(name: "NativeWork", path: "Tests/Proofs/Blame/Native"),
+    .target(name: "Retries", path: "Tests/Proofs/Blame/Retries/Sources/Retries"),
 
     // A service under random harm, and what looks after it.
     .target(name: "StressHarm", path: "Tests/Proofs/Stress/Harm"),

@@ -1,212 +1,227 @@
-import Culprit
+import ChildProcesses
+import CommandLineOptions
 import Glibc
-import Synchronization
 
-/// Work that takes until a given time, each kind in a function of its own: what a trial's A and B are drawn from.
-struct Work: Sendable {
-  /// What reports call the function.
-  var name: String
-  var run: @Sendable (ContinuousClock.Instant) -> Void
+/// Random stalls with known culprits (`Tests/Proofs/Blame`): what does Culprit say of them?
+struct BlameTrials {
+  /// How a program was built.
+  struct Build {
+    var name: String
+    var program: String
 
-  static let all = [
-    Work(name: "spinOnIntegers(until:)", run: spinOnIntegers),
-    Work(name: "buildStrings(until:)", run: buildStrings),
-    Work(name: "sortNumbers(until:)", run: sortNumbers),
-    Work(name: "fillDictionary(until:)", run: fillDictionary),
-    Work(name: "waitForLock(until:)", run: waitForLock),
-    Work(name: "hashBytes(until:)", run: hashBytes),
+    /// Those that `tools/bench` makes.
+    static let all = [
+      Build(name: "release", program: ".build/blame/.build/release/blame-trials"),
+      Build(name: "debug", program: ".build/blame/.build/debug/blame-trials"),
+      Build(name: "static", program: ".build/blame-static/.build/release/blame-trials"),
+    ]
+  }
+
+  static let options = [
+    CommandOption("trials", argument: "COUNT", help: "blame: so many random stalls (600)"),
+    CommandOption("seed", argument: "NUMBER", help: "blame: the trials follow from it"),
+    CommandOption("kinds", argument: "NAME,…", help: "blame: only these kinds of work, four or more"),
+    CommandOption("builds", argument: "NAME,…", help: "blame: only these of release, debug, static"),
+    CommandOption("wrong", argument: "DIR", help: "blame: keep the texts of reports that are wrong, in DIR"),
   ]
-}
 
-/// Keeps results alive, so that the compiler cannot drop the work.
-private let sink = Atomic<Int>(0)
+  private let figures: Figures
+  private let arguments: OptionTable.Arguments
+  private let seed: Int
+  private let builds: [Build]
+  /// Where this program and `culprit` are.
+  private let tools: String
 
-@inline(never)
-func spinOnIntegers(until end: ContinuousClock.Instant) {
-  var value: UInt64 = 1
-  while ContinuousClock.now < end { for _ in 0..<10_000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
-  sink.store(Int(truncatingIfNeeded: value), ordering: .relaxed)
-}
-
-@inline(never)
-func buildStrings(until end: ContinuousClock.Instant) {
-  var length = 0
-  while ContinuousClock.now < end { length += (0..<200).map(String.init).joined(separator: ",").count }
-  sink.store(length, ordering: .relaxed)
-}
-
-@inline(never)
-func sortNumbers(until end: ContinuousClock.Instant) {
-  var first = 0
-  while ContinuousClock.now < end { first += (0..<2_000).map { ($0 &* 7919) % 2_003 }.sorted()[0] }
-  sink.store(first, ordering: .relaxed)
-}
-
-@inline(never)
-func fillDictionary(until end: ContinuousClock.Instant) {
-  var count = 0
-  while ContinuousClock.now < end { count += Dictionary(uniqueKeysWithValues: (0..<500).map { ($0, $0) }).count }
-  sink.store(count, ordering: .relaxed)
-}
-
-/// Waits for a lock that another thread holds until `end`. Untimed: such a wait goes on after a signal.
-@inline(never)
-func waitForLock(until end: ContinuousClock.Instant) {
-  let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-  pthread_mutex_init(lock, nil)
-  let holder = LockHolder(lock, until: end)
-  holder.awaitHeld()
-  pthread_mutex_lock(lock)
-  pthread_mutex_unlock(lock)
-  holder.join()
-  pthread_mutex_destroy(lock)
-  lock.deallocate()
-}
-
-@inline(never)
-func hashBytes(until end: ContinuousClock.Instant) {
-  let bytes = [UInt8](repeating: 7, count: 4096)
-  var hash: UInt64 = 0
-  while ContinuousClock.now < end { for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 } }
-  sink.store(Int(truncatingIfNeeded: hash), ordering: .relaxed)
-}
-
-/// A thread that holds a lock for a while.
-private final class LockHolder: @unchecked Sendable {
-  // SAFETY: the fields are written before the thread starts; `held` is atomic; the lock outlives the thread (join).
-  private let lock: UnsafeMutablePointer<pthread_mutex_t>
-  private let end: ContinuousClock.Instant
-  private let held = Atomic<Bool>(false)
-  private let thread = BenchThread()
-
-  init(_ lock: UnsafeMutablePointer<pthread_mutex_t>, until end: ContinuousClock.Instant) {
-    self.lock = lock
-    self.end = end
-    thread.start { [self] in
-      pthread_mutex_lock(self.lock)
-      held.store(true, ordering: .releasing)
-      while ContinuousClock.now < self.end { usleep(1000) }
-      pthread_mutex_unlock(self.lock)
+  init(_ figures: Figures, _ arguments: OptionTable.Arguments) throws {
+    self.figures = figures
+    self.arguments = arguments
+    seed = try arguments.number("seed", in: 0...Int.max) ?? Int.random(in: 0...999_999)
+    tools = ownDirectory()
+    let names = arguments.value("builds")?.split(separator: ",").map(String.init)
+    builds = Build.all.filter { names?.contains($0.name) ?? true }
+    if let unknown = names?.first(where: { name in !builds.contains { $0.name == name } }) {
+      throw UsageError("there is no build \"\(unknown)\"; there are release, debug and static")
     }
+    figures.note("seed \(seed)")
   }
 
-  func awaitHeld() { while !held.load(ordering: .acquiring) { sched_yield() } }
-
-  func join() { thread.join() }
-}
-
-/// A plain thread.
-final class BenchThread: @unchecked Sendable {
-  // SAFETY: started and joined by one thread.
-  private var thread = pthread_t()
-
-  func start(_ body: @escaping @Sendable () -> Void) {
-    final class Box {
-      let body: @Sendable () -> Void
-      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  /// All trials, in every build, quiet and beside four busy processes; then saved stalls whose executables are gone.
+  func run() throws {
+    let trials = try arguments.number("trials", in: 1...1_000_000) ?? 600
+    let series = builds.flatMap { build in [false, true].map { (build: build, isBusy: $0) } }
+    var verdicts: [BlameVerdict] = []
+    for (number, part) in series.enumerated() {
+      let count = trials * (number + 1) / series.count - trials * number / series.count
+      guard count > 0 else { continue }
+      let place = "\(part.build.name), \(part.isBusy ? "busy" : "quiet")"
+      var words = ["trials=\(count)", "seed=\(seed + number)", "divided=16"]
+      if let kinds = arguments.value("kinds") { words.append("kinds=\(kinds)") }
+      let kept = arguments.value("wrong").map { "\($0)/\(part.build.name)-\(part.isBusy ? "busy" : "quiet")" }
+      if let kept {
+        try succeed("/bin/mkdir", ["-p", kept])
+        words.append("reports=\(kept)")
+      }
+      let spinners = try part.isBusy ? (0..<4).map { _ in try Spinner(part.build.program) } : []
+      let found = try runTrials(part.build.program, words, place)
+      spinners.forEach { $0.end() }
+      for verdict in found { if let kept, verdict.isRight { unlink("\(kept)/\(verdict.number).txt") } }
+      if found.count < count { figures.note("\(place): \(count - found.count) of \(count) trials came to no end") }
+      verdicts += found
     }
-    let box = Unmanaged.passRetained(Box(body))
-    let error = pthread_create(
-      &thread,
-      nil,
-      { argument in
-        // SAFETY: the argument is the box retained above, consumed once.
-        if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
-        return nil
-      },
-      box.toOpaque()
+    BlameSummary(verdicts, missing: trials - verdicts.count).print(figures)
+    try travel()
+  }
+
+  /// A dozen trials of kinds that every build names, by the program that was built with this one.
+  func runBriefly() throws {
+    let words = ["trials=12", "seed=\(seed)", "kinds=solid", "threads=4"]
+    let verdicts = try runTrials("\(tools)/blame-trials", words, "briefly")
+    BlameSummary(verdicts, missing: 12 - verdicts.count).print(figures)
+  }
+
+  private func runTrials(_ program: String, _ words: [String], _ place: String) throws -> [BlameVerdict] {
+    let output = try said(program, words)
+    if output.status != 0 { figures.note("\(place): the program ended with \(output.status)") }
+    return output.text.split(separator: "\n").compactMap { BlameVerdict(String($0), place: place) }
+  }
+
+  // MARK: Executables that are gone
+
+  /// What happens to an executable between a stall and its report.
+  private enum Change: String, CaseIterable { case rebuilt, stripped, deleted }
+
+  /// 50 saved stalls: do they say what the live reports said, after the executable has changed?
+  private func travel() throws {
+    guard arguments.value("kinds") == nil, builds.count == Build.all.count else { return }
+    let all = builds.flatMap { build in Change.allCases.map { (build, $0) } }
+    var (same, count) = (0, 0)
+    for (number, (build, change)) in all.enumerated() {
+      let trials = number < 5 ? 6 : 5
+      let compared = try travelled(build, change, trials, seed: seed + 100 + number)
+      same += compared.same
+      count += trials
+    }
+    figures.print("blame.travels", Double(same), "stalls", in: 50...50)
+    if count != 50 { figures.note("\(count) were compared") }
+  }
+
+  private func travelled(_ build: Build, _ change: Change, _ trials: Int, seed: Int) throws -> (same: Int, all: Int) {
+    var template = Array("/tmp/culprit-travel-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw UsageError("a directory cannot be made: \(errno)") }
+    let directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    defer { try? succeed("/bin/rm", ["-rf", directory]) }
+    let program = "\(directory)/service"
+    try succeed("/bin/cp", [build.program, program])
+    try succeed("/bin/mkdir", ["\(directory)/texts", "\(directory)/stalls"])
+    let words = [
+      "trials=\(trials)", "seed=\(seed)", "threads=3", "reports=\(directory)/texts", "save=\(directory)/stalls",
+    ]
+    let place = "\(build.name), \(change.rawValue)"
+    let verdicts = try runTrials(program, words, place)
+    switch change {
+    case .rebuilt:
+      // Another build of the same program.
+      let other = Build.all.first { $0.name != build.name } ?? build
+      unlink(program)
+      try succeed("/bin/cp", [other.program, program])
+    case .stripped: try succeed("/usr/bin/strip", [program])
+    case .deleted: unlink(program)
+    }
+    let saved = try said("/bin/sh", ["-c", "exec '\(tools)/culprit' report --width=1000 \(directory)/stalls/*.stall"])
+    let reports = Dictionary(
+      Self.reports(in: saved.text).map { ($0.trial, $0.text) },
+      uniquingKeysWith: { first, _ in first }
     )
-    precondition(error == 0, "a thread cannot be started: error \(error)")
-  }
-
-  func join() { pthread_join(thread, nil) }
-}
-
-/// One trial: A takes `share` of the stall, then B has the rest; the threshold is at 90 % of it.
-private struct Trial {
-  var number: Int
-  var first: Work
-  var second: Work
-  var length: Duration
-  var share: Double
-
-  var name: String { "trial \(number)" }
-
-  @inline(never)
-  func stall() {
-    let begin = ContinuousClock.now
-    first.run(begin + length * share)
-    second.run(begin + length)
-  }
-}
-
-/// 60 random stalls: is the function that took most of each named, and what would the last stack have said?
-func benchBlame(_ figures: Figures) throws {
-  let seed = UInt64.random(in: 0...(.max))
-  var random = SplitMix(state: seed)
-  figures.note("seed \(seed)")
-  let trials = (1...60)
-    .map { number -> Trial in
-      let works = Work.all.shuffled(using: &random)
-      return Trial(
-        number: number,
-        first: works[0],
-        second: works[1],
-        length: .milliseconds(Int.random(in: 2000...5000, using: &random)),
-        share: Double.random(in: 0.55...0.85, using: &random)
+    var same = 0
+    for verdict in verdicts {
+      let live = Self.reports(in: readFile("\(directory)/texts/\(verdict.number).txt")).first?.text ?? []
+      let later = reports[verdict.number] ?? []
+      if !live.isEmpty, live == later {
+        same += 1
+        continue
+      }
+      let difference = zip(live, later).first { $0 != $1 }
+      figures.note(
+        "\(place): trial \(verdict.number) reads otherwise later: \"\(difference?.1 ?? "nothing")\", live "
+          + "\"\(difference?.0 ?? "\(live.count) lines, later \(later.count)")\""
       )
-    }
-  let watchdog = try Watchdog()
-  let reports = Mutex<[String: StallReport]>([:])
-  watchdog.onStall { report in reports.withLock { $0[report.stall.source.name] = report } }
-  // Four at a time: more threads than processors, as services have.
-  let next = Atomic<Int>(0)
-  let threads = (0..<4).map { _ in BenchThread() }
-  for thread in threads {
-    thread.start {
-      while true {
-        let index = next.add(1, ordering: .relaxed).oldValue
-        guard index < trials.count else { return }
-        let trial = trials[index]
-        guard let loop = try? watchdog.watchLoop(named: trial.name, stallThreshold: trial.length * 0.9) else {
-          continue
-        }
-        loop.turn { trial.stall() }
-        loop.stop()
+      if let kept = arguments.value("wrong") {
+        let name = "\(kept)/travels-\(build.name)-\(change.rawValue)-\(verdict.number)"
+        try succeed("/bin/mkdir", ["-p", kept])
+        try succeed("/bin/cp", ["\(directory)/texts/\(verdict.number).txt", "\(name)-live.txt"])
+        write(later.joined(separator: "\n") + "\n", to: "\(name)-later.txt")
       }
     }
+    return (same, verdicts.count)
   }
-  for thread in threads { thread.join() }
-  watchdog.stop()
-  let found = reports.withLock { $0 }
-  var (named, lastStackRight) = (0, 0)
-  for trial in trials {
-    let report = found[trial.name]
-    let culprit = report?.culprit?.frame.function ?? "nobody"
-    let last = report?.blame.lastStackBlames?.function ?? "nobody"
-    let isNamed = culprit == trial.first.name
-    if isNamed { named += 1 }
-    if last == trial.first.name { lastStackRight += 1 }
-    let share = report?.culprit.map { "\(Int(($0.share.fraction * 100).rounded())) %" } ?? "-"
-    figures.note(
-      "\(trial.name): \(trial.first.name) \(Int((trial.share * 100).rounded())) % of \(trial.length), then "
-        + "\(trial.second.name); named \(culprit) \(share), last stack \(last)\(isNamed ? "" : "  <- wrong")"
-    )
+
+  /// The reports in `text`: the number of the trial, and what each says of culprit, shares and names.
+  private static func reports(in text: String) -> [(trial: Int, text: [String])] {
+    var reports: [(trial: Int, text: [String])] = []
+    var isOfInterest = false
+    for line in text.split(separator: "\n").map(String.init) {
+      if line.hasPrefix("STALL ") {
+        let digits = line.split(separator: "\"").dropFirst().first?.drop { $0 != " " }.dropFirst() ?? ""
+        reports.append((Int(digits) ?? -1, []))
+      }
+      if let first = line.first, first.isUppercase {
+        isOfInterest = ["CULPRIT", "NO S", "ALSO", "LAST SEEN", "TREE"].contains { line.hasPrefix($0) }
+      }
+      if isOfInterest, !reports.isEmpty { reports[reports.count - 1].text.append(line) }
+    }
+    return reports
   }
-  figures.print("blame.trials", Double(trials.count), "stalls")
-  figures.print("blame.culprit_named", Double(named), "stalls", in: 60...60)
-  figures.print("blame.last_stack_right", Double(lastStackRight), "stalls", in: 0...0)
+
+  // MARK: Programs
+
+  /// A process that keeps a processor busy.
+  private struct Spinner {
+    private let id: pid_t
+    private let input: Int32
+
+    init(_ program: String) throws {
+      let pipe = try Spawn.pipe()
+      input = pipe.writing
+      id = try Spawn.process(program, [program, "spin"], input: pipe.reading)
+      close(pipe.reading)
+    }
+
+    func end() {
+      close(input)
+      _ = Spawn.end(id)
+    }
+  }
+
+  /// What `program` says until its end.
+  private func said(_ program: String, _ words: [String]) throws -> (text: String, status: Int32) {
+    let pipe = try Spawn.pipe()
+    defer { close(pipe.reading) }
+    let id: pid_t
+    do {
+      defer { close(pipe.writing) }
+      id = try Spawn.process(program, [program] + words, output: pipe.writing)
+    }
+    let bytes = Spawn.readAll(pipe.reading)
+    return (String(decoding: bytes, as: UTF8.self), Spawn.end(id) ?? -1)
+  }
+
+  private func succeed(_ program: String, _ words: [String]) throws {
+    let (_, status) = try said(program, words)
+    guard status == 0 else { throw UsageError("\(program) \(words.joined(separator: " ")) ended with \(status)") }
+  }
+
+  private func write(_ text: String, to path: String) {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    guard file >= 0 else { return }
+    Spawn.write(text.utf8, to: file)
+    close(file)
+  }
 }
 
-/// A small generator that can be seeded: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
+/// The directory of this program's file.
+private func ownDirectory() -> String {
+  var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+  let length = readlink("/proc/self/exe", &path, path.count)
+  let text = String(decoding: path.prefix(max(0, length)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  return String(text.prefix(upTo: text.lastIndex(of: "/") ?? text.endIndex))
 }

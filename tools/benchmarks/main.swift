@@ -3,20 +3,27 @@ import Glibc
 
 // culprit-bench: the figures that Culprit claims, measured.
 
-let benchmarks: [String: (Figures) throws -> Void] = [
-  "blame": benchBlame, "healthy": benchHealthy, "idle": benchIdle,
-  "observer": benchObserver, "observer-briefly": benchObserverBriefly,
-  "sources": benchSources, "sources-briefly": benchSourcesBriefly,
-  "symbols": benchSymbols,
+/// A benchmark prints figures, and may have options.
+typealias Benchmark = (Figures, OptionTable.Arguments) throws -> Void
+
+let benchmarks: [String: Benchmark] = [
+  "blame": { try BlameTrials($0, $1).run() }, "blame-briefly": { try BlameTrials($0, $1).runBriefly() },
+  "healthy": { figures, _ in try benchHealthy(figures) }, "idle": { figures, _ in try benchIdle(figures) },
+  "observer": { figures, _ in try benchObserver(figures) },
+  "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
+  "sources": { figures, _ in try benchSources(figures) },
+  "sources-briefly": { figures, _ in try benchSourcesBriefly(figures) },
+  "symbols": { figures, _ in try benchSymbols(figures) },
 ]
 
 let table = OptionTable(
-  usage: ["tools/bench NAME..."],
+  usage: ["tools/bench [OPTION]... NAME..."],
   summary: "Measures what Culprit claims. Prints a line \"name value unit\" for each figure.",
-  options: [],
+  options: BlameTrials.options,
   epilogue: """
     Benchmarks:
-      blame     60 random stalls: is the function that took most of each named?
+      blame     600 random stalls of more than forty kinds of work: is the function that took most of each named, and is
+                what is said of it right? blame-briefly: a dozen of them
       healthy   what marking a unit of work costs
       idle      what a watchdog costs a service that does nothing
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
@@ -47,7 +54,7 @@ do {
   }
   let figures = Figures(output: output)
   output.print("# \(machineDescription())\n")
-  for name in parsed.operands { try benchmarks[name]?(figures) }
+  for name in parsed.operands { try benchmarks[name]?(figures, parsed) }
   exit(figures.allHold ? 0 : 1)
 } catch let error as UsageError {
   output.usage(error)

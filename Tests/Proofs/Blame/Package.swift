@@ -1,0 +1,31 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// The programs of `tools/bench blame` as a package of their own, which has Culprit as a dependency like any service, and can
+// be built in the ways that services are. Built by `tools/bench`.
+
+/// A dependency that the package manager checks out: `tools/bench` makes a repository of `Retries/`, and says where it is.
+let retries = Context.environment["BLAME_RETRIES"] ?? "/repository/of/retries"
+let revision = Context.environment["BLAME_RETRIES_REVISION"] ?? String(repeating: "0", count: 40)
+
+let package = Package(
+  name: "blame-trials",
+  dependencies: [
+    .package(name: "culprit", path: "../../.."),
+    .package(url: "file://\(retries)", revision: revision),
+  ],
+  targets: [
+    .executableTarget(
+      name: "blame-trials",
+      dependencies: [
+        .product(name: "Culprit", package: "culprit"), .product(name: "Retries", package: "retries"), "Catalogue",
+        "NativeWork",
+      ],
+      path: "Program"
+    ),
+    .target(name: "Catalogue", path: "Catalogue"),
+    .target(name: "NativeWork", path: "Native"),
+  ],
+  swiftLanguageModes: [.v6],
+  cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,186 @@
+import Dispatch
+import Foundation
+import NativeWork
+import Synchronization
+
+extension Kind {
+  static let waiting = [
+    Kind("waitForLock", waitForLock), Kind("waitForMutex", waitForMutex), Kind("waitForPlainLock", waitForPlainLock),
+    Kind("waitForQueue", waitForQueue), Kind("waitForSemaphore", waitForSemaphore),
+    Kind("waitForCondition", waitForCondition), Kind("sleepAWhile", sleepAWhile),
+    Kind("computeAndSleep", computeAndSleep),
+  ]
+}
+
+/// Sleeps until `end`, in one call: what wakes it early shows in the trial's share.
+@inline(__always)
+func sleepThread(until end: UInt64) {
+  var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
+  while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
+}
+
+/// A thread that does something, and then something else.
+final class Helper: @unchecked Sendable {
+  // SAFETY: started in the initializer, joined by the thread that made it.
+  private var thread = pthread_t()
+  private let isStarted = DispatchSemaphore(value: 0)
+
+  /// - Parameters:
+  ///   - first: What it has done when the initializer returns.
+  ///   - body: What it does then.
+  ///   - afterwards: What it does in the end.
+  init(
+    first: @escaping @Sendable () -> Void = {},
+    then body: @escaping @Sendable () -> Void,
+    afterwards: @escaping @Sendable () -> Void = {}
+  ) {
+    let isStarted = isStarted
+    thread = startThread {
+      first()
+      isStarted.signal()
+      body()
+      afterwards()
+    }
+    isStarted.wait()
+  }
+
+  func join() { pthread_join(thread, nil) }
+}
+
+/// Starts a plain thread.
+func startThread(_ body: @escaping @Sendable () -> Void) -> pthread_t {
+  final class Box {
+    let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+  }
+  var thread = pthread_t()
+  let error = pthread_create(
+    &thread,
+    nil,
+    { argument in
+      // SAFETY: the argument is the box retained below, consumed once.
+      if let argument { Unmanaged<Box>.fromOpaque(argument).takeRetainedValue().body() }
+      return nil
+    },
+    Unmanaged.passRetained(Box(body)).toOpaque()
+  )
+  precondition(error == 0, "a thread cannot be started: error \(error)")
+  return thread
+}
+
+@inline(never)
+private func waitForLock(until end: UInt64) {
+  let lock = NSLock()
+  let holder = Helper(first: { lock.lock() }, then: { sleepThread(until: end) }, afterwards: { lock.unlock() })
+  lock.lock()
+  lock.unlock()
+  holder.join()
+}
+
+@inline(never)
+private func waitForMutex(until end: UInt64) {
+  final class Account: Sendable { let balance = Synchronization.Mutex(0) }
+  let account = Account()
+  let isHeld = DispatchSemaphore(value: 0)
+  let holder = Helper(
+    then: {
+      account.balance.withLock {
+        isHeld.signal()
+        sleepThread(until: end)
+        $0 += 1
+      }
+    }
+  )
+  isHeld.wait()
+  keep(account.balance.withLock { $0 })
+  holder.join()
+}
+
+@inline(never)
+private func waitForPlainLock(until end: UInt64) {
+  let lock = PlainLock()
+  let holder = Helper(
+    first: { pthread_mutex_lock(lock.pointer) },
+    then: { sleepThread(until: end) },
+    afterwards: { pthread_mutex_unlock(lock.pointer) }
+  )
+  pthread_mutex_lock(lock.pointer)
+  pthread_mutex_unlock(lock.pointer)
+  holder.join()
+}
+
+private final class PlainLock: @unchecked Sendable {
+  // SAFETY: the lock is what threads may share; it is freed with the last reference.
+  let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  init() { pthread_mutex_init(pointer, nil) }
+  deinit {
+    pthread_mutex_destroy(pointer)
+    pointer.deallocate()
+  }
+}
+
+@inline(never)
+private func waitForQueue(until end: UInt64) {
+  let queue = DispatchQueue(label: "trial")
+  let isBusy = DispatchSemaphore(value: 0)
+  queue.async {
+    isBusy.signal()
+    sleepThread(until: end)
+  }
+  isBusy.wait()
+  queue.sync {}
+}
+
+@inline(never)
+private func waitForSemaphore(until end: UInt64) {
+  let semaphore = DispatchSemaphore(value: 0)
+  let signaller = Helper(then: { sleepThread(until: end) }, afterwards: { semaphore.signal() })
+  semaphore.wait()
+  signaller.join()
+}
+
+@inline(never)
+private func waitForCondition(until end: UInt64) {
+  final class Door: @unchecked Sendable {
+    // SAFETY: changed and read under the condition's lock.
+    var isOpen = false
+    let condition = NSCondition()
+  }
+  let door = Door()
+  let opener = Helper(
+    then: { sleepThread(until: end) },
+    afterwards: {
+      door.condition.lock()
+      door.isOpen = true
+      door.condition.signal()
+      door.condition.unlock()
+    }
+  )
+  door.condition.lock()
+  while !door.isOpen { door.condition.wait() }
+  door.condition.unlock()
+  opener.join()
+}
+
+@inline(never)
+private func sleepAWhile(until end: UInt64) {
+  while isBefore(end) { usleep(UInt32(clamping: (end - min(end, native_now())) / 1000 + 1)) }
+}
+
+/// Both in turn, for as long each.
+@inline(never)
+private func computeAndSleep(until end: UInt64) {
+  var value = 1
+  while isBefore(end) {
+    let pause = min(end, native_now() + 7_000_000)
+    while isBefore(pause) { for _ in 0..<1000 { value = value &* 69_069 &+ 1 } }
+    sleepThread(until: min(end, native_now() + 7_000_000))
+  }
+  keep(value)
+}
+
+/// A number that is taken once.
+final class Counter: Sendable {
+  private let next = Atomic<Int>(0)
+  func take() -> Int { next.add(1, ordering: .relaxed).oldValue }
+}

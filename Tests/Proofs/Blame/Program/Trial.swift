@@ -1,0 +1,149 @@
+import Foundation
+import NativeWork
+
+/// One stall: A takes a share of it, then others in turn have the rest; or nobody has half.
+struct Trial: Sendable {
+  var number: Int
+  /// Who runs, one after the other, and which share of the stall each is to have.
+  var parts: [(kind: Kind, share: Double)]
+  /// How long the stall is to take, in nanoseconds.
+  var length: UInt64
+  var threshold: Duration
+
+  var name: String { "trial \(number)" }
+
+  /// What was measured on the trial's own thread while it stalled.
+  struct Course: Sendable {
+    struct Part: Sendable {
+      var kind: Kind
+      var begin: UInt64
+      var end: UInt64
+      /// For how long the thread ran.
+      var running: UInt64
+      /// For how long it would have run, but had no processor.
+      var delayed: UInt64
+
+      var length: UInt64 { end - begin }
+    }
+    var parts: [Part] = []
+    var begin: UInt64 { parts.first?.begin ?? 0 }
+    var end: UInt64 { parts.last?.end ?? 0 }
+    var length: UInt64 { end - begin }
+
+    /// The share of part number `index`.
+    func share(_ index: Int) -> Double { Double(parts[index].length) / Double(max(1, length)) }
+  }
+
+  /// The stall.
+  @inline(never)
+  func stall() -> Course {
+    var course = Course()
+    let begin = native_now()
+    var passed = 0.0
+    for part in parts {
+      passed += part.share
+      let (time, delay, start) = (native_thread_time(), runDelay(), course.parts.isEmpty ? begin : native_now())
+      part.kind.run(begin + UInt64(Double(length) * passed))
+      let end = native_now()
+      course.parts.append(
+        Course.Part(
+          kind: part.kind,
+          begin: start,
+          end: end,
+          running: native_thread_time() - time,
+          delayed: runDelay() - delay
+        )
+      )
+    }
+    return course
+  }
+}
+
+/// For how long the calling thread was ready to run without a processor, in nanoseconds (proc(5), `schedstat`).
+private func runDelay() -> UInt64 {
+  let file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
+  guard file >= 0 else { return 0 }
+  defer { close(file) }
+  var bytes = [UInt8](repeating: 0, count: 128)
+  let count = read(file, &bytes, bytes.count)
+  let fields = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self).split(separator: " ")
+  return fields.count > 1 ? UInt64(fields[1]) ?? 0 : 0
+}
+
+/// What trials are drawn from.
+struct Lottery {
+  var random: SplitMix
+  var kinds: [Kind]
+  /// How long trials take, in milliseconds.
+  var lengths: ClosedRange<Int>
+  /// One trial of so many is shared by parts of which none has half; none when 0.
+  var dividedEvery: Int
+  private var nextFirsts: [Kind] = []
+  private var runs: [String: Int] = [:]
+
+  init(seed: UInt64, kinds: [Kind], lengths: ClosedRange<Int>, dividedEvery: Int) {
+    random = SplitMix(state: seed)
+    self.kinds = kinds
+    self.lengths = lengths
+    self.dividedEvery = dividedEvery
+  }
+
+  mutating func draw(_ number: Int) -> Trial {
+    let isDivided = dividedEvery > 0 && number % dividedEvery == 0
+    var shares: [Double]
+    if isDivided {
+      let first = Double.random(in: 0.38...0.45, using: &random)
+      let second = Double.random(in: 0.30...0.36, using: &random)
+      shares = [first, second, 1 - first - second].shuffled(using: &random)
+    } else {
+      shares = [Double.random(in: 0.55...0.85, using: &random)]
+      let others = Int.random(in: 1...3, using: &random)
+      var rest = 1 - shares[0]
+      for left in stride(from: others, to: 1, by: -1) {
+        let part = rest / Double(left) * Double.random(in: 0.6...1.4, using: &random)
+        shares.append(part)
+        rest -= part
+      }
+      shares.append(rest)
+    }
+    var chosen = [first()]
+    while chosen.count < shares.count {
+      guard let kind = kinds.randomElement(using: &random), !chosen.contains(where: { $0.name == kind.name }),
+        isLeft(kind)
+      else { continue }
+      chosen.append(kind)
+    }
+    for kind in chosen { runs[kind.name, default: 0] += 1 }
+    let length = UInt64(Int.random(in: lengths, using: &random)) * 1_000_000
+    return Trial(
+      number: number,
+      parts: zip(chosen, shares).map { (kind: $0, share: $1) },
+      length: length,
+      threshold: .nanoseconds(Int64(Double(length) * Double.random(in: 0.88...0.92, using: &random)))
+    )
+  }
+
+  /// Each kind is a trial's A equally often.
+  private mutating func first() -> Kind {
+    while true {
+      if nextFirsts.isEmpty { nextFirsts = kinds.shuffled(using: &random) }
+      let kind = nextFirsts.removeLast()
+      if isLeft(kind) { return kind }
+    }
+  }
+
+  private func isLeft(_ kind: Kind) -> Bool { runs[kind.name, default: 0] < kind.runsMax }
+}
+
+/// A small generator that can be seeded: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
