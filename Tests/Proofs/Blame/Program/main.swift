@@ -45,7 +45,7 @@ if options["list"] != nil {
     kinds = wanted.compactMap { name in Kind.all.first { $0.name == name } }
     precondition(kinds.count == wanted.count && kinds.count > 3, "there are no such kinds, or fewer than four")
   }
-  let lengths = number("shortest", 1000)...number("longest", 2000)
+  let lengths = number("shortest", 1500)...number("longest", 2500)
   var lottery = Lottery(
     seed: UInt64(number("seed", 1)),
     kinds: kinds,

@@ -31,8 +31,8 @@ struct Kind: Sendable {
 
   /// A dozen that every build names.
   static let solid = [
-    "spinOnIntegers", "sumBytes", "fillDictionary", "buildStrings", "waitForLock", "sleepAWhile", "readFromPipe",
-    "copy_pages", "poll_nothing", "waitForCondition", "followNodes", "waitForSemaphore",
+    "spinOnIntegers", "attemptOrders", "callDeep", "walkTree", "waitForLock", "sleepAWhile", "readFromPipe",
+    "copy_pages", "poll_nothing", "waitForCondition", "drawShapes", "waitForSemaphore",
   ]
 }
 

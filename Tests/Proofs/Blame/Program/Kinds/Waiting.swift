@@ -174,7 +174,7 @@ private func computeAndSleep(until end: UInt64) {
   while isBefore(end) {
     let pause = min(end, native_now() + 7_000_000)
     while isBefore(pause) { for _ in 0..<1000 { value = value &* 69_069 &+ 1 } }
-    sleepThread(until: min(end, native_now() + 7_000_000))
+    usleep(7000)
   }
   keep(value)
 }
