@@ -153,7 +153,7 @@ public struct BlackBoxDirectory: Sendable {
         // Only its name tells whose it is: the time in that is when the stall began.
         guard name >= "culprit-\(record.since.fileNamePart)" else { continue }
         found.problems.append("\(path)/\(name) \(error)")
-        if !StallFileWriter.isEnd(Array(bytes.suffix(StallFileWriter.endBytes))) { found.hasOpen = true }
+        if !StallFile.hasEnd(bytes) { found.hasOpen = true }
       }
     }
     return found
@@ -161,6 +161,14 @@ public struct BlackBoxDirectory: Sendable {
 
   /// The largest `.stall` file that is read.
   static let stallBytesMax = 64 << 20
+
+  /// What the `.stall` file that is open as `descriptor` holds, and the number that its records have; `nil` when it cannot be
+  /// read.
+  public func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
+    guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax), let file = try? StallFile(bytes: bytes)
+    else { return nil }
+    return (file, file.tag)
+  }
 
   /// The `.stall` file `name`; `nil` when it cannot be read.
   public func stall(_ name: String) -> StallFile? {

@@ -57,6 +57,17 @@ struct ByteReader {
     return Array(bytes[position..<position + Int(count)])
   }
 
+  /// A number of texts (16 bits), then each of them.
+  mutating func texts() -> [String]? {
+    guard let count = number(UInt16.self) else { return nil }
+    var texts: [String] = []
+    for _ in 0..<count {
+      guard let text = text() else { return nil }
+      texts.append(text)
+    }
+    return texts
+  }
+
   /// Text that is not valid UTF-8 is repaired, not refused: it names something.
   mutating func text() -> String? { data().map { String(decoding: $0, as: UTF8.self) } }
 }

@@ -23,12 +23,15 @@ public struct Module: Hashable, Sendable {
   public var buildID: [UInt8]
   /// The executable mappings.
   public var mappings: [Mapping]
+  /// By how much the loader moved the module: an address in memory minus that in the file's own terms. `nil` if unknown.
+  public var bias: UInt64?
 
   /// A module of `path` with `buildID`, mapped at `mappings`.
-  public init(path: String, buildID: [UInt8], mappings: [Mapping]) {
+  public init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
     self.path = path
     self.buildID = buildID
     self.mappings = mappings
+    self.bias = bias
   }
 
   /// The last component of the path.
@@ -52,6 +55,15 @@ public struct Module: Hashable, Sendable {
       return overflow ? nil : offset
     }
     return nil
+  }
+}
+
+extension Module {
+  /// `address` in the terms of the module's file, without the file: what its symbol table and its debug information speak of.
+  /// Where ``bias`` is not known, the offset in the file, which often is the same; `nil` when the module is not mapped there.
+  public func fileAddress(of address: RuntimeAddress) -> FileAddress? {
+    guard let offset = fileOffset(of: address) else { return nil }
+    return FileAddress(bias.map { address.value &- $0 } ?? offset)
   }
 }
 

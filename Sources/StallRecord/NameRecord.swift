@@ -13,6 +13,12 @@ enum NameRecord {
     static let location: UInt8 = 8
   }
 
+  private enum Origin {
+    static let unknown: UInt8 = 0
+    static let undescribed: UInt8 = 1
+    static let unit: UInt8 = 2
+  }
+
   /// Writes that the address `address`, as it is looked up, is called `frames`.
   static func write(_ address: RuntimeAddress, _ frames: [ResolvedFrame], to writer: inout ByteWriter) {
     let kept = frames.suffix(framesMax)
@@ -37,6 +43,17 @@ enum NameRecord {
       writer.append(cut(texts.0))
       writer.append(cut(texts.1))
     }
+    // Behind all frames: readers of version 1.2 pass over it.
+    for frame in kept {
+      switch frame.origin {
+      case .unknown: writer.append(Origin.unknown)
+      case .undescribed: writer.append(Origin.undescribed)
+      case .unit(let unit):
+        writer.append(Origin.unit)
+        writer.append(cut(unit.directory))
+        writer.append(cut(unit.file))
+      }
+    }
   }
 
   /// Reads a record, or gives `nil` when it is too short.
@@ -47,7 +64,23 @@ enum NameRecord {
       guard let frame = readFrame(&reader) else { return nil }
       frames.append(frame)
     }
+    // Files before version 1.3 do not say it.
+    for index in frames.indices {
+      guard let origin = readOrigin(&reader) else { break }
+      frames[index].origin = origin
+    }
     return (RuntimeAddress(address), frames)
+  }
+
+  private static func readOrigin(_ reader: inout ByteReader) -> CodeOrigin? {
+    switch reader.number(UInt8.self) {
+    case nil: return nil
+    case Origin.undescribed: return .undescribed
+    case Origin.unit:
+      guard let directory = reader.text(), let file = reader.text() else { return nil }
+      return .unit(CompilationUnit(directory: directory, file: file))
+    default: return .unknown
+    }
   }
 
   private static func readFrame(_ reader: inout ByteReader) -> ResolvedFrame? {

@@ -35,6 +35,9 @@ public enum MissingNameReason: Hashable, Sendable {
   /// The file has symbols, but none that covers the address.
   case noSymbolHere
 
+  /// Whether it is what the right file says, and not for want of that.
+  public var isOfFile: Bool { self == .noSymbols || self == .noSymbolHere }
+
   /// The reason in words.
   public var explanation: String {
     switch self {
@@ -47,6 +50,30 @@ public enum MissingNameReason: Hashable, Sendable {
     case .noSymbols: "the file has no symbols"
     case .noSymbolHere: "the file has no symbol for this address"
     }
+  }
+}
+
+/// What compilers noted about where code comes from.
+public enum CodeOrigin: Hashable, Sendable {
+  /// Not known: the module has no debug information, or there is no file to read it from.
+  case unknown
+  /// The module has debug information, but none about this code: it was compiled elsewhere, and came in an archive.
+  case undescribed
+  /// It is part of this compilation unit.
+  case unit(CompilationUnit)
+}
+
+/// What was compiled at once: a source file, or a Swift module.
+public struct CompilationUnit: Hashable, Sendable {
+  /// The directory that the compiler ran in (DW_AT_comp_dir), empty if it is not known.
+  public var directory: String
+  /// The source file (DW_AT_name), relative to ``directory`` or absolute.
+  public var file: String
+
+  /// What was compiled from `file` in `directory`.
+  public init(directory: String, file: String) {
+    self.directory = directory
+    self.file = file
   }
 }
 
@@ -69,6 +96,8 @@ public struct ResolvedFrame: Hashable, Sendable {
   public var address: UInt64
   /// Where in the source, if known.
   public var location: SourceLocation?
+  /// Which compilation the code comes from. Generic and inlined code of one module is compiled into another one's unit.
+  public var origin: CodeOrigin
   /// Whether the function has no frame of its own because the compiler put its code into its caller, the next one.
   public var isInlined: Bool
   /// Why there is no name; `nil` when there is one.
@@ -84,6 +113,7 @@ public struct ResolvedFrame: Hashable, Sendable {
     start: FileAddress? = nil,
     address: UInt64,
     location: SourceLocation? = nil,
+    origin: CodeOrigin = .unknown,
     isInlined: Bool = false,
     missing: MissingNameReason? = nil
   ) {
@@ -95,6 +125,7 @@ public struct ResolvedFrame: Hashable, Sendable {
     self.start = start
     self.address = address
     self.location = location
+    self.origin = origin
     self.isInlined = isInlined
     self.missing = missing
   }

@@ -10,6 +10,10 @@ public struct ObservedProcess: Hashable, Sendable {
   public var observerVersion: String
   /// When the watchdog was started.
   public var watchedSince: WallTime
+  /// What the service counts as its own code beside the package that was built.
+  public var ownModules: [String]
+  /// Its own functions that it has passed over.
+  public var wrappers: [String]
 
   /// A process `id` running `executable`.
   public init(
@@ -17,13 +21,17 @@ public struct ObservedProcess: Hashable, Sendable {
     executable: String,
     architecture: String,
     observerVersion: String,
-    watchedSince: WallTime
+    watchedSince: WallTime,
+    ownModules: [String] = [],
+    wrappers: [String] = []
   ) {
     self.id = id
     self.executable = executable
     self.architecture = architecture
     self.observerVersion = observerVersion
     self.watchedSince = watchedSince
+    self.ownModules = ownModules
+    self.wrappers = wrappers
   }
 }
 

@@ -21,6 +21,10 @@ enum StallFileFormat {
   /// The longest payload that is believed: a corrupt length must not make a reader allocate gigabytes.
   static let payloadBytesMax = 1 << 20
 
+  /// Longer lists of names, and longer names in them, are cut, so that a record stays within its bounds.
+  static let listMax = 128
+  static let listedCharactersMax = 512
+
   /// What a record is about.
   enum RecordKind: UInt16 {
     case process = 1
@@ -35,6 +39,7 @@ enum StallFileFormat {
     case name = 10
     case note = 11
     case stallGoesOn = 12
+    case namesLookedUp = 13
   }
 }
 

@@ -46,6 +46,8 @@ public struct StallFile: Sendable {
   public var version: (major: UInt16, minor: UInt16)
   /// How many whole records it has.
   public var recordCount = 0
+  /// The number that all its records have, 0 before version 1.2.
+  public var tag: UInt16 = 0
   /// What could not be read.
   public var problems: [StallFileProblem]
 
@@ -68,11 +70,28 @@ public struct StallFile: Sendable {
           )
         )
       }
+      if recordCount == 0 { tag = record.tag }
       recordCount += 1
     }
     recording = builder.finished()
     problems = scanner.problems + builder.problems
     if !problems.isEmpty { for index in recording.stalls.indices { recording.stalls[index].isDamaged = true } }
+  }
+
+  /// Whether the bytes `part` of a file with one stall, from its beginning on or from anywhere, say that the stall has ended.
+  public static func hasEnd(_ part: [UInt8]) -> Bool {
+    var scanner = RecordScanner(bytes: part)
+    while let record = scanner.next() {
+      switch StallFileFormat.RecordKind(rawValue: record.kind) {
+      case .stallEnded: return true
+      case .stallGoesOn:
+        // The last byte that version 1.2 has.
+        let place = record.payload.startIndex + 32
+        if place < record.payload.endIndex, record.payload[place] != 0 { return true }
+      default: break
+      }
+    }
+    return false
   }
 
   /// Whether a file that begins with `bytes` may be a `.stall` file.
@@ -124,6 +143,8 @@ private struct RecordingBuilder {
     case .othersCaptured: return addOthersEnd(&reader)
     case .name: return addName(&reader)
     case .note: return addNote(&reader)
+    // For who adds names.
+    case .namesLookedUp: return true
     case nil: return true
     }
   }
@@ -151,7 +172,10 @@ private struct RecordingBuilder {
       executable: executable,
       architecture: architecture,
       observerVersion: version,
-      watchedSince: WallTime(nanosecondsSince1970: since)
+      watchedSince: WallTime(nanosecondsSince1970: since),
+      // Files before version 1.3 do not say it.
+      ownModules: reader.texts() ?? [],
+      wrappers: reader.texts() ?? []
     )
     return true
   }
@@ -169,7 +193,11 @@ private struct RecordingBuilder {
         Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
       )
     }
-    recording.modules.append(Module(path: path, buildID: buildID, mappings: mappings))
+    // Files before version 1.3 do not say it.
+    let bias = reader.number(UInt64.self) ?? .max
+    recording.modules.append(
+      Module(path: path, buildID: buildID, mappings: mappings, bias: bias == .max ? nil : bias)
+    )
     return true
   }
 

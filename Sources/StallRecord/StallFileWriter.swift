@@ -21,6 +21,11 @@ public enum StallFileWriter {
       $0.append(process.architecture)
       $0.append(process.observerVersion)
       $0.append(process.watchedSince.nanosecondsSince1970)
+      for texts in [process.ownModules, process.wrappers] {
+        let kept = texts.prefix(StallFileFormat.listMax)
+        $0.append(UInt16(kept.count))
+        for text in kept { $0.append(String(text.prefix(StallFileFormat.listedCharactersMax))) }
+      }
     }
   }
 
@@ -36,6 +41,7 @@ public enum StallFileWriter {
         $0.append(mapping.end.value)
         $0.append(mapping.fileOffset)
       }
+      $0.append(module.bias ?? UInt64.max)
     }
   }
 
@@ -161,24 +167,29 @@ public enum StallFileWriter {
     record(.name) { NameRecord.write(address, frames, to: &$0) }
   }
 
-  /// The length of the record that a stall is over, in bytes.
-  public static let endBytes = record(
-    ofEndOf: Stall(
-      id: 0,
-      source: WatchedSource(kind: .loop, name: ""),
-      thread: ObservedThread(id: 0, name: ""),
-      threshold: .zero,
-      began: WallTime(nanosecondsSince1970: 0)
-    )
-  ).count
+  /// The record that the address `address`, as it is looked up, is called `frames`; nothing where the file that it is in could
+  /// not be read, which may be there later. Without full names, which follow from those in the symbol table.
+  public static func record(ofLearnedNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
+    guard !frames.isEmpty, frames.allSatisfy({ $0.missing?.isOfFile ?? true }) else { return [] }
+    let kept = frames.map { frame in
+      var kept = frame
+      kept.fullName = nil
+      return kept
+    }
+    return record(ofNameOf: address, kept)
+  }
 
-  /// Whether `bytes`, the last ``endBytes`` of a file, are the record that a stall is over: a look at the end of a file that has
-  /// one stall tells whether it has ended.
-  public static func isEnd(_ bytes: [UInt8]) -> Bool {
+  /// The record that everything in the file has been looked up that can be, the last one of a file.
+  public static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
+
+  /// The length of that record, in bytes.
+  public static let namesLookedUpBytes = recordOfNamesLookedUp().count
+
+  /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are that record.
+  public static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes[...])
     guard let length = reader.number(UInt32.self), let kind = reader.number(UInt16.self) else { return false }
-    let overhead = StallFileFormat.recordHeadBytes + StallFileFormat.recordTailBytes
-    return kind == StallFileFormat.RecordKind.stallEnded.rawValue && Int(length) == bytes.count - overhead
+    return length == 0 && kind == StallFileFormat.RecordKind.namesLookedUp.rawValue && bytes.count == namesLookedUpBytes
   }
 
   /// Puts the number `tag` of their file into `records`: a disk that went down may leave whole records of another file, that was

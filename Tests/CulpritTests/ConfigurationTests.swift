@@ -62,7 +62,9 @@ import Testing
       7f0000001000-7f0000002000 rwxp 00000000 00:00 0                          [heap]
       7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
       """
-    let modules = ProcessMap.modules(maps: text) { [UInt8(truncatingIfNeeded: $0.value >> 40)] }
+    let modules = ProcessMap.modules(maps: text) {
+      ProcessMap.Header(buildID: [UInt8(truncatingIfNeeded: $0.value >> 40)], bias: $0.value)
+    }
     #expect(modules.map(\.path) == ["/opt/my shop/bin (deleted)", "[vdso]"])
     #expect(modules[0].buildID == [0x55])
     #expect(modules[0].mappings.map(\.fileOffset) == [0x1000])

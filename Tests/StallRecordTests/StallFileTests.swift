@@ -12,6 +12,7 @@ private let namedFrames = [
     module: "/opt/shop/shop",
     address: 0x1010,
     location: SourceLocation(file: "/src/Index.swift", line: 12, column: 5),
+    origin: .unit(CompilationUnit(directory: "/src", file: "/src/main.swift")),
     isInlined: true
   ),
   ResolvedFrame(
@@ -19,7 +20,8 @@ private let namedFrames = [
     rawName: "run",
     module: "/opt/shop/shop",
     start: FileAddress(0x1000),
-    address: 0x1010
+    address: 0x1010,
+    origin: .undescribed
   ),
 ]
 
@@ -103,13 +105,16 @@ func sampleRecording(hasEnded: Bool = true) -> Recording {
       executable: "/usr/bin/shop",
       architecture: "x86_64",
       observerVersion: "0.1.0",
-      watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000)
+      watchedSince: WallTime(nanosecondsSince1970: 1_795_170_000_000_000_000),
+      ownModules: ["ShopCore", "/srv/shop"],
+      wrappers: ["Lock.lock()"]
     ),
     modules: [
       Module(
         path: "/usr/bin/shop",
         buildID: [1, 2, 0xab],
-        mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x3000), fileOffset: 0x400)]
+        mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x3000), fileOffset: 0x400)],
+        bias: 0x800
       ),
       Module(path: "[vdso]", buildID: [], mappings: []),
     ],
@@ -395,6 +400,56 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 }
 
 @Suite struct NameRecordTests {
+  /// What was learned from the right file is kept, also that there is no name; the rest may be learned later.
+  @Test func onlyWhatTheFileSaysIsKept() throws {
+    let address = RuntimeAddress(0x201f)
+    var expected = namedFrames
+    expected[0].fullName = nil
+    var bytes = StallFileWriter.header() + StallFileWriter.record(ofLearnedNameOf: address, namedFrames)
+    #expect(try StallFile(bytes: bytes).recording.names == [address: expected])
+    for reason in [MissingNameReason.noSymbols, .noSymbolHere] {
+      bytes += StallFileWriter.record(ofLearnedNameOf: address, [unnamedFrame(reason)])
+      #expect(try StallFile(bytes: bytes).recording.names == [address: [unnamedFrame(reason)]])
+    }
+    for reason in [MissingNameReason.notMapped, .noFile, .unreadableFile("x"), .unverifiable] {
+      #expect(StallFileWriter.record(ofLearnedNameOf: address, [unnamedFrame(reason)]).isEmpty)
+    }
+  }
+
+  /// What a version wrote that did not say where code is from.
+  @Test func namesOfOlderFilesAreRead() throws {
+    let new = StallFileWriter.record(ofNameOf: RuntimeAddress(1), namedFrames)
+    // A kind and two texts for the first frame, a kind for the second.
+    let old = Array(new[8..<new.count - 4].dropLast(1 + 2 + 4 + 2 + 15 + 1))
+    var record = withUnsafeBytes(of: UInt32(old.count).littleEndian) { Array($0) } + [10, 0, 0, 0] + old
+    let checksum = CRC32.checksum(record[...])
+    record += withUnsafeBytes(of: checksum.littleEndian) { Array($0) }
+    let names = try StallFile(bytes: StallFileWriter.header() + record).recording.names[RuntimeAddress(1)]
+    #expect(names?.map(\.origin) == [.unknown, .unknown])
+    #expect(names?.map(\.function) == namedFrames.map(\.function))
+  }
+
+  /// Names come behind the end of a stall, and the end is still found, by whoever reads a part of the file only.
+  @Test func theEndIsFoundWithNamesBehindIt() throws {
+    let recording = sampleRecording()
+    var bytes = StallFileWriter.file(of: recording)
+    #expect(StallFile.hasEnd(bytes) && !StallFile.hasEnd(StallFileWriter.file(of: sampleRecording(hasEnded: false))))
+    #expect(!StallFileWriter.areNamesLookedUp(bytes.suffix(StallFileWriter.namesLookedUpBytes)))
+    bytes += StallFileWriter.record(ofNameOf: RuntimeAddress(5), namedFrames) + StallFileWriter.recordOfNamesLookedUp()
+    #expect(StallFile.hasEnd(bytes))
+    #expect(StallFile.hasEnd(Array(repeating: 7, count: 40) + bytes.dropFirst(16)))
+    #expect(StallFileWriter.areNamesLookedUp(bytes.suffix(StallFileWriter.namesLookedUpBytes)))
+    let file = try StallFile(bytes: bytes)
+    #expect(file.problems.isEmpty && file.recording.names[RuntimeAddress(5)] == namedFrames)
+    #expect(file.recording.stalls == recording.stalls)
+    // How far it had come, for who reads the beginning only.
+    var stall = recording.stalls[0]
+    let begin = StallFileWriter.header() + StallFileWriter.record(ofBeginOf: stall)
+    #expect(StallFile.hasEnd(begin + StallFileWriter.record(ofStateOf: stall)))
+    stall.hasEnded = false
+    #expect(!StallFile.hasEnd(begin + StallFileWriter.record(ofStateOf: stall)))
+  }
+
   private func readBack(_ frames: [ResolvedFrame]) throws -> [ResolvedFrame]? {
     let address = RuntimeAddress(0x201f)
     let file = try StallFile(bytes: StallFileWriter.file(of: Recording(process: nil, names: [address: frames])))

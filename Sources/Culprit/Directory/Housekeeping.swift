@@ -57,11 +57,12 @@ struct Housekeeping: Sendable {
     // A hang that nobody has been told of stays, with its run; a service that is killed over and over may leave any number of
     // the others.
     let open = stalls.filter(\.isFatal).map(\.name)
-    let hung = untold.map(\.name).filter { run in open.contains { belongs($0, to: run) } }
+    let hung = untold.map(\.name).filter { run in open.contains { FileNames.belongs($0, to: run) } }
     let kept = (stalls + untold + others).sorted { $0.name < $1.name }
       .filter { entry in
         if hung.contains(entry.name) { return false }
-        if entry.isFatal, entry.name.hasSuffix(".stall"), (live + hung).contains(where: { belongs(entry.name, to: $0) })
+        if entry.isFatal, entry.name.hasSuffix(".stall"),
+          (live + hung).contains(where: { FileNames.belongs(entry.name, to: $0) })
         {
           return false
         }
@@ -108,30 +109,37 @@ struct Housekeeping: Sendable {
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
+  /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, says it in its
+  /// beginning, and one of an older version at its end.
+  private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
+    guard let descriptor = box.open(name, O_RDONLY) else { return false }
+    defer { close(descriptor) }
+    let length = 16 << 10
+    let size = lseek(descriptor, 0, SEEK_END)
+    return ![0, max(0, size - off_t(length))]
+      .contains { place in
+        var part = [UInt8](repeating: 0, count: length)
+        let count = pread(descriptor, &part, length, place)
+        return count > 0 && StallFile.hasEnd(Array(part[..<count]))
+      }
+  }
+
+  private func remove(_ name: String) { unlink("\(directory)/\(name)") }
+}
+
+/// What names of files tell.
+enum FileNames {
   /// Whether the stall of the file `stall` may be of the run of the file `run`: "culprit-20261120T102351.204Z-4242-1.stall" of
   /// "culprit-20261120T102340.000Z-4242.run".
-  private func belongs(_ stall: String, to run: String) -> Bool {
+  static func belongs(_ stall: String, to run: String) -> Bool {
     let (one, other) = (parts(stall), parts(run))
     return one.process == other.process && one.time >= other.time
   }
 
   /// The process id and the time in a name.
-  private func parts(_ name: String) -> (process: String, time: String) {
+  private static func parts(_ name: String) -> (process: String, time: String) {
     let parts = name.split(separator: "-")
     guard parts.count >= 3 else { return ("", "") }
     return (String(parts[2].prefix { $0.isNumber }), String(parts[1]))
   }
-
-  /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, ends with that.
-  private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
-    guard let descriptor = box.open(name, O_RDONLY) else { return false }
-    defer { close(descriptor) }
-    let length = StallFileWriter.endBytes
-    let size = lseek(descriptor, 0, SEEK_END)
-    var tail = [UInt8](repeating: 0, count: length)
-    guard size >= off_t(length), pread(descriptor, &tail, length, size - off_t(length)) == length else { return true }
-    return !StallFileWriter.isEnd(tail)
-  }
-
-  private func remove(_ name: String) { unlink("\(directory)/\(name)") }
 }

@@ -10,7 +10,7 @@ enum ProcessMap {
   /// from the files, which may have been replaced since they were mapped.
   static func modules() -> [Module] {
     guard let text = readAll("/proc/thread-self/maps") else { return [] }
-    return modules(maps: text, buildID: buildID)
+    return modules(maps: text, header: header)
   }
 
   /// The module that the loader has at `address`, for when `/proc/self/maps` cannot be read; `nil` when there is none. Its
@@ -34,7 +34,7 @@ enum ProcessMap {
           fileOffset: segment.p_offset &- skew
         )
       }
-    return Module(path: path, buildID: buildID(at: RuntimeAddress(start)), mappings: mappings)
+    return Module(path: path, buildID: header(at: RuntimeAddress(start)).buildID, mappings: mappings, bias: base)
   }
 
   /// The id of the process that traces this one (proc(5), TracerPid): a debugger. `nil` when none does.
@@ -59,9 +59,9 @@ enum ProcessMap {
   ///
   /// - Parameters:
   ///   - maps: The text.
-  ///   - buildID: Finds the build-id of the module whose ELF header is at an address.
+  ///   - header: Reads what is wanted of the module whose ELF header is at an address.
   /// - Returns: The modules, in the order of their first executable mapping.
-  static func modules(maps: String, buildID: (RuntimeAddress) -> [UInt8]) -> [Module] {
+  static func modules(maps: String, header: (RuntimeAddress) -> Header) -> [Module] {
     var order: [String] = []
     var mappings: [String: [Module.Mapping]] = [:]
     var headers: [String: RuntimeAddress] = [:]
@@ -74,8 +74,17 @@ enum ProcessMap {
       mappings[entry.path, default: []].append(entry.mapping)
     }
     return order.map { path in
-      Module(path: path, buildID: headers[path].map(buildID) ?? [], mappings: mappings[path] ?? [])
+      let header = headers[path].map(header) ?? Header()
+      return Module(path: path, buildID: header.buildID, mappings: mappings[path] ?? [], bias: header.bias)
     }
+  }
+
+  /// What an ELF header in memory leads to.
+  struct Header {
+    /// The build-id, empty when there is none.
+    var buildID: [UInt8] = []
+    /// By how much the loader moved the image; `nil` if unknown.
+    var bias: UInt64?
   }
 
   /// One line: `55d0a000-55d0b000 r-xp 00001000 fe:00 1234   /usr/bin/name with spaces`.
@@ -112,13 +121,22 @@ enum ProcessMap {
     return segments
   }
 
-  /// The GNU build-id of the ELF image at `base`, read from memory; empty when there is none.
-  private static func buildID(at base: RuntimeAddress) -> [UInt8] {
-    // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
-    for segment in programHeaders(at: base) where segment.p_type == UInt32(PT_NOTE) {
-      if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) { return id }
+  /// The GNU build-id of the ELF image at `base`, and where it was linked, read from memory.
+  private static func header(at base: RuntimeAddress) -> Header {
+    let segments = programHeaders(at: base)
+    var header = Header()
+    let page: UInt64 = 4096
+    if let first = segments.first(where: { $0.p_type == UInt32(PT_LOAD) && $0.p_offset < page }) {
+      header.bias = base.value &- (first.p_vaddr &- first.p_offset)
     }
-    return []
+    // A note's address: the image's base is at file offset 0, and notes are in the segment that begins there.
+    for segment in segments where segment.p_type == UInt32(PT_NOTE) {
+      if let id = buildID(notesAt: base.value &+ segment.p_offset, bytes: segment.p_filesz) {
+        header.buildID = id
+        break
+      }
+    }
+    return header
   }
 
   /// Searches notes (elf(5)): name size, description size and type, then the name and the description, each filled up
