@@ -112,7 +112,7 @@ let package = Package(
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
     .testTarget(
       name: "SymbolsTests",
-      dependencies: ["Symbols", "StallRecord", "TestSupport"],
+      dependencies: ["Blame", "Symbols", "StallRecord", "TestSupport"],
       exclude: ["Findings"]
     ),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),

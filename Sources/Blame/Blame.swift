@@ -105,11 +105,17 @@ public struct Blame: Hashable, Sendable {
   /// - Parameters:
   ///   - stall: The stall.
   ///   - stacks: The stacks that its samples refer to.
+  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  public init(stall: Stall, stacks: [Stack], resolve: (StackFrame) -> [ResolvedFrame]) {
+  public init(
+    stall: Stall,
+    stacks: [Stack],
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: (StackFrame) -> [ResolvedFrame]
+  ) {
     // A pool's threads are its samples.
     let observed = stall.source.kind == .pool ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
-    let observations = Observations(stall: observed, stacks: stacks, resolve: resolve)
+    let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
     labels = observed.labels(
       SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration),
       observations.duration

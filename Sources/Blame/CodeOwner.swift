@@ -1,73 +1,122 @@
 import StallRecord
 
-/// Whose code a function is: the application's, or the ground it stands on.
+/// Whose code a function is.
 ///
 /// Blame is useful only where somebody can act on it, so it goes to the application's own code: not to the C library that
-/// was asked to sleep, nor to the Swift runtime that copied an array.
-enum CodeOwner {
-  /// Swift modules that come with the toolchain or with Culprit.
-  private static let systemSwiftModules: Set<String> = [
-    "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
-    "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
-    "FoundationNetworking", "FoundationXML", "CoreFoundation", "Glibc", "Musl", "Cxx", "CxxStdlib", "XCTest", "Testing",
-    "Culprit", "__C", "SwiftShims",
-  ]
+/// was asked to sleep, nor to the Swift runtime that copied an array, nor to a package that was handed a closure.
+///
+/// What compilers note tells most: where the source file is, for inlined and generic code that of the function that it was written
+/// in. Where there is no debug information the Swift module tells, and at last the name.
+public enum CodeOwner: Hashable, Sendable {
+  /// The application's: the package that was built.
+  case own
+  /// A package's that the application depends on; or one of its own functions that is to be passed over.
+  case dependency
+  /// The system's or the toolchain's.
+  case system
+  /// An entry point of the application's: it holds all of a thread's time by its nature, so it is never an answer.
+  case entry
 
+  /// Whose code `frame` is, by `rules` and by what is known of it.
+  public static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
+    guard frame.module.hasPrefix("/") else { return .system }
+    let kind = SourcePath(of: frame)?.kind
+    var package: String?
+    if case .dependency(let name) = kind { package = name }
+    let owner = rules.isOwn(frame, package: package) ? ownOrEntry(frame) : owner(of: frame, kind)
+    return owner == .own && rules.isWrapper(frame) ? .dependency : owner
+  }
+
+  /// The package that `frame` is from; `nil` when it is none that the application depends on, or that is not known.
+  public static func package(of frame: ResolvedFrame) -> String? {
+    guard case .dependency(let name) = SourcePath(of: frame)?.kind else { return nil }
+    return name
+  }
+
+  /// Whether `frame` is in the application's own code and not merely its entry point.
+  static func isApplication(_ frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> Bool {
+    owner(of: frame, rules) == .own
+  }
+
+  /// The same without rules; the source file is `kind`.
+  private static func owner(of frame: ResolvedFrame, _ kind: SourcePath.Kind?) -> CodeOwner {
+    if SystemLibraries.contains(frame.module) { return .system }
+    if let module = frame.swiftModule {
+      if SystemNames.swiftModules.contains(module) { return .system }
+    } else if let name = frame.rawName, name.hasPrefix("$s") || name == ".plt" {
+      // Glue of the compiler's or the linker's that belongs to nobody.
+      return .system
+    }
+    switch kind {
+    case .system: return .system
+    case .dependency: return .dependency
+    case .own: return isEntry(frame) ? .entry : isWritten(frame) ? .own : .system
+    case nil: break
+    }
+    // Nothing tells where it was written.
+    if isEntry(frame) { return .entry }
+    // Of a type's witnesses the name has the type, and no module; what extends a type of the system's has a unit.
+    if let name = frame.rawName, frame.swiftModule == nil || frame.origin == .undescribed, SystemNames.contains(name) {
+      return .system
+    }
+    // Else it came compiled, in an archive.
+    return frame.origin == .undescribed ? .dependency : .own
+  }
+
+  /// Whether somebody has written `frame` where its unit is. The compiler puts witnesses, specialisations and helpers into the unit
+  /// that needs them, whatever they are of: where no line tells, the module must be that of the unit, whose directory is called as
+  /// the module is.
+  private static func isWritten(_ frame: ResolvedFrame) -> Bool {
+    guard frame.location == nil else { return true }
+    guard let module = frame.swiftModule else { return frame.rawName?.hasPrefix("__swift_") != true }
+    return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
+  }
+
+  private static func ownOrEntry(_ frame: ResolvedFrame) -> CodeOwner { isEntry(frame) ? .entry : .own }
+
+  private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
+
+  private static func isEntry(_ frame: ResolvedFrame) -> Bool {
+    guard let name = frame.rawName else { return false }
+    if entryPoints.contains(name) { return true }
+    // The package manager calls an executable's entry point by its module.
+    return name.hasSuffix("_main")
+      && name == String(frame.moduleName.map { $0 == "-" || $0 == "." ? "_" : $0 }) + "_main"
+  }
+}
+
+/// Shared libraries that are the toolchain's or the system's.
+private enum SystemLibraries {
   /// Directories of the system's libraries; what lies deeper in them belongs to somebody's product.
-  private static let systemDirectories: Set<String> = [
+  private static let directories: Set<String> = [
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib/swift/linux", "/usr/lib/swift/linux",
   ]
 
-  /// The toolchain's and the system's libraries, wherever they were installed: services ship them beside the executable.
-  private static let systemLibraries = [
+  /// Libraries that services ship beside the executable.
+  private static let names = [
     "lib_Foundation", "libFoundation", "libdispatch.so", "libBlocksRuntime.so", "lib_InternalSwift", "libTesting.so",
     "lib_Testing", "libXCTest.so", "libc.so", "libpthread.so", "libm.so", "libdl.so", "libstdc++.so", "libgcc_s.so",
     "ld-linux", "ld-musl", "libunwind",
   ]
 
-  /// Functions of those libraries that a static link or an instantiation puts into the executable: the Swift runtime,
-  /// Dispatch, Core Foundation's run loop, the C++ library's templates (Itanium C++ ABI, 5.1.4.2: St is std), the stubs
-  /// that the linker makes.
-  private static let systemPrefixes = [
-    "swift_", "_swift_", "_dispatch_", "CFRunLoop", "__CFRunLoop", "__CFRUNLOOP", "$ss", "$sS", "_ZSt", "_ZNSt",
-    "_ZNKSt",
-    "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx", ".plt",
-    // What sanitizers put beside and in front of the functions of an executable.
-    "__tsan_", "_ZN6__tsan", "__asan_", "_ZN6__asan", "_ZN11__sanitizer", "__sanitizer_", "__interceptor_",
-    "___interceptor_",
-  ]
-
-  /// Entry points: they hold all of a thread's time by their nature, so they are never an answer.
-  private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
-
-  /// Whether `frame` is in the application's own code and not merely its entry point.
-  static func isApplication(_ frame: ResolvedFrame) -> Bool {
-    guard frame.module.hasPrefix("/") else { return false }
-    let name = frame.moduleName
-    if isSystemLibrary(name) || isInSystemDirectory(frame.module) { return false }
-    if let module = frame.swiftModule { return !systemSwiftModules.contains(module) }
-    guard let rawName = frame.rawName else { return true }
-    // The package manager calls an executable's entry point by its module.
-    let entryPoint = String(name.map { $0 == "-" || $0 == "." ? "_" : $0 }) + "_main"
-    if entryPoints.contains(rawName) || rawName == entryPoint { return false }
-    // Swift glue that belongs to no module (thunks, outlined copies).
-    if rawName.hasPrefix("$s") { return false }
-    return !systemPrefixes.contains { rawName.hasPrefix($0) }
+  /// Whether the file at `path` is one.
+  static func contains(_ path: String) -> Bool {
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
+    return isInDirectory(path[..<slash]) || isName(path[path.index(after: slash)...])
   }
 
   /// `libswiftCore.so` and `libswift_Concurrency.so` are; `libswiftly.so` is somebody's own.
-  private static func isSystemLibrary(_ name: String) -> Bool {
+  private static func isName(_ name: Substring) -> Bool {
     if name.hasPrefix("libswift"), let next = name.dropFirst(8).first { return next == "_" || next.isUppercase }
-    return systemLibraries.contains { name.hasPrefix($0) }
+    return names.contains { name.hasPrefix($0) }
   }
 
   /// `/usr/lib/libz.so.1` and `/usr/lib/x86_64-linux-gnu/libz.so.1` are; `/usr/lib/shop/plugin.so` is not.
-  private static func isInSystemDirectory(_ path: String) -> Bool {
-    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
-    let directory = path[..<slash]
-    if systemDirectories.contains(String(directory)) { return true }
-    guard let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else { return false }
-    return directory[directory.index(after: parent)...].hasSuffix("-linux-gnu")
-      && systemDirectories.contains(String(directory[..<parent]))
+  private static func isInDirectory(_ directory: Substring) -> Bool {
+    if directories.contains(String(directory)) { return true }
+    guard directory.hasSuffix("-linux-gnu"), let parent = directory.utf8.lastIndex(of: UInt8(ascii: "/")) else {
+      return false
+    }
+    return directories.contains(String(directory[..<parent]))
   }
 }

@@ -26,7 +26,12 @@ struct Observations {
   /// How much of that no sample stands for, because some are missing.
   let unobserved: Duration
 
-  init(stall: Stall, stacks recorded: [Stack], resolve: (StackFrame) -> [ResolvedFrame]) {
+  init(
+    stall: Stall,
+    stacks recorded: [Stack],
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: (StackFrame) -> [ResolvedFrame]
+  ) {
     let samples = stall.samples.sorted { $0.age < $1.age }
     duration = max(stall.duration, samples.last?.age ?? .zero)
     var resolved: [Int: [WeightedStack.Frame]] = [:]
@@ -38,7 +43,7 @@ struct Observations {
         failures[sample.outcome, default: 0] += 1
         continue
       }
-      let frames = resolved[index] ?? Self.frames(of: recorded[index], resolve)
+      let frames = resolved[index] ?? Self.frames(of: recorded[index], rules, resolve)
       resolved[index] = frames
       lastEnd = recorded[index].end
       if lastEnd != .outermost { truncations[lastEnd, default: 0] += 1 }
@@ -64,7 +69,11 @@ struct Observations {
   /// claim more.
   private static let framesMax = 512
 
-  private static func frames(of stack: Stack, _ resolve: (StackFrame) -> [ResolvedFrame]) -> [WeightedStack.Frame] {
+  private static func frames(
+    of stack: Stack,
+    _ rules: OwnershipRules,
+    _ resolve: (StackFrame) -> [ResolvedFrame]
+  ) -> [WeightedStack.Frame] {
     var inner = stack.frames[...]
     var outer: ArraySlice<StackFrame> = []
     if let omission = stack.omission, stack.frames.indices.contains(omission.index) {
@@ -78,7 +87,7 @@ struct Observations {
           WeightedStack.Frame(
             identity: FunctionIdentity($0),
             resolved: $0,
-            isApplication: CodeOwner.isApplication($0)
+            isApplication: CodeOwner.isApplication($0, rules)
           )
         }
     }

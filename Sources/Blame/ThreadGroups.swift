@@ -20,11 +20,13 @@ public struct ThreadGroup: Hashable, Sendable {
   /// - Parameters:
   ///   - all: The threads.
   ///   - stacks: The stacks that they refer to.
+  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The groups, the largest first, those of the same size in the order of their first threads.
   public static func groups(
     of all: AllThreads,
     stacks: [Stack],
+    rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) -> [ThreadGroup] {
     struct Key: Hashable {
@@ -57,7 +59,7 @@ public struct ThreadGroup: Hashable, Sendable {
           activity: sample.activity,
           outcome: sample.outcome,
           frames: frames,
-          isApplication: frames.map(CodeOwner.isApplication),
+          isApplication: frames.map { CodeOwner.isApplication($0, rules) },
           end: end
         )
       }

@@ -15,18 +15,30 @@ public struct DebugSearch: Sendable {
     self.servers = servers
   }
 
-  /// The path of a file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, else that with
-  /// its debug information. `nil` when there is none.
-  public func file(withBuildID buildID: [UInt8]) -> String? {
+  /// A file with `buildID` in one of ``directories``, or from ``servers``: the program's own file, else that with its debug
+  /// information.
+  ///
+  /// - Parameters:
+  ///   - buildID: The build-id.
+  ///   - path: Where the program's file was, if that is known: a file of its name in one of the directories may be it.
+  /// - Returns: The file's path; `nil` when there is none.
+  public func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }
     let digits = hexadecimal(buildID)
     for directory in directories {
-      let path = "\(directory)/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2))"
-      for candidate in [path, path + ".debug"] {
+      var candidates = ["\(directory)/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2))"]
+      if let path { candidates += Self.paths(in: directory, of: path) }
+      for candidate in candidates.flatMap({ [$0, $0 + ".debug"] }) {
         if let image = try? ElfImage(path: candidate), image.buildID == buildID { return candidate }
       }
     }
     return servers?.path(of: buildID)
+  }
+
+  /// Where a file that was at `path` may be in `directory`: by its name, or by its path.
+  static func paths(in directory: String, of path: String) -> [String] {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    return ["\(directory)/\(name)", directory + path]
   }
 }
 
@@ -44,7 +56,7 @@ struct DebugFiles {
   /// The separate file with the debug information of `image` (GDB manual, "Separate Debug Files").
   func separate(for image: ElfImage) -> Finding {
     var refusal: String?
-    for path in pathsByBuildID(image.buildID) + pathsByLink(image) {
+    for path in pathsByBuildID(image.buildID) + pathsByLink(image) + pathsByName(image) {
       switch open(path, for: image) {
       case .found(let found): return .found(found)
       case .refused(let why): refusal = refusal ?? why
@@ -83,6 +95,12 @@ struct DebugFiles {
     let digits = hexadecimal(buildID)
     let name = "/.build-id/\(digits.prefix(2))/\(digits.dropFirst(2)).debug"
     return search.directories.map { $0 + name }
+  }
+
+  /// Files of the program's name: what it was before it was stripped. Nothing but a build-id tells that it is.
+  private func pathsByName(_ image: ElfImage) -> [String] {
+    guard image.path.hasPrefix("/"), !image.buildID.isEmpty else { return [] }
+    return search.directories.flatMap { DebugSearch.paths(in: $0, of: image.path) }
   }
 
   private func pathsByLink(_ image: ElfImage) -> [String] {

@@ -1,3 +1,5 @@
+import StallRecord
+
 /// A call, as debug information tells it: the function, and where in it the code is.
 struct SourceCall {
   /// The function's name as linkers know it, or as it is written where that is all there is; `nil` when there is none.
@@ -46,6 +48,10 @@ final class DebugInformation {
     let ranges: [AddressRange]
     /// The names of the scopes of ``functions`` that were looked up before, by their numbers.
     var names: [FunctionName?]
+    private(set) lazy var compilation = CompilationUnit(
+      directory: unit.directory?.string ?? entries.directory?.string ?? "",
+      file: unit.name?.string ?? entries.name?.string ?? ""
+    )
 
     init(_ unit: Unit, _ entries: Unit, _ lines: LineTable?) {
       self.unit = unit
@@ -120,6 +126,9 @@ final class DebugInformation {
     }
     return calls
   }
+
+  /// What the code at `address` was compiled from; `nil` when no unit claims it.
+  func compilation(at address: UInt64) -> CompilationUnit? { unitCode(at: address)?.compilation }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
     if let last, last.ranges.contains(where: { $0.contains(address) }) { return last }

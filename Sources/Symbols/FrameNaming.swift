@@ -10,7 +10,8 @@ extension SymbolFile {
     let calls = calls(at: address)
     let entry = calls.last?.entry.map { FileAddress($0) } ?? address
     let symbol = symbol(at: entry, preferring: calls.last?.name) ?? symbol(at: address, preferring: calls.last?.name)
-    var outer = ResolvedFrame(function: nil, module: module, address: address.value)
+    let origin = origin(at: address)
+    var outer = ResolvedFrame(function: nil, module: module, address: address.value, origin: origin)
     if let name = symbol?.name ?? calls.last?.name {
       outer.take(names.name(name))
       outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
@@ -30,7 +31,13 @@ extension SymbolFile {
     }
     let inlined = calls.dropLast()
       .map { call -> ResolvedFrame in
-        var frame = ResolvedFrame(function: nil, module: module, address: address.value, isInlined: true)
+        var frame = ResolvedFrame(
+          function: nil,
+          module: module,
+          address: address.value,
+          origin: origin,
+          isInlined: true
+        )
         if let name = call.name { frame.take(names.name(name)) }
         frame.location = Self.location(call)
         if frame.function == nil { frame.missing = .noSymbolHere }

@@ -77,6 +77,17 @@ final class SymbolFile {
   /// The calls that the code at `address` is in, the innermost first; none when debug information does not cover it.
   func calls(at address: FileAddress) -> [SourceCall] { debug?.calls(at: address.value) ?? [] }
 
+  /// Which compilation the code at `address` is from.
+  func origin(at address: FileAddress) -> CodeOrigin {
+    guard let debug else { return .unknown }
+    if let unit = debug.compilation(at: address.value) { return .unit(unit) }
+    return isDescribed ? .undescribed : .unknown
+  }
+
+  /// Whether the program was compiled with debug information, and not merely something that was linked into it.
+  private lazy var isDescribed =
+    tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false
+
   /// The start of the function that covers `address` according to the unwind table.
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 

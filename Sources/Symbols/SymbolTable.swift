@@ -5,6 +5,8 @@ struct SymbolTable {
   private let index: SymbolIndex
   private let names: Bytes
   private let image: ElfImage  // keeps `names`
+  /// Where `main` begins, if the table has it.
+  private(set) var main: UInt64?
 
   /// How many addresses have a symbol of their own.
   var count: Int { index.count }
@@ -47,6 +49,7 @@ struct SymbolTable {
         let rank = Self.rank(kind), bounds.end(at: start) > start
       else { continue }
       if rank == .label, Self.isMark(names, name) { continue }
+      if kind >> 4 == 1, main == nil, Self.isMain(names, name) { main = start }
       let (end, overflow) = start.addingReportingOverflow(size)
       symbols.append(
         SymbolIndex.Symbol(
@@ -88,6 +91,12 @@ struct SymbolTable {
     case 0: return .label
     default: return nil
     }
+  }
+
+  private static func isMain(_ names: Bytes, _ name: UInt32) -> Bool {
+    var cursor = names.cursor(at: Int(name))
+    return cursor.u8() == UInt8(ascii: "m") && cursor.u8() == UInt8(ascii: "a") && cursor.u8() == UInt8(ascii: "i")
+      && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
   /// $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2).

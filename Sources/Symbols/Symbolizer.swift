@@ -57,8 +57,12 @@ public final class Symbolizer {
   /// There is always an answer; a frame without a name says why it has none.
   public func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let address = frame.lookupAddress
-    if let resolved = known[address] ?? recorded[address] { return resolved }
-    var resolved = lookUp(address)
+    if let resolved = known[address] { return resolved }
+    let noted = recorded[address]
+    if let noted, noted.allSatisfy({ $0.function != nil }) { return noted }
+    var resolved = lookUp(address, functionStart: frame.functionStart)
+    // Whoever noted it knew no name; what there is now may know one.
+    if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
     // A call from inlined code that comes from no line is glue of the compiler: an inlined thunk that calls a specialised
     // copy of the function that it has its name from.
     if frame.isReturnAddress { resolved.removeAll { $0.isInlined && $0.location == nil } }
@@ -74,7 +78,7 @@ public final class Symbolizer {
     }
   }
 
-  private func lookUp(_ address: RuntimeAddress) -> [ResolvedFrame] {
+  private func lookUp(_ address: RuntimeAddress, functionStart: RuntimeAddress?) -> [ResolvedFrame] {
     guard let index = map.index(at: address) else {
       if let (name, start) = perfMap?.function(at: address) {
         return [
@@ -90,23 +94,35 @@ public final class Symbolizer {
       }
       return [ResolvedFrame(function: nil, module: "", address: address.value, missing: .notMapped)]
     }
-    let path = map.modules[index].path
-    guard let offset = map.modules[index].fileOffset(of: address) else {
+    let module = map.modules[index]
+    let path = module.path
+    guard let offset = module.fileOffset(of: address), let estimate = module.fileAddress(of: address) else {
       return [ResolvedFrame(function: nil, module: path, address: address.value, missing: .notMapped)]
     }
+    // Without names a function still has a beginning, and all addresses in it are one function.
+    func nameless(_ reason: MissingNameReason) -> [ResolvedFrame] {
+      let start = functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
+      return [
+        ResolvedFrame(function: nil, module: path, start: start, address: estimate.value, missing: reason)
+      ]
+    }
     switch state(of: index) {
-    case .unusable(let reason):
-      return [ResolvedFrame(function: nil, module: path, address: offset, missing: reason)]
+    case .unusable(let reason): return nameless(reason)
     case .opened(let file):
       guard file.isIntact() else {
         states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
-        return lookUp(address)
+        return lookUp(address, functionStart: functionStart)
       }
-      guard let fileAddress = file.image.fileAddress(ofOffset: offset) else {
-        return [ResolvedFrame(function: nil, module: path, address: offset, missing: .noSymbolHere)]
+      // A file with nothing but debug information has no code at any offset.
+      guard let fileAddress = file.image.fileAddress(ofOffset: offset) ?? module.bias.map({ _ in estimate }) else {
+        return nameless(.noSymbolHere)
       }
       defer { noteUse(of: index) }
-      return file.frames(at: fileAddress, module: path)
+      var frames = file.frames(at: fileAddress, module: path)
+      if let last = frames.indices.last, frames[last].function == nil, frames[last].start == nil {
+        frames[last].start = nameless(.noSymbolHere).first?.start
+      }
+      return frames
     }
   }
 
@@ -168,14 +184,18 @@ public final class Symbolizer {
         reason = .changedFile(expected: describe(module.buildID), found: describe(image.buildID))
       } catch { reason = .unreadableFile(error.text) }
     }
-    guard let process else { return .unusable(reason) }
-    // What this process has mapped is known to be the file, by its place; what another one has, by its build-id only.
-    let isOwn = process == getpid()
-    for other in ProcessFiles.paths(of: module, in: process) {
-      guard !module.buildID.isEmpty || (isOwn && other.contains("map_files")) else { continue }
-      if let image = try? ElfImage(path: other), image.buildID == module.buildID {
-        return .opened(SymbolFile(image, search: search))
+    if let process {
+      // What this process has mapped is known to be the file, by its place; what another one has, by its build-id only.
+      let isOwn = process == getpid()
+      for other in ProcessFiles.paths(of: module, in: process) {
+        guard !module.buildID.isEmpty || (isOwn && other.contains("map_files")) else { continue }
+        if let image = try? ElfImage(path: other), image.buildID == module.buildID {
+          return .opened(SymbolFile(image, search: search))
+        }
       }
+    }
+    if let other = search.file(withBuildID: module.buildID, formerlyAt: path), let image = try? ElfImage(path: other) {
+      return .opened(SymbolFile(image, search: search))
     }
     return .unusable(reason)
   }

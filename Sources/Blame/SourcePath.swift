@@ -1,0 +1,133 @@
+import StallRecord
+
+/// The path of a source file as a compiler recorded it, and what it tells of who wrote it.
+struct SourcePath: Hashable {
+  /// Absolute, or relative to a directory that is not known; without "." and "..".
+  let path: String
+  /// The part below the directory that the compiler ran in; the whole path where it is not below that.
+  private let relative: Substring
+  private let isBelowDirectory: Bool
+
+  /// Whose a source file is.
+  enum Kind: Hashable {
+    /// The package's that was built.
+    case own
+    /// A package's that it depends on.
+    case dependency(String)
+    /// The toolchain's or the system's.
+    case system
+  }
+
+  /// The path `path`, which a compiler was given in `directory`.
+  init(_ path: String, in directory: String = "") {
+    let directory = Self.normalized(directory)
+    let whole = path.hasPrefix("/") || directory.isEmpty ? path : directory + "/" + path
+    self.path = Self.normalized(whole)
+    isBelowDirectory = directory.count > 1 && self.path.hasPrefix(directory + "/")
+    relative = isBelowDirectory ? self.path.dropFirst(directory.count) : self.path[...]
+  }
+
+  /// Where the code of `frame` was written; `nil` when that is not known.
+  init?(of frame: ResolvedFrame) {
+    var unit: CompilationUnit?
+    if case .unit(let found) = frame.origin { unit = found }
+    let candidates = [frame.location?.file, unit?.file]
+    // "<compiler-generated>" is no file.
+    guard let file = candidates.compactMap({ $0 }).first(where: { !$0.isEmpty && !$0.hasSuffix(">") }) else {
+      return nil
+    }
+    self.init(file, in: unit?.directory ?? "")
+  }
+
+  /// Whether it is `place`, or in it.
+  func isBelow(_ place: String) -> Bool {
+    let place = Self.normalized(place)
+    return path == place || path.hasPrefix(place.hasSuffix("/") ? place : place + "/")
+  }
+
+  /// Whether it is in a directory that is called as the Swift module `module` is; some characters of names cannot be in modules.
+  func isIn(directoryOf module: String) -> Bool {
+    path.split(separator: "/").dropLast()
+      .contains { directory in
+        directory.count == module.count && String(directory.map { $0 == "-" || $0 == "." ? "_" : $0 }) == module
+      }
+  }
+
+  /// Whose it is.
+  var kind: Kind {
+    let parts = relative.split(separator: "/")
+    // Where one builds is one's own business: only what lies below that tells of dependencies.
+    if let package = Self.package(parts, isBelowDirectory: isBelowDirectory) { return .dependency(package) }
+    if Self.hasSystemPart(parts) { return .system }
+    if !isBelowDirectory, Self.systemBeginnings.contains(where: path.hasPrefix) { return .system }
+    return .own
+  }
+
+  /// The package that the file with the path `parts` was fetched with; `nil` when no package manager has put it there.
+  private static func package(_ parts: [Substring], isBelowDirectory: Bool) -> String? {
+    func part(_ index: Int) -> Substring { parts.indices.contains(index) ? parts[index] : "" }
+    for index in parts.indices.dropLast() {
+      var package: Int?
+      switch (part(index - 2), part(index - 1), parts[index]) {
+      // Swift packages, Xcode's and SourceKit's; crates from git.
+      case (_, ".build", "checkouts"), (".build", "index-build", "checkouts"), (_, "SourcePackages", "checkouts"),
+        (".cargo", "git", "checkouts"):
+        package = index + 1
+      // Swift packages built elsewhere: swift build --scratch-path.
+      case (_, _, "checkouts") where !isBelowDirectory: package = index + 1
+      // By scope, or by registry.
+      case (".build", "registry", "downloads"), (".cargo", "registry", "src"): package = index + 2
+      // CMake's FetchContent, Conan, vcpkg, Bazel.
+      case (_, _, "_deps"), (_, ".conan", "data"), (_, ".conan2", "p"), (_, "vcpkg", "buildtrees"): package = index + 1
+      case (_, _, "vcpkg_installed"): package = index + 2
+      case ("execroot", _, "external"): package = index + 1
+      default: break
+      }
+      // What is last is a file.
+      if let package, package < parts.count - 1 {
+        let name = part(package)
+        return String(parts[index] == "_deps" && name.hasSuffix("-src") ? name.dropLast(4) : name)
+      }
+    }
+    return nil
+  }
+
+  /// Where the system's headers are, and where toolchains are built.
+  private static let systemBeginnings = [
+    "/usr/include/", "/usr/lib/", "/usr/lib64/", "/usr/share/swift/", "/usr/local/lib/swift/", "/home/build-user/",
+    "/rustc/",
+  ]
+
+  /// Whether a toolchain's headers are at `parts`, wherever it was installed.
+  private static func hasSystemPart(_ parts: [Substring]) -> Bool {
+    zip(parts, parts.dropFirst())
+      .contains { pair in
+        switch pair {
+        case ("include", "c++"), ("lib", "gcc"), ("lib", "clang"), ("lib64", "clang"), ("lib", "swift"),
+          ("lib", "swift_static"):
+          true
+        default: false
+        }
+      }
+  }
+
+  /// `path` without "." and "..", as far as that is possible without a file system.
+  private static func normalized(_ path: String) -> String {
+    guard path.hasPrefix(".") || path.hasSuffix("/") || zip(path.utf8, path.utf8.dropFirst()).contains(where: isOdd)
+    else { return path }
+    var parts: [Substring] = []
+    for part in path.split(separator: "/") {
+      if part == "..", let last = parts.last, last != ".." {
+        parts.removeLast()
+      } else if part != "." {
+        parts.append(part)
+      }
+    }
+    return (path.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+  }
+
+  /// Whether two bytes of a path begin something that changes in normalizing.
+  private static func isOdd(_ first: UInt8, _ second: UInt8) -> Bool {
+    first == UInt8(ascii: "/") && (second == UInt8(ascii: "/") || second == UInt8(ascii: "."))
+  }
+}

@@ -1,0 +1,114 @@
+import Blame
+import Foundation
+import StallRecord
+import Testing
+
+@testable import Symbols
+
+/// Whose code the functions of a real program are, which was built as the package manager builds one.
+@Suite struct OwnershipOfProgramsTests {
+  /// A program of Swift and C with a package that it depends on and, linked statically, the Swift runtime.
+  private func program(_ options: String) throws -> Fixture {
+    let fixture = try Fixture()
+    try fixture.run("mkdir -p Sources/Shop Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
+    try fixture.write(
+      """
+      public struct Index<Item: Hashable> {
+        @usableFromInline var items: [Item: Int] = [:]
+        public init() {}
+        @inlinable public mutating func visit(_ count: Int, _ body: (Int) -> Item) {
+          for number in 0..<count { note(body(number)) }
+        }
+        @inlinable @inline(never) public mutating func note(_ item: Item) { items[item, default: 0] += 1 }
+      }
+      @inline(never) public func handOn(_ body: () -> Int) -> Int { body() + 1 }
+      """,
+      ".build/checkouts/swift-dep/Sources/Dep/Dep.swift"
+    )
+    try fixture.write(
+      "unsigned swift_parse_config(unsigned number) { return number * 3u; }\n",
+      "Sources/CShop/parse.c"
+    )
+    try fixture.write(
+      """
+      import Dep
+      @_silgen_name("swift_parse_config") func parse(_ number: UInt32) -> UInt32
+      @inline(never) func fill(_ index: inout Index<String>) { index.visit(100) { String($0) } }
+      @inline(never) func work() -> Int {
+        var index = Index<String>()
+        fill(&index)
+        return handOn { Int(parse(UInt32(CommandLine.arguments.count))) }
+      }
+      print(work())
+      """,
+      "Sources/Shop/main.swift"
+    )
+    let root = fixture.directory
+    try fixture.run(
+      """
+      swiftc \(options) -g -parse-as-library -module-name Dep -emit-module -emit-module-path objects/Dep.swiftmodule \
+        -c -o objects/code.o \(root)/.build/checkouts/swift-dep/Sources/Dep/Dep.swift &&
+      clang -O1 -g -c -o objects/parse.o \(root)/Sources/CShop/parse.c &&
+      swiftc \(options) -g -module-name Shop -I objects -static-stdlib -o shop \(root)/Sources/Shop/main.swift \
+        objects/code.o objects/parse.o
+      """
+    )
+    return fixture
+  }
+
+  /// What each symbol of `file` with code is called, and whose it is.
+  private func owners(of file: String, in fixture: Fixture) throws -> [String: CodeOwner] {
+    let image = try ElfImage(path: fixture.path(file))
+    let base: UInt64 = 0x7000_0000_0000
+    let module = Module(
+      path: fixture.path(file),
+      buildID: image.buildID,
+      mappings: [Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base + (1 << 32)), fileOffset: 0)]
+    )
+    let symbolizer = Symbolizer(modules: [module])
+    var owners: [String: CodeOwner] = [:]
+    for line in try fixture.run("nm --defined-only \(file)").split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count == 3, ["T", "t", "W"].contains(fields[1]), let address = UInt64(fields[0], radix: 16),
+        let segment = image.segments.first(where: {
+          $0.type == ElfFormat.loadSegment && $0.address <= address && address < $0.address + $0.fileSize
+        })
+      else { continue }
+      let offset = address - segment.address + segment.offset
+      let frame = StackFrame.programCounter(RuntimeAddress(base + offset))
+      guard let outer = symbolizer.resolve(frame).last, let name = outer.rawName else { continue }
+      owners[name] = CodeOwner.owner(of: outer)
+    }
+    return owners
+  }
+
+  @Test(arguments: ["-O", "-Onone"]) func everyFunctionHasItsOwner(options: String) throws {
+    let fixture = try program(options)
+    let owners = try owners(of: "shop", in: fixture)
+    func names(_ prefix: String) -> [String] { owners.keys.filter { $0.hasPrefix(prefix) } }
+    for name in ["$s4Shop4workSiyF", "$s4Shop4fillyy3Dep5IndexVySSGzF", "swift_parse_config"] {
+      #expect(owners[name] == .own, "\(name)")
+    }
+    #expect(owners["main"] == .entry)
+    #expect(owners["$s3Dep6handOnyS2iyXEF"] == .dependency)
+    // Also where its code was specialised for the program, and compiled with it.
+    #expect(options == "-Onone" || names("$s3Dep5IndexV4note").contains { $0.hasSuffix("Tg5") })
+    for name in names("$s3Dep") { #expect([.dependency, .system].contains(owners[name]), "\(name)") }
+    let runtime = names("_ZN5swift9RefCounts") + names("swift_retain") + names("$sSS") + names("_ZN5swift8Demangle")
+    #expect(runtime.count > 50)
+    for name in runtime { #expect(owners[name] == .system, "\(name)") }
+    // Nothing of the runtime is anybody's own: there are thousands of functions, and this program has a few.
+    let own = owners.filter { $0.value == .own }.map(\.key)
+    #expect(own.allSatisfy { $0.contains("4Shop") || $0 == "swift_parse_config" }, "\(own)")
+  }
+
+  /// Names are the last resort.
+  @Test func withoutDebugInformationNamesTell() throws {
+    let fixture = try program("-O")
+    try fixture.run("strip -g -o bare shop")
+    let owners = try owners(of: "bare", in: fixture)
+    #expect(owners["$s4Shop4workSiyF"] == .own && owners["swift_parse_config"] == .own)
+    #expect(owners["swift_retain"] == .system && owners["main"] == .entry)
+    for name in owners.keys where name.hasPrefix("_ZN5swift") { #expect(owners[name] == .system, "\(name)") }
+  }
+}
