@@ -6,13 +6,19 @@ extension Recording {
   ///
   /// - Parameters:
   ///   - width: The length of a line in characters.
+  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: A report for each stall, in order.
-  public func textReports(width: Int, resolve: (StackFrame) -> [ResolvedFrame]) -> [String] {
+  public func textReports(
+    width: Int,
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: (StackFrame) -> [ResolvedFrame]
+  ) -> [String] {
     stalls.map { stall in
-      let blame = Blame(stall: stall, stacks: stacks, resolve: resolve)
-      let others = otherThreads(in: stall, resolve: resolve)
-      return TextReport(process: process, stall: stall, blame: blame, others: others).text(width: width)
+      let blame = Blame(stall: stall, stacks: stacks, rules: rules, resolve: resolve)
+      let others = otherThreads(in: stall, rules: rules, resolve: resolve)
+      return TextReport(process: process, stall: stall, blame: blame, others: others, modules: modules)
+        .text(width: width)
     }
   }
 
@@ -20,22 +26,32 @@ extension Recording {
   ///
   /// - Parameters:
   ///   - stall: One of this recording's.
+  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The threads in groups, the largest first; none when they were not captured.
-  public func otherThreads(in stall: Stall, resolve: (StackFrame) -> [ResolvedFrame]) -> [ThreadGroup] {
-    stall.others.map { ThreadGroup.groups(of: $0, stacks: stacks, resolve: resolve) } ?? []
+  public func otherThreads(
+    in stall: Stall,
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: (StackFrame) -> [ResolvedFrame]
+  ) -> [ThreadGroup] {
+    stall.others.map { ThreadGroup.groups(of: $0, stacks: stacks, rules: rules, resolve: resolve) } ?? []
   }
 
   /// The other threads of each stall with their whole stacks, as text.
   ///
   /// - Parameters:
   ///   - width: The length of a line in characters.
+  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: A text for each stall that other threads were captured for, in order.
-  public func textsOfOtherThreads(width: Int, resolve: (StackFrame) -> [ResolvedFrame]) -> [String] {
+  public func textsOfOtherThreads(
+    width: Int,
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: (StackFrame) -> [ResolvedFrame]
+  ) -> [String] {
     stalls.compactMap { stall in
       guard let others = stall.others, !others.threads.isEmpty else { return nil }
-      let groups = otherThreads(in: stall, resolve: resolve)
+      let groups = otherThreads(in: stall, rules: rules, resolve: resolve)
       return ThreadsText(others, groups: groups, architecture: process?.architecture ?? "").text(width: width)
     }
   }

@@ -15,6 +15,8 @@ public struct TextReport: Sendable {
   public var others: [ThreadGroup]
   /// How many stalls of the same source and culprit were counted, and not reported, since the one before.
   public var repeats: Int
+  /// The modules of the process.
+  public var modules: [Module]
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
@@ -28,12 +30,20 @@ public struct TextReport: Sendable {
   private static let labels = 5
 
   /// A report on `stall`, for which `blame` was found.
-  public init(process: ObservedProcess?, stall: Stall, blame: Blame, others: [ThreadGroup] = [], repeats: Int = 0) {
+  public init(
+    process: ObservedProcess?,
+    stall: Stall,
+    blame: Blame,
+    others: [ThreadGroup] = [],
+    repeats: Int = 0,
+    modules: [Module] = []
+  ) {
     self.process = process
     self.stall = stall
     self.blame = blame
     self.others = others
     self.repeats = repeats
+    self.modules = modules
   }
 
   /// The report in lines of at most `width` characters, but at least 40.
@@ -310,26 +320,12 @@ public struct TextReport: Sendable {
     if stall.gap > .zero {
       notes.append("\(Formatting.duration(stall.gap)) in which the process could not run are left out")
     }
-    notes += unnamed()
+    notes += MissingNames(blame.tree, modules).notes
     var lines: [String] = []
     for (index, note) in notes.enumerated() {
       lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
     }
     return lines
-  }
-
-  /// One note for each reason and module for which names are missing.
-  private func unnamed() -> [String] {
-    var found: Set<String> = []
-    func visit(_ node: CallNode) {
-      if let reason = node.frame.missing {
-        let module = node.frame.module.isEmpty ? "no module" : printable(node.frame.module)
-        found.insert("no name in \(module): \(printable(reason.explanation))")
-      }
-      node.children.forEach(visit)
-    }
-    blame.tree.forEach(visit)
-    return found.sorted()
   }
 
   private func place(_ frame: ResolvedFrame) -> String {

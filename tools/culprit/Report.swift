@@ -1,3 +1,4 @@
+import Blame
 import CommandLineOptions
 import Glibc
 import Reports
@@ -16,15 +17,32 @@ private let reportTable = OptionTable(
       help: "length of a line, 40 to 1000; the terminal's, or 100"
     ),
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
+    CommandOption(
+      "debug-dir",
+      argument: "DIR",
+      help: "look for the files that ran, or their debug information, in DIR too; may be repeated"
+    ),
+    CommandOption(
+      "own",
+      argument: "NAME",
+      help: "count the module, package, library or path NAME as own code; may be repeated"
+    ),
+    CommandOption(
+      "wrapper",
+      argument: "NAME",
+      help: "pass over the own function NAME, so that its caller is to blame; may be repeated"
+    ),
   ],
   epilogue: """
-    Names come from the files that were mapped into the process, as far as they are still there unchanged, or from the FILE
-    itself where "culprit symbolize -o" has put them into it. Debug information that is not on this machine is fetched from the
+    Names are in the FILE, where the process or "culprit symbolize -o" has put them; others come from the files that were mapped
+    into the process, as far as they are still there unchanged. Where they are not, files are looked for in the debug
+    directories, by build-id (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then asked for from the
     servers in DEBUGINFOD_URLS; unset it, or interrupt, if that takes too long.
 
     Examples:
       $ culprit report stall.stall
       $ culprit report --width=80 /var/lib/shop/culprit
+      $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """
 )
@@ -37,23 +55,26 @@ func runReport(_ arguments: [String]) throws -> Bool {
     return true
   }
   let width = try parsed.number("width", in: 40...1000) ?? terminalWidth() ?? 100
+  let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
   var isFirst = true
   let files = try Expansion(parsed.operands)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
   return forEachStallFile(files.paths, found: files.found) { name, file in
     if file.recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
-    let symbolizer = Symbolizer(
-      modules: file.recording.modules,
-      names: file.recording.names,
-      search: DebugSearch(servers: servers)
+    // What the service counts as its own is its own here, too.
+    let process = file.recording.process
+    let rules = OwnershipRules(
+      own: (process?.ownModules ?? []) + parsed.values("own"),
+      wrappers: (process?.wrappers ?? []) + parsed.values("wrapper")
     )
-    for report in file.recording.textReports(width: width, resolve: symbolizer.resolve) {
+    let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names, search: search)
+    for report in file.recording.textReports(width: width, rules: rules, resolve: symbolizer.resolve) {
       output.print((isFirst ? "" : "\n") + report)
       isFirst = false
     }
     guard parsed.has("threads") else { return }
-    for threads in file.recording.textsOfOtherThreads(width: width, resolve: symbolizer.resolve) {
+    for threads in file.recording.textsOfOtherThreads(width: width, rules: rules, resolve: symbolizer.resolve) {
       output.print("\n" + threads)
     }
   } && files.isWhole

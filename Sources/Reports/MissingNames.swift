@@ -1,0 +1,47 @@
+import Blame
+import StallRecord
+
+/// What a report says of names that it lacks: why, and once what is to be done about it.
+struct MissingNames {
+  /// A note for each reason and module, and one that tells how to get the names.
+  let notes: [String]
+
+  /// The names that `tree` lacks, of a process that had `modules`.
+  init(_ tree: [CallNode], _ modules: [Module]) {
+    var found: Set<String> = []
+    var wanted: Set<String> = []
+    func visit(_ node: CallNode) {
+      if let reason = node.frame.missing {
+        let module = node.frame.module.isEmpty ? "no module" : printable(node.frame.module)
+        found.insert("no name in \(module): \(printable(reason.explanation))")
+        if reason.isOfAnotherFile { wanted.insert(node.frame.module) }
+      }
+      node.children.forEach(visit)
+    }
+    tree.forEach(visit)
+    notes = found.sorted() + Self.help(modules.filter { wanted.contains($0.path) && !$0.buildID.isEmpty })
+  }
+
+  /// More build-ids than these are in `culprit info --modules`.
+  private static let modulesMax = 4
+
+  private static func help(_ modules: [Module]) -> [String] {
+    guard !modules.isEmpty else { return [] }
+    let ids = modules.prefix(modulesMax).map { "\(printable($0.name)) \(hexadecimal($0.buildID))" }
+    let rest = modules.count > modulesMax ? " and \(modules.count - modulesMax) more" : ""
+    return [
+      "for names: culprit report --debug-dir DIR, where DIR has the files that ran or their debug information, "
+        + "or DEBUGINFOD_URLS; the build-ids: \(ids.joined(separator: ", "))\(rest)"
+    ]
+  }
+}
+
+extension MissingNameReason {
+  /// Whether there may be another file that has the name.
+  fileprivate var isOfAnotherFile: Bool {
+    switch self {
+    case .unreadableFile, .changedFile, .unverifiable, .noSymbols: true
+    case .notMapped, .noFile, .noSymbolHere: false
+    }
+  }
+}
