@@ -124,7 +124,9 @@ public final class Watchdog: Sendable {
       executable: ProcessMap.executablePath(),
       architecture: String(cString: observer_arch_name()),
       observerVersion: culpritVersion,
-      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns())
+      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns()),
+      ownModules: configuration.ownModules,
+      wrappers: configuration.wrappers
     )
     let box = configuration.directory.map { BlackBoxWriter($0, configuration, process, problems) }
     try box?.open()
@@ -167,9 +169,9 @@ public final class Watchdog: Sendable {
       perMinute: configuration.reportsPerMinute,
       perCulprit: configuration.reportsPerCulprit
     )
+    let settings = ReportSettings(configuration)
     let reporter = Reporter(
-      width: configuration.reportWidth,
-      symbolMemory: configuration.symbolMemory,
+      settings,
       limits: limits,
       servers: configuration.fetchesDebugInformation ? servers(configuration.debugInformationPatience, problems) : nil
     )
@@ -185,11 +187,12 @@ public final class Watchdog: Sendable {
       modules: { remoteModules.present() },
       keepsRecovered: configuration.keepsRecoveredStalls,
       whileDebugged: configuration.whileDebugged,
-      width: configuration.reportWidth,
+      settings: settings,
       announce: { reporter.announce($0) },
       notes: { activities.notes() + contexts.notes() },
       phaseNotes: { phaseNotes.notes($0) },
-      deliver: { reporter.report($0) }
+      name: { reporter.name($0, in: $1) },
+      deliver: { reporter.report($0, file: $1, isOver: true) }
     )
     let table = SlotTable(pointer: slots, progress: progress)
     let policies = Policies(
@@ -236,6 +239,8 @@ public final class Watchdog: Sendable {
           LiveConfiguration.say(["a thread cannot be started: \(String(cString: strerror(error.number)))"])
         }
       }
+      let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings) }
+      previousRuns?.addNames()
       return Parts(
         processID: getpid(),
         control: control,
@@ -247,9 +252,7 @@ public final class Watchdog: Sendable {
         contexts: contexts,
         problems: problems,
         box: box,
-        previousRuns: box.map {
-          PreviousRuns(directory: $0.directory, own: $0.run.name, width: configuration.reportWidth)
-        },
+        previousRuns: previousRuns,
         samplers: samplers,
         remoteModules: remoteModules,
         monitorThread: monitorThread,
@@ -385,12 +388,7 @@ public final class Watchdog: Sendable {
   ///   ``WatchdogError/noAnswer(within:)`` when the capture took longer than `timeout`; ``WatchdogError/disabled``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     let (all, stacks) = try captureStacks(timeout: timeout)
-    return ThreadsReport(
-      all,
-      stacks: stacks,
-      width: configuration.reportWidth,
-      symbolMemory: configuration.symbolMemory
-    )
+    return ThreadsReport(all, stacks: stacks, ReportSettings(configuration))
   }
 
   /// The same without names, which take far longer than the capture: for whoever captures over and over.

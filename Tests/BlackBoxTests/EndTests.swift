@@ -23,10 +23,12 @@ import Testing
     _ play: String,
     _ directory: String,
     arguments: [String] = [],
+    environment: [String: String]? = nil,
     signal: Int32 = 0,
     when isReady: () -> Bool = { true }
   ) throws -> ChildProcess {
-    try ChildProcess(ChildProcess.built("blackbox-process"), [directory, play] + arguments) { process in
+    let words = [directory, play] + arguments
+    return try ChildProcess(ChildProcess.built("blackbox-process"), words, environment: environment) { process in
       guard signal != 0 else { return }
       while !isReady() && kill(process, 0) == 0 { usleep(10_000) }
       kill(process, signal)
@@ -58,6 +60,55 @@ import Testing
       let second = try tell(directory)
       #expect(second.facts("hang") == [])
       #expect(names(directory, ".stall").count == 1)
+    }
+  }
+
+  /// The functions whose names the first stall's file has.
+  private func savedNames(_ directory: String) -> Set<String> {
+    let file = names(directory, ".stall").first.flatMap { BlackBoxDirectory(path: directory).stall($0) }
+    return Set(file?.recording.names.values.flatMap { $0 }.compactMap(\.function) ?? [])
+  }
+
+  /// A hang may be what the process does not survive: its file has names by then.
+  @Test func aHangNamesItself() throws {
+    try withDirectory { directory in
+      let hang = ["CULPRIT_HANG_THRESHOLD": "300ms"]
+      let died = try run("stall", directory, environment: hang, signal: SIGKILL) { !savedNames(directory).isEmpty }
+      #expect(!died.hasExited && died.status == SIGKILL)
+      #expect(savedNames(directory).contains("holdUp(_:)"))
+    }
+  }
+
+  /// So has the file of a stall that is over, behind the end; nothing takes it for one without end.
+  @Test func aStallThatEndedHasNames() throws {
+    try withDirectory { directory in
+      try run("recover", directory)
+      #expect(savedNames(directory).contains("holdUp(_:)"))
+      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
+      let bytes = try [UInt8](Data(contentsOf: URL(fileURLWithPath: path)))
+      #expect(StallFileWriter.areNamesLookedUp(bytes.suffix(StallFileWriter.namesLookedUpBytes)))
+      #expect(StallFile.hasEnd(bytes) && StallFile.hasEnd(Array(bytes.prefix(4096))))
+      #expect(try tell(directory).facts("hang") == [])
+    }
+  }
+
+  /// What was killed before that is named by the next launch, also by one that does not ask for earlier runs.
+  @Test func theNextLaunchNamesWhatWasKilled() throws {
+    try withDirectory { directory in
+      try run("stall", directory, signal: SIGKILL) { hasStall(directory, samples: 5) }
+      #expect(savedNames(directory).isEmpty)
+      let path = "\(directory)/\(try #require(names(directory, ".stall").first))"
+      let before = try Data(contentsOf: URL(fileURLWithPath: path))
+      try run("turn", directory, signal: SIGKILL) { !savedNames(directory).isEmpty }
+      #expect(savedNames(directory).contains("holdUp(_:)"))
+      let after = try Data(contentsOf: URL(fileURLWithPath: path))
+      #expect(after.starts(with: before))
+      // Once.
+      try run("recover", directory)
+      try run("turn", directory, signal: SIGKILL) { names(directory, ".run").count >= 2 }
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == after)
+      let told = try tell(directory)
+      #expect(told.facts("hang").count == 1 && told.facts("problem") == [], "\(told)")
     }
   }
 

@@ -1,4 +1,5 @@
 import Foundation
+import StallRecord
 import TestSupport
 import Testing
 
@@ -88,11 +89,61 @@ private final class RunningService {
     #expect(saved.status == 0)
     #expect(saved.out == report)
 
-    try FileManager.default.removeItem(atPath: executable)
-    try FileManager.default.copyItem(atPath: builtProgram("culprit").path, toPath: executable)
-    let changed = try culprit(["report", "--width=400", file])
-    #expect(changed.status == 0)
-    #expect(changed.out.contains("no name in \(executable): the file has changed since: its build-id is "))
-    #expect(!changed.out.contains("rebuildIndex"))
+    // Deployments strip, replace and delete what ran: the file has its names.
+    let nameless = "\(directory)/nameless.stall"
+    try withoutNames(file, to: nameless)
+    let original = "\(directory)/builds/41"
+    try FileManager.default.createDirectory(atPath: original, withIntermediateDirectories: true)
+    try FileManager.default.copyItem(atPath: executable, toPath: "\(original)/example-service")
+    let changes: [(reason: String, change: () throws -> Void)] = [
+      ("the file has no symbols", { try shell("strip -o '\(executable).new' '\(executable)'") }),
+      (
+        "the file has changed since: its build-id is ",
+        { try FileManager.default.copyItem(atPath: builtProgram("culprit").path, toPath: "\(executable).new") }
+      ),
+      ("cannot open \(executable): No such file or directory", {}),
+    ]
+    for (reason, change) in changes {
+      try change()
+      try FileManager.default.removeItem(atPath: executable)
+      if FileManager.default.fileExists(atPath: "\(executable).new") {
+        try FileManager.default.moveItem(atPath: "\(executable).new", toPath: executable)
+      }
+      let later = try culprit(["report", "--width=100", file])
+      #expect(later.status == 0 && later.out == report, "\(reason)")
+      // Without names functions are still functions, and the report says once how to get names.
+      let bare = try culprit(["report", "--width=1000", nameless])
+      #expect(bare.status == 0)
+      #expect(bare.out.contains("no name in \(executable): \(reason)"), "\(bare.out)")
+      #expect(bare.out.components(separatedBy: "--debug-dir").count == 2, "\(bare.out)")
+      #expect(!bare.out.contains("rebuildIndex") && bare.out.contains("CULPRIT   example-service+0x"), "\(bare.out)")
+      #expect(share(bare.out) == share(report), "\(bare.out)")
+      let found = try culprit(["report", "--width=100", "--debug-dir=\(original)", nameless])
+      #expect(found.status == 0 && found.out == report, "\(reason): \(found.out)")
+    }
+  }
+
+  /// The culprit's share, as the report has it.
+  private func share(_ report: String) -> Substring? { report.firstMatch(of: /CULPRIT .* ([0-9]+ %) of/)?.1 }
+
+  private func shell(_ command: String) throws {
+    let child = try ChildProcess("/bin/sh", ["-c", command], keepsErrors: true)
+    try #require(child.hasExited && child.status == 0, "\(child.errors)")
+  }
+
+  /// Writes what is saved in `file` to `other` without names, but with the beginnings of functions, as unwinding finds them.
+  private func withoutNames(_ file: String, to other: String) throws {
+    var recording = try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: file)))).recording
+    for stack in recording.stacks.indices {
+      for frame in recording.stacks[stack].frames.indices {
+        let address = recording.stacks[stack].frames[frame].lookupAddress
+        guard let start = recording.names[address]?.last?.start,
+          let bias = recording.modules.first(where: { $0.contains(address) })?.bias
+        else { continue }
+        recording.stacks[stack].frames[frame].functionStart = RuntimeAddress(start.value &+ bias)
+      }
+    }
+    recording.names = [:]
+    try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: other))
   }
 }

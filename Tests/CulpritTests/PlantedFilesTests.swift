@@ -135,7 +135,7 @@ import Testing
 
   private func tell(_ directory: String) throws -> [PreviousRun] {
     let told = Told()
-    let runs = PreviousRuns(directory: directory, own: "none", width: 100)
+    let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Configuration()))
     runs.tell { told.add($0) }
     _ = runs.finish(until: .max)
     return told.all
@@ -208,7 +208,7 @@ import Testing
       }
       let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
       Housekeeping(directory: directory, limits: limits, own: file.name).tidy()
-      let runs = PreviousRuns(directory: directory, own: file.name, width: 100)
+      let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Configuration()))
       runs.tell { _ in }
       _ = runs.finish(until: .max)
       let descriptor = open("\(directory)/\(file.name)", O_RDWR)

@@ -26,6 +26,7 @@ struct GrowingStallFile: ~Copyable {
   /// Samples that the file does not have, and other threads.
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
+  private var areNamesWhole = true
   private var lastSync: UInt64 = 0
   /// Among the files that wait to be synced.
   private var place = SyncPace.Place()
@@ -116,6 +117,14 @@ struct GrowingStallFile: ~Copyable {
     // Where there is no room for an end, this says it.
     writeState()
     if isSettled { put(StallFileWriter.record(ofEndOf: state)) }
+  }
+
+  /// Adds `records` of what addresses are called.
+  mutating func add(names records: [UInt8]) { if !append(records) { areNamesWhole = false } }
+
+  /// Every name is there that can be.
+  mutating func endNames() {
+    if areNamesWhole, settle() { put(StallFileWriter.recordOfNamesLookedUp()) }
   }
 
   /// Brings everything to the disk.

@@ -1,8 +1,6 @@
-import Blame
 import BlackBox
 import Reports
 import StallRecord
-import Symbols
 
 /// An earlier run of the service in the same directory, which is over, and how it ended.
 public struct PreviousRun: Sendable, CustomStringConvertible {
@@ -36,7 +34,7 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
     _ verdict: Verdict,
     _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,
-    width: Int
+    _ settings: ReportSettings
   ) {
     self.verdict = verdict
     problems = stalls.problems.map { printable($0) }
@@ -50,22 +48,20 @@ public struct PreviousRun: Sendable, CustomStringConvertible {
     var texts: [String] = []
     for saved in stalls.saved where saved.isOpen {
       let recording = saved.file.recording
-      let symbolizer = Symbolizer(modules: recording.modules, names: recording.names, unread: RemoteModules.unread)
+      // Another process may have its number now.
+      let symbolizer = settings.symbolizer(of: recording, process: nil)
       for stall in recording.stalls where !stall.hasEnded {
-        let report = StallReport(
-          recording: recording,
-          stall: stall,
-          blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
-          others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
-          repeats: 0,
-          width: width
-        )
+        let report = settings.report(of: stall, in: recording, symbolizer)
         let last = recording.lastStacks(of: stall, resolve: symbolizer.resolve)
         hangs.append(report)
         lastStacks.append(last)
         texts.append(report.description)
-        texts.append(LastStacksText(last).text(width: width))
-        texts += recording.textsOfOtherThreads(width: width, resolve: symbolizer.resolve)
+        texts.append(LastStacksText(last).text(width: settings.width))
+        texts += recording.textsOfOtherThreads(
+          width: settings.width,
+          rules: settings.rules,
+          resolve: symbolizer.resolve
+        )
       }
     }
     self.hangs = hangs

@@ -9,24 +9,29 @@ import Synchronization
 /// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before it is told
 /// of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report` has them.
 final class PreviousRuns: Sendable {
-  private let directory: BlackBoxDirectory
-  private let own: String
-  private let width: Int
+  let directory: BlackBoxDirectory
+  let own: String
+  let settings: ReportSettings
   private let lane = HandlerLane()
   /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on: naming
   /// what many stalls have may take long, and nobody else will tell of them.
   private let isTelling = Atomic<Bool>(false)
   /// Whether nobody waits any more: what has not been renamed by then is left for the next launch.
   private let isGivenUp = Atomic<Bool>(false)
+  /// Held by whoever claims a run, or adds to the file of a stall: in one process closing a file takes away what another thread
+  /// has locked of it, and half of what is added is no record.
+  let files = Mutex(())
+  /// Whether the watchdog is being stopped.
+  let isStopping = Atomic<Bool>(false)
 
   /// How long the disk is waited for, on the observer's clock.
   private static let patience: UInt64 = 5_000_000_000
 
   /// The runs in `directory`, but for that of the file `own`.
-  init(directory: String, own: String, width: Int) {
+  init(directory: String, own: String, _ settings: ReportSettings) {
     self.directory = BlackBoxDirectory(path: directory, owner: geteuid(), ownFile: own)
     self.own = own
-    self.width = width
+    self.settings = settings
   }
 
   /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
@@ -34,7 +39,9 @@ final class PreviousRuns: Sendable {
     lane.put { [self] in
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
-        if let run = claim(name) { handler(run) }
+        if let (record, verdict, stalls) = files.withLock({ _ in claim(name) }) {
+          handler(PreviousRun(record, verdict, stalls, directory: directory.path, settings))
+        }
         isTelling.store(false, ordering: .relaxed)
       }
     }
@@ -43,6 +50,7 @@ final class PreviousRuns: Sendable {
   /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that does not
   /// answer. Returns whether it has been.
   func finish(until deadline: UInt64) -> Bool {
+    isStopping.store(true, ordering: .relaxed)
     lane.stop()
     while !lane.join(until: min(deadline, observer_clock_ns() &+ Self.patience)) {
       guard isTelling.load(ordering: .relaxed), observer_clock_ns() < deadline else {
@@ -54,7 +62,7 @@ final class PreviousRuns: Sendable {
   }
 
   /// Makes the run of the file `name` one that this process tells of; `nil` when it goes on, or another one does that.
-  private func claim(_ name: String) -> PreviousRun? {
+  private func claim(_ name: String) -> (RunRecord, RunVerdict, BlackBoxDirectory.RunStalls)? {
     guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return nil }
     defer { close(descriptor) }
     var information = stat()
@@ -86,7 +94,7 @@ final class PreviousRuns: Sendable {
     _ = observer_write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
     isTelling.store(true, ordering: .relaxed)
-    return PreviousRun(record, verdict, stalls, directory: directory.path, width: width)
+    return (record, verdict, stalls)
   }
 }
 

@@ -1,19 +1,27 @@
 import StallRecord
+import Symbols
 import Synchronization
 
 /// What the recorder has of the file of a stall: everything is put into the disk thread's queue.
 ///
 /// A sample that finds no room there is counted as lost by the file; the recorder still has it.
 final class StallFileHandle: Sendable {
-  private let disk: DiskThread
+  private let box: BlackBoxWriter
+  private var disk: DiskThread { box.disk }
   private let problems: ProblemList
   /// The file, once it is there. Locked by the disk thread only, which may be held up for long meanwhile.
   private let file = Mutex<GrowingStallFile?>(nil)
   /// How far the stall has come, when the file is yet to be told.
   private let progress = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
+  /// The addresses that the file has the names of, as they are looked up.
+  private let named = Mutex<Set<RuntimeAddress>>([])
+  private let areNamesWhole = Atomic<Bool>(true)
   /// Whether there was no room for the beginning: then there is nothing to do for the rest.
   private let isMissing = Atomic<Bool>(false)
+
+  /// So many bytes of names are given to the disk at a time, about.
+  private static let nameBytes = 64 << 10
 
   /// Has a file made for `stall` in the directory of `box`.
   ///
@@ -24,7 +32,7 @@ final class StallFileHandle: Sendable {
   ///   - modules: The modules that are known.
   ///   - samples: The samples so far, with their stacks.
   init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall, modules: [Module], samples: [(Sample, Stack?)]) {
-    disk = box.disk
+    self.box = box
     problems = box.problems
     let bytes = 64 * modules.count + samples.reduce(0) { $0 + Self.bytes(of: $1.1) }
     let isTaken = disk.put(bytes: bytes) { [self] in
@@ -84,10 +92,45 @@ final class StallFileHandle: Sendable {
     put(isVital: true) { [self] in $0.end(stall, refused: refused.load(ordering: .relaxed)) }
   }
 
+  /// Adds the names of what the stacks of `recording` have, as far as the file does not have them. Works on the calling thread.
+  ///
+  /// What needs a file that cannot be read is left out: it may be there when the file is looked at.
+  func addNames(of recording: Recording, _ symbolizer: Symbolizer) {
+    var records: [UInt8] = []
+    var waiting: Set<RuntimeAddress> = []
+    func settle() {
+      guard !records.isEmpty else { return }
+      let bytes = records
+      if put(bytes: bytes.count + 256, { $0.add(names: bytes) }) {
+        named.withLock { $0.formUnion(waiting) }
+      } else {
+        areNamesWhole.store(false, ordering: .relaxed)
+      }
+      (records, waiting) = ([], [])
+    }
+    let known = named.withLock { $0 }
+    for frame in recording.stacks.lazy.flatMap(\.frames) {
+      let address = frame.lookupAddress
+      guard !known.contains(address), waiting.insert(address).inserted else { continue }
+      records += StallFileWriter.record(ofLearnedNameOf: address, symbolizer.resolve(frame))
+      if records.count >= Self.nameBytes { settle() }
+    }
+    settle()
+  }
+
+  /// Every name is there that can be. Nothing is added after that.
+  func endNames() {
+    guard areNamesWhole.load(ordering: .relaxed) else { return }
+    put(isVital: true) { $0.endNames() }
+  }
+
+  /// Waits until the disk has what was put in before, until `deadline` at most.
+  func settle(until deadline: UInt64) { _ = disk.result(until: deadline) { true } }
+
   /// Brings the file to the disk.
   func sync() { put(isVital: true) { $0.sync() } }
 
-  /// The file is complete.
+  /// The file is complete. Does nothing the second time.
   func close(keepsFile: Bool) {
     guard !isMissing.load(ordering: .relaxed) else { return }
     disk.put(isVital: true) { [self] in
@@ -97,6 +140,7 @@ final class StallFileHandle: Sendable {
         file = nil
       }
     }
+    box.tidy()
   }
 
   /// Whether everything so far could be written; on the disk thread.

@@ -53,7 +53,9 @@ final class ErrandRunner: Sendable {
   private func report() {
     let deadline = observer_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
-    for stall in request.stalls.wait(until: deadline) ?? [] { reporter.report(stall.recording) }
+    for stall in request.stalls.wait(until: deadline) ?? [] {
+      reporter.report(stall.recording, file: stall.file, isOver: false)
+    }
     _ = request.saved.wait(until: deadline)
   }
 
@@ -68,6 +70,7 @@ final class ErrandRunner: Sendable {
     if let stall = stalls.first(where: { $0.slot == Int(doom.slot) && $0.unit == doom.unit }) {
       reporter.reportLast(
         stall.recording,
+        file: stall.file,
         told: { found in
           report = found
           let phrase = Self.phrase(found)
@@ -75,6 +78,7 @@ final class ErrandRunner: Sendable {
         },
         until: deadline
       )
+      stall.file?.settle(until: deadline)
     }
     _ = request.saved.wait(until: deadline)
     return report

@@ -148,7 +148,10 @@ final class Policies: Sendable {
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
-      reporter.reportLast(stall.recording, told: { _ in }, until: deadline)
+      reporter.reportLast(stall.recording, file: stall.file, told: { _ in }, until: deadline)
+      stall.file?.endNames()
+      stall.file?.close(keepsFile: true)
+      stall.file?.settle(until: deadline)
     }
     _ = request.saved.wait(until: deadline)
   }

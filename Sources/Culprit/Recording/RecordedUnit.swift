@@ -16,7 +16,8 @@ struct RecordedUnit: ~Copyable {
   /// Other threads that a capture has brought that was not finished.
   private var knownOthers: Set<Int32> = []
   private var modules: ModuleList
-  private var file: StallFileHandle?
+  /// Where the stall is saved, if it is.
+  private(set) var file: StallFileHandle?
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
   /// The last system call that the unit's thread was seen in, and where.
@@ -156,10 +157,10 @@ struct RecordedUnit: ~Copyable {
     return file
   }
 
-  /// Closes the file, and removes it if it is not to be kept.
-  mutating func close(keepsFile: Bool) {
-    file?.close(keepsFile: keepsFile)
-    file = nil
+  /// Gives the file away: nothing more of it comes from here.
+  mutating func release() -> StallFileHandle? {
+    defer { file = nil }
+    return file
   }
 
   private mutating func save(_ sample: Sample, _ stack: Stack?) {

@@ -14,11 +14,12 @@ final class Recorder: Sendable {
   private let box: BlackBoxWriter?
   private let keepsRecovered: Bool
   private let whileDebugged: Configuration.Debugged
-  private let width: Int
+  private let settings: ReportSettings
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
   private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
-  private let deliver: @Sendable (Recording) -> Void
+  private let name: @Sendable (Recording, StallFileHandle) -> Void
+  private let deliver: @Sendable (Recording, StallFileHandle?) -> Void
   private let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   private let threadRequests = Mutex(ThreadRequests())
@@ -75,11 +76,13 @@ final class Recorder: Sendable {
   ///   - modules: Reads the modules of the process; may take a moment.
   ///   - keepsRecovered: Whether files of stalls that ended are kept.
   ///   - whileDebugged: What is done about a stall while a debugger is attached.
-  ///   - width: The length of a line in reports of what is known so far.
+  ///   - settings: How reports of what is known so far are made.
   ///   - announce: Told of each stall when it begins, and when it becomes a hang; must not block.
   ///   - notes: What is to be noted about a stall that has begun; may take a moment.
   ///   - phaseNotes: What is to be noted about a source that is a phase of the process, at any time.
-  ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread; must not block.
+  ///   - name: Puts the names of what a recording has into its file; must not block.
+  ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread, and the file, which is to be
+  ///     closed, unless it has been; must not block.
   init(
     rings: Rings,
     process: ObservedProcess,
@@ -88,11 +91,12 @@ final class Recorder: Sendable {
     modules: @escaping @Sendable () -> [Module],
     keepsRecovered: Bool,
     whileDebugged: Configuration.Debugged,
-    width: Int,
+    settings: ReportSettings,
     announce: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],
     phaseNotes: @escaping @Sendable (WatchedSource) -> [StallNote],
-    deliver: @escaping @Sendable (Recording) -> Void
+    name: @escaping @Sendable (Recording, StallFileHandle) -> Void,
+    deliver: @escaping @Sendable (Recording, StallFileHandle?) -> Void
   ) {
     self.phaseNotes = phaseNotes
     self.rings = rings
@@ -101,9 +105,10 @@ final class Recorder: Sendable {
     self.problems = problems
     self.keepsRecovered = keepsRecovered
     self.whileDebugged = whileDebugged
-    self.width = width
+    self.settings = settings
     self.announce = announce
     self.notes = notes
+    self.name = name
     self.deliver = deliver
     self.modules = modules
   }
@@ -151,13 +156,16 @@ final class Recorder: Sendable {
     }
     let stalled = state.units.filter { $0.value.unit.stall != nil }
     let stalls = stalled.compactMap { slot, box in
-      box.unit.finished(process: process).map { StallSoFar(slot: slot, unit: box.unit.unit, recording: $0) }
+      box.unit.finished(process: process).map {
+        StallSoFar(slot: slot, unit: box.unit.unit, recording: $0, file: box.unit.file)
+      }
     }
     for request in requests { request.stalls.give(stalls) }
     let files = stalled.compactMap { $0.value.unit.sync() }
     // What has ended has been told of: no more of it is to come.
     for slot in requests.compactMap(\.ending) {
-      if let box = state.units.removeValue(forKey: slot) { box.unit.close(keepsFile: keepsRecovered) }
+      let file = state.units.removeValue(forKey: slot)?.unit.release()
+      if !keepsRecovered { file?.close(keepsFile: false) }
     }
     guard let disk = self.box?.disk else {
       for request in requests { request.saved.give(true) }
@@ -256,7 +264,7 @@ final class Recorder: Sendable {
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
       // First: naming, saving and noting take their time.
-      let event = StallEvent(box.unit.soFar(stall, process: process), stall, isHang: false, width: width)
+      let event = StallEvent(box.unit.soFar(stall, process: process), stall, isHang: false, settings)
       SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
       announce(event)
       box.unit.begin(stall, process: process, box: self.box)
@@ -265,8 +273,10 @@ final class Recorder: Sendable {
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.units[index], var stall = box.unit.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
-      announce(StallEvent(box.unit.soFar(stall, process: process), stall, isHang: true, width: width))
+      announce(StallEvent(box.unit.soFar(stall, process: process), stall, isHang: true, settings))
       box.unit.add(StallNote(.hang, time: stall.duration))
+      // It may not end: what is in the file then must have its names.
+      if let file = box.unit.file, let recording = box.unit.finished(process: process) { name(recording, file) }
     case OBSERVER_EVENT_GOES_ON.rawValue:
       state.units[index]?.unit.goesOn(
         duration: Duration(wholeNanoseconds: head.age_ns),
@@ -428,9 +438,10 @@ final class Recorder: Sendable {
   private func finish(_ unit: inout RecordedUnit) {
     if let source = unit.stall?.source { for note in phaseNotes(source) { unit.add(note) } }
     let recording = unit.finished(process: process)
-    unit.close(keepsFile: keepsRecovered || unit.stall?.hasEnded != true)
-    if let recording { deliver(recording) }
-    box?.tidy()
+    let file = unit.release()
+    let isKept = keepsRecovered || unit.stall?.hasEnded != true
+    if !isKept || recording == nil { file?.close(keepsFile: isKept) }
+    if let recording { deliver(recording, isKept ? file : nil) }
   }
 
   private static func threadName(_ id: Int32) -> String {

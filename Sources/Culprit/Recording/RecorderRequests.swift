@@ -7,6 +7,8 @@ struct StallSoFar: Sendable {
   var slot: Int
   var unit: UInt64
   var recording: Recording
+  /// Where it is saved, if it is. Of a stall that is over with that, it is whoever has asked for it that closes it.
+  var file: StallFileHandle?
 }
 
 /// Somebody who waits for the stalls that are under way.

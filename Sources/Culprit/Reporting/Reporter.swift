@@ -12,8 +12,19 @@ final class Reporter: Sendable {
   /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
 
+  /// What is to be done with a recording.
+  private struct Work {
+    var recording: Recording
+    /// Where it is saved, to get its names.
+    var file: StallFileHandle?
+    /// Whether handlers are told.
+    var isReported: Bool
+    /// Whether nothing more is to come: then the file is complete.
+    var isOver: Bool
+  }
+
   private struct State {
-    var waiting: [Recording] = []
+    var waiting: [Work] = []
     var dropped: UInt64 = 0
     var isStopping = false
   }
@@ -25,17 +36,14 @@ final class Reporter: Sendable {
 
   private let state = Mutex(State())
   private let wake = ControlBlock()
-  private let width: Int
-  private let symbolMemory: Int
+  private let settings: ReportSettings
   private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
 
-  /// Reports in lines of `width` characters, as often as `limits` allow, with names that take `symbolMemory` bytes at most, and
-  /// debug information from `servers`, if there are any.
-  init(width: Int, symbolMemory: Int, limits: ReportLimiter, servers: DebugInfoServers?) {
+  /// Reports as `settings` say, as often as `limits` allow, with debug information from `servers`, if there are any.
+  init(_ settings: ReportSettings, limits: ReportLimiter, servers: DebugInfoServers?) {
     self.servers = servers
-    self.width = width
-    self.symbolMemory = symbolMemory
+    self.settings = settings
     limiter = Mutex(limits)
   }
 
@@ -48,11 +56,26 @@ final class Reporter: Sendable {
   /// Tells handlers that a stall has begun, or has become a hang.
   func announce(_ event: StallEvent) { (event.isHang ? hung : begun).call(event) }
 
-  /// Reports `recording` soon.
-  func report(_ recording: Recording) {
-    state.withLock { state in
-      if state.waiting.count < Self.waitingMax { state.waiting.append(recording) } else { state.dropped += 1 }
+  /// Reports `recording` soon, and puts its names into `file`, where it is saved. If the stall is over, the file is closed then.
+  func report(_ recording: Recording, file: StallFileHandle?, isOver: Bool) {
+    put(Work(recording: recording, file: file, isReported: true, isOver: isOver))
+  }
+
+  /// Puts the names of `recording`, of a stall that goes on, into `file` soon.
+  func name(_ recording: Recording, in file: StallFileHandle) {
+    put(Work(recording: recording, file: file, isReported: false, isOver: false))
+  }
+
+  private func put(_ work: Work) {
+    let isTaken = state.withLock { state in
+      guard state.waiting.count < Self.waitingMax else {
+        if work.isReported { state.dropped += 1 }
+        return false
+      }
+      state.waiting.append(work)
+      return true
     }
+    if !isTaken, work.isOver { work.file?.close(keepsFile: true) }
     observer_control_wake(wake.pointer)
   }
 
@@ -63,24 +86,20 @@ final class Reporter: Sendable {
     observer_control_wake(wake.pointer)
   }
 
-  /// Reports `stall` of `recording` before it is over, past the limits and past what waits. Works on the calling thread, until
-  /// `deadline` at most in waiting for handlers, and for no server.
-  func reportLast(_ recording: Recording, told: (StallReport) -> Void, until deadline: UInt64) {
+  /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into `file`,
+  /// where it is saved. Works on the calling thread, until `deadline` at most in waiting for handlers, and for no server.
+  func reportLast(
+    _ recording: Recording,
+    file: StallFileHandle?,
+    told: (StallReport) -> Void,
+    until deadline: UInt64
+  ) {
     guard let stall = recording.stalls.first else { return }
-    let symbolizer = Symbolizer(
-      modules: recording.modules,
-      memoryMax: symbolMemory,
-      unread: RemoteModules.unread
-    )
-    let report = StallReport(
-      recording: recording,
-      stall: stall,
-      blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
-      others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
-      repeats: 0,
-      width: width
-    )
+    let symbolizer = settings.symbolizer(of: recording)
+    let report = settings.report(of: stall, in: recording, symbolizer)
     told(report)
+    // Before handlers, which may take all the time that is left.
+    file?.addNames(of: recording, symbolizer)
     if ended.isEmpty {
       printToStandardError(report.description)
     } else {
@@ -107,18 +126,17 @@ final class Reporter: Sendable {
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
       if let next {
-        if symbolizer?.modules != next.modules {
-          let fresh = Symbolizer(
-            modules: next.modules,
-            process: getpid(),
-            search: DebugSearch(servers: servers),
-            memoryMax: symbolMemory,
-            unread: RemoteModules.unread
-          )
-          symbolizer = (next.modules, fresh)
-        }
+        let modules = next.recording.modules
+        let known = symbolizer?.modules == modules ? symbolizer?.value : nil
+        let current = known ?? settings.symbolizer(of: next.recording, servers: servers)
+        symbolizer = (modules, current)
         servers?.renew()
-        if let symbolizer { deliver(next, symbolizer.value) }
+        if next.isReported { deliver(next.recording, current) }
+        next.file?.addNames(of: next.recording, current)
+        if next.isOver {
+          next.file?.endNames()
+          next.file?.close(keepsFile: true)
+        }
       } else if isStopping {
         return
       } else {
@@ -130,20 +148,13 @@ final class Reporter: Sendable {
 
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {
     for stall in recording.stalls {
-      let blame = Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve)
+      let blame = settings.blame(for: stall, in: recording, symbolizer)
       let culprit = blame.culprit?.frame.function ?? ""
       let decision = limiter.withLock {
         $0.decide(source: stall.source, culprit: culprit, now: observer_clock_ns())
       }
       guard case .report(let repeats) = decision else { continue }
-      let report = StallReport(
-        recording: recording,
-        stall: stall,
-        blame: blame,
-        others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
-        repeats: repeats,
-        width: width
-      )
+      let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
       // Also when no handler can be called: a report is not lost for want of a thread.
       if !ended.call(report) { printToStandardError(report.description) }
     }

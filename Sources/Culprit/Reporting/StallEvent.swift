@@ -19,9 +19,9 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   /// Whether the stall has become a hang.
   public let isHang: Bool
   private let recording: Recording
-  private let width: Int
+  private let settings: ReportSettings
 
-  init(_ recording: Recording, _ stall: Stall, isHang: Bool, width: Int) {
+  init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
     source = stall.source
     thread = stall.thread
     began = stall.began
@@ -29,7 +29,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     age = stall.duration
     self.isHang = isHang
     self.recording = recording
-    self.width = width
+    self.settings = settings
   }
 
   /// Works out who is to blame for what was seen so far. Takes as long as reading symbols takes, on the calling
@@ -39,17 +39,9 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     var modules = ModuleList()
     modules.load()
     for stack in recording.stacks { modules.cover(stack) }
-    let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
     var recording = recording
     recording.modules = modules.all
-    return StallReport(
-      recording: recording,
-      stall: stall,
-      blame: Blame(stall: stall, stacks: recording.stacks, resolve: symbolizer.resolve),
-      others: recording.otherThreads(in: stall, resolve: symbolizer.resolve),
-      repeats: 0,
-      width: width
-    )
+    return settings.report(of: stall, in: recording, settings.symbolizer(of: recording))
   }
 
   /// The event in a sentence.

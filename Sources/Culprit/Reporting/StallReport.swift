@@ -33,7 +33,14 @@ public struct StallReport: Sendable, CustomStringConvertible {
 
   /// The report as text, in lines of at most `width` characters.
   public func text(width: Int) -> String {
-    TextReport(process: recording.process, stall: stall, blame: blame, others: others, repeats: repeats)
-      .text(width: width)
+    TextReport(
+      process: recording.process,
+      stall: stall,
+      blame: blame,
+      others: others,
+      repeats: repeats,
+      modules: recording.modules
+    )
+    .text(width: width)
   }
 }

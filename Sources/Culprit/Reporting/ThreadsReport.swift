@@ -15,20 +15,15 @@ public struct ThreadsReport: Sendable, CustomStringConvertible {
   public let groups: [ThreadGroup]
   private let width: Int
 
-  init(_ all: AllThreads, stacks: [Stack], width: Int, symbolMemory: Int) {
+  init(_ all: AllThreads, stacks: [Stack], _ settings: ReportSettings) {
     self.all = all
     self.stacks = stacks
-    self.width = width
+    width = settings.width
     var modules = ModuleList()
     modules.load()
     for stack in stacks { modules.cover(stack) }
-    let symbolizer = Symbolizer(
-      modules: modules.all,
-      process: getpid(),
-      memoryMax: symbolMemory,
-      unread: RemoteModules.unread
-    )
-    groups = ThreadGroup.groups(of: all, stacks: stacks, resolve: symbolizer.resolve)
+    let symbolizer = settings.symbolizer(of: Recording(process: nil, modules: modules.all))
+    groups = ThreadGroup.groups(of: all, stacks: stacks, rules: settings.rules, resolve: symbolizer.resolve)
   }
 
   /// The threads as text, in lines as long as the configuration says.

@@ -77,6 +77,15 @@ public struct Configuration: Sendable {
   /// The length of a line in reports, in characters. At least 40; 100 unless told otherwise.
   public var reportWidth: Int
 
+  /// What counts as the application's own code beside the package that is built: names of Swift modules (`NIOCore`), of packages
+  /// that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths of sources or libraries, with all that is
+  /// below them (`/srv/build/shop`). None unless told otherwise. What is the application's own is what can be to blame.
+  public var ownModules: [String] = []
+
+  /// Functions of the application's own that are passed over, so that who calls them is to blame: `Lock.lock()`, without labels
+  /// `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it `Lock.*`. None unless told otherwise.
+  public var wrappers: [String] = []
+
   /// Whether anything is watched. A watchdog that is switched off costs its idle threads; it can be switched on by
   /// ``Watchdog/reconfigure(_:)`` or by the configuration file. `true` unless told otherwise.
   public var isEnabled = true

@@ -64,6 +64,8 @@ struct Setting: Sendable {
       copy: { $0.whileDebugged = $1.whileDebugged }
     ),
     number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
+    list("own_modules", "ownModules", \.ownModules, "names of modules or packages, or paths, with commas between"),
+    list("wrappers", "wrappers", \.wrappers, "names of functions such as Lock.lock(), with commas between"),
     limit("launch_budget", "launchBudget", \.launchBudget, isLive: false),
     limit("shutdown_budget", "shutdownBudget", \.shutdownBudget, isLive: false),
     yesOrNo("notice_sigterm", "noticesTermination", \.noticesTermination),
@@ -163,6 +165,30 @@ struct Setting: Sendable {
         return true
       },
       show: { $0[keyPath: path] ? "yes" : "no" },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
+  /// What is between commas. An empty text is an empty list.
+  private static func list(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, [String]> & Sendable,
+    _ form: String
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: false,
+      form: form,
+      set: { configuration, text in
+        configuration[keyPath: path] = text.split(separator: ",").map {
+          String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+        }
+        .filter { !$0.isEmpty }
+        return true
+      },
+      show: { $0[keyPath: path].isEmpty ? "none" : $0[keyPath: path].joined(separator: ", ") },
       copy: { $0[keyPath: path] = $1[keyPath: path] }
     )
   }

@@ -1,0 +1,84 @@
+import BlackBox
+import CObserver
+import Glibc
+import StallRecord
+import Symbols
+import Synchronization
+
+/// The names of what earlier runs have saved without: they were killed before they could add them.
+///
+/// Added when the watchdog starts, by a thread of its own that ends then, as far as the files that ran are still there: the next
+/// deployment replaces them.
+extension PreviousRuns {
+  /// Starts the thread. Without one the files stay as they are.
+  func addNames() {
+    // Nobody waits for it: a disk may be what holds it up.
+    try? PosixThread(name: "culprit-names") { [self] in
+      guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
+        return
+      }
+      // The newest first: others will be removed sooner.
+      for name in stalls.reversed() where !isStopping.load(ordering: .relaxed) {
+        guard !hasNames(name), let run = runs.last(where: { FileNames.belongs(name, to: $0) }), isOver(run) else {
+          continue
+        }
+        addNames(to: name)
+      }
+    }
+    .detach()
+  }
+
+  /// Whether everything has been looked up that the file `name` has; also when that cannot be found out.
+  private func hasNames(_ name: String) -> Bool {
+    guard let descriptor = directory.open(name, O_RDONLY) else { return true }
+    defer { close(descriptor) }
+    return hasNames(descriptor)
+  }
+
+  private func hasNames(_ descriptor: Int32) -> Bool {
+    let length = StallFileWriter.namesLookedUpBytes
+    let size = lseek(descriptor, 0, SEEK_END)
+    var tail = [UInt8](repeating: 0, count: length)
+    guard size >= off_t(length), pread(descriptor, &tail, length, size - off_t(length)) == length else { return true }
+    return StallFileWriter.areNamesLookedUp(tail)
+  }
+
+  /// Whether the run of the file `name` is over: then nobody else writes to the files of its stalls.
+  private func isOver(_ name: String) -> Bool {
+    guard name != own else { return false }
+    return files.withLock { _ in
+      guard let descriptor = directory.open(name, O_RDONLY) else { return false }
+      defer { close(descriptor) }
+      return directory.look(descriptor).map { !$0.isRunning } ?? false
+    }
+  }
+
+  private func addNames(to name: String) {
+    guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return }
+    // The service may close it, and open a file of its own by the same number.
+    var kept = observer_descriptor_keep(descriptor)
+    defer { observer_descriptor_close(&kept) }
+    // Another process may have been started as well.
+    var lock = flock()
+    lock.l_type = Int16(F_WRLCK)
+    lock.l_whence = Int16(SEEK_SET)
+    guard fcntl(descriptor, F_SETLK, &lock) == 0, !hasNames(descriptor), let (file, tag) = directory.stall(descriptor)
+    else { return }
+    let recording = file.recording
+    let symbolizer = settings.symbolizer(of: recording, process: nil)
+    var records: [UInt8] = []
+    var seen = Set(recording.names.keys)
+    for frame in recording.stacks.lazy.flatMap(\.frames) where seen.insert(frame.lookupAddress).inserted {
+      records += StallFileWriter.record(ofLearnedNameOf: frame.lookupAddress, symbolizer.resolve(frame))
+      if isStopping.load(ordering: .relaxed) { return }
+    }
+    records += StallFileWriter.recordOfNamesLookedUp()
+    StallFileWriter.tag(&records, tag)
+    files.withLock { _ in
+      guard observer_descriptor_is_ours(&kept) else { return }
+      let size = lseek(descriptor, 0, SEEK_END)
+      // All of it or nothing.
+      if observer_write(descriptor, records, records.count) != records.count { ftruncate(descriptor, size) }
+    }
+  }
+}
