@@ -4,9 +4,10 @@ import StallRecord
 ///
 /// Who holds more than half of the stall is a candidate, so that a function with more than half is never nobody. Of the
 /// candidates that one is to blame which is the innermost of them for most of the time: the others only led there. Where a
-/// library called it back, and who had called the library has time of its own in it, that one is to blame: it wanted the
-/// work done. What is spent in a comparison belongs to the sort.
+/// library calls it back again and again, who called the library is to blame: it wanted the work done. What is spent in a
+/// comparison belongs to the sort. A framework that calls it once leads to it like everybody else.
 struct Suspects {
+  /// In order of time.
   private let stacks: [WeightedStack]
   private let total: Duration
   /// What each function of the application holds.
@@ -14,7 +15,7 @@ struct Suspects {
   /// Those that hold enough to be blamed.
   private let candidates: Set<FunctionIdentity>
 
-  /// Who calls a library that calls back works itself from this part of its time on.
+  /// Who has less of its time than this for itself and for libraries only leads to others.
   private static let ownWorkMin = 0.1
   /// A callee with more than this part of its caller's time has it alone.
   private static let partMax = 0.75
@@ -57,8 +58,8 @@ struct Suspects {
       .key
   }
 
-  /// The candidate that called the library which called `function` back, for most of that one's time, if it has time of its
-  /// own there.
+  /// The candidate that called the library which called `function` back, for most of that one's time, if the library worked in
+  /// between.
   private func whoCalledTheLibrary(thatCalled function: FunctionIdentity) -> FunctionIdentity? {
     var callers: [FunctionIdentity: Duration] = [:]
     for stack in stacks {
@@ -69,9 +70,31 @@ struct Suspects {
     }
     guard let caller = Blame.heaviest(callers).first, candidates.contains(caller),
       (callers[caller] ?? .zero) * 2 > (times[function] ?? .zero),
-      ownWork(of: caller).inSeconds >= Self.ownWorkMin * (times[caller] ?? .zero).inSeconds
+      ownWork(of: caller).inSeconds >= Self.ownWorkMin * (times[caller] ?? .zero).inSeconds,
+      alternates(function, with: caller)
     else { return nil }
     return caller
+  }
+
+  /// Whether samples of `callee` and samples in which `caller` worked without it follow each other as if by chance: it was called
+  /// many times. What is called once has all of its samples in one run.
+  private func alternates(_ callee: FunctionIdentity, with caller: FunctionIdentity) -> Bool {
+    var counts = [0, 0]
+    var changes = 0
+    var last: Int?
+    for stack in stacks {
+      guard let place = stack.frames.lastIndex(where: { $0.identity == caller }) else { continue }
+      let below = stack.frames[(place + 1)...]
+      let isCalled = below.contains { $0.identity == callee }
+      guard isCalled || !below.contains(where: \.isApplication) else { continue }
+      let kind = isCalled ? 1 : 0
+      if let last, last != kind { changes += 1 }
+      counts[kind] += 1
+      last = kind
+    }
+    // So many changes there are on average in a random order (Wald and Wolfowitz, 1940).
+    let expected = 2 * Double(counts[0]) * Double(counts[1]) / Double(max(1, counts[0] + counts[1]))
+    return Double(changes) >= expected / 2
   }
 
   /// The time of `function` in which it had called no other function of the application: it or a library worked.

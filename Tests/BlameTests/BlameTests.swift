@@ -80,6 +80,19 @@ extension Blame {
   var contenderNames: [String?] { contenders.map(\.frame.function) }
 }
 
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
+struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var mixed = state
+    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+    return mixed ^ (mixed >> 31)
+  }
+}
+
 /// So many times the same stack.
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
 
@@ -160,17 +173,28 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dominant?.frame.function == "c.runloop")
   }
 
-  /// Who calls a library that calls back has wanted what that does, however much of it is in the callback.
+  /// Who calls a library that calls back again and again has wanted what that does, however much of it is in the callback.
   @Test(arguments: 0...10) func aCallbackTakesNothingFromWhoCalledTheLibrary(inCallback: Int) throws {
+    var random = SplitMix(state: UInt64(inCallback))
     var made = Synthetic()
-    let stall = made.stall(
-      times(10 * inCallback, ["run", "A", "c.sort", "compare"]) + times(100 - 10 * inCallback, ["run", "A", "c.sort"])
-        + times(40, ["run", "B"])
-    )
+    let sort =
+      times(10 * inCallback, ["run", "A", "c.sort", "compare"])
+      + times(100 - 10 * inCallback, ["run", "A", "c.sort"])
+    let stall = made.stall(sort.shuffled(using: &random) + times(40, ["run", "B"]))
     let culprit = try #require(made.blame(stall).culprit)
-    // What is all the library does is the callback's.
+    // What is all that the library does is the callback's.
     #expect(culprit.frame.function == (inCallback == 10 ? "compare" : "A"))
     #expect(abs(culprit.share.fraction - 100.0 / 140) < 0.001)
+  }
+
+  /// A framework that calls the service once is no sort, also where it has time of its own.
+  @Test(arguments: [0, 5, 30]) func aFrameworkThatCallsBackOnceLeadsOn(before: Int) {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(before, ["serve", "c.runloop", "c.tls"]) + times(60, ["serve", "c.runloop", "A", "c.x"])
+        + times(15, ["serve", "c.runloop"])
+    )
+    #expect(made.blame(stall).culpritName == "A")
   }
 
   /// A framework that does nothing but call the service leads to it.
