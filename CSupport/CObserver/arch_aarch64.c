@@ -132,12 +132,6 @@ void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, 
   registers->known |= (uint64_t)has_frame_pointer << DWARF_X29;
 }
 
-/* ret */
-bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
-  *place = (struct observer_unframed){DWARF_X30, 0, 0, false};
-  return instruction(code) == 0xd65f03c0;
-}
-
 /* A return or a jump, and then filling (nop, udf, brk) or a beginning (landing pad, paciasp, stp x29, x30). */
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at + 4 <= length; at += 4) {
@@ -148,6 +142,23 @@ bool observer_arch_function_ends(const uint8_t *code, size_t length) {
       return true;
   }
   return false;
+}
+
+/* nop, udf, brk. */
+size_t observer_arch_filling(const uint8_t *code) {
+  uint32_t word = instruction(code);
+  return word == 0xd503201f || word >> 16 == 0 || (word & 0xffe0001f) == 0xd4200000 ? sizeof word : 0;
+}
+
+uint64_t observer_arch_function_alignment(void) { return 4; }
+
+/* Perhaps bti and paciasp; stp x29, x30, [sp, -n]!, or sub sp, sp, n; stp x29, x30, [sp, m]. */
+bool observer_arch_frame_begins(const uint8_t *code) {
+  size_t at = landing_pad(code);
+  if (instruction(code + at) == 0xd503233f)
+    at += 4;
+  uint32_t first = instruction(code + at), second = instruction(code + at + 4);
+  return (first & 0xffc07fff) == 0xa9807bfd || ((first & 0xff8003ff) == 0xd10003ff && (second & 0xffc07fff) == 0xa9007bfd);
 }
 
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {

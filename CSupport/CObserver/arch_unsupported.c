@@ -78,16 +78,22 @@ void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, 
   observer_arch_set_blocked(registers, sp, pc);
 }
 
-bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
-  (void)code;
-  (void)place;
-  return false;
-}
-
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   (void)code;
   (void)length;
   return true;
+}
+
+size_t observer_arch_filling(const uint8_t *code) {
+  (void)code;
+  return 0;
+}
+
+uint64_t observer_arch_function_alignment(void) { return 1; }
+
+bool observer_arch_frame_begins(const uint8_t *code) {
+  (void)code;
+  return false;
 }
 
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {

@@ -171,16 +171,6 @@ void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, 
   registers->known |= (uint64_t)has_frame_pointer << DWARF_RBP;
 }
 
-/* ret, perhaps after pop %rbp. */
-bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place) {
-  bool pops = code[0] == 0x5d;
-  uint8_t last = code[pops];
-  if (last != 0xc3 && last != 0xc2 && !(last == 0xf3 && code[pops + 1] == 0xc3))
-    return false;
-  *place = (struct observer_unframed){-1, pops * 8u, pops * 8u + 8, pops};
-  return true;
-}
-
 /* A return, and then filling (int3, nop) or a beginning (landing pad, push %rbp). Looks at bytes, not at instructions. */
 bool observer_arch_function_ends(const uint8_t *code, size_t length) {
   for (size_t at = 0; at < length; at++) {
@@ -190,6 +180,29 @@ bool observer_arch_function_ends(const uint8_t *code, size_t length) {
       return true;
   }
   return false;
+}
+
+/* int3, nothing, and nop with as many prefixes and operands as there is room for. */
+size_t observer_arch_filling(const uint8_t *code) {
+  size_t at = 0;
+  if (code[0] == 0xcc || code[0] == 0)
+    return 1;
+  while (at < 8 && (code[at] == 0x66 || code[at] == 0x2e || code[at] == 0x3e))
+    at++;
+  if (code[at] == 0x90)
+    return at + 1;
+  if (code[at] != 0x0f || code[at + 1] != 0x1f)
+    return 0;
+  int mode = code[at + 2] >> 6, low = code[at + 2] & 7;
+  return at + 3 + (mode != 3 && low == 4) + (mode == 1) + (mode == 2 || (mode == 0 && low == 5) ? 4 : 0);
+}
+
+uint64_t observer_arch_function_alignment(void) { return 16; }
+
+bool observer_arch_frame_begins(const uint8_t *code) {
+  size_t at = landing_pad(code);
+  return code[at] == 0x55 && ((code[at + 1] == 0x48 && code[at + 2] == 0x89 && code[at + 3] == 0xe5) ||
+                              (code[at + 1] == 0x48 && code[at + 2] == 0x8b && code[at + 3] == 0xec));
 }
 
 bool observer_arch_unwind_register(const struct observer_registers *registers, int number, uint64_t *value) {

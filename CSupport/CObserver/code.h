@@ -40,7 +40,8 @@ enum code_kind {
   CODE_JUMP,          /* goes to TARGET */
   CODE_JUMP_SLOT,     /* goes to the address that the word at TARGET holds */
   CODE_JUMP_ANYWHERE, /* goes to where a register says */
-  CODE_END,           /* does not go on: a return, or a trap */
+  CODE_RETURN,        /* returns: to where FROM says, or the word at the stack pointer, and drops AMOUNT bytes above it */
+  CODE_END,           /* does not go on: a trap */
   CODE_PADDING,       /* does nothing */
 };
 
@@ -54,6 +55,12 @@ struct code_operation {
 /* Whether KIND is a call. Async-signal-safe: yes. Threads: any. */
 static inline bool code_is_call(enum code_kind kind) { return kind >= CODE_CALL && kind <= CODE_CALL_FIXED; }
 
+/* Whether the instruction behind one of KIND may be gone on to from it. Async-signal-safe: yes. Threads: any. */
+static inline bool code_goes_on(enum code_kind kind) {
+  return kind != CODE_JUMP && kind != CODE_JUMP_SLOT && kind != CODE_JUMP_ANYWHERE && kind != CODE_RETURN &&
+         kind != CODE_END;
+}
+
 /* Takes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, apart into *COUNT operations, in this order.
  * Returns its length in bytes, or 0 when it is not known.
  * Async-signal-safe: yes. Threads: any. */
@@ -61,6 +68,10 @@ size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_o
 
 /* The registers that a call may change, as a set. Async-signal-safe: yes. Threads: any. */
 uint64_t observer_code_volatile_registers(void);
+
+/* The register that a call leaves the return address in; CODE_NO_REGISTER where it is on the stack.
+ * Async-signal-safe: yes. Threads: any. */
+int observer_code_return_register(void);
 
 /* How far below a function's canonical frame address the stack pointer is when it is entered.
  * Async-signal-safe: yes. Threads: any. */

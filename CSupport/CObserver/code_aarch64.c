@@ -141,7 +141,9 @@ static bool branch(uint32_t word, uint64_t address, struct operations *operation
     add(operations, CODE_JUMP_ANYWHERE, 0, 0, 0);
   else if ((word & 0xfffffc1f) == 0xd63f0000 || (word & 0xfefff800) == 0xd63f0800) /* blr */
     add(operations, from_of(word) == NONE ? CODE_CALL : CODE_CALL_REGISTER, 0, from_of(word), 0);
-  else if ((word & 0xfffff000) == 0xd65f0000 || (word & 0xffe0001f) == 0xd4200000 || word < 0x10000) /* ret, brk, udf */
+  else if ((word & 0xfffff000) == 0xd65f0000) /* ret, and its authenticated forms, which name no register */
+    add(operations, CODE_RETURN, 0, from_of(word) == NONE ? LINK : from_of(word), 0);
+  else if ((word & 0xffe0001f) == 0xd4200000 || word < 0x10000) /* brk, udf */
     add(operations, CODE_END, 0, 0, 0);
   else if ((word & 0xffe0001f) == 0xd4000001) /* svc */
     add(operations, CODE_SYSTEM_CALL, 0, 0, 0);
@@ -175,6 +177,8 @@ size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_o
 
 /* Procedure Call Standard for the Arm 64-bit Architecture, section 6.1.1. */
 uint64_t observer_code_volatile_registers(void) { return UINT64_C(0x7ffff) | UINT64_C(1) << LINK; }
+
+int observer_code_return_register(void) { return LINK; }
 
 uint64_t observer_code_entry_bytes(void) { return 0; }
 

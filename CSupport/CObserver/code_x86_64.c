@@ -295,9 +295,11 @@ static bool one_byte_opcode(struct reading *reading, int opcode, uint64_t start,
   }
   case 0xc2:
     reading->at += 2;
-    add(operations, CODE_END, 0, 0, 0);
+    add(operations, CODE_RETURN, 0, CODE_NO_REGISTER, reading->at[-2] | reading->at[-1] << 8);
     return true;
   case 0xc3:
+    add(operations, CODE_RETURN, 0, CODE_NO_REGISTER, 0);
+    return true;
   case 0xf4: /* hlt */
   case 0xcc:
     add(operations, CODE_END, 0, 0, 0);
@@ -622,6 +624,8 @@ size_t observer_code_decode(const uint8_t *code, uint64_t address, struct code_o
 }
 
 uint64_t observer_code_volatile_registers(void) { return 1 << RAX | 1 << RDX | 1 << RCX | 1 << 4 | 1 << 5 | 0xf << 8; }
+
+int observer_code_return_register(void) { return CODE_NO_REGISTER; }
 
 uint64_t observer_code_entry_bytes(void) { return 8; }
 

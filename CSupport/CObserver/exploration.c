@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
+#include "function_start.h"
 #include "observer_context.h"
 
 #include <string.h>
@@ -37,13 +38,9 @@ static struct room *here(void) { return &rooms[observer_context]; }
 static bool within(struct code_range range, uint64_t address) { return address >= range.start && address < range.end; }
 
 static size_t decode(struct exploration *exploration, uint64_t address, struct code_operation *operations, int *count) {
-  uint8_t code[CODE_BYTES] = {0};
   *count = 0;
-  if (++exploration->instructions > INSTRUCTIONS_MAX || !observer_walk_read(address, code, CODE_BYTES / 2)) {
-    exploration->failed = true;
-    return 0;
-  }
-  size_t length = observer_code_decode(code, address, operations, count);
+  size_t length =
+      ++exploration->instructions > INSTRUCTIONS_MAX ? 0 : observer_code_read(address, operations, count);
   if (length == 0)
     exploration->failed = true;
   return length;
@@ -96,7 +93,7 @@ static void find_blocks(struct exploration *exploration, struct code_range range
       enum code_kind kind = operations[index].kind;
       if (kind == CODE_BRANCH || kind == CODE_JUMP)
         add_block(exploration, operations[index].target);
-      if (kind == CODE_JUMP || kind == CODE_JUMP_SLOT || kind == CODE_JUMP_ANYWHERE || kind == CODE_END)
+      if (!code_goes_on(kind))
         add_block(exploration, address);
     }
   }
@@ -143,8 +140,7 @@ static void explore_block(struct exploration *exploration, int block) {
         if (!leaves)
           observer_state_join(exploration, &exploration->at_jumps, &state, 2);
       }
-      goes_on &= operation->kind != CODE_JUMP && operation->kind != CODE_JUMP_SLOT &&
-                 operation->kind != CODE_JUMP_ANYWHERE && operation->kind != CODE_END;
+      goes_on &= code_goes_on(operation->kind);
     }
     address = next;
     if (goes_on && block_of(address, true) >= 0) {
@@ -203,6 +199,7 @@ void observer_explore(struct exploration *exploration) {
       go_to(exploration, here()->blocks[block].address, &exploration->at_jumps);
     if (exploration->at_calls.reached && catches)
       go_to(exploration, here()->blocks[block].address, &exploration->at_calls);
+    exploration->facts->origin = exploration->at_jumps.reached ? FACTS_BY_TABLE : FACTS_BY_CALLS;
     explore(exploration);
   }
 }
@@ -233,8 +230,7 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
       int next = operation->kind == CODE_BRANCH || operation->kind == CODE_JUMP ? block_of(operation->target, true) : -1;
       if (next >= 0)
         here()->blocks[next].dirty |= !here()->states[next].reached;
-      goes_on &= operation->kind != CODE_JUMP && operation->kind != CODE_JUMP_SLOT &&
-                 operation->kind != CODE_JUMP_ANYWHERE && operation->kind != CODE_END;
+      goes_on &= code_goes_on(operation->kind);
     }
     int next = goes_on ? block_of(address, true) : -1;
     if (next >= 0) {

@@ -54,8 +54,16 @@ struct fact_base {
   uint64_t made_at; /* the instruction */
 };
 
+/* How it is known what holds at a place. */
+enum fact_origin {
+  FACTS_BY_WAYS = 0,  /* on all ways to there */
+  FACTS_BY_TABLE = 1, /* it is as at all jumps through tables: no other way leads there */
+  FACTS_BY_CALLS = 2, /* nor do these: it is as at all calls */
+};
+
 /* Base 1 + N is register N at the function's entry. */
 struct frame_facts {
+  enum fact_origin origin;
   struct fact_state state; /* where the call is */
   struct fact_base bases[FACT_BASES];
   int base_count;

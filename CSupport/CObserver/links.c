@@ -3,6 +3,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #include "exploration.h"
+#include "function_start.h"
 #include "observer_context.h"
 #include "observer_module.h"
 
@@ -53,9 +54,7 @@ static enum observer_link link_by_jumps(struct code_range range, struct code_ran
   if (range.end - range.start > JUMPING_BYTES_MAX)
     return OBSERVER_LINK_NONE;
   for (uint64_t address = range.start; address < range.end;) {
-    uint8_t code[CODE_BYTES] = {0};
-    size_t length =
-        observer_walk_read(address, code, CODE_BYTES / 2) ? observer_code_decode(code, address, operations, &count) : 0;
+    size_t length = observer_code_read(address, operations, &count);
     if (length == 0) {
       *anywhere = true;
       return best;

@@ -19,14 +19,15 @@ struct observer_caller {
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
 bool observer_undescribed_returned_to(uint64_t address);
 
-/* Finds the caller of the function that CURSOR is in, which was INTERRUPTED or made a call, and which neither a module's
- * unwind information nor anything else describes. What its code shows goes first: that it is about to return, or, gone through
- * from where a call on the stack leads, that it has its return address just there. Otherwise its frame pointer must lead to a return address that it can have come from, and nothing on the way there may look like the
- * return address of a function that keeps no frame pointer: then that would be the frame, and the frame pointer its caller's.
+/* Finds the caller of the function that CURSOR is in at PC, which was INTERRUPTED or made a call, and which neither a module's
+ * unwind information nor anything else describes. What its code shows goes first: where it has its return address on all
+ * ways from its beginning, and where it will have it on all ways to its return. Otherwise its frame pointer must lead to a
+ * return address that it can have come from, and nothing on the way there may look like the return address of a function that
+ * keeps no frame pointer: then that would be the frame, and the frame pointer its caller's.
  * Returns false when it cannot be told; WALK may say why. A return address of 0 is the outermost frame's.
  * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
-bool observer_undescribed_caller(struct walk *walk, unw_cursor_t *cursor, bool interrupted, bool trust_frame_pointer,
-                                 struct observer_caller *caller);
+bool observer_undescribed_caller(struct walk *walk, unw_cursor_t *cursor, uint64_t pc, bool interrupted,
+                                 bool trust_frame_pointer, struct observer_caller *caller);
 
 #endif
 #endif

@@ -2,6 +2,7 @@
 #include "observer_unwind.h"
 
 #include "frame_facts.h"
+#include "function_start.h"
 #include "unwind_walk.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
@@ -115,22 +116,44 @@ struct eh_frame_hdr {
 };
 enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
 
+/* An entry of the table behind it, by which functions are sorted: offsets from the head. */
+struct eh_frame_entry {
+  int32_t function, description;
+};
+
+/* Finds the module that ADDRESS is in, and reads its head. Returns false when there is no such module, or no table that can be
+ * read; FOUND says whether there is a module. */
+static bool find_table(uint64_t address, struct observer_module *module, struct eh_frame_hdr *header, bool *found) {
+  *found = observer_module_find(address, module);
+  /* The bounds are checked here because libunwind asserts them. */
+  return *found && module->eh_frame_hdr != 0 && address >= module->start && address < module->end &&
+         observer_walk_read(module->eh_frame_hdr, header, sizeof *header) && header->version == 1 &&
+         header->eh_frame_ptr_encoding == DW_EH_PE_pcrel_sdata4 && header->count_encoding == DW_EH_PE_udata4 &&
+         header->table_encoding == DW_EH_PE_datarel_sdata4 && header->count != 0;
+}
+
+/* What was found out about functions, for each context. */
+enum { FUNCTIONS_REMEMBERED = 256 };
+static struct known_function {
+  uint64_t address; /* 0: empty */
+  struct code_range range;
+} known_functions[OBSERVER_CONTEXTS_MAX][FUNCTIONS_REMEMBERED];
+
+static struct known_function *known_function(uint64_t address) {
+  return &known_functions[observer_context][(address ^ address >> 8) % FUNCTIONS_REMEMBERED];
+}
+
 static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_info_t *information,
                           int need_unwind_info, void *context) {
   struct walk *walk = context;
   struct observer_module module;
-  address = observer_arch_code_address(address);
-  if (!observer_module_find(address, &module)) {
-    walk->no_module = true;
-    return -UNW_ENOINFO;
-  }
-  walk->no_info = true;
   struct eh_frame_hdr header;
-  /* The bounds are checked here because libunwind asserts them. */
-  if (module.eh_frame_hdr == 0 || address < module.start || address >= module.end ||
-      !observer_walk_read(module.eh_frame_hdr, &header, sizeof header) || header.version != 1 ||
-      header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 || header.count_encoding != DW_EH_PE_udata4 ||
-      header.table_encoding != DW_EH_PE_datarel_sdata4 || header.count == 0)
+  bool in_module;
+  address = observer_arch_code_address(address);
+  bool has_table = find_table(address, &module, &header, &in_module);
+  walk->no_module |= !in_module;
+  walk->no_info |= in_module;
+  if (!has_table)
     return -UNW_ENOINFO;
   unw_dyn_info_t table;
   memset(&table, 0, sizeof table);
@@ -142,11 +165,52 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t address, unw_proc_i
   table.u.rti.table_len = header.count; /* in words: an entry is two 32-bit offsets */
   int result = observer_libunwind.search_unwind_table(space, address, &table, information, need_unwind_info, context);
   walk->no_info = result < 0;
+  if (result >= 0)
+    *known_function(address) = (struct known_function){
+        address, {information->start_ip, information->end_ip, information->lsda != 0}};
   return result;
+}
+
+bool observer_walk_between(uint64_t address, struct code_range *range) {
+  struct observer_module module;
+  struct eh_frame_hdr header;
+  struct eh_frame_entry entry;
+  struct code_range before;
+  bool in_module;
+  if (!find_table(address, &module, &header, &in_module))
+    return false;
+  uint64_t table = module.eh_frame_hdr + sizeof header;
+  uint32_t low = 0, high = header.count; /* the first entry of a function behind ADDRESS */
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (!observer_walk_read(table + (uint64_t)middle * sizeof entry, &entry, sizeof entry))
+      return false;
+    if (module.eh_frame_hdr + (uint64_t)(int64_t)entry.function <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  range->end = module.end;
+  if (low < header.count) {
+    if (!observer_walk_read(table + (uint64_t)low * sizeof entry, &entry, sizeof entry))
+      return false;
+    range->end = module.eh_frame_hdr + (uint64_t)(int64_t)entry.function;
+  }
+  if (low == 0 || !observer_walk_read(table + (uint64_t)(low - 1) * sizeof entry, &entry, sizeof entry) ||
+      !observer_walk_function(module.eh_frame_hdr + (uint64_t)(int64_t)entry.function, &before))
+    return false;
+  range->start = before.end;
+  range->catches = false;
+  return range->start <= address && address < range->end;
 }
 
 bool observer_walk_function(uint64_t address, struct code_range *range) {
   static const struct observer_copy no_stack;
+  const struct known_function *known = known_function(address);
+  if (known->address == address) {
+    *range = known->range;
+    return true;
+  }
   unw_proc_info_t information;
   struct walk walk = {.copy = &no_stack};
   if (find_proc_info(*address_space(), address, &information, 0, &walk) < 0)
@@ -341,6 +405,8 @@ const char *observer_unwind_start(void) {
 void observer_unwind_forget(void) {
   observer_module_forget();
   observer_facts_forget();
+  observer_function_starts_forget();
+  memset(known_functions[observer_context], 0, sizeof known_functions[0]);
   if (*address_space())
     observer_libunwind.flush_cache(*address_space(), 0, 0);
 }

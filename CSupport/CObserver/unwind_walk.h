@@ -86,5 +86,10 @@ struct code_range {
 bool observer_walk_function(uint64_t address, struct code_range *range);
 bool observer_walk_frame_function(unw_cursor_t *cursor, struct code_range *range);
 
+/* Finds the code around ADDRESS between two described functions of a module. Returns false when there is no described one
+ * before it, or none of it is undescribed.
+ * Async-signal-safe: no, but takes no lock that another thread can hold. Threads: as observer_unwind. */
+bool observer_walk_between(uint64_t address, struct code_range *range);
+
 #endif
 #endif

@@ -10,8 +10,9 @@ import Testing
 /// A stack as a test looks at it: the functions' raw names, innermost first.
 struct NamedStack {
   var names: [String]
-  var kinds: [UInt64]
+  var kinds: [UInt32]
   var end: observer_stack_end
+  var leftOut = 0
 
   func contains(_ name: String) -> Bool { names.contains(name) }
 }
@@ -75,7 +76,7 @@ private func named(_ stack: observer_stack) -> [String] {
   return (0..<Int(stack.count))
     .map { place in
       let address = RuntimeAddress(stack.frames[place].address)
-      let isReturn = stack.frames[place].kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
+      let isReturn = stack.frames[place].kind == OBSERVER_RETURN_ADDRESS.rawValue
       return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
     }
 }
@@ -90,13 +91,15 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
   let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
   defer { frames.deallocate() }
-  var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+  var stack = observer_stack()
+  stack.frames = frames
+  stack.end = OBSERVER_END_FAILED
   observer_unwind(copy, &stack)
   let taken = copy.pointee
   observer_capture_release(copy)
   let names = named(stack)
   let kinds = (0..<Int(stack.count)).map { frames[$0].kind }
-  return .stack(NamedStack(names: names, kinds: kinds, end: stack.end), copy: taken)
+  return .stack(NamedStack(names: names, kinds: kinds, end: stack.end, leftOut: Int(stack.left_out)), copy: taken)
 }
 
 /// One after the other: captures are for one thread at a time.
@@ -110,8 +113,8 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         }
         try #require(stack.contains("workload_spin"), "\(stack.names)")
         try #require(stack.end == OBSERVER_END_OUTERMOST)
-        #expect(stack.kinds.first == UInt64(OBSERVER_PROGRAM_COUNTER.rawValue))
-        #expect(stack.kinds.dropFirst().allSatisfy { $0 == UInt64(OBSERVER_RETURN_ADDRESS.rawValue) })
+        #expect(stack.kinds.first == OBSERVER_PROGRAM_COUNTER.rawValue)
+        #expect(stack.kinds.dropFirst().allSatisfy { $0 == OBSERVER_RETURN_ADDRESS.rawValue })
         #expect(!copy.truncated)
         #expect(copy.handler_ns > 0)
       }
@@ -172,15 +175,23 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
-  /// Recursion that fits the copy and not the frame table: dropped frames are told, not forgotten.
-  @Test func moreFramesThanAreKeptSaySo() throws {
-    try capturing(slot: 3003, stackBytes: 1 << 20, { workload_recurse(700, .max, $0) }) { slot in
+  /// Recursion that fits the copy and not the frame table: what is left out is told, and the outer end is kept.
+  @Test func ofMoreFramesThanAreKeptBothEndsAre() throws {
+    let depth = 2000
+    try capturing(slot: 3003, stackBytes: 2 << 20, { workload_recurse(2000, .max, $0) }) { slot in
       guard case .stack(let stack, _) = capture(slot) else {
         Issue.record("not captured")
         return
       }
-      #expect(stack.end == OBSERVER_END_FRAME_LIMIT)
+      #expect(stack.end == OBSERVER_END_OUTERMOST)
       #expect(stack.names.count == Int(OBSERVER_FRAMES_MAX))
+      let recursion = stack.names.count { $0 == "workload_recurse" }
+      #expect(recursion + stack.leftOut >= depth && recursion + stack.leftOut <= depth + 1, "\(stack.leftOut)")
+      // The first half is the innermost frames; the last ones are where the thread began.
+      #expect(stack.names.prefix(Int(OBSERVER_FRAMES_INNER)).dropFirst().allSatisfy { $0 == "workload_recurse" })
+      let outer = stack.names.suffix(from: Int(OBSERVER_FRAMES_INNER)).drop { $0 == "workload_recurse" }
+      #expect(!outer.isEmpty && !outer.contains("workload_recurse"), "\(outer)")
+      #expect(stack.names.suffix(2).contains { $0.contains("start_thread") || $0.contains("clone") }, "\(outer)")
     }
   }
 
@@ -227,7 +238,9 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let answered = observer_capture_answered()
       let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
       defer { frames.deallocate() }
-      var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+      var stack = observer_stack()
+      stack.frames = frames
+      stack.end = OBSERVER_END_FAILED
       var taken = 0
       for _ in 0..<2000 where taken < 50 {
         let view = observer_slot_read(slot)

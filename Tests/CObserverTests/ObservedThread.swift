@@ -23,6 +23,10 @@ struct Sighting {
   var end = OBSERVER_END_NOT_CAPTURED
   /// The functions' raw names; "?" where there is none.
   var names: [String] = []
+  /// The number of the first frame that is an earlier stack's; 0 when none is.
+  var joinedFrom = 0
+  /// How many frames were left out.
+  var leftOut = 0
   /// What the copy of the stack was.
   var copy = observer_copy()
 
@@ -45,18 +49,36 @@ struct ObservedThread {
   let slot: UnsafeMutablePointer<observer_slot>
   private let symbols = Symbols()
   private let room = Room()
+  private var joins = false
+
+  init(slot: UnsafeMutablePointer<observer_slot>) { self.slot = slot }
+
+  /// The same thread, whose stacks are joined with earlier ones where they end early.
+  var joining: ObservedThread {
+    var other = self
+    other.joins = true
+    return other
+  }
+
+  /// The raw name of the function around `address`.
+  func name(ofCodeAt address: UInt64) -> String {
+    symbols.name(observer_frame(address: address, kind: OBSERVER_PROGRAM_COUNTER.rawValue, offset: OBSERVER_NO_OFFSET))
+  }
 
   /// Captures it by signal, waiting for at most ten seconds unless told otherwise.
-  func signalled(timeout: Duration = .seconds(10), unit: UInt64? = nil, check: (observer_copy) -> Void = { _ in })
-    -> Sighting
-  {
+  func signalled(
+    timeout: Duration = .seconds(10),
+    unit: UInt64? = nil,
+    generation: UInt32 = 1,
+    check: (observer_copy) -> Void = { _ in }
+  ) -> Sighting {
     let view = observer_slot_read(slot)
     var copy: UnsafePointer<observer_copy>?
     let status = observer_capture(view.thread, slot, unit ?? view.unit, timeout.wholeNanoseconds, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status) }
     defer { observer_capture_release(copy) }
     check(copy.pointee)
-    return sighting(of: copy.pointee)
+    return sighting(of: copy.pointee, generation: generation)
   }
 
   /// Looks at it from outside.
@@ -81,10 +103,18 @@ struct ObservedThread {
   }
 
   /// Unwinds `copy`, which must not have been released.
-  func sighting(of copy: observer_copy, _ look: observer_look = observer_look()) -> Sighting {
+  func sighting(of copy: observer_copy, _ look: observer_look = observer_look(), generation: UInt32 = 1) -> Sighting {
     var copy = copy
-    var stack = observer_stack(frames: room.frames, count: 0, end: OBSERVER_END_FAILED, unwind_ns: 0)
+    var stack = observer_stack()
+    stack.frames = room.frames
+    stack.places = room.places
+    stack.end = OBSERVER_END_FAILED
     observer_unwind(&copy, &stack)
+    if joins {
+      let view = observer_slot_read(slot)
+      let tid = view.thread.map { observer_thread_id($0) } ?? 0
+      observer_join(&copy, observer_work_item(slot: 0, generation: generation, unit: view.unit, tid: tid), &stack)
+    }
     let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
     return Sighting(
       status: OBSERVER_CAPTURED,
@@ -92,6 +122,8 @@ struct ObservedThread {
       frames: frames,
       end: stack.end,
       names: frames.map(symbols.name),
+      joinedFrom: Int(stack.joined_from),
+      leftOut: Int(stack.left_out),
       copy: copy
     )
   }
@@ -99,7 +131,11 @@ struct ObservedThread {
   /// Room for the frames of one stack.
   private final class Room {
     let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
-    deinit { frames.deallocate() }
+    let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    deinit {
+      frames.deallocate()
+      places.deallocate()
+    }
   }
 
   /// Names for addresses, from the modules that are mapped when the first name is asked for.
@@ -108,7 +144,7 @@ struct ObservedThread {
 
     func name(_ frame: observer_frame) -> String {
       let address = RuntimeAddress(frame.address)
-      let isReturn = frame.kind == UInt64(OBSERVER_RETURN_ADDRESS.rawValue)
+      let isReturn = frame.kind == OBSERVER_RETURN_ADDRESS.rawValue
       return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
     }
   }

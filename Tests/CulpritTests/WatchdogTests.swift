@@ -2,6 +2,7 @@ import CObserver
 import Foundation
 import StallRecord
 import Synchronization
+import TestWorkloads
 import Testing
 
 @testable import Culprit
@@ -68,6 +69,57 @@ import Testing
       let savedStacks = file.recording.stalls[0].samples.map { $0.stack.map { file.recording.stacks[$0] } }
       #expect(savedStacks == report.stall.samples.map { $0.stack.map { report.recording.stacks[$0] } })
     }
+  }
+
+  /// A stack with more frames than are kept keeps both ends, and each frame says where its function begins.
+  @Test func deepStacksKeepTheirOuterEnd() throws {
+    var configuration = quick
+    configuration.stackBytesMax = 1 << 20
+    try withDirectory { directory in
+      configuration.directory = directory
+      let found = try reports(configuration) { watchdog in
+        let loop = try watchdog.watchLoop(named: "deep")
+        loop.turn { recurse(1500, for: .milliseconds(600)) }
+      }
+      let file = try read(try #require(stallFiles(in: directory).first))
+      for recording in [try #require(found.first).recording, file.recording] {
+        let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
+        #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
+        for stack in stacks {
+          let omission = try #require(stack.omission)
+          #expect(omission.index == 256 && omission.count > 900 && stack.frames.count == 512)
+          #expect(stack.end == .outermost)
+          for frame in stack.frames {
+            let start = try #require(frame.functionStart)
+            #expect(start <= frame.address && frame.address.value - start.value < 1 << 20)
+          }
+        }
+      }
+    }
+  }
+
+  /// Where a stack cannot be followed, an earlier one of the same work tells its outer frames.
+  @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
+  func stacksThatEndEarlyAreJoined() throws {
+    let stop = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+    stop.initialize(to: 0)
+    defer { stop.deallocate() }
+    nonisolated(unsafe) let flag = stop
+    let found = try reports(quick) { watchdog in
+      let loop = try watchdog.watchLoop(named: "lost")
+      let ender = Thread {
+        Thread.sleep(forTimeInterval: 4)
+        // SAFETY: the flag outlives the turn below, which this ends.
+        flag.pointee = 1
+      }
+      ender.start()
+      loop.turn { frames_undescribed_lost(stop) }
+    }
+    let recording = try #require(found.first).recording
+    let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
+    let complete = try #require(stacks.firstIndex { $0.end == .outermost && $0.joinedFrom == nil })
+    #expect(stacks[complete...].allSatisfy { $0.end == .outermost })
+    #expect(stacks.contains { $0.joinedFrom == 1 })
   }
 
   @Test func shortTurnsAreNotReported() throws {

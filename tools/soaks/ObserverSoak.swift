@@ -127,7 +127,9 @@ struct ObserverSoak {
     else { throw SoakError(description: "stacks cannot be captured here") }
     let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
     defer { frames.deallocate() }
-    var stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
+    var stack = observer_stack()
+    stack.frames = frames
+    stack.end = OBSERVER_END_NOT_CAPTURED
     var progress = Progress(samplesMin, figures)
     return try withCallers { callers in
       var taken = Taken()

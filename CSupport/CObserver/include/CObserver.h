@@ -29,6 +29,7 @@
  *   observer_mask.h     which signals a thread lets in
  *   observer_module.h   which module an address is in, without the loader's lock
  *   observer_unwind.h   frames from a copied stack
+ *   observer_join.h     stacks that end early, and earlier ones of the same work
  *   observer_progress.h how far stalls have come
  *   observer_warden.h   what the warden and the rest of the watchdog tell each other
  *   observer_cpu.h      processor time
@@ -54,6 +55,7 @@
 #include "observer_datagram.h"
 #include "observer_descriptor.h"
 #include "observer_environment.h"
+#include "observer_join.h"
 #include "observer_lock.h"
 #include "observer_mask.h"
 #include "observer_memory.h"

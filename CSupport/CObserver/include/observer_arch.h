@@ -24,16 +24,7 @@ enum observer_call_kind {
 enum {
   OBSERVER_CALL_BYTES = 8,
   OBSERVER_PROLOGUE_BYTES = 48,
-  OBSERVER_EPILOGUE_BYTES = 4,
   OBSERVER_SIGNAL_RETURN_BYTES = 9,
-};
-
-/* Where a function that has no frame, not yet or not any more, has its return address. */
-struct observer_unframed {
-  int return_register;      /* in this register; -1: in memory */
-  uint64_t return_offset;   /* so far above the stack pointer */
-  uint64_t frame_bytes;     /* the caller's stack pointer is so far above */
-  bool saves_frame_pointer; /* the caller's frame pointer is where the stack pointer points */
 };
 
 /* The architecture's name as uname(2) has it, or "unsupported". Async-signal-safe: yes. Threads: any. */
@@ -100,13 +91,20 @@ bool observer_arch_frame_bytes(const uint8_t *code, uint64_t *bytes);
 void observer_arch_set_frame(struct observer_registers *registers, uint64_t pc, uint64_t sp, uint64_t frame_pointer,
                              bool has_frame_pointer);
 
-/* Whether the OBSERVER_EPILOGUE_BYTES bytes of CODE that are about to run return to the caller without a frame; where to,
- * PLACE then says. Async-signal-safe: yes. Threads: any. */
-bool observer_arch_epilogue(const uint8_t *code, struct observer_unframed *place);
-
 /* Whether a function ends in the LENGTH bytes of CODE, and another one follows; eight more bytes can be read. True in case of
  * doubt. Async-signal-safe: yes. Threads: any. */
 bool observer_arch_function_ends(const uint8_t *code, size_t length);
+
+/* How many of the bytes of CODE, of which 16 can be read, are one piece of what linkers and compilers fill up with between
+ * functions; 0 if they are none. Async-signal-safe: yes. Threads: any. */
+size_t observer_arch_filling(const uint8_t *code);
+
+/* What functions are aligned to. Async-signal-safe: yes. Threads: any. */
+uint64_t observer_arch_function_alignment(void);
+
+/* Whether the OBSERVER_PROLOGUE_BYTES bytes of CODE begin a function that keeps a frame pointer.
+ * Async-signal-safe: yes. Threads: any. */
+bool observer_arch_frame_begins(const uint8_t *code);
 
 /* Looks up libunwind's register NUMBER in REGISTERS. Returns false when it is not known.
  * Async-signal-safe: yes. Threads: the monitor. */

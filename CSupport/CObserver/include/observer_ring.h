@@ -48,6 +48,8 @@ struct observer_event {
   uint32_t count;      /* frames that follow */
   uint32_t progress;   /* observer_slot_progress of the unit's slot; samples only */
   struct observer_label label;
+  uint32_t left_out;    /* frames that are not among them, behind the first OBSERVER_FRAMES_INNER */
+  uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */
   uint32_t reserved;
   uint64_t order; /* of the events of all rings; set by observer_ring_write */
   struct observer_frame frames[];

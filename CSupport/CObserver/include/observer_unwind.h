@@ -19,14 +19,20 @@ enum observer_frame_kind {
 
 struct observer_frame {
   uint64_t address;
-  uint64_t kind; /* enum observer_frame_kind */
+  uint32_t kind;   /* enum observer_frame_kind */
+  uint32_t offset; /* of ADDRESS from the beginning of its function; OBSERVER_NO_OFFSET where that is not known */
 };
+
+#define OBSERVER_NO_OFFSET UINT32_MAX
+
+/* So many of the innermost frames are kept of a stack with more than OBSERVER_FRAMES_MAX; the others are the outermost. */
+#define OBSERVER_FRAMES_INNER (OBSERVER_FRAMES_MAX / 2)
 
 /* Why a stack has no more frames. Everything but OBSERVER_END_OUTERMOST means that callers are missing. */
 enum observer_stack_end {
   OBSERVER_END_OUTERMOST = 0,      /* the thread's first function was reached */
   OBSERVER_END_COPY = 1,           /* the copy was shorter than the stack */
-  OBSERVER_END_FRAME_LIMIT = 2,    /* there are more than OBSERVER_FRAMES_MAX frames */
+  OBSERVER_END_FRAME_LIMIT = 2,    /* there are too many frames to go through */
   OBSERVER_END_NO_UNWIND_INFO = 3, /* a function says nothing about its caller and keeps no frame pointer */
   OBSERVER_END_NO_MODULE = 4,      /* a return address is in no module */
   OBSERVER_END_UNREADABLE = 5,     /* memory that was needed could not be read */
@@ -38,9 +44,15 @@ enum observer_stack_end {
 
 struct observer_stack {
   struct observer_frame *frames; /* room for OBSERVER_FRAMES_MAX, given by the caller; innermost first */
-  uint32_t count;                /* how many there are */
+  uint64_t *places;     /* NULL, or as much room: where on the stack each frame's address was found; 0: not known */
+  uint32_t count;       /* how many there are */
+  uint32_t left_out;    /* frames that are not among them, behind the first OBSERVER_FRAMES_INNER */
+  uint32_t joined_from; /* the number of the first frame that is an earlier stack's (observer_join.h); 0: none is */
   enum observer_stack_end end;
-  uint64_t unwind_ns; /* time spent unwinding */
+  uint64_t unwind_ns;   /* time spent unwinding */
+  /* The outermost frame that was found: what its caller has is above its stack pointer. */
+  uint64_t last_sp;
+  uint64_t last_frame_pointer; /* what it has in the frame pointer; 0: not known */
 };
 
 /* Loads libunwind and prepares unwinding. Further calls do nothing, but in a child of the process. Returns NULL, or a sentence about what is missing

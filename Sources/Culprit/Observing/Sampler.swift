@@ -139,6 +139,7 @@ struct Sampler: ~Copyable {
     target.progressWord = view.progress_word
     target.slot = UnsafePointer(slot)
     target.unit = view.unit
+    target.generation = view.generation
     if view.owner_word == 0 {
       target.thread = view.thread
       target.threadID = view.thread.map { observer_thread_id($0) } ?? 0

@@ -15,6 +15,8 @@ struct ThreadReader: ~Copyable {
     /// What the thread must be working on still when it is looked at; anything, when there is no slot.
     var slot: UnsafePointer<observer_slot>?
     var unit: UInt64 = 0
+    /// The slot's owner then.
+    var generation: UInt32 = 0
     /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing does.
     var ownerWord: UInt64 = 0
     var progressWord: UInt64 = 0
@@ -42,6 +44,7 @@ struct ThreadReader: ~Copyable {
   /// How often answers are to be collected while some are outstanding: the kernel's tick.
   let tick: UInt64
   private let frames: UnsafeMutablePointer<observer_frame>
+  private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
   /// How many threads have been asked and have not answered.
   private(set) var openCount = 0
@@ -70,14 +73,19 @@ struct ThreadReader: ~Copyable {
     self.number = number
     tick = observer_clock_coarse_resolution_ns()
     frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    places = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
     sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
-    stack = observer_stack(frames: frames, count: 0, end: OBSERVER_END_NOT_CAPTURED, unwind_ns: 0)
+    stack = observer_stack()
+    stack.frames = frames
+    stack.places = places
+    stack.end = OBSERVER_END_NOT_CAPTURED
   }
 
   deinit {
-    // SAFETY: both were allocated by this value's initializer and nobody else has them.
+    // SAFETY: they were allocated by this value's initializer and nobody else has them.
     frames.deallocate()
+    places.deallocate()
     sent.deallocate()
   }
 
@@ -214,6 +222,8 @@ struct ThreadReader: ~Copyable {
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue
+    event.left_out = stack.left_out
+    event.joined_from = stack.joined_from
   }
 
   /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.
@@ -223,6 +233,8 @@ struct ThreadReader: ~Copyable {
 
   @_noLocks private mutating func clear() {
     stack.count = 0
+    stack.left_out = 0
+    stack.joined_from = 0
     stack.end = OBSERVER_END_NOT_CAPTURED
     stack.unwind_ns = 0
   }
@@ -238,10 +250,22 @@ struct ThreadReader: ~Copyable {
     let status = observer_capture_passively(target.thread, target.slot, target.unit, &reading.look, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
-      observer_unwind(copy, &stack)
+      unwind(copy, target)
       observer_capture_release(copy)
     }
     return status
+  }
+
+  /// Unwinds a stack of `target`, and joins it with an earlier one of the same work where it ends early.
+  @_noLocks private mutating func unwind(_ copy: UnsafePointer<observer_copy>, _ target: Target) {
+    observer_unwind(copy, &stack)
+    guard target.slot != nil else { return }
+    var item = observer_work_item()
+    item.slot = UInt32(truncatingIfNeeded: target.index)
+    item.generation = target.generation
+    item.unit = target.unit
+    item.tid = target.threadID
+    observer_join(copy, item, &stack)
   }
 
   /// Says that what comes may hold up this sampler, and that it has not.
@@ -263,7 +287,7 @@ struct ThreadReader: ~Copyable {
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
     beginStep(sent[place].target)
-    observer_unwind(copy, &stack)
+    unwind(copy, sent[place].target)
     endStep()
     observer_capture_release(copy)
   }

@@ -1,0 +1,178 @@
+#include "observer_join.h"
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+#include "code.h"
+#include "links.h"
+#include "observer_arch.h"
+#include "observer_context.h"
+#include "observer_module.h"
+#include "unwind_walk.h"
+
+#include <string.h>
+
+/* Complete stacks that are kept, and frame records that are followed from where a stack ends. */
+enum { KEPT = 16, RECORDS_MAX = 256 };
+
+/* A complete stack, and where each of its frames was found. */
+struct kept {
+  struct observer_work_item item;
+  uint64_t used; /* a count: the one that has not been used for longest makes room */
+  uint32_t count, left_out;
+  struct observer_frame frames[OBSERVER_FRAMES_MAX];
+  uint64_t places[OBSERVER_FRAMES_MAX];
+};
+
+/* Those of each context; resident only as far as they are used. */
+static struct kept rooms[OBSERVER_CONTEXTS_MAX][KEPT];
+static uint64_t uses[OBSERVER_CONTEXTS_MAX];
+
+static bool is_same(const struct observer_work_item *one, const struct observer_work_item *other) {
+  return one->slot == other->slot && one->generation == other->generation && one->unit == other->unit &&
+         one->tid == other->tid;
+}
+
+/* What is kept of ITEM; NULL if nothing is. */
+static struct kept *find(const struct observer_work_item *item) {
+  /* Those that were never used have no unit, and lie behind those that were. */
+  for (int index = 0; index < KEPT && rooms[observer_context][index].used != 0; index++)
+    if (is_same(&rooms[observer_context][index].item, item))
+      return &rooms[observer_context][index];
+  return NULL;
+}
+
+/* Where a stack of ITEM is to be kept. */
+static struct kept *room_for(const struct observer_work_item *item) {
+  struct kept *room = find(item);
+  for (int index = 0; index < KEPT && !room; index++)
+    if (rooms[observer_context][index].used == 0)
+      room = &rooms[observer_context][index];
+  if (room)
+    return room;
+  room = &rooms[observer_context][0];
+  for (int index = 1; index < KEPT; index++)
+    if (rooms[observer_context][index].used < room->used)
+      room = &rooms[observer_context][index];
+  return room;
+}
+
+static void keep(const struct observer_work_item *item, const struct observer_stack *stack) {
+  struct kept *room = room_for(item);
+  room->item = *item;
+  room->used = ++uses[observer_context];
+  room->count = stack->count;
+  room->left_out = stack->left_out;
+  memcpy(room->frames, stack->frames, stack->count * sizeof stack->frames[0]);
+  memcpy(room->places, stack->places, stack->count * sizeof stack->places[0]);
+}
+
+/* Whether COPY still has the address of frame NUMBER of KEPT where that was found, above the stack pointer SP. */
+static bool is_there(const struct observer_copy *copy, const struct kept *kept, uint32_t number, uint64_t sp) {
+  struct walk walk = {.copy = copy};
+  uint64_t word, place = kept->places[number];
+  return place >= sp && place >= copy->stack_start && place - copy->stack_start < copy->stack_bytes &&
+         observer_walk_word(&walk, place, &word) && observer_arch_code_address(word) == kept->frames[number].address;
+}
+
+/* The function that FRAME is in, where its beginning is known: its end does not matter. */
+static bool function_of(const struct observer_frame *frame, struct code_range *function) {
+  *function = (struct code_range){frame->address - frame->offset, frame->address + 1, false};
+  return frame->offset != OBSERVER_NO_OFFSET;
+}
+
+/* Whether the call that returns to frame NUMBER of KEPT can have led nowhere but to the frame inside of it. */
+static bool leads_inwards(const struct kept *kept, uint32_t number) {
+  struct code_range function, whole;
+  if (number == 0 || kept->frames[number].kind != OBSERVER_RETURN_ADDRESS ||
+      !function_of(&kept->frames[number - 1], &function))
+    return false;
+  return observer_link_before(kept->frames[number].address, function, &whole) >= OBSERVER_LINK_PART;
+}
+
+/* Whether the frame records from FRAME_POINTER on lead to the one that holds the return address at PLACE. */
+static bool is_on_chain(const struct observer_copy *copy, uint64_t frame_pointer, uint64_t sp, uint64_t place) {
+  struct walk walk = {.copy = copy};
+  for (int index = 0; index < RECORDS_MAX; index++) {
+    if (frame_pointer % 8 != 0 || frame_pointer < sp || frame_pointer >= place)
+      return false;
+    if (frame_pointer + 8 == place)
+      return true;
+    sp = frame_pointer + 16;
+    if (!observer_walk_word(&walk, frame_pointer, &frame_pointer))
+      return false;
+  }
+  return false;
+}
+
+/* Whether a return address lies on the stack from SP to PLACE. */
+static bool has_other_call(const struct observer_copy *copy, uint64_t sp, uint64_t place) {
+  struct walk walk = {.copy = copy};
+  uint8_t code[OBSERVER_CALL_BYTES];
+  uint64_t word, target;
+  struct observer_module module;
+  for (uint64_t at = (sp + 7) & ~UINT64_C(7); at < place; at += 8) {
+    if (!observer_walk_word(&walk, at, &word))
+      return true;
+    word = observer_arch_code_address(word);
+    if (word > sizeof code && observer_module_find(word, &module) &&
+        observer_walk_read(word - sizeof code, code, sizeof code) &&
+        observer_arch_call_before(code, word, &target) != OBSERVER_CALL_NONE)
+      return true;
+  }
+  return false;
+}
+
+/* The number of the innermost frame of KEPT that is an outer one of STACK, too; KEPT's count if there is none. */
+static uint32_t find_frame(const struct observer_copy *copy, const struct kept *kept, const struct observer_stack *stack) {
+  uint32_t innermost = kept->count, found = kept->count;
+  uint32_t lowest = kept->left_out > 0 ? OBSERVER_FRAMES_INNER : 1;
+  while (innermost > lowest && (kept->places[innermost - 1] == 0 || is_there(copy, kept, innermost - 1, stack->last_sp)))
+    innermost--;
+  bool is_alive = true; /* the outermost one is */
+  for (uint32_t number = kept->count; number-- > innermost;) {
+    uint64_t place = kept->places[number];
+    if (place != 0 && !is_alive)
+      is_alive = is_on_chain(copy, stack->last_frame_pointer, stack->last_sp, place);
+    if (place != 0 && is_alive)
+      found = number;
+    is_alive = is_alive && leads_inwards(kept, number);
+  }
+  if (found != innermost && innermost < kept->count && kept->places[innermost] != 0 &&
+      !has_other_call(copy, stack->last_sp, kept->places[innermost]))
+    found = innermost;
+  return found;
+}
+
+void observer_join(const struct observer_copy *copy, struct observer_work_item item, struct observer_stack *stack) {
+  /* Elsewhere than on the thread's own stack another one may have been in the same place. */
+  if (item.unit == 0 || stack->count == 0 || copy->own_end != copy->own_low)
+    return;
+  if (stack->end == OBSERVER_END_OUTERMOST) {
+    keep(&item, stack);
+    return;
+  }
+  struct kept *kept = find(&item);
+  if (!kept || stack->left_out > 0)
+    return;
+  uint32_t from = find_frame(copy, kept, stack), joined = kept->count - from;
+  if (joined == 0)
+    return;
+  kept->used = ++uses[observer_context];
+  if (joined > OBSERVER_FRAMES_MAX - stack->count)
+    return;
+  memcpy(&stack->frames[stack->count], &kept->frames[from], joined * sizeof kept->frames[0]);
+  memcpy(&stack->places[stack->count], &kept->places[from], joined * sizeof kept->places[0]);
+  stack->joined_from = stack->count;
+  stack->end = OBSERVER_END_OUTERMOST;
+  stack->count += joined;
+}
+
+#else
+
+void observer_join(const struct observer_copy *copy, struct observer_work_item item, struct observer_stack *stack) {
+  (void)copy;
+  (void)item;
+  (void)stack;
+}
+
+#endif
