@@ -62,7 +62,7 @@ struct Judgement {
       return (isNobody || headline.contains("divided")) && parts.count == trial.parts.count ? "named" : "other"
     }
     if isNobody { return "nobody" }
-    return isOurs(headline) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
+    return isOurs(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
   }
 
   /// Whether `text` speaks of A, or says that it may.
@@ -85,9 +85,10 @@ struct Judgement {
       .map { $0.split(separator: " ").joined(separator: " ") }
   }
 
-  /// The culprit's name.
+  /// The culprit's name, without those of the parts that it divides its time between.
   private var culprit: String {
-    let name = headline.dropFirst("CULPRIT ".count)
+    guard headline.hasPrefix("CULPRIT ") else { return "" }
+    let name = headline.ranges(of: ", all called by ").last.map { headline[$0.upperBound...] } ?? headline.dropFirst(8)
     return (name.firstMatch(of: /\ [<>]?[0-9]+\ %\ of\ /).map { name[..<$0.range.lowerBound] } ?? name).description
   }
 
@@ -97,7 +98,8 @@ struct Judgement {
       "top-level code", "thunk", "Swift.", "-> (", "unsafeMutableAddressor", "__deallocating_deinit", "@GLIBC",
       "specialized", "partial apply", "outlined", "implicit closure", "0x",
     ]
-    return culprit.count <= 100 && !strange.contains { culprit.contains($0) }
+    let name = culprit.split(separator: " or a function like it").first ?? ""
+    return name.count <= 100 && !strange.contains { culprit.contains($0) }
   }
 
   /// The report without the names that it says to stand for others too, because the compiler made one function of several.
@@ -169,7 +171,7 @@ struct Judgement {
     if running >= 0.72 { states.insert(.computing) }
     if ready >= 0.72, running <= 0.88 { states.insert(.delayed) }
     if ready >= 0.12, ready <= 0.88 { states.insert(.inTurn) }
-    if ready <= 0.28 { states.insert(.waiting) }
+    if ready <= 0.28 || running <= 0.03 && ready < 0.8 { states.insert(.waiting) }
     return states
   }
 
