@@ -113,7 +113,7 @@ let package = Package(
     .testTarget(
       name: "SymbolsTests",
       dependencies: ["Blame", "Symbols", "StallRecord", "TestSupport"],
-      exclude: ["Findings"]
+      exclude: ["Findings", "Names"]
     ),
     .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),

@@ -1,14 +1,23 @@
 import StallRecord
 
-/// What makes two frames the same function: the module's file, the symbol and the function's first address (two files of a
-/// program may each have a function of the same name); where no function is known, the address.
+/// What makes two frames the same function: the module's file, and what the function that somebody has written is called
+/// in full, so that its specialisations and the pieces that the compiler has cut it into are one; else the symbol and the
+/// function's first address (two files of a program may each have a function of the same name); where no function is known,
+/// the address.
 public struct FunctionIdentity: Hashable, Comparable, Sendable {
   let module: String
   let name: String
   let start: UInt64
 
-  init(_ frame: ResolvedFrame) {
+  /// That of the function that `frame` is in.
+  package init(_ frame: ResolvedFrame) {
     module = frame.module
+    if let function = frame.sourceFunction {
+      // What has the name of several functions is none of them.
+      name = frame.isMerged ? "merged " + function : function
+      start = 0
+      return
+    }
     name = frame.rawName ?? frame.function ?? ""
     // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
     let name = name

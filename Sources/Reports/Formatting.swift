@@ -82,9 +82,6 @@ enum Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
-  /// What a function is called.
-  static func name(_ frame: ResolvedFrame) -> String { printable(frame.displayName) }
-
   /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; and whether it has been
   /// inlined.
   static func origin(_ frame: ResolvedFrame) -> String { place(frame) + (frame.isInlined ? ", inlined" : "") }

@@ -28,9 +28,13 @@ extension Recording {
 /// The last stacks of a stall as text. Stacks that follow each other and are the same are told once.
 public struct LastStacksText: Sendable {
   private let stacks: [TimedStack]
+  private let names: FunctionNames
 
   /// The text of `stacks`, which are in order of time.
-  public init(_ stacks: [TimedStack]) { self.stacks = stacks }
+  public init(_ stacks: [TimedStack]) {
+    self.stacks = stacks
+    names = FunctionNames(stacks.flatMap(\.frames))
+  }
 
   /// The text in lines of at most `width` characters.
   public func text(width: Int = 100) -> String {
@@ -48,7 +52,7 @@ public struct LastStacksText: Sendable {
       lines += Formatting.wrapped(heading, width - 10).map { "          " + $0 }
       for (number, frame) in frames.enumerated() {
         let head = "          " + Formatting.right("#\(number)", 4) + " "
-        let text = "\(Formatting.name(frame))  (\(Formatting.origin(frame)))"
+        let text = "\(names.name(frame))  (\(Formatting.origin(frame)))"
         lines.append(head + Formatting.fitted(text, width - head.count))
       }
     }

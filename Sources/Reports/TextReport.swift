@@ -10,9 +10,9 @@ public struct TextReport: Sendable {
   /// The stall.
   public var stall: Stall
   /// Who is to blame for it.
-  public var blame: Blame
+  public var blame: Blame { didSet { names = FunctionNames(blame, others) } }
   /// The other threads by what they were doing when the stall was declared.
-  public var others: [ThreadGroup]
+  public var others: [ThreadGroup] { didSet { names = FunctionNames(blame, others) } }
   /// How many stalls of the same source and culprit were counted, and not reported, since the one before.
   public var repeats: Int
   /// The modules of the process.
@@ -26,6 +26,7 @@ public struct TextReport: Sendable {
   private static let callers = 3
   private static let parts = 3
   private static let labelWidth = 10
+  private var names: FunctionNames
   /// The most labels that are shown.
   private static let labels = 5
 
@@ -44,6 +45,7 @@ public struct TextReport: Sendable {
     self.others = others
     self.repeats = repeats
     self.modules = modules
+    names = FunctionNames(blame, others)
   }
 
   /// The report in lines of at most `width` characters, but at least 40.
@@ -100,7 +102,7 @@ public struct TextReport: Sendable {
       let time = isPool ? "" : ", \(Formatting.duration(share.time))"
       var lines = page.section(
         "CULPRIT",
-        "\(divided())\(Formatting.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
+        "\(divided())\(names.name(claim.frame))  \(Formatting.percent(share.fraction)) of \(whole)\(time)"
       )
       lines += page.continuation(place(claim.frame))
       lines += page.continuation(ActivityText.of(claim, architecture: process?.architecture ?? ""))
@@ -127,7 +129,7 @@ public struct TextReport: Sendable {
   /// What comes before a culprit that only divides its time between others.
   private func divided() -> String {
     let shown = blame.parts.prefix(Self.parts).map {
-      "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.fraction))"
+      "\(names.name($0.frame)) \(Formatting.percent($0.share.fraction))"
     }
     guard let last = shown.last, shown.count > 1 else { return "" }
     let rest = blame.parts.count > shown.count ? ", …" : ""
@@ -138,7 +140,7 @@ public struct TextReport: Sendable {
   private func nobody() -> String {
     var text = "no function of the application holds half of \(whole)"
     if let dominant = blame.dominant {
-      text += "; the path ends in \(Formatting.name(dominant.frame)), \(Formatting.percent(dominant.share.fraction))"
+      text += "; the path ends in \(names.name(dominant.frame)), \(Formatting.percent(dominant.share.fraction))"
     }
     return text
   }
@@ -150,7 +152,7 @@ public struct TextReport: Sendable {
     func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
     if part(blame.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(blame.ownTime)))") }
     for callee in blame.doing.prefix(3) where part(callee.share.time) >= 0.005 {
-      parts.append("\(Formatting.name(callee.frame)) \(Formatting.percent(part(callee.share.time)))")
+      parts.append("\(names.name(callee.frame)) \(Formatting.percent(part(callee.share.time)))")
     }
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }
@@ -161,7 +163,7 @@ public struct TextReport: Sendable {
     let shown = blame.callers.prefix(Self.callers).filter { $0.share.time.inSeconds >= 0.005 * whole }
     guard !shown.isEmpty, whole > 0 else { return "" }
     func text(_ claims: some Sequence<Claim>) -> [String] {
-      claims.map { "\(Formatting.name($0.frame)) \(Formatting.percent($0.share.time.inSeconds / whole))" }
+      claims.map { "\(names.name($0.frame)) \(Formatting.percent($0.share.time.inSeconds / whole))" }
     }
     let rest = blame.callers.count > shown.count ? ", …" : ""
     let far = text(blame.farCallers).map { ", from " + $0 }.joined()
@@ -174,7 +176,7 @@ public struct TextReport: Sendable {
     var lines: [String] = []
     for (index, claim) in shown.enumerated() {
       let text =
-        "\(Formatting.name(claim.frame))  \(Formatting.percent(claim.share.fraction)), "
+        "\(names.name(claim.frame))  \(Formatting.percent(claim.share.fraction)), "
         + "\(Formatting.duration(claim.share.time))  (\(Formatting.origin(claim.frame)))"
       lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
     }
@@ -219,13 +221,13 @@ public struct TextReport: Sendable {
 
   private func lastStack(_ page: Page) -> [String] {
     guard !blame.lastStack.isEmpty else { return [] }
-    let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \(Formatting.name($0))" }
+    let blames = blame.lastStackBlames.map { "a watchdog that takes one stack would blame \(names.name($0))" }
     var lines = page.section("LAST SEEN", blames ?? "no code of the application")
     let frames = blame.lastStack.prefix(Self.lastStackFrames)
     for (number, frame) in frames.enumerated() {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
-      let name = Formatting.name(frame)
+      let name = names.name(frame)
       let both = "\(name)  (\(Formatting.origin(frame)))"
       lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
     }
@@ -242,7 +244,7 @@ public struct TextReport: Sendable {
       ? "\(Formatting.count(blame.sampleCount, "occupied thread")), by number (- a branch, * own code)"
       : "\(Formatting.count(blame.sampleCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
-    var writer = TreeWriter(width: page.width, whole: blame.duration)
+    var writer = TreeWriter(width: page.width, whole: blame.duration, names: names)
     writer.write(blame.tree, depth: 0)
     lines += writer.lines
     return lines
@@ -250,7 +252,7 @@ public struct TextReport: Sendable {
 
   private func otherThreads(_ page: Page) -> [String] {
     guard let others = stall.others, !self.others.isEmpty else { return [] }
-    let text = ThreadsText(others, groups: self.others, architecture: process?.architecture ?? "")
+    let text = ThreadsText(others, groups: self.others, architecture: process?.architecture ?? "", names: names)
     var lines: [String] = []
     for (index, paragraph) in text.summary("when the stall was declared").enumerated() {
       lines += index == 0 ? page.section("OTHERS", paragraph) : page.item(paragraph)
@@ -371,6 +373,7 @@ private struct TreeWriter {
 
   let width: Int
   let whole: Duration
+  let names: FunctionNames
   var lines: [String] = []
 
   /// No bar where the line is too short for it.
@@ -383,7 +386,7 @@ private struct TreeWriter {
       let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.isApplication ? "*" : " ")
       let room = width - head.count - margin.count
       let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
-      let name = Formatting.name(node.frame) + times
+      let name = names.name(node.frame) + times
       let both = name + "  " + Formatting.origin(node.frame)
       lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
       // A chain of single callees keeps its column, so that deep stacks stay readable.

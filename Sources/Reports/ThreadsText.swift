@@ -12,6 +12,7 @@ public struct ThreadsText: Sendable {
   /// The processor architecture, for the names of system calls.
   public var architecture: String
 
+  private let names: FunctionNames
   /// The most threads of a group that are named.
   private static let namedThreads = 6
   /// The most groups that a summary has.
@@ -21,7 +22,13 @@ public struct ThreadsText: Sendable {
 
   /// The threads of `all`, put together to `groups`.
   public init(_ all: AllThreads, groups: [ThreadGroup], architecture: String) {
+    self.init(all, groups: groups, architecture: architecture, names: FunctionNames(groups.flatMap(\.frames)))
+  }
+
+  /// The same for a part of a report in which functions are called by `names`.
+  init(_ all: AllThreads, groups: [ThreadGroup], architecture: String, names: FunctionNames) {
     self.groups = groups
+    self.names = names
     self.architecture = architecture
     leftOut = all.leftOut
     isComplete = all.isComplete
@@ -39,7 +46,7 @@ public struct ThreadsText: Sendable {
       for (number, frame) in group.frames.enumerated() {
         let head = Formatting.right("#\(number)", 5) + " "
         let room = width - head.count
-        let name = Formatting.name(frame)
+        let name = names.name(frame)
         let both = "\(name)  (\(Formatting.origin(frame)))"
         lines.append(head + Formatting.fitted(both.count <= room ? both : name, room))
       }
@@ -102,10 +109,10 @@ public struct ThreadsText: Sendable {
   private func place(_ group: ThreadGroup) -> String {
     let own = zip(group.frames, group.isApplication).filter(\.1).map(\.0).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {
-      return "in " + own.map { "\(Formatting.name($0)) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
+      return "in " + own.map { "\(names.name($0)) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
     }
     guard let innermost = group.frames.first else { return "no stack: \(group.outcome.explanation)" }
-    return "in \(Formatting.name(innermost)) (\(Formatting.origin(innermost))), no code of the application"
+    return "in \(names.name(innermost)) (\(Formatting.origin(innermost))), no code of the application"
   }
 
   private func missing(_ group: ThreadGroup) -> String? {

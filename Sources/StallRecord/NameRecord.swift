@@ -11,6 +11,9 @@ enum NameRecord {
     static let function: UInt8 = 2
     static let start: UInt8 = 4
     static let location: UInt8 = 8
+    static let merged: UInt8 = 16
+    static let thunk: UInt8 = 32
+    static let glue: UInt8 = 64
   }
 
   private enum Origin {
@@ -29,6 +32,9 @@ enum NameRecord {
       if frame.function != nil { flags |= Flag.function }
       if frame.start != nil { flags |= Flag.start }
       if frame.location != nil { flags |= Flag.location }
+      if frame.isMerged { flags |= Flag.merged }
+      if frame.kind == .thunk { flags |= Flag.thunk }
+      if frame.kind == .glue { flags |= Flag.glue }
       writer.append(flags)
       for text in [frame.function, frame.fullName, frame.rawName, frame.swiftModule, frame.module] {
         writer.append(cut(text ?? ""))
@@ -54,6 +60,7 @@ enum NameRecord {
         writer.append(cut(unit.file))
       }
     }
+    for frame in kept { writer.append(cut(frame.sourceFunction ?? "")) }
   }
 
   /// Reads a record, or gives `nil` when it is too short.
@@ -68,6 +75,11 @@ enum NameRecord {
     for index in frames.indices {
       guard let origin = readOrigin(&reader) else { break }
       frames[index].origin = origin
+    }
+    // Records of older files end here.
+    for place in frames.indices {
+      guard let text = reader.text() else { break }
+      frames[place].sourceFunction = text.isEmpty ? nil : text
     }
     return (RuntimeAddress(address), frames)
   }
@@ -96,6 +108,8 @@ enum NameRecord {
       fullName: optional(full),
       rawName: optional(raw),
       swiftModule: optional(swiftModule),
+      kind: flags & Flag.thunk != 0 ? .thunk : flags & Flag.glue != 0 ? .glue : .function,
+      isMerged: flags & Flag.merged != 0,
       module: module,
       start: flags & Flag.start != 0 ? FileAddress(start) : nil,
       address: address,

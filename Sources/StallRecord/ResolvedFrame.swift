@@ -77,6 +77,17 @@ public struct CompilationUnit: Hashable, Sendable {
   }
 }
 
+/// What the code at an address is.
+public enum FunctionKind: Hashable, Sendable {
+  /// What somebody has written, or a copy or part of it.
+  case function
+  /// Leads to a function that somebody has written, and does little else: a witness of a protocol, what a closure is
+  /// called through. The function's own code is often inlined into it.
+  case thunk
+  /// What the compiler has made for a type: copying and destroying its values, its metadata.
+  case glue
+}
+
 /// What an address of a stack is called.
 public struct ResolvedFrame: Hashable, Sendable {
   /// The function's name for readers: demangled and shortened. `nil` when it has none.
@@ -88,6 +99,15 @@ public struct ResolvedFrame: Hashable, Sendable {
   /// The Swift module that defines the function, for a Swift function. Generic code of one module is often compiled into
   /// another one's file.
   public var swiftModule: String?
+  /// What the function that somebody has written is called in full, of which this is a variant or a part that has no name
+  /// in the source: a specialisation, a piece of an async function, an implicit closure. The same for all of them; `nil`
+  /// where that is not known.
+  public var sourceFunction: String?
+  /// What the code is.
+  public var kind: FunctionKind
+  /// Whether the compiler has made one function of several that are alike: the name is that of one, and any of them may
+  /// have been called.
+  public var isMerged: Bool
   /// The path of the module, empty when the address is in none.
   public var module: String
   /// The first address of the function in the module's file, or the address itself where no function is known.
@@ -109,6 +129,9 @@ public struct ResolvedFrame: Hashable, Sendable {
     fullName: String? = nil,
     rawName: String? = nil,
     swiftModule: String? = nil,
+    sourceFunction: String? = nil,
+    kind: FunctionKind = .function,
+    isMerged: Bool = false,
     module: String,
     start: FileAddress? = nil,
     address: UInt64,
@@ -121,6 +144,9 @@ public struct ResolvedFrame: Hashable, Sendable {
     self.fullName = fullName
     self.rawName = rawName
     self.swiftModule = swiftModule
+    self.sourceFunction = sourceFunction
+    self.kind = kind
+    self.isMerged = isMerged
     self.module = module
     self.start = start
     self.address = address
@@ -136,9 +162,13 @@ public struct ResolvedFrame: Hashable, Sendable {
     return String(module[module.index(after: slash)...])
   }
 
-  /// The name to print: the function, else the module and the function's start or the address in it, else the address.
+  /// The name to print, in at most 100 characters: the function, else the module and the function's start or the address in
+  /// it, else the address. That several functions have this code is said.
   public var displayName: String {
-    if let function { return function }
+    if let function {
+      let suffix = isMerged ? FunctionName.mergedSuffix : ""
+      return FunctionName.fitted(function, to: FunctionName.charactersMax - suffix.count) + suffix
+    }
     let place = "0x" + String(start?.value ?? address, radix: 16)
     return module.isEmpty ? place : "\(moduleName)+\(place)"
   }

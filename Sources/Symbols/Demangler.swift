@@ -1,4 +1,5 @@
 import Glibc
+import StallRecord
 
 /// The runtime's own demangler, exported by libswiftCore.
 @_silgen_name("swift_demangle")
@@ -27,15 +28,24 @@ struct DemangledName: Equatable {
   var full: String
   /// The module that defines the function, for Swift.
   var swiftModule: String?
+  /// What the Swift function that somebody has written is called in full: the same for all variants and parts of it.
+  var sourceFunction: String?
+  /// What the code is.
+  var kind = FunctionKind.function
+  /// Whether the code is that of several functions.
+  var isMerged = false
 }
 
 /// What `rawName`, as it stands in a symbol table, means: a Swift, a C++, a Rust or a plain name. Copies and parts that a
 /// compiler has made of a function have that function's short name.
+///
+/// The short name has at most 100 characters.
 func demangle(_ rawName: String) -> DemangledName {
-  let function = CopySuffix.removed(from: rawName)
-  guard function.utf8.count < rawName.utf8.count else { return demangleWhole(rawName) }
+  let unversioned = VersionSuffix.removed(from: rawName)
+  let function = CopySuffix.removed(from: unversioned)
   var name = demangleWhole(String(function))
-  name.full = demangleWhole(rawName).full
+  if function.utf8.count < unversioned.utf8.count { name.full = demangleWhole(unversioned).full }
+  name.short = FunctionName.fitted(name.short)
   return name
 }
 
@@ -45,18 +55,58 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   if rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0"),
     let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)), full != rawName
   {
-    let name = SwiftName(demangled: full)
-    return DemangledName(short: name.short, full: full, swiftModule: name.module)
+    return DemangledName(SwiftName(demangled: full, owner: globalOwner(of: rawName)), full: full)
   }
   if rawName.hasPrefix("_Z") {
     var status: Int32 = 0
     if let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 {
       // Rust's older names are C++'s with a hash at the end (the newer ones, _R…, no demangler at hand knows).
       if let name = rustName(full) { return DemangledName(short: name, full: full, swiftModule: nil) }
-      return DemangledName(short: shortCxxName(full), full: full, swiftModule: nil)
+      return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
+    }
+    // A compiler that is newer than the library.
+    if let name = CxxName(mangled: rawName) { return DemangledName(short: name.short, full: rawName, swiftModule: nil) }
+  }
+  if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.short, swiftModule: nil) }
+  if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
+  return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+}
+
+extension DemangledName {
+  fileprivate init(_ name: SwiftName, full: String) {
+    self.init(
+      short: name.short,
+      full: full,
+      swiftModule: name.module,
+      sourceFunction: name.kind == .glue ? nil : name.function,
+      kind: name.kind,
+      isMerged: name.isMerged
+    )
+  }
+
+  fileprivate init(_ glue: SwiftGlue, full: String) {
+    self.init(short: glue.short, full: full, swiftModule: "Swift", kind: .glue)
+  }
+}
+
+/// The global or static variable that `rawName` initialises, as the demangler prints it: of the initialisation itself it
+/// prints the last part of the name only. `nil` for any other name.
+private func globalOwner(of rawName: String) -> String? {
+  var rest = rawName.hasSuffix("Tm") ? rawName.dropLast(2) : rawName[...]
+  guard rest.hasSuffix("_WZ") else { return nil }
+  // Several variables that have one pattern follow each other, "4left_5right_": the first one stands for them.
+  for _ in 0..<16 {
+    guard let mark = rest.lastIndex(of: "_") else { return nil }
+    rest = rest[..<mark]
+    // The variable with a type that has no parts of its own.
+    let variable = String(rest) + "Sivp"
+    if let owner = takeString(swiftDemangle(variable, UInt(variable.utf8.count), nil, nil, 0)), owner != variable,
+      owner.hasSuffix(" : Swift.Int")
+    {
+      return String(owner.dropLast(12))
     }
   }
-  return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+  return nil
 }
 
 /// The name that the Rust compiler's older scheme has for a function, from `name`, which the C++ demangler made of it: with

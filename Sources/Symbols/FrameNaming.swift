@@ -59,5 +59,8 @@ extension ResolvedFrame {
     fullName = name.meaning.full
     rawName = name.raw
     swiftModule = name.meaning.swiftModule
+    sourceFunction = name.meaning.sourceFunction
+    kind = name.meaning.kind
+    isMerged = name.meaning.isMerged
   }
 }

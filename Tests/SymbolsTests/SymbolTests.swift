@@ -119,7 +119,7 @@ struct Seeded: RandomNumberGenerator {
     ("static Shop.Catalog.make(_: Swift.Int) -> Shop.Catalog", "Catalog.make(_:)", "Shop"),
     ("Shop.Catalog.count.getter : Swift.Int", "Catalog.count.getter", "Shop"),
     ("Shop.Catalog.init(documents: Swift.Int) -> Shop.Catalog", "Catalog.init(documents:)", "Shop"),
-    ("Shop.Catalog.__deallocating_deinit", "Catalog.__deallocating_deinit", "Shop"),
+    ("Shop.Catalog.__deallocating_deinit", "Catalog.deinit", "Shop"),
     (
       "closure #1 (Swift.Int) -> Swift.Bool in Shop.Catalog.search(word: Swift.String) -> Swift.Int",
       "closure #1 in Catalog.search(word:)", "Shop"
@@ -149,11 +149,50 @@ struct Seeded: RandomNumberGenerator {
     ),
     (
       "variable initialization expression of Shop.Timer.(isOver in _1234ABCD) : Swift.Bool",
-      "variable initialization expression of Timer.isOver", "Shop"
+      "initial value of Timer.isOver", "Shop"
     ),
-    ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default argument 0 of run(times:)", "Shop"),
+    ("default argument 0 of Shop.run(times: Swift.Int) -> ()", "default of times in run(times:)", "Shop"),
     ("Shop.apply(_: (Swift.Int) -> Swift.Int, to: [Swift.String : Swift.Int]) -> ()", "apply(_:to:)", "Shop"),
-    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.< infix(_:_:)", "Swift"),
+    ("static Swift.Int.< infix(Swift.Int, Swift.Int) -> Swift.Bool", "Int.<", "Swift"),
+    // What is local to a function, or in something local, is followed by it.
+    ("$defer #1 () -> () in Shop.planRoute(Swift.Int) throws -> Swift.Int", "defer in planRoute(_:)", "Shop"),
+    (
+      "relaxEdges #1 <A where A: Swift.Sequence>(A, depth: Swift.Int) -> Swift.Int in Shop.planRoute(Swift.Int) -> ()",
+      "relaxEdges(_:depth:) in planRoute(_:)", "Shop"
+    ),
+    ("relaxEdges #1 (Swift.Int) -> Swift.Int in Shop", "relaxEdges(_:) in top-level code", "Shop"),
+    (
+      "closure #1 (Swift.Int) -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in "
+        + "Shop.decodeOrders(until: Swift.UInt64) -> ()", "closure #1 in decodeOrders(until:)", "Shop"
+    ),
+    (
+      "init(from: Swift.Decoder) throws -> Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in Order #1 in "
+        + "Shop.decodeOrders(until: Swift.UInt64) -> ()", "Order.init(from:) in decodeOrders(until:)", "Shop"
+    ),
+    (
+      "Key.init(from: Swift.Decoder) throws -> Key in Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> () in "
+        + "Order #1 in Shop.decodeOrders(until: Swift.UInt64) -> ()", "Order.Key.init(from:) in decodeOrders(until:)",
+      "Shop"
+    ),
+    (
+      "protocol witness for Swift.Decodable.init(from: Swift.Decoder) throws -> A in conformance Order #1 in "
+        + "Shop.decodeOrders(until: Swift.UInt64) -> () : Swift.Decodable in Shop",
+      "Order.init(from:) in decodeOrders(until:)", "Shop"
+    ),
+    ("Shop.cache.unsafeMutableAddressor : [Swift.String : Swift.Int]", "access to global cache", "Shop"),
+    ("static Shop.Catalog.shared.unsafeMutableAddressor : Shop.Catalog", "access to Catalog.shared", "Shop"),
+    (
+      "closure #1 () -> [Swift.Int] in variable initialization expression of Shop.cache : [Swift.Int]",
+      "closure #1 in initial value of global cache", "Shop"
+    ),
+    ("implicit closure #1 () throws -> Swift.Bool in Shop.run() -> ()", "run()", "Shop"),
+    (
+      "implicit closure #1 () -> Swift.String in default argument 1 of Shop.check(_: Swift.Bool, _: () -> Swift.String) -> ()",
+      "default of argument 2 in check(_:_:)", "Shop"
+    ),
+    ("Swift.== infix<A, B>((A, B), (A, B)) -> Swift.Bool", "operator ==", "Swift"),
+    ("static Swift.SignedNumeric.- prefix(A) -> A", "SignedNumeric.prefix -", "Swift"),
+    ("static Swift.Comparable....< infix(A, A) -> Swift.Range<A>", "Comparable....<", "Swift"),
   ])
   func swiftNames(full: String, short: String, module: String) {
     let name = SwiftName(demangled: full)
@@ -161,19 +200,104 @@ struct Seeded: RandomNumberGenerator {
     #expect(name.module == module)
   }
 
-  @Test func glueBelongsToNobody() {
-    let name = SwiftName(demangled: "reabstraction thunk helper from @escaping @callee_guaranteed () -> () to X")
-    #expect(name.module == nil)
+  /// What the compiler makes for types says what it does, and belongs to nobody.
+  @Test(arguments: [
+    ("reabstraction thunk helper from @escaping @callee_guaranteed () -> () to X", "reabstraction thunk"),
+    ("initializeWithCopy value witness for Swift.String", "copying String"),
+    ("destroy value witness for Shop.Order", "destroying Order"),
+    ("outlined copy of Foundation.Data._Representation", "copying Data._Representation"),
+    ("outlined init with take of Shop.Order?", "moving Order?"),
+    ("outlined consume of (@escaping @callee_guaranteed () -> ())?", "destroying a closure?"),
+    ("type metadata accessor for Shop.Box<Swift.Int>", "type metadata of Box"),
+    (
+      "lazy protocol witness table accessor for type Shop.Order and conformance Shop.Order : Swift.Hashable in Shop",
+      "conformance of Order to Hashable"
+    ),
+  ])
+  func glueBelongsToNobody(full: String, short: String) {
+    let name = SwiftName(demangled: full)
+    #expect(name.short == short)
+    #expect(name.module == nil && name.kind == .glue)
+  }
+
+  /// Variants and parts of a function are that function; its closures are others.
+  @Test(arguments: [
+    ("Shop.run() -> ()", "Shop.run() -> ()"),
+    ("generic specialization <Swift.Int> of merged Shop.run() -> ()", "Shop.run() -> ()"),
+    ("(2) await resume partial function for Shop.run() -> ()", "Shop.run() -> ()"),
+    (
+      "implicit closure #2 () -> () in implicit closure #1 () -> () in static Shop.run() -> ()",
+      "static Shop.run() -> ()"
+    ),
+    (
+      "partial apply forwarder for implicit closure #1 () -> () in sort #1 () -> () in Shop.run() -> ()",
+      "sort #1 () -> () in Shop.run() -> ()"
+    ),
+    ("closure #1 () -> () in Shop.run() -> ()", "closure #1 () -> () in Shop.run() -> ()"),
+    (
+      "implicit closure #1 () -> () in closure #1 () -> () in Shop.run() -> ()",
+      "closure #1 () -> () in Shop.run() -> ()"
+    ),
+  ])
+  func variantsAreOneFunction(full: String, function: String) {
+    #expect(SwiftName(demangled: full).function == function)
+  }
+
+  @Test func mergedFunctionsAreToldFromOthers() {
+    let merged = demangle("$s4Shop3runyyFTm")
+    #expect(merged.isMerged && merged.short == "run()" && merged.sourceFunction == "Shop.run() -> ()")
+    #expect(!demangle("$s4Shop3runyyF").isMerged)
+  }
+
+  @Test func initialisersOfGlobalsHaveTheirNames() {
+    #expect(demangle("$s4Shop5cache_WZ").short == "initialization of global cache")
+    #expect(demangle("$s4Shop5cache_WZ").swiftModule == "Shop")
+    #expect(demangle("$s4Shop7CatalogC6shared_WZ").short == "initialization of Catalog.shared")
+    #expect(demangle("$s4Shop5cache33_06E7F1D906492AE070936A9B58CBAE1CLL_WZ").short == "initialization of global cache")
   }
 
   @Test(arguments: [
     ("shop::Index::find(std::string const&, int) const", "shop::Index::find"),
     ("int shop::sum<int, std::vector<int> >(std::vector<int> const&)", "shop::sum"),
     ("shop::Index<int>::find(int)", "shop::Index::find"),
-    ("shop::operator<(shop::A, shop::B)", "shop::operator<(shop::A, shop::B)"),
+    ("shop::operator<(shop::A, shop::B)", "shop::operator<"),
+    ("bool shop::operator< <int>(shop::Box<int>, shop::Box<int>)", "shop::operator<"),
+    ("std::ostream& shop::operator<< <char>(std::ostream&, char)", "shop::operator<<"),
+    ("shop::Box<int>::operator[](int) const", "shop::Box::operator[]"),
+    ("shop::Box<int>::operator->() const", "shop::Box::operator->"),
+    ("shop::Box<(a > b)>::operator()(int) const", "shop::Box::operator()"),
+    ("shop::Box<int>::operator std::vector<int>() const", "shop::Box::operator std::vector"),
+    ("shop::Index::operator new(unsigned long)", "shop::Index::operator new"),
+    ("unsigned long const& std::max<unsigned long>(unsigned long const&, unsigned long const&)", "std::max"),
     ("vtable for shop::Index", "vtable for shop::Index"),
+    ("non-virtual thunk to shop::Both::other()", "shop::Both::other"),
+    ("shop::(anonymous namespace)::helper(int)", "shop::helper"),
+    ("(anonymous namespace)::helper(int)", "helper"),
+    (
+      "shop::Index::find(int) const::{lambda(char)#1}::operator()(char) const::{lambda()#2}::operator()() const",
+      "lambda #2 in lambda #1 in shop::Index::find"
+    ),
+    ("main::{lambda(int)#1}::_FUN(int)", "lambda #1 in main"),
+    ("shop::run(int)::Local::step(int)", "Local::step in shop::run"),
+    (
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::append(char const*)",
+      "std::basic_string::append"
+    ),
+    ("std::function<int (int)>::operator()(int) const", "std::function::operator()"),
+    ("decltype (forward<int&>({parm#1})) shop::pass<int&>(int&)", "shop::pass"),
+    ("int (*shop::choose<double>(double))(int)", "shop::choose"),
   ])
-  func cxxNames(full: String, short: String) { #expect(shortCxxName(full) == short) }
+  func cxxNames(full: String, short: String) { #expect(CxxName(demangled: full).short == short) }
+
+  @Test(arguments: [
+    ("_RNvC6_123foo3bar", "123foo::bar"), ("_RNvNtCs1234_4shop5index4find", "shop::index::find"),
+    ("_RNvMs_NtCs1234_4shop5indexNtB4_5Index4find", "<shop::index::Index>::find"),
+    ("_RNCNvC4shop4main0", "shop::main::{closure#0}"), ("_RINvC4shop3maxlE", "shop::max"),
+    ("_RNvXCs1234_4shopNtB2_4JsonNtB2_5Codec6encode", "<shop::Json as shop::Codec>::encode"),
+    ("_Rnonsense", "_Rnonsense"),
+    ("_RB_", "_RB_"), ("_RNvB_3abc", "_RNvB_3abc"),
+  ])
+  func rustNames(raw: String, short: String) { #expect(demangle(raw).short == short) }
 
   /// Copies and parts that compilers make are the function that a reader knows.
   @Test(arguments: [
@@ -181,6 +305,9 @@ struct Seeded: RandomNumberGenerator {
     ("_ZN4shop5Index4findEi.isra.0", "shop::Index::find"),
     ("_ZN4shop5Index4findEi.llvm.1234567890", "shop::Index::find"), ("$s4Shop3runyyF.resume.0", "run()"),
     ("$s4Shop3runyyYaFTY0_", "run()"), ("$s4Shop3runyyYaFTQ1_", "run()"), ("handler.v2", "handler.v2"),
+    ("poll@GLIBC_2.2.5", "poll"), ("memcpy@@GLIBC_2.14", "memcpy"), ("poll@GLIBC_2.2.5@plt", "poll@plt"),
+    ("poll@plt", "poll@plt"), ("objectdestroy.5Tm", "destroying a closure's context"),
+    ("objectdestroyer", "objectdestroyer"),
     (".hidden", ".hidden"), ("a.part", "a"), ("Shop.part.x", "Shop.part.x"),
     ("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", "core::fmt::Formatter::pad"),
     (
@@ -351,7 +478,7 @@ private func maps() -> [[Substring]] {
   }
 }
 
-private func loadedPath(containing name: String) -> String? {
+func loadedPath(containing name: String) -> String? {
   maps().map { String($0[5].drop { $0 == " " }) }.first { $0.hasSuffix(name) }
 }
 

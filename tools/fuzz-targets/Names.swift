@@ -8,6 +8,7 @@ public func fuzzNames(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let text = String(decoding: UnsafeBufferPointer(start: data, count: count), as: UTF8.self)
   _ = demangle(text)
   _ = SwiftName(demangled: text)
-  _ = shortCxxName(text)
+  _ = CxxName(demangled: text)
+  _ = FunctionName.fitted(text)
   return 0
 }

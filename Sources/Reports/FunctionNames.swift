@@ -1,0 +1,89 @@
+import Blame
+import StallRecord
+
+/// What the functions of one report are called, so that no two of them read alike.
+///
+/// A closure is "closure in load()" as long as it is the only one of its function in the report: its number counts the
+/// closures of a function from the top, which no reader does, and its line stands beside it. Where two functions would
+/// read alike, their modules are told, or what else tells them apart.
+struct FunctionNames {
+  private var names: [FunctionIdentity: String] = [:]
+
+  /// The names of the functions of `frames`.
+  init(_ frames: some Sequence<ResolvedFrame>) {
+    var known: Set<FunctionIdentity> = []
+    var functions: [(identity: FunctionIdentity, frame: ResolvedFrame)] = []
+    for frame in frames where frame.function != nil {
+      let identity = FunctionIdentity(frame)
+      if known.insert(identity).inserted { functions.append((identity, frame)) }
+    }
+    for plain in Dictionary(grouping: functions, by: { Self.withoutNumbers($0.frame.displayName) }) {
+      guard plain.value.count > 1 else {
+        for function in plain.value { names[function.identity] = plain.key }
+        continue
+      }
+      for alike in Dictionary(grouping: plain.value, by: \.frame.displayName) {
+        guard alike.value.count > 1 else {
+          for function in alike.value { names[function.identity] = alike.key }
+          continue
+        }
+        let qualify = Self.qualification(of: alike.value.map(\.frame))
+        for function in alike.value { names[function.identity] = qualify(function.frame) }
+      }
+    }
+  }
+
+  /// The names of the functions of a report.
+  init(_ blame: Blame, _ others: [ThreadGroup]) {
+    func frames(_ nodes: [CallNode]) -> [ResolvedFrame] { nodes.flatMap { [$0.frame] + frames($0.children) } }
+    let claims =
+      [blame.culprit, blame.dominant].compactMap { $0 } + blame.parts + blame.callers + blame.farCallers + blame.doing
+      + blame.contenders
+    self.init(frames(blame.tree) + blame.lastStack + claims.map(\.frame) + others.flatMap(\.frames))
+  }
+
+  /// What `frame` is called.
+  func name(_ frame: ResolvedFrame) -> String { printable(names[FunctionIdentity(frame)] ?? frame.displayName) }
+
+  /// How frames that read alike are told apart: by the first of several ways that tells any.
+  private static func qualification(of frames: [ResolvedFrame]) -> (ResolvedFrame) -> String {
+    let ways: [(ResolvedFrame) -> String] = [
+      { frame in frame.swiftModule.map { qualified(frame.displayName, by: $0) } ?? frame.displayName },
+      { $0.displayName + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
+      { frame in frame.displayName + (frame.location.map { " (\(fileName($0)))" } ?? "") },
+      { frame in frame.displayName + (frame.location.map { " (\(fileName($0)):\($0.line))" } ?? "") },
+    ]
+    let best = ways.enumerated()
+      .max { left, right in
+        let (few, many) = (Set(frames.map(left.element)).count, Set(frames.map(right.element)).count)
+        return few != many ? few < many : left.offset > right.offset
+      }
+    guard let best, Set(frames.map(best.element)).count > 1 else { return \.displayName }
+    return best.element
+  }
+
+  private static func fileName(_ location: SourceLocation) -> Substring {
+    location.file.split(separator: "/").last ?? location.file[...]
+  }
+
+  /// "Store.load()" as "Orders.Store.load()", "closure #1 in Store.load()" as "closure #1 in Orders.Store.load()".
+  private static func qualified(_ name: String, by module: String) -> String {
+    var parts = FunctionName.split(name)
+    let last = parts.removeLast()
+    let joined = last.contains(" ") ? "\(last) (module \(module))" : "\(module).\(last)"
+    return FunctionName.fitted((parts + [joined]).joined(separator: " in "))
+  }
+
+  /// "closure #2 in load()" as "closure in load()".
+  private static func withoutNumbers(_ name: String) -> String {
+    guard name.contains("closure #") || name.contains("lambda #") else { return name }
+    return FunctionName.split(name)
+      .map { part in
+        for word in ["closure", "lambda"] where part.hasPrefix(word + " #") {
+          if part.dropFirst(word.count + 2).allSatisfy(\.isNumber) { return word }
+        }
+        return part
+      }
+      .joined(separator: " in ")
+  }
+}

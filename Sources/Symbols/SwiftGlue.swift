@@ -1,0 +1,53 @@
+/// What Swift's compiler has made without a mangled name: it counts or merges such functions, and none belongs to anybody.
+///
+///     objectdestroy.5Tm         destroying a closure's context
+struct SwiftGlue {
+  /// What the function does.
+  let short: String
+
+  private static let words: [(head: String, words: String)] = [
+    ("objectdestroy", "destroying a closure's context"), ("block_copy_helper", "copying a block"),
+    ("block_destroy_helper", "destroying a block"), ("keypath_get", "key path getter"),
+    ("keypath_set", "key path setter"), ("keypath_arguments", "key path arguments"),
+    ("__swift_closure_destructor", "destroying a closure's context"),
+    ("__swift_destroy_boxed_opaque_existential", "destroying an existential"),
+    ("__swift_project_boxed_opaque_existential", "finding the value of an existential"),
+    ("__swift_mutable_project_boxed_opaque_existential", "finding the value of an existential"),
+    ("__swift_allocate_boxed_opaque_existential", "making room for an existential"),
+    ("__swift_assign_boxed_opaque_existential", "copying an existential"),
+    ("__swift_instantiateConcreteTypeFromMangledName", "type metadata"),
+    ("__swift_instantiateGenericMetadata", "type metadata"),
+    ("__swift_allocate_value_buffer", "making room for a value"),
+    ("__swift_deallocate_value_buffer", "giving back the room of a value"),
+    ("__swift_project_value_buffer", "finding a value"), ("__swift_memcpy", "copying a value"),
+    ("__swift_get_extra_inhabitant_index", "reading the case of a value"),
+    ("__swift_store_extra_inhabitant_index", "setting the case of a value"),
+    ("get_enum_tag_for_layout_string", "reading the case of a value"),
+    ("get_type_metadata", "type metadata"), ("get_witness_table", "conformance of a type"),
+    ("__swift_noop_void_return", "__swift_noop_void_return"),
+  ]
+
+  /// What the function called `rawName` is; `nil` when it is not of these.
+  init?(_ rawName: String) {
+    guard let found = Self.words.first(where: { rawName.hasPrefix($0.head) }) else { return nil }
+    // "objectdestroy", "objectdestroy.5", "keypath_getTm", "get_type_metadata 3Si_tm": a number or a mark may follow.
+    let rest = rawName.dropFirst(found.head.count)
+    guard rest.allSatisfy({ !$0.isLowercase || $0 == "m" }) || rest.first == " " || found.head.hasPrefix("__swift_")
+    else {
+      return nil
+    }
+    short = found.words
+  }
+}
+
+/// What the linker puts behind the name of a function that comes in several versions: `poll@GLIBC_2.2.5`.
+enum VersionSuffix {
+  /// `name` without such an ending. "poll@plt" is a stub, and keeps its own.
+  static func removed(from name: String) -> String {
+    guard let sign = name.utf8.firstIndex(of: UInt8(ascii: "@")), sign != name.startIndex else { return name }
+    var version = name[sign...]
+    let isStub = version.hasSuffix("@plt")
+    if isStub { version = version.dropLast(4) }
+    return name[..<sign] + (isStub ? "@plt" : "")
+  }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import StallRecord
+import TestSupport
+import Testing
+
+@testable import Symbols
+
+/// What real symbols become: `Names/names.txt` has some hundred of every kind with the name that readers get, and what
+/// must hold of any name is checked for symbols of the code of the libraries that this process has loaded.
+@Suite struct RealNameTests {
+  /// One line for each: the symbol, the name, and the Swift module if there is one, with tabs between.
+  @Test func namesAreThoseThatWereLookedAt() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
+    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+    #expect(lines.count >= 300)
+    for line in lines where !line.hasPrefix("#") {
+      let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+      guard fields.count == 3 else {
+        Issue.record("a line without three fields: \(line)")
+        continue
+      }
+      let name = demangle(fields[0])
+      #expect(name.short == fields[1], "\(fields[0]): \(name.full)")
+      #expect(name.swiftModule ?? "" == fields[2], "\(fields[0]): \(name.full)")
+      for fault in faults(name, of: fields[0]) { Issue.record("\(fields[0]): \(fault): \(name.short)") }
+    }
+  }
+
+  @Test(arguments: [
+    "/libswiftCore.so", "/libFoundation.so", "/libFoundationEssentials.so", "/libswift_Concurrency.so",
+    "/libswift_StringProcessing.so", "/libdispatch.so", "/libc.so.6", ".xctest",
+  ])
+  func everyNameOfALibraryCanBeRead(library: String) throws {
+    let path = try #require(loadedPath(containing: library))
+    let symbols = try Set(
+      [["--defined-only"], ["-D", "--defined-only"]].flatMap { options in
+        try ChildProcess("/usr/bin/nm", options + [path], keepsErrors: true).output.split(separator: "\n")
+          .compactMap { line -> String? in
+            let fields = line.split(separator: " ", maxSplits: 2)
+            return fields.count == 3 && "tTwWi".contains(fields[1]) ? String(fields[2]) : nil
+          }
+      }
+    )
+    try #require(symbols.count > 300)
+    var told = 0
+    // Large libraries have tens of thousands: some thousand are enough, others at each time.
+    for symbol in symbols.shuffled().prefix(2000) {
+      let name = demangle(symbol)
+      for fault in faults(name, of: symbol) where told < 20 {
+        told += 1
+        Issue.record("\(symbol): \(fault): \(name.short), which is \(name.full)")
+      }
+    }
+  }
+
+  /// What is wrong with `name` for a reader.
+  private func faults(_ name: DemangledName, of symbol: String) -> [String] {
+    let short = name.short
+    var faults: [String] = []
+    if short.isEmpty { faults.append("empty") }
+    if short.count > 100 { faults.append("longer than 100 characters") }
+    // What no demangler knows stays as it is.
+    guard name.full != symbol, short != symbol else { return faults }
+    if short.contains("->") && !short.contains("operator->") { faults.append("a type") }
+    if short.contains("top-level code"), !isInTopLevelCode(name.full) { faults.append("no top-level code") }
+    for word in [
+      " infix", " postfix", "__deallocating_deinit", "__allocating_init", "unsafeMutableAddressor", "@GLIBC", "@@",
+      "merged ", "value witness for", "(in _", "implicit closure", "partial apply", "generic specialization",
+      "variable initialization", "one-time", "[abi:",
+    ] where short.contains(word) {
+      faults.append("has \"\(word)\"")
+    }
+    if short.contains(#/ in _[0-9A-F]{32}/#) { faults.append("has the mark of a private name") }
+    if !short.contains("…"), !isBalanced(short) { faults.append("unbalanced brackets") }
+    if name.swiftModule != nil, symbol.hasPrefix("$s") {
+      let own = FunctionName.split(short)[0]
+      for member in ["init(", "deinit", "subscript"] where own.hasPrefix(member) { faults.append("no type") }
+    }
+    return faults
+  }
+
+  /// Whether the demangler says that what `full` names is in a module, and in nothing else of it.
+  private func isInTopLevelCode(_ full: String) -> Bool {
+    guard let last = full.range(of: " in ", options: .backwards) else { return false }
+    return full[last.upperBound...].allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" }
+  }
+
+  private func isBalanced(_ name: String) -> Bool {
+    guard !name.contains("operator") else { return true }
+    var open: [Character] = []
+    for character in name {
+      switch character {
+      case "(": open.append(")")
+      case "[": open.append("]")
+      case "{": open.append("}")
+      case ")", "]", "}": if open.popLast() != character { return false }
+      default: break
+      }
+    }
+    return open.isEmpty
+  }
+}
+
+@Suite struct FittedNameTests {
+  @Test(arguments: [
+    ("find(_:)", 20, "find(_:)"),
+    ("closure #1 in closure #2 in closure #1 in load(from:)", 40, "closure #1 in … in load(from:)"),
+    ("Catalog.rebuild(for:limit:options:progress:)", 30, "Catalog.rebuild(for:…)"),
+    ("Warehouse.Shelf.Box.Catalog.rebuild(for:limit:)", 30, "…Catalog.rebuild(for:…)"),
+    ("boost::asio::detail::executor_op::do_complete", 30, "…executor_op::do_complete"),
+    ("aNameThatHasNothingThatCouldBeLeftOut()", 21, "aNameThatH…eLeftOut()"),
+  ])
+  func whatTellsLeastIsLeftOut(name: String, limit: Int, fitted: String) {
+    #expect(FunctionName.fitted(name, to: limit) == fitted)
+  }
+
+  @Test func aMergedFunctionSaysSoInAHundredCharacters() {
+    var frame = ResolvedFrame(function: "readDiscount(until:)", isMerged: true, module: "/shop", address: 1)
+    #expect(frame.displayName == "readDiscount(until:) or a function like it (merged by the compiler)")
+    frame.function = String(repeating: "read", count: 30)
+    #expect(frame.displayName.count == 100)
+    #expect(frame.displayName.hasSuffix("(merged by the compiler)"))
+  }
+}
