@@ -82,7 +82,7 @@ struct Observations {
       (inner, outer) = (stack.frames.prefix(framesMax / 2), stack.frames.suffix(framesMax / 2))
     }
     func weighted(_ frames: ArraySlice<StackFrame>) -> [WeightedStack.Frame] {
-      frames.suffix(framesMax).reversed().flatMap { resolve($0).reversed() }
+      frames.suffix(framesMax).flatMap(resolve).namingMergedFunctions().reversed()
         .map {
           WeightedStack.Frame(
             identity: FunctionIdentity($0),

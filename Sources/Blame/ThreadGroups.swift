@@ -43,7 +43,7 @@ public struct ThreadGroup: Hashable, Sendable {
       var end = StackEnd.notCaptured
       if let place = sample.stack, stacks.indices.contains(place) {
         end = stacks[place].end
-        frames = resolved[place] ?? stacks[place].frames.flatMap(resolve)
+        frames = resolved[place] ?? stacks[place].frames.flatMap(resolve).namingMergedFunctions()
         resolved[place] = frames
       }
       let key = Key(

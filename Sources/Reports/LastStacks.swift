@@ -20,7 +20,7 @@ extension Recording {
     stall.samples.suffix(count)
       .map { sample in
         let frames = sample.stack.map { stacks[$0].frames } ?? []
-        return TimedStack(age: sample.age, frames: frames.flatMap(resolve))
+        return TimedStack(age: sample.age, frames: frames.flatMap(resolve).namingMergedFunctions())
       }
   }
 }

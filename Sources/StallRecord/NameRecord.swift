@@ -61,6 +61,13 @@ enum NameRecord {
       }
     }
     for frame in kept { writer.append(cut(frame.sourceFunction ?? "")) }
+    for frame in kept {
+      writer.append(frame.called?.start.value ?? 0)
+      guard let called = frame.called else { continue }
+      for text in [called.function, called.fullName, called.rawName, called.swiftModule, called.sourceFunction] {
+        writer.append(cut(text ?? ""))
+      }
+    }
   }
 
   /// Reads a record, or gives `nil` when it is too short.
@@ -80,6 +87,10 @@ enum NameRecord {
     for place in frames.indices {
       guard let text = reader.text() else { break }
       frames[place].sourceFunction = text.isEmpty ? nil : text
+    }
+    for place in frames.indices {
+      guard let start = reader.number(UInt64.self) else { break }
+      if start != 0 { frames[place].called = readCalled(&reader, start) }
     }
     return (RuntimeAddress(address), frames)
   }
@@ -116,6 +127,20 @@ enum NameRecord {
       location: flags & Flag.location != 0 ? SourceLocation(file: file, line: Int(line), column: Int(column)) : nil,
       isInlined: flags & Flag.inlined != 0,
       missing: reason(code, first, second)
+    )
+  }
+
+  private static func readCalled(_ reader: inout ByteReader, _ start: UInt64) -> CalledFunction? {
+    guard let function = reader.text(), let full = reader.text(), let raw = reader.text(), let module = reader.text(),
+      let source = reader.text()
+    else { return nil }
+    return CalledFunction(
+      function: function,
+      fullName: full,
+      rawName: raw,
+      swiftModule: module.isEmpty ? nil : module,
+      sourceFunction: source.isEmpty ? nil : source,
+      start: FileAddress(start)
     )
   }
 

@@ -88,6 +88,60 @@ public enum FunctionKind: Hashable, Sendable {
   case glue
 }
 
+/// Which function a call means whose code is that of several.
+public struct CalledFunction: Hashable, Sendable {
+  /// The name for readers.
+  public var function: String
+  /// The name with everything the demangler knows about it.
+  public var fullName: String
+  /// The name in the symbol table.
+  public var rawName: String
+  /// The Swift module that defines the function.
+  public var swiftModule: String?
+  /// What the function that somebody has written is called in full.
+  public var sourceFunction: String?
+  /// The first address of the code.
+  public var start: FileAddress
+
+  /// The function whose code begins at `start`.
+  public init(
+    function: String,
+    fullName: String,
+    rawName: String,
+    swiftModule: String?,
+    sourceFunction: String?,
+    start: FileAddress
+  ) {
+    self.function = function
+    self.fullName = fullName
+    self.rawName = rawName
+    self.swiftModule = swiftModule
+    self.sourceFunction = sourceFunction
+    self.start = start
+  }
+}
+
+extension [ResolvedFrame] {
+  /// The frames of a stack, the innermost first, in which functions that the compiler has merged have the names that their
+  /// callers know.
+  public func namingMergedFunctions() -> [ResolvedFrame] {
+    guard contains(where: \.isMerged) else { return self }
+    var frames = self
+    for place in indices.dropLast() where frames[place].isMerged && !frames[place].isInlined {
+      guard let called = frames[place + 1].called, called.start == frames[place].start,
+        frames[place + 1].module == frames[place].module
+      else { continue }
+      frames[place].function = called.function
+      frames[place].fullName = called.fullName
+      frames[place].rawName = called.rawName
+      frames[place].swiftModule = called.swiftModule
+      frames[place].sourceFunction = called.sourceFunction
+      frames[place].isMerged = false
+    }
+    return frames
+  }
+}
+
 /// What an address of a stack is called.
 public struct ResolvedFrame: Hashable, Sendable {
   /// The function's name for readers: demangled and shortened. `nil` when it has none.
@@ -108,6 +162,8 @@ public struct ResolvedFrame: Hashable, Sendable {
   /// Whether the compiler has made one function of several that are alike: the name is that of one, and any of them may
   /// have been called.
   public var isMerged: Bool
+  /// Which function is called here whose code is that of several; `nil` when none is, or it is not known which.
+  public var called: CalledFunction?
   /// The path of the module, empty when the address is in none.
   public var module: String
   /// The first address of the function in the module's file, or the address itself where no function is known.

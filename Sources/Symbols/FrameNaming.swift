@@ -6,7 +6,13 @@ extension SymbolFile {
   /// The outermost function's name is that in the symbol table; for a part that the compiler has split off and put
   /// elsewhere (`find.cold`) it is the function's that it is a part of, so that both are one. What was inlined there has
   /// names in the debug information only.
-  func frames(at address: FileAddress, module: String) -> [ResolvedFrame] {
+  ///
+  /// - Parameters:
+  ///   - address: The address.
+  ///   - module: The path of the module.
+  ///   - isReturn: Whether a call ends behind the address.
+  /// - Returns: The function, and before it those that are inlined there.
+  func frames(at address: FileAddress, module: String, isReturn: Bool = false) -> [ResolvedFrame] {
     let calls = calls(at: address)
     let entry = calls.last?.entry.map { FileAddress($0) } ?? address
     let symbol = symbol(at: entry, preferring: calls.last?.name) ?? symbol(at: address, preferring: calls.last?.name)
@@ -43,7 +49,19 @@ extension SymbolFile {
         if frame.function == nil { frame.missing = .noSymbolHere }
         return frame
       }
-    return inlined + [outer]
+    var frames = inlined + [outer]
+    if isReturn, let (name, merged) = mergedFunction(calledBefore: FileAddress(address.value &+ 1)) {
+      let meaning = names.name(name)
+      frames[0].called = CalledFunction(
+        function: meaning.meaning.short,
+        fullName: meaning.meaning.full,
+        rawName: meaning.raw,
+        swiftModule: meaning.meaning.swiftModule,
+        sourceFunction: meaning.meaning.sourceFunction,
+        start: FileAddress(merged)
+      )
+    }
+    return frames
   }
 
   /// The place that `call` states; `nil` when it comes from no line that somebody wrote.

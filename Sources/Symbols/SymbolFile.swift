@@ -22,6 +22,7 @@ final class SymbolFile {
   private lazy var starts = FunctionStarts(image)
   private lazy var debug = loadDebug()
   private lazy var linkage = LinkageStubs(image)
+  private lazy var merged = loadMerged()
   /// What names of this file mean.
   let names = NameCache()
   /// Why debug information that is there is not used.
@@ -94,6 +95,19 @@ final class SymbolFile {
   /// The name of the stub of the linker at `address`, `poll@plt`; `nil` when there is none, empty when it is not known what
   /// it leads to.
   func linkageStub(at address: FileAddress) -> String? { linkage.name(at: address.value) }
+
+  /// The name of the function that is called before `address`, and the first address of the function that has its code and
+  /// that of others; `nil` when no merged function is called there, or it is not known which.
+  func mergedFunction(calledBefore address: FileAddress) -> (name: TextReference, merged: UInt64)? {
+    merged?.function(calledBefore: address.value)
+  }
+
+  private func loadMerged() -> MergedFunctions? {
+    guard let table = tables.first else { return nil }
+    return MergedFunctions(image, table, hasDebugInformation: debug != nil) { [weak self] start in
+      self?.calls(at: FileAddress(start)).contains { $0.name != nil } ?? true
+    }
+  }
 
   private func findSeparate() -> ElfImage? {
     guard image.index(of: ".debug_info") == nil, image.index(of: ".zdebug_info") == nil else { return nil }

@@ -88,6 +88,9 @@ struct SymbolIndex {
     return nil
   }
 
+  /// Calls `visit` with each symbol.
+  func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
+
   /// Where the other names of what begins at `start` are that are as good as the one that stands for it: of constructors
   /// for complete objects and for parts, of exported functions.
   func otherNames(at start: UInt64) -> [UInt32] {

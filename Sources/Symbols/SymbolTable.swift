@@ -79,6 +79,14 @@ struct SymbolTable {
     return match
   }
 
+  /// Calls `visit` with the range and the name of each symbol.
+  func forEach(_ visit: (AddressRange, TextReference) -> Void) {
+    index.forEach { symbol in
+      guard let name = names.text(at: Int(symbol.name)) else { return }
+      visit(AddressRange(start: symbol.start, end: symbol.end), name)
+    }
+  }
+
   /// What the type and binding of a symbol make of it; `nil` for what is not code.
   private static func rank(_ kind: UInt8) -> SymbolIndex.Symbol.Rank? {
     switch kind & 0xf {

@@ -60,12 +60,16 @@ public final class Symbolizer {
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
     if let noted, noted.allSatisfy({ $0.function != nil }) { return noted }
-    var resolved = lookUp(address, functionStart: frame.functionStart)
+    var resolved = lookUp(address, functionStart: frame.functionStart, isReturn: frame.isReturnAddress)
     // Whoever noted it knew no name; what there is now may know one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
     // A call from inlined code that comes from no line is glue of the compiler: an inlined thunk that calls a specialised
     // copy of the function that it has its name from.
-    if frame.isReturnAddress { resolved.removeAll { $0.isInlined && $0.location == nil } }
+    if frame.isReturnAddress {
+      let called = resolved.first?.called
+      resolved.removeAll { $0.isInlined && $0.location == nil }
+      resolved[0].called = called
+    }
     if known.count >= knownMax { known = [:] }
     known[address] = resolved
     return resolved
@@ -78,7 +82,11 @@ public final class Symbolizer {
     }
   }
 
-  private func lookUp(_ address: RuntimeAddress, functionStart: RuntimeAddress?) -> [ResolvedFrame] {
+  private func lookUp(
+    _ address: RuntimeAddress,
+    functionStart: RuntimeAddress?,
+    isReturn: Bool
+  ) -> [ResolvedFrame] {
     guard let index = map.index(at: address) else {
       if let (name, start) = perfMap?.function(at: address) {
         return [
@@ -111,14 +119,14 @@ public final class Symbolizer {
     case .opened(let file):
       guard file.isIntact() else {
         states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
-        return lookUp(address, functionStart: functionStart)
+        return lookUp(address, functionStart: functionStart, isReturn: isReturn)
       }
       // A file with nothing but debug information has no code at any offset.
       guard let fileAddress = file.image.fileAddress(ofOffset: offset) ?? module.bias.map({ _ in estimate }) else {
         return nameless(.noSymbolHere)
       }
       defer { noteUse(of: index) }
-      var frames = file.frames(at: fileAddress, module: path)
+      var frames = file.frames(at: fileAddress, module: path, isReturn: isReturn)
       if let last = frames.indices.last, frames[last].function == nil, frames[last].start == nil {
         frames[last].start = nameless(.noSymbolHere).first?.start
       }

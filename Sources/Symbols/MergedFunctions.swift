@@ -1,0 +1,123 @@
+import StallRecord
+
+/// The functions of a file that the optimiser has made of several, and which of those a call means.
+///
+/// Swift's optimiser makes one function (`…Tm`) of functions that differ in constants only, and passes it these. In the place
+/// of each function a short one remains that does nothing else; direct calls do the same themselves. Who calls the short one
+/// has called that function. Who passes the constants that only one of them passes means that one.
+final class MergedFunctions {
+  /// A function that remains, and what it passes.
+  private struct Forwarder {
+    var name: TextReference
+    var constants: [Int: MachineCode.Constant]
+  }
+
+  private let image: ElfImage
+  private let table: SymbolTable
+  /// Whether the function that begins at an address has been written by somebody, as debug information knows.
+  private let isWritten: (UInt64) -> Bool
+  /// By the first address of the merged function.
+  private var forwarders: [UInt64: [Forwarder]] = [:]
+  /// By the first address of the function that remains.
+  private var forwarded: [UInt64: UInt64] = [:]
+  /// Whether debug information tells functions that somebody wrote from others.
+  private let hasDebugInformation: Bool
+
+  /// Longer functions do more than to pass something on.
+  private static let forwarderBytesMax: UInt64 = 160
+  /// Following the code of longer functions takes too long.
+  private static let callerBytesMax: UInt64 = 1 << 18
+
+  /// The merged functions of `image`, whose symbols are in `table`; `nil` when there are none.
+  init?(
+    _ image: ElfImage,
+    _ table: SymbolTable,
+    hasDebugInformation: Bool,
+    isWritten: @escaping (UInt64) -> Bool
+  ) {
+    guard image.machine == 62 || image.machine == 183 else { return nil }
+    var merged: Set<UInt64> = []
+    table.forEach { range, name in if Self.isMerged(name) { merged.insert(range.start) } }
+    guard !merged.isEmpty else { return nil }
+    self.image = image
+    self.table = table
+    self.hasDebugInformation = hasDebugInformation
+    self.isWritten = isWritten
+    var jumps: [(start: UInt64, name: TextReference, target: UInt64, constants: [Int: MachineCode.Constant])] = []
+    table.forEach { range, name in
+      guard range.end - range.start <= Self.forwarderBytesMax, !Self.isMerged(name), name.string.hasPrefix("$s"),
+        let jump = forwardingJump(range)
+      else { return }
+      jumps.append((range.start, name, jump.target, jump.registers))
+    }
+    // One that remains may pass on to another one.
+    var targets = Dictionary(uniqueKeysWithValues: merged.map { ($0, $0) })
+    for _ in 0..<4 {
+      for jump in jumps where targets[jump.start] == nil {
+        if let target = targets[jump.target] { targets[jump.start] = target }
+      }
+    }
+    for jump in jumps {
+      guard let target = targets[jump.start] else { continue }
+      forwarded[jump.start] = target
+      if merged.contains(jump.target) {
+        forwarders[target, default: []].append(Forwarder(name: jump.name, constants: jump.constants))
+      }
+    }
+  }
+
+  /// The name of the function that the call before `next` means, and the first address of the merged function that has its
+  /// code; `nil` when no merged function is called there, or it is not known which.
+  func function(calledBefore next: UInt64) -> (name: TextReference, merged: UInt64)? {
+    guard let caller = table.symbol(at: FileAddress(next - 1)),
+      caller.range.end - caller.range.start <= Self.callerBytesMax,
+      let target = callTarget(before: next)
+    else { return nil }
+    if let merged = forwarded[target], let name = table.symbol(at: FileAddress(target))?.name { return (name, merged) }
+    guard let candidates = forwarders[target], hasDebugInformation, isWritten(caller.range.start),
+      let call = code(caller.range)?.transfers()?.first(where: { $0.isCall && $0.next == next })
+    else { return nil }
+    let matching = candidates.filter { candidate in
+      !candidate.constants.isEmpty && candidate.constants.allSatisfy { call.registers[$0.key] == $0.value }
+    }
+    guard let only = matching.first, matching.count == 1 else { return nil }
+    return (only.name, target)
+  }
+
+  /// The target of the call that ends at `next`.
+  private func callTarget(before next: UInt64) -> UInt64? {
+    let length: UInt64 = image.machine == 183 ? 4 : 5
+    guard next > length, let code = code(AddressRange(start: next - length, end: next)),
+      let transfer = code.transfers()?.first, transfer.isCall, transfer.next == next
+    else { return nil }
+    return transfer.target
+  }
+
+  /// The jump with which the function in `range` ends, and does nothing before; `nil` for other functions. A function that
+  /// somebody wrote, and that ends with a call of a merged one, looks the same but has debug information.
+  private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
+    guard let code = code(range), let transfers = code.transfers() else { return nil }
+    let leaving = transfers.filter { !range.contains($0.target) }
+    guard let jump = leaving.first, jump.isLast, !isWritten(range.start) else { return nil }
+    var result = jump
+    result.registers = jump.registers.filter { code.argumentRegisters.contains($0.key) }
+    return result
+  }
+
+  private func code(_ range: AddressRange) -> MachineCode? {
+    guard
+      let section = image.sections.first(where: { section in
+        section.isCode && section.address <= range.start && range.end <= section.end ?? 0
+      }), let bytes = image.raw(section)?.part(range.start - section.address, range.end - range.start)
+    else { return nil }
+    return MachineCode(bytes.array, start: range.start, isArm: image.machine == 183)
+  }
+
+  private static func isMerged(_ name: TextReference) -> Bool {
+    guard name.count > 4 else { return false }
+    // SAFETY: the name has `count` bytes.
+    let bytes = UnsafeRawBufferPointer(start: name.base, count: name.count)
+    return bytes[0] == UInt8(ascii: "$") && bytes[1] == UInt8(ascii: "s") && bytes[name.count - 2] == UInt8(ascii: "T")
+      && bytes[name.count - 1] == UInt8(ascii: "m")
+  }
+}
