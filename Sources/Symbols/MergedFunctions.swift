@@ -58,7 +58,8 @@ final class MergedFunctions {
       }
     }
     for jump in jumps {
-      guard let target = targets[jump.start] else { continue }
+      // Debug information is read for what leads to merged functions only: there are thousands of others.
+      guard let target = targets[jump.start], !isWritten(jump.start) else { continue }
       forwarded[jump.start] = target
       if merged.contains(jump.target) {
         forwarders[target, default: []].append(Forwarder(name: jump.name, constants: jump.constants))
@@ -98,7 +99,7 @@ final class MergedFunctions {
   private func forwardingJump(_ range: AddressRange) -> MachineCode.Transfer? {
     guard let code = code(range), let transfers = code.transfers() else { return nil }
     let leaving = transfers.filter { !range.contains($0.target) }
-    guard let jump = leaving.first, jump.isLast, !isWritten(range.start) else { return nil }
+    guard let jump = leaving.first, jump.isLast else { return nil }
     var result = jump
     result.registers = jump.registers.filter { code.argumentRegisters.contains($0.key) }
     return result
