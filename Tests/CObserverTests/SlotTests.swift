@@ -249,7 +249,10 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
   }
 
   private func frames(_ count: Int, _ seed: UInt64) -> [observer_frame] {
-    (0..<count).map { observer_frame(address: seed &* 1000 &+ UInt64($0), kind: UInt32($0 & 1), offset: OBSERVER_NO_OFFSET) }
+    (0..<count)
+      .map {
+        observer_frame(address: seed &* 1000 &+ UInt64($0), kind: UInt32($0 & 1), offset: OBSERVER_NO_OFFSET)
+      }
   }
 
   /// Events of many lengths, so that they meet the buffer's end in every way, come out as they went in.
