@@ -30,7 +30,7 @@ public struct Waiting: Hashable, Sendable {
 public enum Verdict: Hashable, Sendable {
   /// One function of the application holds at least half of the stall.
   case culprit(Claim)
-  /// No function of the application does.
+  /// No function of the application does; nor one of a package's, where the application has little to do with it.
   case noSingleCulprit
   /// Not one stack was captured; the text says why.
   case noStacks(String)
@@ -63,6 +63,9 @@ public struct Blame: Hashable, Sendable {
   public var farCallers: [Claim]
   /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
   public var doing: [Claim]
+  /// The function of a package that the application depends on which took most of the culprit's time; `nil` when none did. The
+  /// culprit is who called it.
+  public var dependency: Claim?
   /// The time that the culprit spent in its own code.
   public var ownTime: Duration
   /// The application's functions beside the culprit, or instead of one, heaviest first: the first few of
@@ -134,12 +137,19 @@ public struct Blame: Hashable, Sendable {
     duration = observations.duration
     unobserved = observations.unobserved
     dominant = observations.dominant(of: tree)
+    dependency = nil
     (parts, callers, farCallers, doing, ownTime, contenders, contenderCount) = ([], [], [], [], .zero, [], 0)
     guard !observations.stacks.isEmpty else {
       verdict = .noStacks(observations.failureText)
       return
     }
-    let suspects = Suspects(observations.stacks.map(\.stack), total: observations.duration)
+    let weighted = observations.stacks.map(\.stack)
+    var suspects = Suspects(weighted, total: observations.duration)
+    // Threads of a package's own, on which the application has little.
+    let own = weighted.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
+    if own * 2 < observations.duration {
+      suspects = Suspects(weighted.map(\.withDependencies), total: observations.duration)
+    }
     func claims(_ group: Suspects.Group) -> [Claim] {
       group.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: group.places) }
     }
@@ -157,6 +167,9 @@ public struct Blame: Hashable, Sendable {
     callers = levels.first.map(claims) ?? []
     farCallers = levels.dropFirst().compactMap { claims($0).first }
     (ownTime, doing) = observations.breakdown(of: culprit)
+    let below = weighted.compactMap { $0.below(culprit) }
+    let taken = Suspects(below, total: below.reduce(.zero) { $0 + $1.time }).culprit
+    dependency = taken.map { observations.claim(on: $0, below: culprit) }
   }
 
   /// The most callers, callees and contenders that are worked out.

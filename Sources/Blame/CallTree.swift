@@ -53,7 +53,10 @@ struct WeightedStack {
   struct Frame {
     var identity: FunctionIdentity
     var resolved: ResolvedFrame
-    var isApplication: Bool
+    var owner: CodeOwner
+
+    /// Whether it is the application's own code.
+    var isApplication: Bool { owner == .own }
   }
 
   /// Outermost first.
@@ -65,7 +68,7 @@ extension WeightedStack.Frame {
   /// What stands for frames that are left out.
   static let omission = {
     let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: 0)
-    return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, isApplication: false)
+    return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .system)
   }()
 }
 

@@ -82,16 +82,26 @@ struct Observations {
       (inner, outer) = (stack.frames.prefix(framesMax / 2), stack.frames.suffix(framesMax / 2))
     }
     func weighted(_ frames: ArraySlice<StackFrame>) -> [WeightedStack.Frame] {
-      frames.suffix(framesMax).flatMap(resolve).namingMergedFunctions().reversed()
+      let resolved = frames.suffix(framesMax).flatMap(resolve).namingMergedFunctions()
+      return withoutThunks(resolved).reversed()
         .map {
           WeightedStack.Frame(
             identity: FunctionIdentity($0),
             resolved: $0,
-            isApplication: CodeOwner.isApplication($0, rules)
+            owner: CodeOwner.owner(of: $0, rules)
           )
         }
     }
     return weighted(outer) + (outer.isEmpty ? [] : [WeightedStack.Frame.omission]) + weighted(inner)
+  }
+
+  /// `frames`, innermost first, without those that only lead to the function inside them, which has their name.
+  private static func withoutThunks(_ frames: [ResolvedFrame]) -> [ResolvedFrame] {
+    frames.enumerated()
+      .filter { place, frame in
+        frame.kind != .thunk || place == 0 || frames[place - 1].displayName != frame.displayName
+      }
+      .map(\.element)
   }
 
   /// What `function` took of the stall, on every stack that contains it.
@@ -103,6 +113,14 @@ struct Observations {
   func claim(on function: FunctionIdentity, at places: [Int: Int]) -> Claim {
     claim(on: function) { number, frames in
       places[number].flatMap { frames[$0].identity == function ? $0 : nil }
+    }
+  }
+
+  /// What `function` took of the stall on the stacks that contain it below `caller`.
+  func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> Claim {
+    claim(on: function) { _, frames in
+      guard let place = frames.lastIndex(where: { $0.identity == caller }) else { return nil }
+      return frames[(place + 1)...].lastIndex { $0.identity == function }
     }
   }
 

@@ -212,6 +212,24 @@ struct Suspects {
 }
 
 extension WeightedStack {
+  /// The stack with the functions of dependencies counted as the application's.
+  var withDependencies: WeightedStack {
+    var stack = self
+    for place in stack.frames.indices where stack.frames[place].owner == .dependency {
+      stack.frames[place].owner = .own
+    }
+    return stack
+  }
+
+  /// What is below the last frame of `function`, where dependencies are all that counts; `nil` without such a frame.
+  func below(_ function: FunctionIdentity) -> WeightedStack? {
+    guard let place = frames.lastIndex(where: { $0.identity == function }) else { return nil }
+    var stack = self
+    stack.frames = Array(frames[(place + 1)...])
+    for place in stack.frames.indices where stack.frames[place].owner == .own { stack.frames[place].owner = .system }
+    return stack.withDependencies
+  }
+
   /// The application's functions on the stack, each once.
   fileprivate var ownFunctions: Set<FunctionIdentity> { Set(frames.lazy.filter(\.isApplication).map(\.identity)) }
 

@@ -37,8 +37,8 @@ struct FunctionNames {
   init(_ blame: Blame, _ others: [ThreadGroup]) {
     func frames(_ nodes: [CallNode]) -> [ResolvedFrame] { nodes.flatMap { [$0.frame] + frames($0.children) } }
     let claims =
-      [blame.culprit, blame.dominant].compactMap { $0 } + blame.parts + blame.callers + blame.farCallers + blame.doing
-      + blame.contenders
+      [blame.culprit, blame.dominant, blame.dependency].compactMap { $0 } + blame.parts + blame.callers
+      + blame.farCallers + blame.doing + blame.contenders
     self.init(frames(blame.tree) + blame.lastStack + claims.map(\.frame) + others.flatMap(\.frames))
   }
 

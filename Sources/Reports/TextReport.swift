@@ -107,6 +107,7 @@ public struct TextReport: Sendable {
       lines += page.continuation(place(claim.frame))
       lines += page.continuation(ActivityText.of(claim, architecture: process?.architecture ?? ""))
       lines += page.continuation(doing(claim))
+      lines += page.continuation(dependency(claim))
       lines += page.continuation(callers(claim))
       lines += page.continuation(
         "\(Formatting.count(claim.sampleCount, isPool ? "thread" : "sample")) of \(blame.sampleCount) say so; 95 % interval "
@@ -155,6 +156,14 @@ public struct TextReport: Sendable {
       parts.append("\(names.name(callee.frame)) \(Formatting.percent(part(callee.share.time)))")
     }
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
+  }
+
+  /// The function of a package that took the culprit's time.
+  private func dependency(_ claim: Claim) -> String {
+    guard let taken = blame.dependency, claim.share.time > .zero else { return "" }
+    let part = Formatting.percent(taken.share.time.inSeconds / claim.share.time.inSeconds)
+    let package = CodeOwner.package(of: taken.frame).map { " of the package \(printable($0))" } ?? ""
+    return "spent in: \(names.name(taken.frame))\(package) \(part) (\(Formatting.origin(taken.frame)))"
   }
 
   /// The application's functions that called the culprit, and what each has of its time.

@@ -3,8 +3,8 @@ import Testing
 
 @testable import Blame
 
-/// Makes stalls from function names. A name that begins with a small letter and a dot is the system's ("c.read"), any
-/// other the application's.
+/// Makes stalls from function names: "c.read" is the system's, "d.retry" of a package "retries" that the application depends on,
+/// any other the application's.
 struct Synthetic {
   private(set) var stacks: [Stack] = []
   private var names: [UInt64: String] = [:]
@@ -62,14 +62,16 @@ struct Synthetic {
   func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let name = names[frame.lookupAddress.value] ?? "?"
     let isSystem = name.hasPrefix("c.")
-    return [
-      ResolvedFrame(
-        function: name,
-        rawName: name,
-        module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
-        address: frame.lookupAddress.value
-      )
-    ]
+    var resolved = ResolvedFrame(
+      function: name,
+      rawName: name,
+      module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
+      address: frame.lookupAddress.value
+    )
+    if name.hasPrefix("d.") {
+      resolved.location = SourceLocation(file: "/opt/shop/.build/checkouts/retries/Sources/\(name).swift", line: 7)
+    }
+    return [resolved]
   }
 
   func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: stacks, resolve: resolve) }
@@ -205,6 +207,29 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
         + times(38, ["serve", "c.runloop", "B"])
     )
     #expect(made.blame(stall).culpritName == "A")
+  }
+
+  /// A package that was handed a closure, or took the time itself, is told beside its caller.
+  @Test func thePackageThatTookTheTimeIsTold() {
+    var made = Synthetic()
+    let stall = made.stall(
+      times(7, ["run", "A", "d.squeeze", "d.lengths", "c.x"]) + times(1, ["run", "A", "c.y"]) + times(2, ["run", "B"])
+    )
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "A")
+    #expect(blame.dependency?.frame.function == "d.lengths")
+    #expect(abs((blame.dependency?.share.fraction ?? 0) - 0.7) < 0.001)
+    #expect(blame.dependency.flatMap { CodeOwner.package(of: $0.frame) } == "retries")
+    let closure = made.stall(times(8, ["run", "d.retry", "A"]) + times(2, ["run", "d.retry", "B"]))
+    #expect(made.blame(closure).culpritName == "A")
+    #expect(made.blame(closure).dependency == nil)
+  }
+
+  /// On a thread of the package's own the application has nothing, and what holds more than half is named all the same.
+  @Test func aPackagesOwnThreadHasACulpritToo() {
+    var made = Synthetic()
+    let stall = made.stall(times(8, ["c.start", "d.loop", "d.parse", "c.x"]) + times(2, ["c.start", "d.loop", "A"]))
+    #expect(made.blame(stall).culpritName == "d.parse")
   }
 
   @Test func callersHaveTheCulpritsTime() {
