@@ -79,6 +79,20 @@ uint64_t observer_mask_of_own_threads(void) {
   return ~(bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS) | bit(SIGPROF));
 }
 
+/* Weak, for older libraries; declared by <pthread.h> in newer ones. */
+extern int pthread_attr_setsigmask_np(pthread_attr_t *, const sigset_t *) __attribute__((weak));
+
+bool observer_mask_prepare(pthread_attr_t *attributes) {
+  if (!pthread_attr_setsigmask_np)
+    return false;
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (int signal = 1; signal <= 64; signal++)
+    if ((observer_mask_of_own_threads() & bit(signal)) != 0)
+      sigaddset(&mask, signal);
+  return pthread_attr_setsigmask_np(attributes, &mask) == 0;
+}
+
 ssize_t observer_write(int descriptor, const void *bytes, size_t count) {
   const uint64_t quiet = bit(SIGPIPE) | bit(SIGXFSZ) | bit(SIGTTOU);
   uint64_t before = change(SIG_BLOCK, &quiet);

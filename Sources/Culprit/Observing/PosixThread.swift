@@ -27,21 +27,30 @@ final class PosixThread: Sendable {
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Answer<Bool>()
     let start = Unmanaged.passRetained(Start(name, body, end))
-    let before = observer_mask_set(observer_mask_of_own_threads())
-    defer { _ = observer_mask_set(before) }
     var created = pthread_t()
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    observer_scheduling_prepare(&attributes)
-    var error = pthread_create(&created, &attributes, Self.run, start.toOpaque())
-    pthread_attr_destroy(&attributes)
+    var error = Self.create(&created, isScheduled: true, start)
     // A sandbox may forbid to schedule, and the processors of the start may all be gone.
-    if error != 0, error != EAGAIN { error = pthread_create(&created, nil, Self.run, start.toOpaque()) }
+    if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
       throw PosixThreadError(number: error)
     }
     thread = Mutex(created)
+  }
+
+  /// Creates a thread with the mask of the watchdog's threads. Returns the error number of pthread_create(3), 0 for none.
+  private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    if isScheduled { observer_scheduling_prepare(&attributes) }
+    // A thread that handlers run with the mask of is not to seem to block what it does not.
+    guard !observer_mask_prepare(&attributes) else {
+      return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
+    }
+    let before = observer_mask_set(observer_mask_of_own_threads())
+    defer { _ = observer_mask_set(before) }
+    return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
 
   /// What a thread is started with.
