@@ -79,18 +79,13 @@ uint64_t observer_mask_of_own_threads(void) {
   return ~(bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS) | bit(SIGPROF));
 }
 
-/* Weak, for older libraries; declared by <pthread.h> in newer ones. */
-extern int pthread_attr_setsigmask_np(pthread_attr_t *, const sigset_t *) __attribute__((weak));
-
-bool observer_mask_prepare(pthread_attr_t *attributes) {
-  if (!pthread_attr_setsigmask_np)
-    return false;
+void observer_mask_prepare(pthread_attr_t *attributes) {
   sigset_t mask;
   sigemptyset(&mask);
   for (int signal = 1; signal <= 64; signal++)
     if ((observer_mask_of_own_threads() & bit(signal)) != 0)
       sigaddset(&mask, signal);
-  return pthread_attr_setsigmask_np(attributes, &mask) == 0;
+  pthread_attr_setsigmask_np(attributes, &mask);
 }
 
 ssize_t observer_write(int descriptor, const void *bytes, size_t count) {

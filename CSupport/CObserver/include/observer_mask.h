@@ -37,10 +37,9 @@ uint64_t observer_mask_of_main(void);
  * Async-signal-safe: yes. Threads: any. */
 uint64_t observer_mask_of_own_threads(void);
 
-/* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads. Returns false where the C library
- * does not know how (pthread_attr_setsigmask_np(3), glibc 2.32): the maker must have that mask itself then, and what reads the
- * maker's mask meanwhile is wrong about it. Async-signal-safe: no. Threads: any. */
-bool observer_mask_prepare(pthread_attr_t *attributes);
+/* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads (pthread_attr_setsigmask_np(3)): whoever
+ * makes it need not have that mask meanwhile, and be seen with it. Async-signal-safe: no. Threads: any. */
+void observer_mask_prepare(pthread_attr_t *attributes);
 
 /* write(2), which ends nobody: a pipe or socket that nobody reads fails with EPIPE and a file that has reached the
  * process's limit with EFBIG, without the signal that comes with it, and a terminal takes what a job in the background

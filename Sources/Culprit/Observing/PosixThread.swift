@@ -44,12 +44,7 @@ final class PosixThread: Sendable {
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     if isScheduled { observer_scheduling_prepare(&attributes) }
-    // A thread that handlers run with the mask of is not to seem to block what it does not.
-    guard !observer_mask_prepare(&attributes) else {
-      return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
-    }
-    let before = observer_mask_set(observer_mask_of_own_threads())
-    defer { _ = observer_mask_set(before) }
+    observer_mask_prepare(&attributes)
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
 
