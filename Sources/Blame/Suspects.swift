@@ -17,6 +17,8 @@ struct Suspects {
 
   /// Who has less of its time than this for itself and for libraries only leads to others.
   private static let ownWorkMin = 0.1
+  /// So many samples of either kind tell whether the two alternate.
+  private static let alternatingMin = 3
   /// A callee with more than this part of its caller's time has it alone.
   private static let partMax = 0.75
 
@@ -92,8 +94,10 @@ struct Suspects {
       counts[kind] += 1
       last = kind
     }
+    // Fewer say nothing about their order.
+    guard counts.allSatisfy({ $0 >= Self.alternatingMin }) else { return false }
     // So many changes there are on average in a random order (Wald and Wolfowitz, 1940).
-    let expected = 2 * Double(counts[0]) * Double(counts[1]) / Double(max(1, counts[0] + counts[1]))
+    let expected = 2 * Double(counts[0]) * Double(counts[1]) / Double(counts[0] + counts[1])
     return Double(changes) >= expected / 2
   }
 

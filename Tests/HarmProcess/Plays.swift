@@ -154,9 +154,11 @@ private func becomeDaemon(_ arguments: [String]) throws {
   watchdog.stop()
   let own = try Watchdog(quick(directory: directory))
   let names = Names()
-  own.onStall { report in names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody")") }
+  own.onStall { report in
+    names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody: \(report)")")
+  }
   let ownLoop = try own.watchLoop(named: "daemon")
-  ownLoop.turn { stall(.milliseconds(500)) }
+  ownLoop.turn { stall(.seconds(2)) }
   own.stop()
   let report = "\(names.all)\n\(files.harmed())\n"
   let place = open("\(directory)/daemon.new", O_WRONLY | O_CREAT, 0o600)
