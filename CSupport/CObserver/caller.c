@@ -1,6 +1,7 @@
 #include "caller.h"
 
 #include "frame_walk.h"
+#include "observer_context.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -21,15 +22,16 @@ void observer_caller_learn(const struct caller_registers *known, const struct fr
  * its caller, whose stack pointer is CALLER_SP. */
 static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
                    bool interrupted, uint64_t sp, uint64_t caller_sp) {
-  static struct frame_facts facts;
+  static struct frame_facts rooms[OBSERVER_CONTEXTS_MAX];
+  struct frame_facts *facts = &rooms[observer_context];
   struct fact_values values = {.known = 0};
   struct code_range none = {0};
   uint64_t number_of_base;
-  bool has_facts = observer_frame_facts(function, none, pc, interrupted, false, &facts);
+  bool has_facts = observer_frame_facts(function, none, pc, interrupted, false, facts);
   if (has_facts) {
-    observer_caller_learn(known, &facts, sp, &values);
+    observer_caller_learn(known, facts, sp, &values);
     observer_fact_learn(&values, (struct fact_value){1 + CODE_SP, 0, 0}, caller_sp - observer_code_entry_bytes());
-    observer_fact_conclude(walk, &facts, &values);
+    observer_fact_conclude(walk, facts, &values);
   }
   known->known = 0;
   for (int number = 0; has_facts && !values.contradicted && number < CODE_REGISTERS; number++)

@@ -205,8 +205,9 @@ void observer_explore(struct exploration *exploration) {
 }
 
 bool observer_function_jumps(struct code_range range, uint64_t target, struct function_jumps *jumps) {
-  static struct frame_facts facts;
-  struct exploration exploration = {.range = range, .facts = &facts, .target = target};
+  static struct frame_facts all_facts[OBSERVER_CONTEXTS_MAX];
+  struct frame_facts *facts = &all_facts[observer_context];
+  struct exploration exploration = {.range = range, .facts = facts, .target = target};
   explore_from_entry(&exploration);
   *jumps = exploration.jumps;
   return !exploration.failed;
@@ -242,8 +243,9 @@ static bool go_through(struct exploration *exploration, int block, uint64_t to, 
 }
 
 static bool find_whether_comes(struct code_range range, struct code_range other, uint64_t from, uint64_t to, bool *grows) {
-  static struct frame_facts facts;
-  struct exploration exploration = {.range = range, .cold = other, .facts = &facts};
+  static struct frame_facts all_facts[OBSERVER_CONTEXTS_MAX];
+  struct frame_facts *facts = &all_facts[observer_context];
+  struct exploration exploration = {.range = range, .cold = other, .facts = facts};
   bool comes = false;
   *grows = false;
   prepare(&exploration);

@@ -5,6 +5,7 @@
 #include "caller.h"
 #include "exploration.h"
 #include "links.h"
+#include "observer_context.h"
 
 #include <string.h>
 
@@ -143,7 +144,8 @@ static bool agrees(struct search *search, const struct frame_facts *facts, const
 
 /* How the return address in the frame record at RECORD is linked to the frame; whether it is EXACT, if that is of a part. */
 static enum observer_link link_of(struct search *search, uint64_t record, bool *exact) {
-  static struct frame_facts facts;
+  static struct frame_facts rooms[OBSERVER_CONTEXTS_MAX];
+  struct frame_facts *facts = &rooms[observer_context];
   struct code_range whole;
   uint64_t return_address, found;
   *exact = false;
@@ -154,14 +156,14 @@ static enum observer_link link_of(struct search *search, uint64_t record, bool *
     return link;
   /* What is known of a part's frame is known by way of the whole. */
   struct fact_values values = {.known = 0};
-  if (!observer_frame_facts(whole, search->function, search->pc, search->interrupted, false, &facts))
+  if (!observer_frame_facts(whole, search->function, search->pc, search->interrupted, false, facts))
     return OBSERVER_LINK_NONE;
-  observer_fact_learn(&values, facts.state.registers[CODE_SP], search->sp);
-  observer_fact_conclude(search->walk, &facts, &values);
-  *exact = observer_fact_value(&values, facts.state.registers[CODE_FRAME_POINTER], &found);
+  observer_fact_learn(&values, facts->state.registers[CODE_SP], search->sp);
+  observer_fact_conclude(search->walk, facts, &values);
+  *exact = observer_fact_value(&values, facts->state.registers[CODE_FRAME_POINTER], &found);
   if (*exact)
     return found == record ? link : OBSERVER_LINK_NONE;
-  return agrees(search, &facts, &values, record) ? link : OBSERVER_LINK_NONE;
+  return agrees(search, facts, &values, record) ? link : OBSERVER_LINK_NONE;
 }
 
 /* Between which addresses the facts leave room for the frame pointer. */
@@ -225,7 +227,8 @@ static int fitness(const struct candidate *candidate) {
 /* Looks at every place. What earlier, deeper calls left behind looks just like a frame record, so it must be the only
  * one that a call of this very function can have made. */
 static bool look_everywhere(struct search *search, bool parts_only, uint64_t *found) {
-  static struct candidate candidates[CANDIDATES_MAX];
+  static struct candidate rooms[OBSERVER_CONTEXTS_MAX][CANDIDATES_MAX];
+  struct candidate *candidates = rooms[observer_context];
   const struct candidate *chosen = NULL;
   int count = find_candidates(search, parts_only, candidates);
   /* A way that ends below the end of another one came to a word that was 0 by chance. */
@@ -257,34 +260,40 @@ static bool look_everywhere(struct search *search, bool parts_only, uint64_t *fo
 }
 
 bool observer_find_frame_pointer(struct walk *walk, const unw_cursor_t *cursor, bool interrupted, uint64_t *found) {
-  static struct search search;
-  static struct caller_registers known;
-  search = (struct search){.walk = walk, .cursor = *cursor, .interrupted = interrupted};
+  static struct room {
+    struct search search;
+    struct caller_registers known;
+    struct candidate candidate;
+  } rooms[OBSERVER_CONTEXTS_MAX];
+  struct search *search = &rooms[observer_context].search;
+  struct caller_registers *known = &rooms[observer_context].known;
+  struct candidate *candidate = &rooms[observer_context].candidate;
+  *search = (struct search){.walk = walk, .cursor = *cursor, .interrupted = interrupted};
   unw_word_t sp = 0, pc = 0;
-  if (observer_libunwind.get_reg(&search.cursor, UNW_REG_SP, &sp) != 0 ||
-      observer_libunwind.get_reg(&search.cursor, UNW_REG_IP, &pc) != 0 ||
-      !observer_walk_frame_function(&search.cursor, &search.function) || sp < walk->copy->stack_start)
+  if (observer_libunwind.get_reg(&search->cursor, UNW_REG_SP, &sp) != 0 ||
+      observer_libunwind.get_reg(&search->cursor, UNW_REG_IP, &pc) != 0 ||
+      !observer_walk_frame_function(&search->cursor, &search->function) || sp < walk->copy->stack_start)
     return false;
-  search.pc = pc;
-  search.sp = sp;
+  search->pc = pc;
+  search->sp = sp;
   observer_links_forget();
   struct code_range none = {0};
-  observer_caller_registers(walk, &search.cursor, &search.interrupted, &known);
-  search.has_facts = observer_frame_facts(search.function, none, pc, search.interrupted, false, &search.facts);
-  if (!search.has_facts)
-    return look_everywhere(&search, false, found);
-  observer_caller_learn(&known, &search.facts, sp, &search.values);
-  observer_fact_conclude(walk, &search.facts, &search.values);
-  static struct candidate candidate;
-  if (search.values.contradicted ||
-      !observer_fact_value(&search.values, search.facts.state.registers[CODE_FRAME_POINTER], &candidate.record))
-    return look_everywhere(&search, false, found);
-  if (link_of(&search, candidate.record, &candidate.exact) != OBSERVER_LINK_NONE && leads_out(&search, &candidate)) {
-    *found = candidate.record;
+  observer_caller_registers(walk, &search->cursor, &search->interrupted, known);
+  search->has_facts = observer_frame_facts(search->function, none, pc, search->interrupted, false, &search->facts);
+  if (!search->has_facts)
+    return look_everywhere(search, false, found);
+  observer_caller_learn(known, &search->facts, sp, &search->values);
+  observer_fact_conclude(walk, &search->facts, &search->values);
+  *candidate = (struct candidate){0};
+  if (search->values.contradicted ||
+      !observer_fact_value(&search->values, search->facts.state.registers[CODE_FRAME_POINTER], &candidate->record))
+    return look_everywhere(search, false, found);
+  if (link_of(search, candidate->record, &candidate->exact) != OBSERVER_LINK_NONE && leads_out(search, candidate)) {
+    *found = candidate->record;
     return true;
   }
   /* A part of a function that stands elsewhere is not entered at its beginning. */
-  return look_everywhere(&search, true, found);
+  return look_everywhere(search, true, found);
 }
 
 #endif

@@ -162,12 +162,13 @@ static bool called_by(struct walk *walk, unw_cursor_t *cursor, const struct fram
 }
 
 enum observer_link observer_link_of_frame(struct walk *walk, unw_cursor_t *cursor, struct code_range function) {
-  static struct frame_facts facts;
+  static struct frame_facts all_facts[OBSERVER_CONTEXTS_MAX];
+  struct frame_facts *facts = &all_facts[observer_context];
   struct code_range range, whole, none = {0};
   unw_word_t pc;
   uint64_t called;
   if (observer_libunwind.get_reg(cursor, UNW_REG_IP, &pc) != 0 || !observer_walk_frame_function(cursor, &range) ||
-      !observer_frame_facts(range, none, pc, false, true, &facts) || !called_by(walk, cursor, &facts, &called))
+      !observer_frame_facts(range, none, pc, false, true, facts) || !called_by(walk, cursor, facts, &called))
     return OBSERVER_LINK_PERHAPS;
   return link_of_called(called, function, &whole, JUMPS_DEPTH);
 }
