@@ -3,6 +3,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 #include "code.h"
+#include "function_start.h"
 #include "links.h"
 #include "observer_arch.h"
 #include "observer_context.h"
@@ -14,6 +15,9 @@
 /* Complete stacks that are kept, and frame records that are followed from where a stack ends. */
 enum { KEPT = 16, RECORDS_MAX = 256 };
 
+/* Frames that are found between the two parts of a joined stack, and how long a function may be in which a call is looked for. */
+enum { CALLED_MAX = 16, FUNCTION_BYTES_MAX = 1 << 20 };
+
 /* A complete stack, and where each of its frames was found. */
 struct kept {
   struct observer_work_item item;
@@ -21,6 +25,12 @@ struct kept {
   uint32_t count, left_out;
   struct observer_frame frames[OBSERVER_FRAMES_MAX];
   uint64_t places[OBSERVER_FRAMES_MAX];
+};
+
+/* A frame that was found by what called its function. */
+struct called {
+  struct observer_frame frame;
+  uint64_t place;
 };
 
 /* Those of each context; resident only as far as they are used. */
@@ -143,6 +153,65 @@ static uint32_t find_frame(const struct observer_copy *copy, const struct kept *
   return found;
 }
 
+/* The function around ADDRESS, whether tables describe it or not. */
+static bool find_function(uint64_t address, struct code_range *function) {
+  return observer_walk_function(address, function) || observer_function_around(address, function);
+}
+
+/* The outermost return address on the stack from SP to END that is one of a call in the function that begins at START; 0 if there
+ * is none. Sets *PLACE to where it lies. */
+static uint64_t find_call_of(const struct observer_copy *copy, uint64_t start, uint64_t sp, uint64_t end, uint64_t *place) {
+  struct walk walk = {.copy = copy};
+  uint8_t code[OBSERVER_CALL_BYTES];
+  uint64_t word, target;
+  struct code_range function;
+  for (*place = (end & ~UINT64_C(7)) - 8; *place >= sp && *place < end; *place -= 8) {
+    if (!observer_walk_word(&walk, *place, &word))
+      return 0;
+    word = observer_arch_code_address(word);
+    if (word - start - 1 < FUNCTION_BYTES_MAX && find_function(word - 1, &function) && function.start == start &&
+        observer_walk_read(word - sizeof code, code, sizeof code) &&
+        observer_arch_call_before(code, word, &target) != OBSERVER_CALL_NONE)
+      return word;
+  }
+  return 0;
+}
+
+/* The beginning of the function that the call before RETURN_ADDRESS leads to, where it says so; 0 where it does not. */
+static uint64_t called_before(uint64_t return_address) {
+  uint8_t code[OBSERVER_CALL_BYTES];
+  uint64_t target;
+  struct code_range function;
+  return observer_walk_read(return_address - sizeof code, code, sizeof code) &&
+                 observer_arch_call_before(code, return_address, &target) == OBSERVER_CALL_DIRECT &&
+                 find_function(target, &function) && function.start == target
+             ? target
+             : 0;
+}
+
+/* Adds to STACK, outermost first, the frames inside of frame FROM of KEPT that must be there, as far as there is ROOM for them: of
+ * the function that this one's call can have led to, of the one that the former's call names, and so on. The thread was in
+ * the innermost function of KEPT, or at another call in one of the others. */
+static uint32_t find_called(const struct observer_copy *copy, const struct kept *kept, uint32_t from,
+                            const struct observer_stack *stack, struct called *called, uint32_t room) {
+  struct code_range function;
+  uint64_t end = kept->places[from], place;
+  uint64_t start = leads_inwards(kept, from) && function_of(&kept->frames[from - 1], &function) ? function.start : 0;
+  const struct observer_frame *last = &stack->frames[stack->count - 1];
+  uint64_t known = last->offset == OBSERVER_NO_OFFSET ? 0 : last->address - last->offset;
+  uint32_t count = 0;
+  while (count < room && start != 0 && start != known) {
+    uint64_t word = find_call_of(copy, start, stack->last_sp, end, &place);
+    if (word == 0)
+      break;
+    called[count].frame = (struct observer_frame){word, OBSERVER_RETURN_ADDRESS, (uint32_t)(word - start)};
+    called[count++].place = place;
+    end = place;
+    start = called_before(word);
+  }
+  return count;
+}
+
 void observer_join(const struct observer_copy *copy, struct observer_work_item item, struct observer_stack *stack) {
   /* Elsewhere than on the thread's own stack another one may have been in the same place. */
   if (item.unit == 0 || stack->count == 0 || copy->own_end != copy->own_low)
@@ -160,9 +229,16 @@ void observer_join(const struct observer_copy *copy, struct observer_work_item i
   kept->used = ++uses[observer_context];
   if (joined > OBSERVER_FRAMES_MAX - stack->count)
     return;
+  struct called called[CALLED_MAX];
+  uint32_t room = OBSERVER_FRAMES_MAX - stack->count - joined;
+  uint32_t between = find_called(copy, kept, from, stack, called, room < CALLED_MAX ? room : CALLED_MAX);
+  stack->joined_from = stack->count;
+  while (between-- > 0) {
+    stack->frames[stack->count] = called[between].frame;
+    stack->places[stack->count++] = called[between].place;
+  }
   memcpy(&stack->frames[stack->count], &kept->frames[from], joined * sizeof kept->frames[0]);
   memcpy(&stack->places[stack->count], &kept->places[from], joined * sizeof kept->places[0]);
-  stack->joined_from = stack->count;
   stack->end = OBSERVER_END_OUTERMOST;
   stack->count += joined;
 }

@@ -131,9 +131,8 @@ import Testing
   ])
   func aFunctionThatNothingDescribes(_ kind: Undescribed) throws {
     guard frames_can_be_made() else { return }
-    // How often the function itself is met is chance: a loop may keep step with the kernel's ticks.
     let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller])
-    #expect(!innermost.isEmpty, "\(kind.function)")
+    #expect(innermost.count { $0 == kind.function } > 20, "\(Set(innermost))")
   }
 
   struct Undescribed: CustomTestStringConvertible, Sendable {
@@ -166,18 +165,20 @@ import Testing
     }
   }
 
-  /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there.
+  /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there, and the frame of what the
+  /// innermost of them called is between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func aStackThatIsJoined() throws {
     try observing(slot: 3066, { frames_undescribed_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
       try sightings(of: thread.joining, count: 400) { seen in
         if seen.joinedFrom > 0 {
-          try #require(seen.joinedFrom == 1 && seen.names == complete, "\(seen.names)")
+          try #require(seen.joinedFrom == 1 && seen.names == complete, "\(seen.names), not \(complete ?? [])")
           try #require(seen.end == OBSERVER_END_OUTERMOST)
           joined += 1
         } else if seen.end == OBSERVER_END_OUTERMOST {
-          if seen.names[0] == "frames_bare_lost" { complete = seen.names }
+          // The thread may be in the caller just then.
+          complete = seen.names[0] == "frames_bare_lost" ? seen.names : ["frames_bare_lost"] + seen.names
         } else {
           try #require(complete == nil, "\(seen.names)")
         }
@@ -194,8 +195,10 @@ import Testing
       try sightings(of: thread.joining, count: 600) { seen in
         guard seen.joinedFrom > 0 else { return }
         try #require(seen.names[0] == "frames_bare_lost" && !seen.names.contains("frames_former"), "\(seen.names)")
-        // Of one of the former only the callers of both are left.
-        try #require(seen.shows(["frames_bare_lost", "frames_undescribed_left_over"]), "\(seen.names)")
+        try #require(
+          seen.shows(["frames_bare_lost", "frames_left_over", "frames_undescribed_left_over"]),
+          "\(seen.names)"
+        )
         // The last complete one was one of the former.
         joined += seen.names[1] == "frames_left_over" ? 1 : 0
       }
