@@ -62,6 +62,7 @@ public struct StallFile: Sendable {
     var scanner = RecordScanner(bytes: bytes)
     var builder = RecordingBuilder()
     while let record = scanner.next() {
+      builder.damageSoFar = scanner.problems.count
       if !builder.add(kind: record.kind, payload: record.payload) {
         scanner.problems.append(
           StallFileProblem(
@@ -75,7 +76,11 @@ public struct StallFile: Sendable {
     }
     recording = builder.finished()
     problems = scanner.problems + builder.problems
-    if !problems.isEmpty { for index in recording.stalls.indices { recording.stalls[index].isDamaged = true } }
+    for index in recording.stalls.indices {
+      // What follows a stall's end is none of its samples.
+      let damage = builder.damageAtEnd[index] ?? scanner.problems.count
+      recording.stalls[index].isDamaged = damage > 0 || !builder.problems.isEmpty
+    }
   }
 
   /// Whether the bytes `part` of a file with one stall, from its beginning on or from anywhere, say that the stall has ended.
@@ -120,6 +125,9 @@ public struct StallFile: Sendable {
 /// Puts records together.
 private struct RecordingBuilder {
   var problems: [StallFileProblem] = []
+  /// How much damage there was before the record that is added, and before the end of each stall that has one, by its place.
+  var damageSoFar = 0
+  private(set) var damageAtEnd: [Int: Int] = [:]
   private var recording = Recording(process: nil)
   private var threads: [Int32: String] = [:]
   private var stackPlaces: [UInt32: Int] = [:]
@@ -320,6 +328,7 @@ private struct RecordingBuilder {
     recording.stalls[place].gap = gap
     recording.stalls[place].lostSamples = lost
     recording.stalls[place].hasEnded = true
+    damageAtEnd[place] = damageSoFar
     addCost(&reader, place)
     return true
   }

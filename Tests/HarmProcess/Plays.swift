@@ -158,7 +158,7 @@ private func becomeDaemon(_ arguments: [String]) throws {
     names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody: \(report)")")
   }
   let ownLoop = try own.watchLoop(named: "daemon")
-  ownLoop.turn { stall(.seconds(2)) }
+  ownLoop.turn { stall(.milliseconds(500)) }
   own.stop()
   let report = "\(names.all)\n\(files.harmed())\n"
   let place = open("\(directory)/daemon.new", O_WRONLY | O_CREAT, 0o600)

@@ -328,6 +328,18 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.count == 1)
   }
 
+  /// Names and the like stand behind a stall's end: without them its samples are all there.
+  @Test func damageBehindTheEndOfAStallIsNoneOfItsOwn() throws {
+    let whole = StallFileWriter.file(of: sampleRecording())
+    let name = StallFileWriter.record(ofNameOf: RuntimeAddress(0x1014), namedFrames)
+    let cutBehind = try StallFile(bytes: whole + name.dropLast(3))
+    #expect(cutBehind.problems.count == 1)
+    #expect(cutBehind.recording == sampleRecording())
+    let cutBefore = try StallFile(bytes: Array(whole.dropLast(3)))
+    #expect(cutBefore.problems.count == 1)
+    #expect(cutBefore.recording.stalls.map(\.isDamaged) == [true])
+  }
+
   @Test func longTextIsCutAtACharacter() throws {
     var recording = sampleRecording()
     recording.stalls[0].source.name = String(repeating: "é", count: 40_000)
