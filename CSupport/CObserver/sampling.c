@@ -77,7 +77,10 @@ void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint
 void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number) {
   struct observer_sampler *sampler = &sampling->samplers[number];
   atomic_store_explicit(&sampler->tid, observer_task_self(), memory_order_relaxed);
-  atomic_store_explicit(&sampler->state, OBSERVER_SAMPLER_SPARE, memory_order_release);
+  /* The monitor may have put it to work already: it stays so. */
+  uint32_t absent = OBSERVER_SAMPLER_ABSENT;
+  atomic_compare_exchange_strong_explicit(&sampler->state, &absent, OBSERVER_SAMPLER_SPARE, memory_order_release,
+                                          memory_order_relaxed);
 }
 
 void observer_sampler_activate(struct observer_sampling *sampling, uint32_t number) {

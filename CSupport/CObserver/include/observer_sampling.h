@@ -147,7 +147,8 @@ static inline OBSERVER_NO_LOCKS enum observer_sampler_state observer_sampler_sta
   return (enum observer_sampler_state)atomic_load_explicit(&sampling->samplers[number].state, memory_order_acquire);
 }
 
-/* Sampler NUMBER, the calling thread, is ready. Async-signal-safe: yes. Threads: that sampler. */
+/* Sampler NUMBER, the calling thread, is ready: it may be put to work from now on. One that has been already stays at work.
+ * Async-signal-safe: yes. Threads: that sampler. */
 OBSERVER_NO_LOCKS void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number);
 
 /* Makes sampler NUMBER the one at work. Async-signal-safe: yes. Threads: the monitor. */

@@ -41,9 +41,8 @@ struct Sampler: ~Copyable {
     sweep = Sweep(sampling)
   }
 
-  /// Works until it is told to stop.
+  /// Works until it is told to stop. The supervisor must have been told that this one is ready.
   @_noLocks mutating func run() {
-    observer_sampler_ready(sampling, number)
     while true {
       let seen = observer_sampler_word(sampling, number)
       if observer_sampling_stopping(sampling) {
