@@ -61,7 +61,7 @@ let package = Package(
       name: "culprit-bench",
       dependencies: [
         "Culprit", "CObserver", "StallRecord", "Symbols", "ChildProcesses", "CommandLineOptions", "BenchmarkPeers",
-        "SourceLoads",
+        "SourceLoads", "SplitMix",
       ],
       path: "tools/benchmarks"
     ),
@@ -88,19 +88,22 @@ let package = Package(
     // Stalls with known culprits, as tests start them; `tools/bench` builds them as a package of their own.
     .executableTarget(
       name: "blame-trials",
-      dependencies: ["Catalogue", "Culprit", "NativeWork", "Retries"],
+      dependencies: ["Catalogue", "Culprit", "NativeWork", "Retries", "SplitMix"],
       path: "Tests/Proofs/Blame/Program"
     ),
     .target(name: "Catalogue", path: "Tests/Proofs/Blame/Catalogue"),
     .target(name: "NativeWork", path: "Tests/Proofs/Blame/Native"),
     .target(name: "Retries", path: "Tests/Proofs/Blame/Retries/Sources/Retries"),
+    // Numbers that follow from a seed.
+    .target(name: "SplitMix", path: "Tests/Proofs/Blame/SplitMix"),
 
     // A service under random harm, and what looks after it.
     .target(name: "StressHarm", path: "Tests/Proofs/Stress/Harm"),
     .executableTarget(
       name: "culprit-stress",
       dependencies: [
-        "Blame", "ChildProcesses", "CommandLineOptions", "Culprit", "StallRecord", "StressHarm", "Symbols",
+        "Blame", "ChildProcesses", "CommandLineOptions", "Culprit", "SplitMix", "StallRecord", "StressHarm",
+        "Symbols",
       ],
       path: "Tests/Proofs/Stress/Program"
     ),
@@ -115,7 +118,7 @@ let package = Package(
       dependencies: ["Blame", "Symbols", "StallRecord", "TestSupport"],
       exclude: ["Findings", "Names"]
     ),
-    .testTarget(name: "BlameTests", dependencies: ["Blame", "StallRecord"]),
+    .testTarget(name: "BlameTests", dependencies: ["Blame", "SplitMix", "StallRecord"]),
     .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
     .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
     .testTarget(

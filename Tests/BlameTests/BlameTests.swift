@@ -1,99 +1,8 @@
+import SplitMix
 import StallRecord
 import Testing
 
 @testable import Blame
-
-/// Makes stalls from function names: "c.read" is the system's, "d.retry" of a package "retries" that the application depends on,
-/// any other the application's.
-struct Synthetic {
-  private(set) var stacks: [Stack] = []
-  private var names: [UInt64: String] = [:]
-  private var addresses: [String: UInt64] = [:]
-
-  /// Gives each name an address of its own; the same name always the same.
-  private mutating func address(_ name: String) -> UInt64 {
-    if let address = addresses[name] { return address }
-    let address = UInt64(addresses.count + 1) * 0x1000
-    addresses[name] = address
-    names[address] = name
-    return address
-  }
-
-  /// A stall whose samples have the stacks `timeline`, outermost first, `interval` apart; an empty stack is a failed
-  /// capture.
-  mutating func stall(
-    _ timeline: [[String]],
-    interval: Duration = .milliseconds(100),
-    lasting duration: Duration? = nil,
-    cpu: [Duration]? = nil
-  ) -> Stall {
-    var samples: [Sample] = []
-    for (number, names) in timeline.enumerated() {
-      let frames = names.reversed().enumerated()
-        .map { place, name -> StackFrame in
-          let address = RuntimeAddress(self.address(name))
-          return place == 0 ? .programCounter(address) : .returnAddress(RuntimeAddress(address.value + 1))
-        }
-      if !frames.isEmpty { stacks.append(Stack(frames: frames, end: .outermost)) }
-      samples.append(
-        Sample(
-          age: interval * number + interval / 2,
-          stack: frames.isEmpty ? nil : stacks.count - 1,
-          outcome: frames.isEmpty ? .noAnswer : .captured,
-          cpuTime: cpu?[number]
-        )
-      )
-    }
-    return Stall(
-      id: 1,
-      source: WatchedSource(kind: .loop, name: "test"),
-      thread: ObservedThread(id: 1, name: "main"),
-      threshold: .seconds(1),
-      began: WallTime(nanosecondsSince1970: 0),
-      samples: samples,
-      duration: duration ?? interval * timeline.count,
-      hasEnded: true
-    )
-  }
-
-  /// Has stack number `number` end before its outermost function.
-  mutating func cut(_ number: Int) { stacks[number].end = .noUnwindInformation }
-
-  func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
-    let name = names[frame.lookupAddress.value] ?? "?"
-    let isSystem = name.hasPrefix("c.")
-    var resolved = ResolvedFrame(
-      function: name,
-      rawName: name,
-      module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
-      address: frame.lookupAddress.value
-    )
-    if name.hasPrefix("d.") {
-      resolved.location = SourceLocation(file: "/opt/shop/.build/checkouts/retries/Sources/\(name).swift", line: 7)
-    }
-    return [resolved]
-  }
-
-  func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: stacks, resolve: resolve) }
-}
-
-extension Blame {
-  var culpritName: String? { culprit?.frame.function }
-  var contenderNames: [String?] { contenders.map(\.frame.function) }
-}
-
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
-}
 
 /// So many times the same stack.
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
@@ -177,7 +86,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
 
   /// Who calls a library that calls back again and again has wanted what that does, however much of it is in the callback.
   @Test(arguments: 0...10) func aCallbackTakesNothingFromWhoCalledTheLibrary(inCallback: Int) throws {
-    var random = SplitMix(state: UInt64(inCallback))
+    var random = SplitMix(UInt64(inCallback))
     var made = Synthetic()
     let sort =
       times(10 * inCallback, ["run", "A", "c.sort", "compare"])
@@ -485,47 +394,5 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     let even = Share(time: .seconds(5), of: .seconds(10), weights: Array(repeating: 1, count: 10))
     let uneven = Share(time: .seconds(5), of: .seconds(10), weights: [5] + Array(repeating: 5.0 / 9, count: 9))
     #expect(uneven.high - uneven.low > even.high - even.low)
-  }
-}
-
-@Suite struct CodeOwnerTests {
-  private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f")
-    -> ResolvedFrame
-  {
-    ResolvedFrame(function: function, rawName: raw, swiftModule: swift, module: module, address: 0)
-  }
-
-  @Test(arguments: [
-    "/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libz.so.1", "/usr/lib/libfoo.so",
-    "/lib64/ld-linux-x86-64.so.2",
-    "/opt/app/lib/libswiftCore.so", "/opt/app/libFoundationEssentials.so", "/opt/app/libdispatch.so", "[vdso]", "",
-  ])
-  func systemModules(path: String) { #expect(!CodeOwner.isApplication(frame(path))) }
-
-  @Test(arguments: [
-    "/opt/app/shop", "/usr/bin/shop", "/usr/lib/shop/plugin.so", "/usr/local/lib/libshop.so", "/opt/app/libshop.so",
-  ])
-  func applicationModules(path: String) { #expect(CodeOwner.isApplication(frame(path))) }
-
-  /// Generic code of the standard library is compiled into the executable and still not the application's.
-  @Test func swiftFunctionsBelongToTheModuleThatDefinesThem() {
-    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSa6appendyyxnF", swift: "Swift")))
-    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s7Culprit3foo", swift: "Culprit")))
-    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s4Shop3foo", swift: "Shop")))
-    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSSIegg_TR", swift: nil)))
-  }
-
-  @Test func entryPointsAndStaticRuntimeAreNotTheApplication() {
-    for name in [
-      "main", "_start", "shop_main", "swift_retain", "_dispatch_call_block_and_release", "__CFRunLoopRun", ".plt",
-      "_ZSt4sortIPiEvT_S1_", "__tsan_read8", "___interceptor_nanosleep", "__asan_memcpy",
-    ] {
-      #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: name, function: name)))
-    }
-    for name in ["main_loop", "worker_main", "dispatch_request", "observer_notify", "_ZN4shop4findEv"] {
-      #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: name, function: name)))
-    }
-    #expect(CodeOwner.isApplication(frame("/opt/app/libswiftly.so", raw: "f")))
-    #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: nil, function: nil)))
   }
 }

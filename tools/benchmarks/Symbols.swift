@@ -1,4 +1,5 @@
 import Glibc
+import SplitMix
 import StallRecord
 import Symbols
 
@@ -276,7 +277,7 @@ private struct SymbolsBench {
     guard let fields, fields.count > 4, let start = UInt64(fields[2], radix: 16),
       let size = UInt64(fields[4], radix: 16)
     else { throw PeerRun.Failure(description: "\(file) has no section .text") }
-    var random = SplitMix(state: seed)
+    var random = SplitMix(seed)
     return (0..<count).map { _ in UInt64.random(in: start..<start + size, using: &random) }
   }
 

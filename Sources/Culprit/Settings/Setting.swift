@@ -24,7 +24,7 @@ struct Setting: Sendable {
 
   /// All of them, in the order in which they are applied: what bounds others goes before them.
   static let all = [
-    duration("threshold", "stallThreshold", \.stallThreshold),
+    threshold,
     limit("hang_threshold", "hangThreshold", \.hangThreshold),
     duration("interval", "sampleInterval", \.sampleInterval),
     limit("terminate_after", "terminateAfter", \.terminateAfter),
@@ -74,6 +74,22 @@ struct Setting: Sendable {
     duration("fetch_patience", "debugInformationPatience", \.debugInformationPatience, isLive: false),
   ]
 
+  /// How long work may take. An interval that nobody asked for follows a shorter threshold.
+  private static let threshold = Setting(
+    name: "threshold",
+    property: "stallThreshold",
+    isLive: true,
+    form: Duration.textForm,
+    set: { configuration, text in
+      guard let duration = Duration(text: text) else { return false }
+      configuration.stallThreshold = duration
+      configuration.sampleInterval = min(configuration.sampleInterval, duration)
+      return true
+    },
+    show: { "\($0.stallThreshold)" },
+    copy: { $0.stallThreshold = $1.stallThreshold }
+  )
+
   /// What switches a running watchdog off; in files only. ``Environment/disables`` is its counterpart in the environment.
   static let disable = Setting(
     name: "disable",
@@ -103,27 +119,39 @@ struct Setting: Sendable {
     }
   }
 
+  /// A setting that is one property of the configuration. `parse` gives the value that a text says, `nil` if it has not the
+  /// form; `show` gives a value for people.
+  private static func plain<Value>(
+    _ name: String,
+    _ property: String,
+    _ path: WritableKeyPath<Configuration, Value> & Sendable,
+    isLive: Bool = false,
+    _ form: String,
+    parse: @escaping @Sendable (String) -> Value?,
+    show: @escaping @Sendable (Value) -> String
+  ) -> Setting {
+    Setting(
+      name: name,
+      property: property,
+      isLive: isLive,
+      form: form,
+      set: { configuration, text in
+        guard let value = parse(text) else { return false }
+        configuration[keyPath: path] = value
+        return true
+      },
+      show: { show($0[keyPath: path]) },
+      copy: { $0[keyPath: path] = $1[keyPath: path] }
+    )
+  }
+
   private static func duration(
     _ name: String,
     _ property: String,
     _ path: WritableKeyPath<Configuration, Duration> & Sendable,
     isLive: Bool = true
   ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
-      isLive: isLive,
-      form: Duration.textForm,
-      set: { configuration, text in
-        guard let duration = Duration(text: text) else { return false }
-        configuration[keyPath: path] = duration
-        // An interval that nobody asked for follows a shorter threshold.
-        if path == \.stallThreshold { configuration.sampleInterval = min(configuration.sampleInterval, duration) }
-        return true
-      },
-      show: { "\($0[keyPath: path])" },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
-    )
+    plain(name, property, path, isLive: isLive, Duration.textForm, parse: { Duration(text: $0) }, show: { "\($0)" })
   }
 
   /// A duration, or none.
@@ -133,19 +161,14 @@ struct Setting: Sendable {
     _ path: WritableKeyPath<Configuration, Duration?> & Sendable,
     isLive: Bool = true
   ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
+    plain(
+      name,
+      property,
+      path,
       isLive: isLive,
-      form: Duration.textForm + ", or none",
-      set: { configuration, text in
-        let duration = Duration(text: text)
-        guard duration != nil || text == "none" else { return false }
-        configuration[keyPath: path] = duration
-        return true
-      },
-      show: { configuration in configuration[keyPath: path].map { "\($0)" } ?? "none" },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
+      Duration.textForm + ", or none",
+      parse: { text in text == "none" ? .some(nil) : Duration(text: text).map { .some($0) } },
+      show: { $0.map { "\($0)" } ?? "none" }
     )
   }
 
@@ -154,19 +177,7 @@ struct Setting: Sendable {
     _ property: String,
     _ path: WritableKeyPath<Configuration, Bool> & Sendable
   ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
-      isLive: false,
-      form: truthForm,
-      set: { configuration, text in
-        guard let value = truth(text) else { return false }
-        configuration[keyPath: path] = value
-        return true
-      },
-      show: { $0[keyPath: path] ? "yes" : "no" },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
-    )
+    plain(name, property, path, truthForm, parse: { truth($0) }, show: { $0 ? "yes" : "no" })
   }
 
   /// What is between commas. An empty text is an empty list.
@@ -176,20 +187,16 @@ struct Setting: Sendable {
     _ path: WritableKeyPath<Configuration, [String]> & Sendable,
     _ form: String
   ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
-      isLive: false,
-      form: form,
-      set: { configuration, text in
-        configuration[keyPath: path] = text.split(separator: ",").map {
-          String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
-        }
-        .filter { !$0.isEmpty }
-        return true
+    plain(
+      name,
+      property,
+      path,
+      form,
+      parse: { text in
+        text.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
+          .filter { !$0.isEmpty }
       },
-      show: { $0[keyPath: path].isEmpty ? "none" : $0[keyPath: path].joined(separator: ", ") },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
+      show: { $0.isEmpty ? "none" : $0.joined(separator: ", ") }
     )
   }
 
@@ -199,19 +206,7 @@ struct Setting: Sendable {
     _ path: WritableKeyPath<Configuration, Int> & Sendable,
     _ form: String
   ) -> Setting {
-    Setting(
-      name: name,
-      property: property,
-      isLive: false,
-      form: form,
-      set: { configuration, text in
-        guard let number = Int(text) else { return false }
-        configuration[keyPath: path] = number
-        return true
-      },
-      show: { "\($0[keyPath: path])" },
-      copy: { $0[keyPath: path] = $1[keyPath: path] }
-    )
+    plain(name, property, path, form, parse: { Int($0) }, show: { "\($0)" })
   }
 }
 

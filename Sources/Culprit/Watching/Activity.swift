@@ -119,7 +119,7 @@ public struct LeakedActivity: Sendable, CustomStringConvertible {
     var modules = ModuleList()
     modules.load()
     let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
-    let names = frames.flatMap { symbolizer.resolve($0).map(\.displayName) }
+    let names = frames.flatMap(symbolizer.resolve).namingMergedFunctions().map(\.displayName)
     let own = names.lastIndex { $0.hasPrefix("Watchdog.beginActivity") || $0.hasPrefix("Watchdog.activity") }
     return Array(names[(own.map { $0 + 1 } ?? 0)...])
   }

@@ -19,12 +19,13 @@ let package = Package(
       name: "blame-trials",
       dependencies: [
         .product(name: "Culprit", package: "culprit"), .product(name: "Retries", package: "retries"), "Catalogue",
-        "NativeWork",
+        "NativeWork", "SplitMix",
       ],
       path: "Program"
     ),
     .target(name: "Catalogue", path: "Catalogue"),
     .target(name: "NativeWork", path: "Native"),
+    .target(name: "SplitMix", path: "SplitMix"),
   ],
   swiftLanguageModes: [.v6],
   cxxLanguageStandard: .cxx17

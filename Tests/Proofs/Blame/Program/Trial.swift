@@ -1,5 +1,6 @@
 import Foundation
 import NativeWork
+import SplitMix
 
 /// One stall: A takes a share of it, then others in turn have the rest; or nobody has half.
 struct Trial: Sendable {
@@ -82,7 +83,7 @@ struct Lottery {
   private var runs: [String: Int] = [:]
 
   init(seed: UInt64, kinds: [Kind], lengths: ClosedRange<Int>, dividedEvery: Int) {
-    random = SplitMix(state: seed)
+    random = SplitMix(seed)
     self.kinds = kinds
     self.lengths = lengths
     self.dividedEvery = dividedEvery
@@ -133,17 +134,4 @@ struct Lottery {
   }
 
   private func isLeft(_ kind: Kind) -> Bool { runs[kind.name, default: 0] < kind.runsMax }
-}
-
-/// A small generator that can be seeded: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var mixed = state
-    mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
-    mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
-    return mixed ^ (mixed >> 31)
-  }
 }

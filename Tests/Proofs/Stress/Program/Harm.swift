@@ -1,6 +1,7 @@
 import ChildProcesses
 import Culprit
 import Foundation
+import SplitMix
 import StressHarm
 import Synchronization
 
@@ -16,7 +17,7 @@ final class Harm: @unchecked Sendable {
   }
 
   private let service: Service
-  private var random: Random
+  private var random: SplitMix
   private let hangups: Int32
   private let possible: [Act]
   private let faults: [Act]
@@ -36,7 +37,7 @@ final class Harm: @unchecked Sendable {
   /// What is done only when it is asked for.
   static var faults: [String] { [Act.death, .damage].map(\.rawValue) }
 
-  init(_ service: Service, _ random: Random, _ hangups: Int32, without: Set<String>, faults: Set<String>) {
+  init(_ service: Service, _ random: SplitMix, _ hangups: Int32, without: Set<String>, faults: Set<String>) {
     (self.service, self.random, self.hangups) = (service, random, hangups)
     possible = Self.names.filter { !without.contains($0) }.compactMap(Act.init)
     self.faults = faults.sorted().compactMap(Act.init)

@@ -2,6 +2,7 @@ import ChildProcesses
 import Culprit
 import Dispatch
 import Foundation
+import SplitMix
 import StressHarm
 import Synchronization
 
@@ -102,7 +103,7 @@ final class Service: Sendable {
 
   /// Runs until `seconds` are over, with all harm but `without`, and with `faults`.
   func run(seconds: Int, seed: UInt64, without: Set<String>, faults: Set<String>) throws {
-    let random = Random(seed)
+    let random = SplitMix(seed)
     // libdispatch opens what its timers need when there is the first one, and ends the process when it has no descriptor for it.
     let isReady = DispatchSemaphore(value: 0)
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { isReady.signal() }
@@ -151,18 +152,18 @@ final class Driver: Sendable {
 
   private let service: Service
   private let kind: Kind
-  private let random: Mutex<Random>
+  private let random: Mutex<SplitMix>
   private let tools: StallTools
   private let queue = DispatchQueue(label: "queue")
 
-  init(_ service: Service, _ kind: Kind, _ number: Int, _ random: Random) {
+  init(_ service: Service, _ kind: Kind, _ number: Int, _ random: SplitMix) {
     self.service = service
     self.kind = kind
     self.random = Mutex(random)
     tools = StallTools(number, service.plugins)
   }
 
-  private func draw<Value>(_ body: (inout Random) -> Value) -> Value { random.withLock { body(&$0) } }
+  private func draw<Value>(_ body: (inout SplitMix) -> Value) -> Value { random.withLock { body(&$0) } }
 
   func run() {
     var generation = 0

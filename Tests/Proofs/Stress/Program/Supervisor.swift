@@ -1,6 +1,7 @@
 import ChildProcesses
 import CommandLineOptions
 import Glibc
+import SplitMix
 import StressHarm
 import Synchronization
 
@@ -12,7 +13,7 @@ final class Supervisor {
   private let without: Set<String>
   private let faults: Set<String>
   private let figures: Figures
-  private var random: Random
+  private var random: SplitMix
   private var counts: [Event: Int] = [:]
   private var acts: [String: Int] = [:]
   private var errors: [String: Int] = [:]
@@ -24,7 +25,7 @@ final class Supervisor {
 
   init(seconds: Int, seed: UInt64, without: Set<String>, faults: Set<String>, _ figures: Figures) {
     (self.seconds, self.seed, self.without, self.faults, self.figures) = (seconds, seed, without, faults, figures)
-    random = Random(seed).derived(1000)
+    random = SplitMix(seed).derived(1000)
   }
 
   /// Runs the stress and prints what came of it.

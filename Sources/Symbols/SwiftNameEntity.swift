@@ -1,0 +1,263 @@
+/// What somebody has written: functions, accessors, variables, closures and types, each in its context.
+extension SwiftNameReader {
+  /// A function, accessor, variable, closure, type or module.
+  struct Entity {
+    /// The components of the name, from the outermost type on; none for a module.
+    var path: [String] = []
+    /// The labels of a function's arguments in their brackets.
+    var labels = ""
+    var module: String?
+    /// What stands before the path: "closure #1 in ", "default of limit in ".
+    var head = ""
+    /// The name of the function that it is local to.
+    var context: String?
+    /// Whether it has been found that a context must follow, and none does.
+    var lacksContext = false
+    var isType = false
+    var isModule = false
+    /// Where it begins in the text, without what is only a part of it.
+    var start: Int?
+
+    /// The part of the path that is the name of a member: the last component, two for accessors.
+    var member: ArraySlice<String> {
+      let count = path.count > 1 && (SwiftNameReader.accessors.contains(path[path.count - 1])) ? 2 : 1
+      return path.suffix(count)
+    }
+
+    var name: String {
+      if isModule { return head + "top-level code" }
+      let own = head + path.joined(separator: ".") + labels
+      return context.map { path.isEmpty ? head + $0 : own + " in " + $0 } ?? own
+    }
+  }
+
+  private static let accessors: Set<String> = [
+    "getter", "setter", "modify", "read", "modify2", "read2", "willset", "didset", "unsafeAddressor",
+    "unsafeMutableAddressor", "owningAddressor", "owningMutableAddressor", "nativeOwningAddressor",
+    "nativeOwningMutableAddressor", "materializeForSet", "yielding_borrow", "yielding_mutate", "borrow", "mutate",
+  ]
+
+  /// Reads the entity that begins `places`, which are the pieces between " in " and " in ", and takes as many of them as
+  /// belong to it.
+  ///
+  /// - Parameters:
+  ///   - places: The pieces.
+  ///   - takesTypes: Whether types that are local to a function take its name from the pieces.
+  ///   - takesRest: Whether all pieces belong to the entity: "Key.init()" may be in something else, or in a module.
+  /// - Returns: The entity, in what it is declared in.
+  func entity(
+    _ places: inout ArraySlice<Range<Int>>,
+    takesTypes: Bool,
+    takesRest: Bool = true
+  ) -> Entity {
+    guard let first = places.popFirst() else {
+      var nothing = Entity()
+      nothing.lacksContext = true
+      return nothing
+    }
+    var range = text.trimmed(first)
+    let whole = range
+    while let rest = text.dropping("static ", from: range) ?? text.dropping("@objc ", from: range) { range = rest }
+    for (head, isImplicit) in [("closure #", false), ("implicit closure #", true)] as [(StaticString, Bool)] {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      var result = closure(rest, &places, takesTypes, takesRest, isImplicit)
+      if !isImplicit { result.start = whole.lowerBound }
+      return result
+    }
+    if let rest = text.dropping("default argument ", from: range), let of = text.first(" of ", in: rest) {
+      let number = Int(text[rest.lowerBound..<of.lowerBound]) ?? 0
+      places = [of.upperBound..<rest.upperBound] + places
+      var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)
+      let labels = owner.labels.dropFirst().dropLast().split(separator: ":")
+      let label =
+        labels.indices.contains(number) && labels[number] != "_" ? String(labels[number]) : "argument \(number + 1)"
+      owner.head = "default of \(label) in " + owner.head
+      owner.start = whole.lowerBound
+      return owner
+    }
+    for (head, words) in [
+      ("variable initialization expression of ", "initial value of "),
+      ("property wrapper backing initializer of ", "property wrapper of "),
+      ("property wrapper init from projected value of ", "property wrapper of "),
+      ("property wrapped field init accessor of ", "property wrapper of "),
+    ] as [(StaticString, String)] {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      places = [rest] + places
+      var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)
+      owner.head = words + (owner.path.count == 1 && owner.context == nil ? "global " : "") + owner.head
+      owner.start = whole.lowerBound
+      return owner
+    }
+    var result = declaration(range, &places, takesTypes, takesRest)
+    result.start = whole.lowerBound
+    return result
+  }
+
+  /// Reads what stands behind "closure #".
+  func closure(
+    _ range: Range<Int>,
+    _ places: inout ArraySlice<Range<Int>>,
+    _ takesTypes: Bool,
+    _ takesRest: Bool,
+    _ isImplicit: Bool
+  ) -> Entity {
+    var end = range.lowerBound
+    while end < range.upperBound, text.bytes[end] >= UInt8(ascii: "0"), text.bytes[end] <= UInt8(ascii: "9") {
+      end += 1
+    }
+    let number = text[range.lowerBound..<end]
+    if takesTypes { takeContextOfType(end..<range.upperBound, &places) }
+    var owner = entity(&places, takesTypes: takesTypes, takesRest: takesRest)
+    // What stands in an argument is the function's own code for a reader.
+    if isImplicit { return owner }
+    owner.head = "closure #\(number) in " + owner.head
+    return owner
+  }
+
+  /// Reads a declaration: "Shop.Catalog.count.getter : Swift.Int", "sort #1 (Swift.Int) -> ()".
+  private func declaration(
+    _ range: Range<Int>,
+    _ places: inout ArraySlice<Range<Int>>,
+    _ takesTypes: Bool,
+    _ takesRest: Bool
+  ) -> Entity {
+    var result = Entity()
+    var range = range
+    var extensionModule: String?
+    if let rest = text.dropping("(extension in ", from: range) {
+      let group = text.group(at: range.lowerBound, in: range)
+      extensionModule = text[rest.lowerBound..<max(rest.lowerBound, group.upperBound - 1)]
+      range = group.upperBound..<range.upperBound
+      range = text.dropping(":", from: range) ?? range
+    }
+    // The type of the entity, from the first of these on.
+    var name = range
+    for joint: StaticString in [" : ", " -> ", " throws", " async", " where "] {
+      if let found = text.first(joint, in: name) { name = name.lowerBound..<found.lowerBound }
+    }
+    let type = name.upperBound..<range.upperBound
+    if takesTypes { takeContextOfType(type, &places) }
+    name = text.trimmed(name)
+    var isFunction = false
+    if let group = text.lastGroup(of: name), group.lowerBound > name.lowerBound || !type.isEmpty,
+      text.first(" in _", in: group.lowerBound + 1..<group.upperBound - 1) == nil
+    {
+      result.labels = argumentLabels(group.lowerBound + 1..<group.upperBound - 1)
+      name = text.trimmed(name.lowerBound..<group.lowerBound)
+      isFunction = true
+    }
+    var isLocal = false
+    for part in text.split(name, at: ".") {
+      let component = self.component(part)
+      isLocal = isLocal || component.isLocal
+      if !component.name.isEmpty { result.path.append(component.name) }
+    }
+    result.isType = !isFunction && type.isEmpty && !Self.endings.contains(result.path.last ?? "")
+    spellSpecialNames(&result)
+    let first = result.path.first ?? ""
+    if !isLocal, result.path.count == 1, !isFunction, type.isEmpty, places.isEmpty, !first.hasPrefix("$") {
+      return Entity(path: [], module: extensionModule ?? first, isModule: true)
+    }
+    // Nothing but a local name, or one in something local, is without its module.
+    if isLocal || result.path.count == 1 || takesRest && !places.isEmpty {
+      guard !places.isEmpty else {
+        result.lacksContext = true
+        result.module = extensionModule
+        return result
+      }
+      return put(result, into: entity(&places, takesTypes: takesTypes, takesRest: takesRest))
+    }
+    let module = result.path.removeFirst()
+    result.module = extensionModule ?? module
+    nameGlobals(&result)
+    return result
+  }
+
+  /// `inner` in what it is declared in.
+  private func put(_ inner: Entity, into outer: Entity) -> Entity {
+    var result = inner
+    result.module = outer.module
+    if outer.isType {
+      result.path = outer.path + inner.path
+      result.context = outer.context
+    } else {
+      result.context = outer.name
+    }
+    nameGlobals(&result)
+    return result
+  }
+
+  /// Names that no declaration has.
+  private static let endings = accessors.union([
+    "init", "__allocating_init", "deinit", "__deallocating_deinit", "__isolated_deallocating_deinit",
+    "__ivar_initializer", "__ivar_destroyer", "subscript",
+  ])
+
+  private func spellSpecialNames(_ entity: inout Entity) {
+    guard let last = entity.path.last else { return }
+    switch last {
+    case "__allocating_init": entity.path[entity.path.count - 1] = "init"
+    case "__deallocating_deinit", "__isolated_deallocating_deinit": entity.path[entity.path.count - 1] = "deinit"
+    case "$defer":
+      entity.path[entity.path.count - 1] = "defer"
+      entity.labels = ""
+    default: break
+    }
+    // "== infix": what it stands between is clear.
+    for (tail, word) in [(" infix", ""), (" prefix", "prefix "), (" postfix", "postfix ")] where last.hasSuffix(tail) {
+      let name = String(last.dropLast(tail.count))
+      entity.path[entity.path.count - 1] = word + name
+      entity.labels = ""
+    }
+  }
+
+  /// The code that makes a global variable when it is used first has no name that somebody wrote.
+  private func nameGlobals(_ entity: inout Entity) {
+    guard let last = entity.path.last else { return }
+    if last == "unsafeMutableAddressor" || last == "unsafeAddressor", entity.path.count > 1 {
+      entity.path.removeLast()
+      entity.head = "access to " + (entity.path.count == 1 && entity.context == nil ? "global " : "")
+    } else if entity.path.count == 1, entity.context == nil, entity.labels.isEmpty,
+      let letter = last.unicodeScalars.first, !letter.properties.isAlphabetic, letter != "_", letter != "$",
+      letter != "`"
+    {
+      entity.path[0] = "operator " + last
+    }
+  }
+
+  /// A component of a name without its generic arguments; the name alone of a private declaration, "(name in _1234)", and
+  /// of a local one, "name #1".
+  private func component(_ range: Range<Int>) -> (name: String, isLocal: Bool) {
+    var range = text.trimmed(range)
+    if text.has("(", at: range.lowerBound, in: range) {
+      let group = text.group(at: range.lowerBound, in: range)
+      let inner = group.lowerBound + 1..<max(group.lowerBound + 1, group.upperBound - 1)
+      // "(in _1234)": an initialiser has no name that it could state.
+      if text.has("in _", at: inner.lowerBound, in: inner) { return ("", false) }
+      if let end = text.last(" in _", in: inner) ?? text.last(" in ", in: inner) {
+        range = inner.lowerBound..<end.lowerBound
+      }
+    }
+    var isLocal = false
+    if let hash = text.first(" #", in: range) {
+      isLocal = true
+      range = range.lowerBound..<hash.lowerBound
+    }
+    if let angle = text.first("<", in: range), angle.lowerBound > range.lowerBound {
+      range = range.lowerBound..<angle.lowerBound
+    }
+    return (text[text.trimmed(range)], isLocal)
+  }
+
+  private func argumentLabels(_ range: Range<Int>) -> String {
+    guard !range.isEmpty else { return "()" }
+    let labels = text.split(range, at: ",")
+      .map { part -> String in
+        let part = text.trimmed(part)
+        guard let colon = text.first(":", in: part) else { return "_:" }
+        let label = text[text.trimmed(part.lowerBound..<colon.lowerBound)]
+        return label.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "`" } ? label + ":" : "_:"
+      }
+    return "(" + labels.joined() + ")"
+  }
+}

@@ -1,0 +1,133 @@
+/// What the compiler has written itself: value witnesses, metadata, outlined copies.
+extension SwiftNameReader {
+  /// What the compiler has written for a type, in words; each is followed by a type.
+  private static let glueOfTypes: [(StaticString, String)] = [
+    ("initializeBufferWithCopyOfBuffer value witness for ", "copying "),
+    ("initializeBufferWithCopy value witness for ", "copying "), ("initializeWithCopy value witness for ", "copying "),
+    ("initializeArrayWithCopy value witness for ", "copying "), ("assignWithCopy value witness for ", "copying "),
+    ("initializeBufferWithTakeOfBuffer value witness for ", "moving "),
+    ("initializeBufferWithTake value witness for ", "moving "), ("initializeWithTake value witness for ", "moving "),
+    ("initializeArrayWithTakeFrontToBack value witness for ", "moving "),
+    ("initializeArrayWithTakeBackToFront value witness for ", "moving "),
+    ("assignWithTake value witness for ", "moving "), ("destroyBuffer value witness for ", "destroying "),
+    ("destroyArray value witness for ", "destroying "), ("destroy value witness for ", "destroying "),
+    ("allocateBuffer value witness for ", "making room for "),
+    ("deallocateBuffer value witness for ", "giving back the room of "),
+    ("projectBuffer value witness for ", "finding the value of "),
+    ("getEnumTagSinglePayload value witness for ", "reading the case of "),
+    ("storeEnumTagSinglePayload value witness for ", "setting the case of "),
+    ("getEnumTag value witness for ", "reading the case of "),
+    ("destructiveProjectEnumData value witness for ", "reading the payload of "),
+    ("destructiveInjectEnumTag value witness for ", "setting the case of "),
+    ("storeExtraInhabitant value witness for ", "setting the case of "),
+    ("getExtraInhabitantIndex value witness for ", "reading the case of "),
+    ("value witness table for ", "value witnesses of "),
+    ("outlined copy of ", "copying "), ("outlined retain of ", "retaining "),
+    ("outlined init with copy of ", "copying "), ("outlined assign with copy of ", "copying "),
+    ("outlined consume of ", "destroying "), ("outlined release of ", "releasing "),
+    ("outlined destroy of ", "destroying "), ("outlined init with take of ", "moving "),
+    ("outlined assign with take of ", "moving "), ("outlined enum tag store of ", "setting the case of "),
+    ("outlined enum get tag of ", "reading the case of "),
+    ("outlined enum project data of ", "reading the payload of "),
+    ("type metadata accessor for ", "type metadata of "),
+    ("type metadata completion function for ", "type metadata of "),
+    ("type metadata instantiation function for ", "type metadata of "), ("type metadata for ", "type metadata of "),
+    ("full type metadata for ", "type metadata of "),
+    ("canonical specialized generic type metadata accessor for ", "type metadata of "),
+    ("noncanonical specialized generic type metadata for ", "type metadata of "),
+    ("demangling cache variable for type metadata for ", "type metadata of "),
+    ("default associated type metadata accessor for ", "type metadata of "),
+    ("reflection metadata field descriptor ", "type metadata of "),
+    ("class metadata base offset for ", "type metadata of "),
+    ("metaclass for ", "type metadata of "), ("nominal type descriptor for ", "type metadata of "),
+    ("generic type metadata pattern for ", "type metadata of "),
+    ("opaque type descriptor for ", "type metadata of "),
+  ]
+
+  /// Glue that is followed by a conformance, "Shop.Item : Swift.Hashable in Shop".
+  private static let glueOfConformances: [StaticString] = [
+    "protocol witness table accessor for ", "protocol witness table for ",
+    "instantiation function for generic protocol witness table for ", "generic protocol witness table for ",
+    "protocol conformance descriptor for ", "protocol conformance descriptor runtime record for ",
+  ]
+
+  /// What glue without an author does, in words; `nil` for what somebody has written.
+  func glue(_ range: Range<Int>) -> String? {
+    for (head, words) in Self.glueOfTypes {
+      if let rest = text.dropping(head, from: range) { return words + typeText(rest) }
+    }
+    for head in Self.glueOfConformances {
+      if let rest = text.dropping(head, from: range) { return conformanceText(rest) }
+    }
+    for head: StaticString in [
+      "lazy protocol witness table accessor for type ", "lazy protocol witness table cache variable for type ",
+    ] {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      guard let conformance = text.first(" and conformance ", in: rest) else {
+        return "conformance of " + typeText(rest)
+      }
+      return conformanceText(conformance.upperBound..<rest.upperBound, of: rest.lowerBound..<conformance.lowerBound)
+    }
+    // "associated type metadata accessor for Element in Shop.Box<A> : Swift.Sequence in Shop", "associated type witness
+    // table accessor for Element : Swift.Hashable in Shop.Box<A> : Swift.Sequence in Shop"
+    for head: StaticString in ["associated type metadata accessor for ", "associated type witness table accessor for "]
+    {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      guard let joint = text.first(" in ", in: rest) else { return "type metadata of " + typeText(rest) }
+      let type = conformingType(joint.upperBound..<rest.upperBound)
+      var member = rest.lowerBound..<joint.lowerBound
+      if let colon = text.first(" : ", in: member) { member = member.lowerBound..<colon.lowerBound }
+      // "Swift.Sequence.Iterator"
+      let name = text.split(member, at: ".").last ?? member
+      return "type metadata of \(type.path).\(text[name])"
+    }
+    if let rest = text.dropping("base witness table accessor for ", from: range) {
+      guard let joint = text.first(" in ", in: rest) else { return "conformance to " + typeText(rest) }
+      let type = conformingType(joint.upperBound..<rest.upperBound)
+      return "conformance of \(type.path) to \(typeText(rest.lowerBound..<joint.lowerBound))"
+    }
+    for head: StaticString in [
+      "default associated conformance accessor for ", "associated conformance descriptor for ",
+    ] {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      // "Shop.Shelf.Swift.Sequence.Iterator: Swift.IteratorProtocol"
+      let type = text.first(": ", in: rest).map { rest.lowerBound..<$0.lowerBound } ?? rest
+      let parts = text.split(type, at: ".").map { text[$0] }
+      return "conformance of " + (parts.dropFirst().prefix(1) + parts.dropFirst(2).suffix(1)).joined(separator: ".")
+    }
+    for head: StaticString in ["reabstraction thunk", "thunk for "]
+    where text.has(head, at: range.lowerBound, in: range) {
+      return "reabstraction thunk"
+    }
+    for (head, words) in [
+      ("key path getter for ", "key path getter of "), ("key path setter for ", "key path setter of "),
+    ] as [(StaticString, String)] {
+      guard let rest = text.dropping(head, from: range) else { continue }
+      var places = text.split(rest, at: " in ")[...]
+      return words + entity(&places, takesTypes: true).name
+    }
+    if text.has("key path index equality", at: range.lowerBound, in: range) { return "key path index comparison" }
+    if text.has("key path index hash", at: range.lowerBound, in: range) { return "key path index hashing" }
+    // "outlined variable #0 of …", "outlined read-only object #0 of …", "outlined bridged method (…) of …"
+    if text.has("outlined ", at: range.lowerBound, in: range), let of = text.first(" of ", in: range) {
+      var places = text.split(of.upperBound..<range.upperBound, at: " in ")[...]
+      return "part of " + entity(&places, takesTypes: true).name
+    }
+    if text.has("<<opaque return type", at: range.lowerBound, in: range) { return "type metadata of an opaque type" }
+    return nil
+  }
+
+  private func conformanceText(_ conformance: Range<Int>, of type: Range<Int>? = nil) -> String {
+    let name =
+      type.map(typeText)
+      ?? typeText(conformance.lowerBound..<(text.last(" : ", in: conformance)?.lowerBound ?? conformance.upperBound))
+    guard let colon = text.last(" : ", in: conformance) else { return "conformance of " + name }
+    let end = text.last(" in ", in: colon.upperBound..<conformance.upperBound)?.lowerBound ?? conformance.upperBound
+    return "conformance of \(name) to \(typeText(colon.upperBound..<end))"
+  }
+
+  private func typeText(_ range: Range<Int>) -> String {
+    let type = typeName(range)
+    return type.context.map { "\(type.path) in \($0)" } ?? type.path
+  }
+}

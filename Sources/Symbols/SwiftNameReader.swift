@@ -1,0 +1,220 @@
+/// Reads what the demangler has printed.
+struct SwiftNameReader {
+  struct Name {
+    var short: String
+    var module: String?
+    /// Where the function begins in the text that somebody has written.
+    var start: Int?
+    var isGlue = false
+    var isThunk = false
+  }
+
+  let text: NameText
+  private(set) var isMerged = false
+  private(set) var isThunk = false
+
+  init(_ text: NameText) { self.text = text }
+
+  // MARK: Variants
+
+  /// What the compiler puts before the name of the function that it made a variant of. A reader knows the function.
+  private static let variants: [StaticString] = [
+    "@nonobjc ", "dynamic ", "override ", "super ", "suspend resume partial function for ",
+    "await resume partial function for ", "coroutine continuation prototype for ", "back deployment fallback for ",
+  ]
+
+  /// The same, of what does nothing but call that function.
+  private static let thunks: [StaticString] = [
+    "partial apply forwarder for ", "partial apply ObjC forwarder for ", "partial apply for ", "@objc ",
+    "dispatch thunk of ", "async function pointer to ", "coro function pointer to ", "method lookup function for ",
+    "curry thunk of ", "distributed thunk ", "distributed accessor for ", "back deployment thunk for ",
+    "protocol self-conformance witness for ",
+  ]
+
+  /// `range` without what says that this is a variant of a function.
+  mutating func withoutVariants(_ range: Range<Int>) -> Range<Int> {
+    var range = range
+    if let suffix = text.first(" with unmangled suffix ", in: range) { range = range.lowerBound..<suffix.lowerBound }
+    var changed = true
+    while changed {
+      changed = false
+      if let rest = text.dropping("merged ", from: range) {
+        isMerged = true
+        (range, changed) = (rest, true)
+      }
+      // "(1) suspend resume partial function for": the number of the piece.
+      if let number = piece(at: range) { (range, changed) = (number.upperBound..<range.upperBound, true) }
+      for variant in Self.variants {
+        guard let rest = text.dropping(variant, from: range) else { continue }
+        (range, changed) = (rest, true)
+      }
+      for thunk in Self.thunks {
+        guard let rest = text.dropping(thunk, from: range) else { continue }
+        (range, changed, isThunk) = (rest, true, true)
+      }
+      if let rest = text.dropping("vtable thunk for ", from: range) {
+        isThunk = true
+        let target = text.first(" dispatching to ", in: rest)
+        (range, changed) = (target.map { $0.upperBound..<rest.upperBound } ?? rest, true)
+      }
+      if let rest = unspecialized(range) { (range, changed) = (rest, true) }
+    }
+    return range
+  }
+
+  func piece(at range: Range<Int>) -> Range<Int>? {
+    guard text.has("(", at: range.lowerBound, in: range) else { return nil }
+    var end = range.lowerBound + 1
+    while end < range.upperBound, text.bytes[end] >= UInt8(ascii: "0"), text.bytes[end] <= UInt8(ascii: "9") {
+      end += 1
+    }
+    guard end > range.lowerBound + 1, text.has(") ", at: end, in: range) else { return nil }
+    return range.lowerBound..<end + 2
+  }
+
+  /// What stands behind "generic specialization <…> of"; `nil` for anything else. What is between the angles has other
+  /// brackets that are not closed.
+  private func unspecialized(_ range: Range<Int>) -> Range<Int>? {
+    guard
+      let head = text.anywhere("pecialization <", in: range.lowerBound..<min(range.upperBound, range.lowerBound + 80))
+    else { return nil }
+    for byte in text.bytes[range.lowerBound..<head.lowerBound] {
+      let isLetter = byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z")
+      guard isLetter || byte == UInt8(ascii: " ") || byte == UInt8(ascii: "-") else { return nil }
+    }
+    var depth = 1
+    var place = head.upperBound
+    while place < range.upperBound {
+      switch text.bytes[place] {
+      case UInt8(ascii: "<"): depth += 1
+      case UInt8(ascii: ">") where text.bytes[place - 1] != UInt8(ascii: "-"):
+        depth -= 1
+        if depth <= 0, let rest = text.dropping("> of ", from: place..<range.upperBound) { return rest }
+      default: break
+      }
+      place += 1
+    }
+    // A propagated operator has angles of its own in its name.
+    return text.anywhere("> of ", in: head.upperBound..<range.upperBound).map { $0.upperBound..<range.upperBound }
+  }
+
+  // MARK: Kinds of names
+
+  func name(_ range: Range<Int>) -> Name {
+    if let rest = text.dropping("protocol witness for ", from: range) { return witness(rest) }
+    if let glue = glue(range) { return Name(short: glue, isGlue: true) }
+    if let rest = text.dropping("one-time initialization function for ", from: range) {
+      return Name(short: "initialization of global " + text[rest])
+    }
+    var places = text.split(range, at: " in ")[...]
+    let count = places.count
+    var entity = self.entity(&places, takesTypes: true)
+    if entity.lacksContext, count > 1 {
+      // What was taken for the context of a type is that of the function.
+      places = text.split(range, at: " in ")[...]
+      entity = self.entity(&places, takesTypes: false)
+    }
+    // A function that has been given its symbol's name.
+    if entity.isModule, count == 1 { return Name(short: text[range]) }
+    return Name(short: entity.name, module: entity.module, start: entity.start)
+  }
+
+  /// The name of what initialises the variable in `range` when it is used first.
+  func initialization(of range: Range<Int>) -> Name {
+    var places = text.split(range, at: " in ")[...]
+    let variable = entity(&places, takesTypes: true)
+    let isGlobal = variable.path.count == 1 && variable.context == nil
+    return Name(short: "initialization of " + (isGlobal ? "global " : "") + variable.name, module: variable.module)
+  }
+
+  /// The name of what a type does to conform to a protocol: "Swift.Hashable.hash(…) in conformance Shop.Item :
+  /// Swift.Hashable in Shop". The requirement is the protocol's; the code is that of the type.
+  func witness(_ range: Range<Int>) -> Name {
+    guard let joint = text.first(" in conformance ", in: range) else {
+      var places = text.split(range, at: " in ")[...]
+      let entity = self.entity(&places, takesTypes: true)
+      return Name(short: entity.name, module: entity.module, isThunk: true)
+    }
+    var places = text.split(range.lowerBound..<joint.lowerBound, at: " in ")[...]
+    let requirement = entity(&places, takesTypes: true)
+    let conformance = joint.upperBound..<range.upperBound
+    let type = conformingType(conformance)
+    let module = text.last(" in ", in: conformance).map { text[$0.upperBound..<conformance.upperBound] }
+    var short = ([type.path] + requirement.member).joined(separator: ".") + requirement.labels
+    if let context = type.context { short += " in " + context }
+    return Name(short: short, module: module ?? type.module, isThunk: true)
+  }
+
+  /// The type in "<A where …> Shop.Box<A> : Swift.Hashable in Shop".
+  func conformingType(_ conformance: Range<Int>) -> (path: String, context: String?, module: String?) {
+    var end = conformance.upperBound
+    if let colon = text.last(" : ", in: conformance) { end = colon.lowerBound }
+    return typeName(conformance.lowerBound..<end)
+  }
+
+  /// The name of the type in `range`, without its module; where it is local to a function, that.
+  func typeName(_ range: Range<Int>) -> (path: String, context: String?, module: String?) {
+    var range = text.trimmed(range)
+    // Its generic signature.
+    if text.has("<", at: range.lowerBound, in: range), !text.has("<<", at: range.lowerBound, in: range) {
+      range = text.trimmed(text.group(at: range.lowerBound, in: range).upperBound..<range.upperBound)
+    }
+    for head: StaticString in ["@escaping ", "@Sendable ", "__owned ", "inout ", "weak ", "unowned "] {
+      range = text.dropping(head, from: range) ?? range
+    }
+    for (tail, name) in [("?", "Optional"), (".Type", ""), (".Protocol", "")] as [(StaticString, String)]
+    where text.ends(range, with: tail) && !name.isEmpty && text.first(" -> ", in: range) == nil {
+      let inner = typeName(range.lowerBound..<range.upperBound - tail.utf8CodeUnitCount)
+      return (inner.path + "?", inner.context, inner.module)
+    }
+    if text.first(" -> ", in: range) != nil, text.first(" #", in: range) == nil { return ("a closure", nil, nil) }
+    if text.first(" & ", in: range) != nil {
+      return (text.split(range, at: " & ").map { typeName($0).path }.joined(separator: " & "), nil, nil)
+    }
+    if text.has("[", at: range.lowerBound, in: range) {
+      let inner = range.lowerBound + 1..<max(range.lowerBound + 1, range.upperBound - 1)
+      return (text.first(" : ", in: inner) == nil ? "Array" : "Dictionary", nil, "Swift")
+    }
+    if text.has("(", at: range.lowerBound, in: range), text.lastGroup(of: range) == range {
+      let inner = range.lowerBound + 1..<range.upperBound - 1
+      // "(Foo in _1234)" cannot stand alone: it has a module before it.
+      if text.first(" -> ", in: inner) != nil { return ("a closure", nil, nil) }
+      return (inner.isEmpty ? "()" : "a tuple", nil, "Swift")
+    }
+    if text.has("<<opaque return type", at: range.lowerBound, in: range) { return ("an opaque type", nil, nil) }
+    var places = text.split(range, at: " in ")[...]
+    var entity = self.entity(&places, takesTypes: true)
+    if entity.isModule { entity.path = [entity.module ?? ""] }
+    return (entity.path.joined(separator: "."), entity.context, entity.module)
+  }
+
+  // MARK: Types
+
+  /// Takes the context of the type that `range` ends with, where it has one: of "-> Order #1" in "-> Order #1 in
+  /// Shop.decode() -> ()".
+  func takeContextOfType(_ range: Range<Int>, _ places: inout ArraySlice<Range<Int>>) {
+    guard !places.isEmpty, !range.isEmpty else { return }
+    var type = text.trimmed(range)
+    while let arrow = text.first("-> ", in: type) { type = arrow.upperBound..<type.upperBound }
+    type = text.dropping(": ", from: type) ?? type
+    while let last = type.last, text.bytes[last] == UInt8(ascii: "?") || text.bytes[last] == UInt8(ascii: "!") {
+      type = type.lowerBound..<last
+    }
+    let isLocal = text.first(" #", in: type) != nil
+    guard isLocal || isUnqualified(type) else { return }
+    _ = entity(&places, takesTypes: true, takesRest: false)
+  }
+
+  /// Whether `type` is a name alone, and not that of a generic parameter: a type inside of a local one.
+  private func isUnqualified(_ type: Range<Int>) -> Bool {
+    guard let first = type.first else { return false }
+    let isName = text.bytes[type].allSatisfy { byte in
+      byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z") || byte >= 0x80 || byte == UInt8(ascii: "_")
+        || byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
+    }
+    let isParameter =
+      text.bytes[first] >= UInt8(ascii: "A") && text.bytes[first] <= UInt8(ascii: "Z")
+      && text.bytes[type.dropFirst()].allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    return isName && !isParameter && text[type] != "Self" && text[type] != "Any"
+  }
+}

@@ -1,0 +1,82 @@
+import StallRecord
+
+@testable import Blame
+
+/// Makes stalls from function names: "c.read" is the system's, "d.retry" of a package "retries" that the application depends on,
+/// any other the application's.
+struct Synthetic {
+  private(set) var stacks: [Stack] = []
+  private var names: [UInt64: String] = [:]
+  private var addresses: [String: UInt64] = [:]
+
+  /// Gives each name an address of its own; the same name always the same.
+  private mutating func address(_ name: String) -> UInt64 {
+    if let address = addresses[name] { return address }
+    let address = UInt64(addresses.count + 1) * 0x1000
+    addresses[name] = address
+    names[address] = name
+    return address
+  }
+
+  /// A stall whose samples have the stacks `timeline`, outermost first, `interval` apart; an empty stack is a failed
+  /// capture.
+  mutating func stall(
+    _ timeline: [[String]],
+    interval: Duration = .milliseconds(100),
+    lasting duration: Duration? = nil,
+    cpu: [Duration]? = nil
+  ) -> Stall {
+    var samples: [Sample] = []
+    for (number, names) in timeline.enumerated() {
+      let frames = names.reversed().enumerated()
+        .map { place, name -> StackFrame in
+          let address = RuntimeAddress(self.address(name))
+          return place == 0 ? .programCounter(address) : .returnAddress(RuntimeAddress(address.value + 1))
+        }
+      if !frames.isEmpty { stacks.append(Stack(frames: frames, end: .outermost)) }
+      samples.append(
+        Sample(
+          age: interval * number + interval / 2,
+          stack: frames.isEmpty ? nil : stacks.count - 1,
+          outcome: frames.isEmpty ? .noAnswer : .captured,
+          cpuTime: cpu?[number]
+        )
+      )
+    }
+    return Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "test"),
+      thread: ObservedThread(id: 1, name: "main"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0),
+      samples: samples,
+      duration: duration ?? interval * timeline.count,
+      hasEnded: true
+    )
+  }
+
+  /// Has stack number `number` end before its outermost function.
+  mutating func cut(_ number: Int) { stacks[number].end = .noUnwindInformation }
+
+  func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
+    let name = names[frame.lookupAddress.value] ?? "?"
+    let isSystem = name.hasPrefix("c.")
+    var resolved = ResolvedFrame(
+      function: name,
+      rawName: name,
+      module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
+      address: frame.lookupAddress.value
+    )
+    if name.hasPrefix("d.") {
+      resolved.location = SourceLocation(file: "/opt/shop/.build/checkouts/retries/Sources/\(name).swift", line: 7)
+    }
+    return [resolved]
+  }
+
+  func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: stacks, resolve: resolve) }
+}
+
+extension Blame {
+  var culpritName: String? { culprit?.frame.function }
+  var contenderNames: [String?] { contenders.map(\.frame.function) }
+}
