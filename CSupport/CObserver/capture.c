@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "capture_request.h"
+#include "deep_room.h"
 
 #include "observer_clock.h"
 #include "observer_mask.h"
@@ -30,12 +31,21 @@ static void set_state(struct observer_request *request, enum observer_request_st
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
 }
 
+/* Gives back the room that the answer to REQUEST is in, if that is not its own. */
+static void leave_room(struct observer_request *request) {
+  if (!observer_deep_room_give_back(request->copy.stack, request->copy.stack_bytes))
+    return;
+  request->copy.stack = request->stack;
+  request->copy.stack_bytes = request->copy.own_bytes = 0;
+}
+
 static struct observer_request *free_request(void) {
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
     struct observer_request *request = &own_requests()[index];
     uint32_t state = atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK;
     if (request->abandoned && (state == REQUEST_DONE || state == REQUEST_OVER)) {
       request->abandoned = false;
+      leave_room(request);
       set_state(request, REQUEST_IDLE);
       state = REQUEST_IDLE;
     }
@@ -172,6 +182,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
   case REQUEST_DONE:
     /* Another thread with the same id may have answered. */
     if (!observer_thread_is_still(request->thread, request->thread_use)) {
+      leave_room(request);
       set_state(request, REQUEST_IDLE);
       request->sent = false;
       return OBSERVER_THREAD_GONE;
@@ -205,10 +216,12 @@ enum observer_capture_status observer_capture(struct observer_thread *thread, co
 
 void observer_capture_release(const struct observer_copy *copy) {
   if (copy->request >= REQUESTS_ALL) {
-    observer_copy_wipe(copy);
+    if (!observer_deep_room_give_back(copy->stack, copy->stack_bytes))
+      observer_copy_wipe(copy);
     return;
   }
   struct observer_request *request = &observer_requests[copy->request];
+  leave_room(request);
   size_t bytes = copy->stack_bytes + copy->own_bytes;
   if (request->unwiped < bytes)
     request->unwiped = bytes;
@@ -221,11 +234,14 @@ void observer_capture_wipe(void) {
     struct observer_request *request = &own_requests()[index];
     uint32_t state = atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK;
     bool is_free = state == REQUEST_IDLE || (request->abandoned && is_answered(state));
+    if (is_free && !request->sent)
+      leave_room(request);
     if (request->unwiped == 0 || request->sent || !is_free)
       continue;
     memset(request->stack, 0, request->unwiped);
     request->unwiped = 0;
   }
+  observer_deep_room_wipe();
 }
 
 uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
@@ -271,6 +287,7 @@ static int map_buffers(size_t capacity) {
 static void forget_parent(void) {
   observer_context_forget_parent();
   observer_passive_forget_parent();
+  observer_deep_room_forget_parent();
   for (int index = 0; index < REQUESTS_ALL; index++) {
     observer_requests[index].sent = observer_requests[index].abandoned = false;
     observer_requests[index].timer = OBSERVER_NO_TIMER;
@@ -280,7 +297,14 @@ static void forget_parent(void) {
   }
 }
 
-int observer_capture_prepare(size_t stack_bytes_max) { return map_buffers(stack_bytes_max); }
+int observer_capture_prepare(size_t stack_bytes_max) {
+  int error = observer_deep_room_map(stack_bytes_max);
+  if (error == 0)
+    error = map_buffers(stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES);
+  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++)
+    own_requests()[index].stack_bytes_max = stack_bytes_max;
+  return error;
+}
 
 int observer_capture_start(size_t stack_bytes_max) {
   if (!observer_arch_supported())
@@ -289,7 +313,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   if (!is_guarded)
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   atomic_store_explicit(&timers_work, observer_signal_timers_work(), memory_order_relaxed);
-  int error = map_buffers(stack_bytes_max);
+  int error = observer_capture_prepare(stack_bytes_max);
   if (error == 0)
     error = observer_handler_install();
   if (error != 0)

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "capture_request.h"
+#include "deep_room.h"
 
 #include "observer_abort.h"
 #include "observer_clock.h"
@@ -64,13 +65,17 @@ static enum observer_request_state answer(struct observer_request *request, cons
   uint64_t sp = observer_arch_sp(&copy->registers);
   uint64_t start = sp - observer_arch_red_zone();
   copy->stack_start = start;
+  copy->stack = request->stack;
   copy->own_low = copy->own_end = copy->own_start = copy->own_bytes = 0;
   if (start >= request->stack_low && sp < request->stack_high) {
     size_t live = (size_t)(request->stack_high - start);
+    size_t capacity = request->stack_capacity;
+    uint8_t *room = observer_deep_room_or(request->stack, &capacity, request->stack_bytes_max, live);
+    copy->stack = room;
     copy->stack_end = request->stack_high;
-    copy->truncated = live > request->stack_capacity;
-    copy->stack_bytes = copy->truncated ? request->stack_capacity : live;
-    copy_stack(request->stack, (const uint8_t *)(uintptr_t)start, copy->stack_bytes);
+    copy->truncated = live > capacity;
+    copy->stack_bytes = copy->truncated ? capacity : live;
+    copy_stack(room, (const uint8_t *)(uintptr_t)start, copy->stack_bytes);
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
     /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */

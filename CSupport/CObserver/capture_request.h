@@ -39,6 +39,7 @@ struct observer_request {
   uint64_t stack_high;
   uint8_t *stack;
   size_t stack_capacity;
+  size_t stack_bytes_max; /* how much may be copied, where there is room for it */
   size_t unwiped; /* how much of STACK may hold what copies left; monitor-owned */
   /* Written by the handler between COPYING and DONE. */
   struct observer_copy copy;

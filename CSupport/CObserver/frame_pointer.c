@@ -46,8 +46,9 @@ struct candidate {
   struct way_frame way[WAY_MAX];
 };
 
-/* Whether a frame pointer of CANDIDATE's leads from the frame to the outermost one, every return address on the way
- * following a call of the function that it is the return address of. Notes the way, and what is doubtful about it. */
+/* Whether a frame pointer of CANDIDATE's leads from the frame to the outermost one, or through OBSERVER_FRAMES_MAX frames, every
+ * return address on the way following a call of the function that it is the return address of. Notes the way, and what is
+ * doubtful about it. */
 static bool leads_out(struct search *search, struct candidate *candidate) {
   struct walk *walk = search->walk;
   struct observer_registers before = walk->registers;
@@ -59,7 +60,8 @@ static bool leads_out(struct search *search, struct candidate *candidate) {
   walk->registers.known |= UINT64_C(1) << number;
   candidate->doubts = candidate->frames = 0;
   candidate->top = 0;
-  for (int depth = 0; depth < OBSERVER_FRAMES_MAX; depth++) {
+  int depth = 0;
+  for (; depth < OBSERVER_FRAMES_MAX; depth++) {
     unw_cursor_t callee = cursor;
     unw_word_t pc = 0, sp = 0;
     struct code_range function, whole;
@@ -91,7 +93,7 @@ static bool leads_out(struct search *search, struct candidate *candidate) {
     at = observer_arch_code_address(pc);
   }
   walk->registers = before;
-  return leads;
+  return leads || depth == OBSERVER_FRAMES_MAX;
 }
 
 /* Whether a call of CALLER's that led to both frames, by a jump from one function to the other, cannot have led to OTHER

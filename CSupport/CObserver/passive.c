@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_passive.h"
 
+#include "deep_room.h"
 #include "observer_clock.h"
 #include "observer_context.h"
 #include "observer_memory.h"
@@ -16,6 +17,7 @@
 static struct room {
   uint8_t *stack;
   size_t capacity;
+  size_t stack_bytes_max; /* how much may be copied, where there is room for it */
   struct observer_copy copy;
 } rooms[OBSERVER_CONTEXTS_MAX];
 
@@ -69,15 +71,17 @@ struct observer_look observer_look_parse(const char *text, size_t length) {
 }
 
 int observer_passive_start(size_t stack_bytes_max) {
-  if (here()->capacity >= stack_bytes_max)
+  size_t usual = stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES;
+  here()->stack_bytes_max = stack_bytes_max;
+  if (here()->capacity >= usual)
     return 0;
-  uint8_t *memory = observer_copy_map(stack_bytes_max);
+  uint8_t *memory = observer_copy_map(usual);
   if (!memory)
     return errno;
   if (here()->stack)
     munmap(here()->stack, here()->capacity);
   here()->stack = memory;
-  here()->capacity = stack_bytes_max;
+  here()->capacity = usual;
   return 0;
 }
 
@@ -118,18 +122,21 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   copy->stack_start = start;
   if (start >= low && look->sp < high) {
     uint64_t live = high - start;
+    size_t capacity = here()->capacity;
+    uint8_t *room = observer_deep_room_or(here()->stack, &capacity, here()->stack_bytes_max, live);
+    copy->stack = room;
     copy->stack_end = high;
-    copy->truncated = live > here()->capacity;
-    copy->stack_bytes = copy->truncated ? here()->capacity : live;
-    if (observer_memory_read(start, here()->stack, copy->stack_bytes))
+    copy->truncated = live > capacity;
+    copy->stack_bytes = copy->truncated ? capacity : live;
+    if (observer_memory_read(start, room, copy->stack_bytes))
       return true;
     if (start >= page)
       return false;
     live = high - page;
     copy->stack_start = page;
-    copy->truncated = live > here()->capacity;
-    copy->stack_bytes = copy->truncated ? here()->capacity : live;
-    return observer_memory_read(page, here()->stack, copy->stack_bytes);
+    copy->truncated = live > capacity;
+    copy->stack_bytes = copy->truncated ? capacity : live;
+    return observer_memory_read(page, room, copy->stack_bytes);
   }
   copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
   copy->stack_bytes = observer_memory_read_some(start, here()->stack, here()->capacity);
@@ -151,6 +158,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   int descriptor = observer_thread_open_look(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
+  bool is_copied = false;
   /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = observer_clock_thread_cpu_ns(tid);
@@ -163,7 +171,8 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_NO_LOOK;
   } else if (is_blocked(look)) {
-    if (slot && observer_slot_unit(slot) != unit) {
+    is_copied = !slot || observer_slot_unit(slot) == unit;
+    if (!is_copied) {
       status = OBSERVER_UNIT_OVER;
     } else if (copy_stack(thread, look)) {
       struct observer_look after = look_at(descriptor);
@@ -179,5 +188,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   observer_thread_let_go(thread);
   if (status == OBSERVER_CAPTURED)
     *copy = &here()->copy;
+  else if (is_copied)
+    observer_capture_release(&here()->copy);
   return status;
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_residency.h"
 
+#include "deep_room.h"
 #include "observer_abort.h"
 #include "observer_capture.h"
 #include "observer_cpu.h"
@@ -116,6 +117,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_abort_thread, 8 << 10),
       OWN(observer_capture_collect, 8 << 10),
       OWN(observer_capture_answered, 8 << 10),
+      OWN(observer_deep_room_or, 1 << 10),
       OWN(observer_cpu_read, 4 << 10),
       OWN(observer_datagram_send, 4 << 10),
       OWN(observer_progress_read, 4 << 10),

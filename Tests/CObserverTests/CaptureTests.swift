@@ -1,4 +1,5 @@
 import CObserver
+import Dispatch
 import Glibc
 import StallRecord
 import Symbols
@@ -192,6 +193,31 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let outer = stack.names.suffix(from: Int(OBSERVER_FRAMES_INNER)).drop { $0 == "workload_recurse" }
       #expect(!outer.isEmpty && !outer.contains("workload_recurse"), "\(outer)")
       #expect(stack.names.suffix(2).contains { $0.contains("start_thread") || $0.contains("clone") }, "\(outer)")
+    }
+  }
+
+  /// There is room for one deep stack at a time. Who finds it taken copies what fits into its own; it is taken over and over, and
+  /// its memory is given back to the kernel.
+  @Test func oneDeepStackIsCopiedAtATime() throws {
+    try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
+      let view = observer_slot_read(slot)
+      for _ in 0..<20 {
+        var copy: UnsafePointer<observer_copy>?
+        try #require(observer_capture(view.thread, slot, view.unit, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
+        let deep = try #require(copy)
+        try #require(!deep.pointee.truncated && deep.pointee.stack_bytes > 1 << 20)
+        guard case .stack(let stack, let other) = capture(slot) else {
+          Issue.record("not captured")
+          return
+        }
+        try #require(other.truncated && stack.end == OBSERVER_END_COPY && other.stack_bytes == 128 << 10)
+        let (room, bytes) = (deep.pointee.stack, deep.pointee.stack_bytes)
+        observer_capture_release(deep)
+        observer_capture_wipe()
+        var pages = [UInt8](repeating: 1, count: Int(bytes) / 4096)
+        try #require(mincore(UnsafeMutableRawPointer(mutating: room), pages.count * 4096, &pages) == 0)
+        try #require(pages.allSatisfy { $0 & 1 == 0 })
+      }
     }
   }
 
@@ -446,6 +472,23 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let path = String(decoding: file.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
       #expect(!path.isEmpty && !path.contains("libunwind"), "\(name) comes from \(path)")
     }
+  }
+
+  /// Threads that observe nobody share one way to read memory: who has it may have lost the processor.
+  @Test func manyThreadsReadMemoryAtOnce() throws {
+    try #require(observer_memory_start() == OBSERVER_MEMORY_BY_WINDOW)
+    let page = UnsafeMutableRawPointer.allocate(byteCount: 8192, alignment: 4096)
+    defer { page.deallocate() }
+    page.initializeMemory(as: UInt64.self, repeating: 7, count: 1024)
+    let address = UInt64(UInt(bitPattern: page))
+    let refused = Mutex(0)
+    DispatchQueue.concurrentPerform(iterations: 16) { _ in
+      var copy = [UInt64](repeating: 0, count: 1024)
+      for _ in 0..<4000 {
+        if !observer_memory_read(address, &copy, 8192) || copy[1023] != 7 { refused.withLock { $0 += 1 } }
+      }
+    }
+    #expect(refused.withLock { $0 } == 0)
   }
 
   @Test func memoryThatIsGoneIsRefusedNotTouched() {

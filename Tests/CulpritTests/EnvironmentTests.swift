@@ -65,7 +65,7 @@ import Testing
     ),
     (
       ["CULPRIT_STACK_BYTES": "12"],
-      "CULPRIT_STACK_BYTES is \"12\", so that stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 131072"
+      "CULPRIT_STACK_BYTES is \"12\", so that stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 8388608"
     ),
     (["CULPRIT_DIRECTORY": ""], "CULPRIT_DIRECTORY is \"\"; it must be a path, or standard; it stays none"),
     (
@@ -77,7 +77,7 @@ import Testing
     let (found, problems) = applied(variables)
     #expect(problems == [sentence])
     #expect(found.stallThreshold == .seconds(4) && found.sampleInterval == .seconds(1))
-    #expect(found.directory == nil && found.stackBytesMax == 128 << 10 && found.reportWidth == 100)
+    #expect(found.directory == nil && found.stackBytesMax == 8 << 20 && found.reportWidth == 100)
   }
 
   @Test func theStandardDirectoryCanBeAskedFor() throws {

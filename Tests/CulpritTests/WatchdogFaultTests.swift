@@ -230,7 +230,7 @@ extension WatchdogTests {
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { reports.add($0) }
       watchdog.section("full", budget: .milliseconds(100)) {
-        for number in 0..<80 { recurse(number * 3, for: .milliseconds(15)) }
+        for number in 0..<80 { recurse(number * 3) { stallByComputing(for: .milliseconds(15)) } }
       }
       watchdog.stop()
       #expect(reports.all.count == 1)
@@ -329,7 +329,7 @@ extension WatchdogTests {
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
       try watchdog.section("ended", budget: .milliseconds(100)) {
-        while try stallFiles(in: directory).isEmpty { recurse(3, for: .milliseconds(15)) }
+        while try stallFiles(in: directory).isEmpty { recurse(3) { stallByComputing(for: .milliseconds(15)) } }
         let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
         defer { close(ballast) }
         // To the last byte: also that of the page that the file ends in.
@@ -338,10 +338,10 @@ extension WatchdogTests {
             let bytes = [UInt8](repeating: 1, count: size)
             while write(ballast, bytes, size) > 0 {}
           }
-          recurse(Int.random(in: 0..<200), for: .milliseconds(15))
+          recurse(Int.random(in: 0..<200)) { stallByComputing(for: .milliseconds(15)) }
         }
         // The end takes more room than a sample whose stack is known.
-        for _ in 0..<40 { recurse(3, for: .milliseconds(15)) }
+        for _ in 0..<40 { recurse(3) { stallByComputing(for: .milliseconds(15)) } }
       }
       watchdog.stop()
       let file = try read(try #require(stallFiles(in: directory).first))

@@ -27,10 +27,10 @@ func computeAfterwards(for duration: Duration) {
 
 let computed = Atomic<UInt64>(0)
 
-/// Calls itself so often, then computes: a stack of its own for every depth.
+/// Calls itself so often, then does the work: a stack of its own for every depth.
 @inline(never)
-func recurse(_ depth: Int, for duration: Duration) {
-  if depth > 0 { recurse(depth - 1, for: duration) } else { stallByComputing(for: duration) }
+func recurse(_ depth: Int, _ work: () -> Void) {
+  if depth > 0 { recurse(depth - 1, work) } else { work() }
   computed.wrappingAdd(1, ordering: .relaxed)
 }
 

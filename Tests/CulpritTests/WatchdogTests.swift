@@ -72,14 +72,14 @@ import Testing
   }
 
   /// A stack with more frames than are kept keeps both ends, and each frame says where its function begins.
-  @Test func deepStacksKeepTheirOuterEnd() throws {
+  @Test(arguments: [(1500, false), (8000, false), (8000, true)])
+  func deepStacksKeepTheirOuterEnd(depth: Int, isBlocked: Bool) throws {
     var configuration = quick
-    configuration.stackBytesMax = 1 << 20
     try withDirectory { directory in
       configuration.directory = directory
       let found = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "deep")
-        loop.turn { recurse(1500, for: .milliseconds(600)) }
+        loop.turn { recurse(depth) { isBlocked ? sleepOnce() : stallByComputing(for: .milliseconds(600)) } }
       }
       let file = try read(try #require(stallFiles(in: directory).first))
       for recording in [try #require(found.first).recording, file.recording] {
@@ -87,7 +87,7 @@ import Testing
         #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
         for stack in stacks {
           let omission = try #require(stack.omission)
-          #expect(omission.index == 256 && omission.count > 900 && stack.frames.count == 512)
+          #expect(omission.index == 256 && omission.count > depth - 600 && stack.frames.count == 512)
           #expect(stack.end == .outermost)
           for frame in stack.frames {
             let start = try #require(frame.functionStart)

@@ -74,14 +74,14 @@ uint8_t *observer_copy_map(size_t bytes);
 /* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
 OBSERVER_NO_LOCKS void observer_copy_wipe(const struct observer_copy *copy);
 
-/* Maps room for copies of STACK_BYTES_MAX bytes each for the calling thread's context. Returns 0 or an errno value.
+/* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each, and for one at a
+ * time of what is deeper. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, while no capture of that context is under way. */
 int observer_capture_prepare(size_t stack_bytes_max);
 
-/* Installs the handler and maps room for copies of STACK_BYTES_MAX bytes each, then captures the calling thread once, so
- * that every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
- * on to the handler that was there before. Further calls only raise STACK_BYTES_MAX if they can and
- * check that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
+/* Installs the handler and makes room as observer_capture_prepare does, then captures the calling thread once, so that every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
+ * on to the handler that was there before. Further calls make room for more if needed, and check
+ * that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
  * the handler did not run.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_capture_start(size_t stack_bytes_max);

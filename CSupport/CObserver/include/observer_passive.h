@@ -32,7 +32,8 @@ struct observer_look {
  * Async-signal-safe: yes. Threads: any. */
 struct observer_look observer_look_parse(const char *text, size_t length);
 
-/* Makes room for copies of STACK_BYTES_MAX bytes. Returns 0 or an errno value.
+/* Makes room for copies of up to STACK_BYTES_MAX bytes, as observer_capture_prepare, which must have been called, does. Returns 0
+ * or an errno value.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_passive_start(size_t stack_bytes_max);
 

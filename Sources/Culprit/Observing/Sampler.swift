@@ -79,7 +79,10 @@ struct Sampler: ~Copyable {
   @_noLocks private mutating func wipe() -> UInt64 {
     let idle = observer_clock_ns() &- lastWork
     guard idle >= wipeDelay else { return wipeDelay &- idle }
+    // Memory is given back to the kernel, which may hold that up.
+    reader.beginStep(ThreadReader.Target())
     observer_capture_wipe()
+    reader.endStep()
     lastWork = 0
     return .max
   }

@@ -65,8 +65,9 @@ public struct Configuration: Sendable {
   /// without a directory.
   public var notesCrashes = true
 
-  /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 128 KiB unless told otherwise. What lies
-  /// beyond is missing from the stack, and the report says so.
+  /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 8 MiB unless told otherwise. What lies beyond is
+  /// missing from the stack, and the report says so. Of stacks deeper than 128 KiB one is copied whole at a time; the memory
+  /// for it is used only while there are such stacks.
   public var stackBytesMax: Int
 
   /// How much memory the names of addresses may take while stalls are reported, in bytes, about. At least 1 MiB; 64 MiB
@@ -129,7 +130,7 @@ public struct Configuration: Sendable {
     hangThreshold: Duration? = nil,
     sampleInterval: Duration? = nil,
     directory: String? = nil,
-    stackBytesMax: Int = 128 << 10,
+    stackBytesMax: Int = 8 << 20,
     symbolMemory: Int = 64 << 20,
     reportWidth: Int = 100
   ) {

@@ -45,7 +45,7 @@ struct Setting: Sendable {
     duration("directory_age", "directoryLimits.age", \.directoryLimits.age, isLive: false),
     yesOrNo("keep_recovered", "keepsRecoveredStalls", \.keepsRecoveredStalls),
     yesOrNo("note_crashes", "notesCrashes", \.notesCrashes),
-    number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 131072"),
+    number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 8388608"),
     number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
     number("reports_per_minute", "reportsPerMinute", \.reportsPerMinute, "a number such as 60"),
     number("reports_per_culprit", "reportsPerCulprit", \.reportsPerCulprit, "a number such as 10"),
