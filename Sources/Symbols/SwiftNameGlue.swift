@@ -1,37 +1,52 @@
 /// What the compiler has written itself: value witnesses, metadata, outlined copies.
 extension SwiftNameReader {
-  /// What the compiler has written for a type, in words; each is followed by a type.
+  /// What the compiler has written for the values of a type, in words; each is followed by that type. It is not named: of
+  /// functions with the same code for several types the compiler keeps one, which has the name of any of them.
+  private static let glueOfValues: [(StaticString, String)] = [
+    ("initializeBufferWithCopyOfBuffer value witness for ", "copying a value"),
+    ("initializeBufferWithCopy value witness for ", "copying a value"),
+    ("initializeWithCopy value witness for ", "copying a value"),
+    ("initializeArrayWithCopy value witness for ", "copying a value"),
+    ("assignWithCopy value witness for ", "copying a value"),
+    ("initializeBufferWithTakeOfBuffer value witness for ", "moving a value"),
+    ("initializeBufferWithTake value witness for ", "moving a value"),
+    ("initializeWithTake value witness for ", "moving a value"),
+    ("initializeArrayWithTakeFrontToBack value witness for ", "moving a value"),
+    ("initializeArrayWithTakeBackToFront value witness for ", "moving a value"),
+    ("assignWithTake value witness for ", "moving a value"),
+    ("destroyBuffer value witness for ", "destroying a value"),
+    ("destroyArray value witness for ", "destroying a value"),
+    ("destroy value witness for ", "destroying a value"),
+    ("allocateBuffer value witness for ", "making room for a value"),
+    ("deallocateBuffer value witness for ", "giving back the room of a value"),
+    ("projectBuffer value witness for ", "finding a value"),
+    ("getEnumTagSinglePayload value witness for ", "reading the case of a value"),
+    ("storeEnumTagSinglePayload value witness for ", "setting the case of a value"),
+    ("getEnumTag value witness for ", "reading the case of a value"),
+    ("destructiveProjectEnumData value witness for ", "reading the payload of a value"),
+    ("destructiveInjectEnumTag value witness for ", "setting the case of a value"),
+    ("storeExtraInhabitant value witness for ", "setting the case of a value"),
+    ("getExtraInhabitantIndex value witness for ", "reading the case of a value"),
+    ("outlined copy of ", "copying a value"),
+    ("outlined init with copy of ", "copying a value"),
+    ("outlined assign with copy of ", "copying a value"),
+    ("outlined consume of ", "destroying a value"),
+    ("outlined destroy of ", "destroying a value"),
+    ("outlined init with take of ", "moving a value"),
+    ("outlined assign with take of ", "moving a value"),
+    ("outlined retain of ", "retaining a value"), ("outlined release of ", "releasing a value"),
+    ("outlined enum tag store of ", "setting the case of a value"),
+    ("outlined enum get tag of ", "reading the case of a value"),
+    ("outlined enum project data of ", "reading the payload of a value"),
+  ]
+
+  /// What it has written for a type, in words; each is followed by the type.
   private static let glueOfTypes: [(StaticString, String)] = [
-    ("initializeBufferWithCopyOfBuffer value witness for ", "copying "),
-    ("initializeBufferWithCopy value witness for ", "copying "), ("initializeWithCopy value witness for ", "copying "),
-    ("initializeArrayWithCopy value witness for ", "copying "), ("assignWithCopy value witness for ", "copying "),
-    ("initializeBufferWithTakeOfBuffer value witness for ", "moving "),
-    ("initializeBufferWithTake value witness for ", "moving "), ("initializeWithTake value witness for ", "moving "),
-    ("initializeArrayWithTakeFrontToBack value witness for ", "moving "),
-    ("initializeArrayWithTakeBackToFront value witness for ", "moving "),
-    ("assignWithTake value witness for ", "moving "), ("destroyBuffer value witness for ", "destroying "),
-    ("destroyArray value witness for ", "destroying "), ("destroy value witness for ", "destroying "),
-    ("allocateBuffer value witness for ", "making room for "),
-    ("deallocateBuffer value witness for ", "giving back the room of "),
-    ("projectBuffer value witness for ", "finding the value of "),
-    ("getEnumTagSinglePayload value witness for ", "reading the case of "),
-    ("storeEnumTagSinglePayload value witness for ", "setting the case of "),
-    ("getEnumTag value witness for ", "reading the case of "),
-    ("destructiveProjectEnumData value witness for ", "reading the payload of "),
-    ("destructiveInjectEnumTag value witness for ", "setting the case of "),
-    ("storeExtraInhabitant value witness for ", "setting the case of "),
-    ("getExtraInhabitantIndex value witness for ", "reading the case of "),
     ("value witness table for ", "value witnesses of "),
-    ("outlined copy of ", "copying "), ("outlined retain of ", "retaining "),
-    ("outlined init with copy of ", "copying "), ("outlined assign with copy of ", "copying "),
-    ("outlined consume of ", "destroying "), ("outlined release of ", "releasing "),
-    ("outlined destroy of ", "destroying "), ("outlined init with take of ", "moving "),
-    ("outlined assign with take of ", "moving "), ("outlined enum tag store of ", "setting the case of "),
-    ("outlined enum get tag of ", "reading the case of "),
-    ("outlined enum project data of ", "reading the payload of "),
     ("type metadata accessor for ", "type metadata of "),
     ("type metadata completion function for ", "type metadata of "),
-    ("type metadata instantiation function for ", "type metadata of "), ("type metadata for ", "type metadata of "),
+    ("type metadata instantiation function for ", "type metadata of "),
+    ("type metadata for ", "type metadata of "),
     ("full type metadata for ", "type metadata of "),
     ("canonical specialized generic type metadata accessor for ", "type metadata of "),
     ("noncanonical specialized generic type metadata for ", "type metadata of "),
@@ -39,7 +54,8 @@ extension SwiftNameReader {
     ("default associated type metadata accessor for ", "type metadata of "),
     ("reflection metadata field descriptor ", "type metadata of "),
     ("class metadata base offset for ", "type metadata of "),
-    ("metaclass for ", "type metadata of "), ("nominal type descriptor for ", "type metadata of "),
+    ("metaclass for ", "type metadata of "),
+    ("nominal type descriptor for ", "type metadata of "),
     ("generic type metadata pattern for ", "type metadata of "),
     ("opaque type descriptor for ", "type metadata of "),
   ]
@@ -53,6 +69,7 @@ extension SwiftNameReader {
 
   /// What glue without an author does, in words; `nil` for what somebody has written.
   func glue(_ range: Range<Int>) -> String? {
+    for (head, words) in Self.glueOfValues where text.has(head, at: range.lowerBound, in: range) { return words }
     for (head, words) in Self.glueOfTypes {
       if let rest = text.dropping(head, from: range) { return words + typeText(rest) }
     }

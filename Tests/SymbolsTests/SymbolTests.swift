@@ -203,11 +203,11 @@ struct Seeded: RandomNumberGenerator {
   /// What the compiler makes for types says what it does, and belongs to nobody.
   @Test(arguments: [
     ("reabstraction thunk helper from @escaping @callee_guaranteed () -> () to X", "reabstraction thunk"),
-    ("initializeWithCopy value witness for Swift.String", "copying String"),
-    ("destroy value witness for Shop.Order", "destroying Order"),
-    ("outlined copy of Foundation.Data._Representation", "copying Data._Representation"),
-    ("outlined init with take of Shop.Order?", "moving Order?"),
-    ("outlined consume of (@escaping @callee_guaranteed () -> ())?", "destroying a closure?"),
+    ("initializeWithCopy value witness for Swift.String", "copying a value"),
+    ("destroy value witness for Shop.Order", "destroying a value"),
+    ("outlined copy of Foundation.Data._Representation", "copying a value"),
+    ("outlined init with take of Shop.Order?", "moving a value"),
+    ("outlined consume of (@escaping @callee_guaranteed () -> ())?", "destroying a value"),
     ("type metadata accessor for Shop.Box<Swift.Int>", "type metadata of Box"),
     (
       "lazy protocol witness table accessor for type Shop.Order and conformance Shop.Order : Swift.Hashable in Shop",
