@@ -121,10 +121,11 @@ struct Suspects {
     return places
   }
 
-  /// The functions that `function` only hands its time to, none of which has most of it; none when it works itself.
+  /// The functions that `function` only hands its time to, none of which has most of it; none when it works itself. For each the
+  /// innermost that has all of its time.
   func parts(of function: FunctionIdentity) -> Group {
     let held = (times[function] ?? .zero).inSeconds
-    let parts = group(callees(of: function))
+    let parts = group(innermost(callees(of: function)))
     guard parts.functions.count > 1, ownWork(of: function).inSeconds < Self.ownWorkMin * held,
       let heaviest = parts.functions.first, (parts.times[heaviest] ?? .zero).inSeconds <= Self.partMax * held
     else { return Group() }

@@ -266,7 +266,9 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   /// Who only divides its time between others of which none has half is named with them.
   @Test func whoDividesTheTimeIsNamed() {
     var made = Synthetic()
-    let stall = made.stall((0..<9).map { ["main", "F", "c.each", ["A", "B", "C"][$0 % 3]] })
+    // What only leads to A is no part.
+    let ways = [["lead", "A"], ["B"], ["C"]]
+    let stall = made.stall((0..<9).map { ["main", "F", "c.each"] + ways[$0 % 3] })
     let blame = made.blame(stall)
     #expect(blame.culpritName == "F")
     #expect(Set(blame.parts.map(\.frame.function)) == ["A", "B", "C"])
