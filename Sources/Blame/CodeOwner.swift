@@ -64,11 +64,12 @@ public enum CodeOwner: Hashable, Sendable {
   }
 
   /// Whether somebody has written `frame` where its unit is. The compiler puts witnesses, specialisations and helpers into the unit
-  /// that needs them, whatever they are of: where no line tells, the module must be that of the unit, whose directory is called as
-  /// the module is.
+  /// that needs them, whatever they are of: where no line tells, the module must be that of the unit. Where debug information does not
+  /// tell that one, its directory is called as the module is.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
     guard frame.location == nil else { return true }
     guard let module = frame.swiftModule else { return frame.rawName?.hasPrefix("__swift_") != true }
+    if case .unit(let unit) = frame.origin, let own = unit.swiftModule { return own == module }
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true
   }
 

@@ -20,6 +20,7 @@ enum NameRecord {
     static let unknown: UInt8 = 0
     static let undescribed: UInt8 = 1
     static let unit: UInt8 = 2
+    static let swiftUnit: UInt8 = 3
   }
 
   /// Writes that the address `address`, as it is looked up, is called `frames`.
@@ -55,9 +56,10 @@ enum NameRecord {
       case .unknown: writer.append(Origin.unknown)
       case .undescribed: writer.append(Origin.undescribed)
       case .unit(let unit):
-        writer.append(Origin.unit)
+        writer.append(unit.swiftModule == nil ? Origin.unit : Origin.swiftUnit)
         writer.append(cut(unit.directory))
         writer.append(cut(unit.file))
+        if let module = unit.swiftModule { writer.append(cut(module)) }
       }
     }
     for frame in kept { writer.append(cut(frame.sourceFunction ?? "")) }
@@ -96,12 +98,18 @@ enum NameRecord {
   }
 
   private static func readOrigin(_ reader: inout ByteReader) -> CodeOrigin? {
-    switch reader.number(UInt8.self) {
+    let code = reader.number(UInt8.self)
+    switch code {
     case nil: return nil
     case Origin.undescribed: return .undescribed
-    case Origin.unit:
+    case Origin.unit, Origin.swiftUnit:
       guard let directory = reader.text(), let file = reader.text() else { return nil }
-      return .unit(CompilationUnit(directory: directory, file: file))
+      var unit = CompilationUnit(directory: directory, file: file)
+      if code == Origin.swiftUnit {
+        guard let module = reader.text() else { return nil }
+        unit.swiftModule = module
+      }
+      return .unit(unit)
     default: return .unknown
     }
   }

@@ -69,12 +69,18 @@ public struct CompilationUnit: Hashable, Sendable {
   public var directory: String
   /// The source file (DW_AT_name), relative to ``directory`` or absolute.
   public var file: String
+  /// The Swift module that it is part of; `nil` where that is not known, or it is not Swift.
+  public var swiftModule: String?
 
-  /// What was compiled from `file` in `directory`.
-  public init(directory: String, file: String) {
+  /// What was compiled from `file` in `directory`, as part of `swiftModule`.
+  public init(directory: String, file: String, swiftModule: String? = nil) {
     self.directory = directory
     self.file = file
+    self.swiftModule = swiftModule
   }
+
+  /// ``file`` in ``directory``.
+  package var path: String { file.hasPrefix("/") || directory.isEmpty ? file : directory + "/" + file }
 }
 
 /// What the code at an address is.

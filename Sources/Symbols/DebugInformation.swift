@@ -48,10 +48,7 @@ final class DebugInformation {
     let ranges: [AddressRange]
     /// The names of the scopes of ``functions`` that were looked up before, by their numbers.
     var names: [FunctionName?]
-    private(set) lazy var compilation = CompilationUnit(
-      directory: unit.directory?.string ?? entries.directory?.string ?? "",
-      file: unit.name?.string ?? entries.name?.string ?? ""
-    )
+    private(set) lazy var compilation = readCompilation()
 
     init(_ unit: Unit, _ entries: Unit, _ lines: LineTable?) {
       self.unit = unit
@@ -60,6 +57,33 @@ final class DebugInformation {
       ranges = unit.codeRanges
       functions = FunctionTable(entries)
       names = [FunctionName?](repeating: nil, count: functions.count)
+    }
+
+    private func readCompilation() -> CompilationUnit {
+      var compilation = CompilationUnit(
+        directory: unit.directory?.string ?? entries.directory?.string ?? "",
+        file: unit.name?.string ?? entries.name?.string ?? ""
+      )
+      compilation.swiftModule = swiftModule(of: compilation.path)
+      return compilation
+    }
+
+    /// The Swift module that the unit of the source file at `path` is part of. There is an entry for each module that it imports, too:
+    /// with the path of what describes that one, where the unit's own has the directory of the file.
+    private func swiftModule(of path: String) -> String? {
+      for entry in functions.modules {
+        var name: String?
+        var place: String?
+        entries.forEachAttribute(at: entries.header.offset + Int(entry)) { attribute, value in
+          switch attribute {
+          case Attribute.name: name = entries.text(value)?.string
+          case Attribute.llvmIncludePath: place = entries.text(value)?.string
+          default: break
+          }
+        }
+        if let name, let place, place.hasPrefix("/"), path.hasPrefix(place + "/") { return name }
+      }
+      return nil
     }
 
     /// How much memory the unit takes, about.
@@ -129,6 +153,12 @@ final class DebugInformation {
 
   /// What the code at `address` was compiled from; `nil` when no unit claims it.
   func compilation(at address: UInt64) -> CompilationUnit? { unitCode(at: address)?.compilation }
+
+  /// What the code next to `address` was compiled from, before it and behind it.
+  func compilations(beside address: UInt64) -> [CompilationUnit] {
+    (quickIndex.index.units(beside: address) + fullIndex.units(beside: address))
+      .compactMap { unitCode($0)?.compilation }
+  }
 
   private func unitCode(at address: UInt64) -> UnitCode? {
     if let last, last.ranges.contains(where: { $0.contains(address) }) { return last }

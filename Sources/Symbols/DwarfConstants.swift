@@ -2,6 +2,7 @@
 enum Tag {
   static let compileUnit: UInt16 = 0x11
   static let inlinedSubroutine: UInt16 = 0x1d
+  static let module: UInt16 = 0x1e
   static let subprogram: UInt16 = 0x2e
   static let partialUnit: UInt16 = 0x3c
   static let skeletonUnit: UInt16 = 0x4a
@@ -34,6 +35,8 @@ enum Attribute {
   static let gnuRangesBase: UInt16 = 0x2132
   static let gnuAddressBase: UInt16 = 0x2133
   static let gnuDiscriminator: UInt16 = 0x2136
+  /// DW_AT_LLVM_include_path (llvm/BinaryFormat/Dwarf.def).
+  static let llvmIncludePath: UInt16 = 0x3e00
 }
 
 enum Form {

@@ -21,6 +21,9 @@ extension SymbolFile {
     if let name = symbol?.name ?? calls.last?.name {
       outer.take(names.name(name))
       outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
+      if outer.isMerged, origin == .undescribed, let start = outer.start, let module = outer.swiftModule {
+        outer.origin = originOfMerged(at: start, swiftModule: module) ?? origin
+      }
       outer.location = calls.last.flatMap(Self.location)
       // Code that the compiler attributes to no line is still in its function.
       if outer.location == nil, calls.count <= 1, let start = outer.start {

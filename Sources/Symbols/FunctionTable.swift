@@ -27,6 +27,8 @@ struct FunctionTable {
   private var scopes: [Scope] = []
   private var pieces: [AddressRange] = []
   private var functions: [Function] = []
+  /// Where the entries of modules are that the unit has directly inside of it, from the unit's beginning.
+  private(set) var modules: [UInt32] = []
   /// The highest end among the functions up to each place: tells when searching backwards can stop.
   private var highestEnd: [UInt64] = []
 
@@ -133,6 +135,7 @@ struct FunctionTable {
         let shape = shapes.shape(code)
         // Without a shape nothing can be known of what follows.
         guard shape.isDefined else { break }
+        if shape.tag == Tag.module, depth == 1 { modules.append(UInt32(truncatingIfNeeded: entry)) }
         // SAFETY: a shape's attributes are in the table that it was read with.
         let attributes = UnsafeBufferPointer(
           rebasing: specifications[Int(shape.first)..<Int(shape.first) + Int(shape.count)]

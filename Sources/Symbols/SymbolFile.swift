@@ -85,6 +85,12 @@ final class SymbolFile {
     return isDescribed ? .undescribed : .unknown
   }
 
+  /// The same for a function of `swiftModule` that begins at `start`, and of which debug information says nothing, because the
+  /// optimiser has made it of several: the functions of a unit lie beside each other.
+  func originOfMerged(at start: FileAddress, swiftModule: String) -> CodeOrigin? {
+    debug?.compilations(beside: start.value).first { $0.swiftModule == swiftModule }.map { .unit($0) }
+  }
+
   /// Whether the program was compiled with debug information, and not merely something that was linked into it.
   private lazy var isDescribed =
     tables.lazy.compactMap(\.main).first.map { debug?.compilation(at: $0) != nil } ?? false

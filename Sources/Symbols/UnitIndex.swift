@@ -35,6 +35,12 @@ struct UnitIndex {
     return nil
   }
 
+  /// Where the units begin whose code is next to `address`, before it and behind it.
+  func units(beside address: UInt64) -> [Int] {
+    let place = entries.partitioningIndex { $0.range.start > address }
+    return [place - 1, place].filter(entries.indices.contains).map { entries[$0].unit }
+  }
+
   /// The index that `.debug_aranges` of `file` holds (DWARF 5, 6.1.2), and the units that it knows.
   static func fromAddressRanges(_ file: DwarfFile) -> (index: UnitIndex, units: Set<Int>) {
     file.addressRanges.requireAll()

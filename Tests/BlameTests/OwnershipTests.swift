@@ -112,6 +112,17 @@ import Testing
     #expect(CodeOwner.owner(of: frame(raw: "$s4Shop7CatalogVMa", swift: "Shop")) == .own)
   }
 
+  /// The module of the unit tells more than what its directory is called.
+  @Test func theUnitsModuleTellsWhoseGlueIs() {
+    func owner(_ module: String, unitOf own: String) -> CodeOwner {
+      let unit = CompilationUnit(directory: "/src/shop", file: "/src/shop/Sources/Server/main.swift", swiftModule: own)
+      return CodeOwner.owner(of: frame(raw: "$s4Shop4readyyFTm", swift: module, origin: .unit(unit)))
+    }
+    #expect(owner("Shop", unitOf: "Shop") == .own)
+    #expect(owner("DequeModule", unitOf: "Shop") == .system)
+    #expect(owner("Server", unitOf: "Shop") == .system)
+  }
+
   @Test func entryPointsAreNeverToBlame() {
     for name in ["main", "shop_main", "_start"] {
       #expect(CodeOwner.owner(of: frame(name, unit: "/src/shop/Sources/Shop/main.swift")) == .entry)

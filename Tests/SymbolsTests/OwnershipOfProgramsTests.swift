@@ -7,10 +7,11 @@ import Testing
 
 /// Whose code the functions of a real program are, which was built as the package manager builds one.
 @Suite struct OwnershipOfProgramsTests {
-  /// A program of Swift and C with a package that it depends on and, linked statically, the Swift runtime.
+  /// A program of Swift and C with a package that it depends on and, linked statically, the Swift runtime. Its module is called
+  /// otherwise than the directory of its sources.
   private func program(_ options: String) throws -> Fixture {
     let fixture = try Fixture()
-    try fixture.run("mkdir -p Sources/Shop Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
+    try fixture.run("mkdir -p Sources/Server Sources/CShop .build/checkouts/swift-dep/Sources/Dep objects")
     try fixture.write(
       """
       public struct Index<Item: Hashable> {
@@ -39,9 +40,21 @@ import Testing
         fill(&index)
         return handOn { Int(parse(UInt32(CommandLine.arguments.count))) }
       }
-      print(work())
+      nonisolated(unsafe) var taxes = [Int](repeating: 3, count: 64)
+      nonisolated(unsafe) var discounts = [Int](repeating: 5, count: 64)
+      @inline(never) func readTax(times: Int) -> Int {
+        var sum = 0
+        for _ in 0..<times { for i in 0..<64 { sum ^= taxes[i] &* 31 &+ sum } }
+        return sum
+      }
+      @inline(never) func readDiscount(times: Int) -> Int {
+        var sum = 0
+        for _ in 0..<times { for i in 0..<64 { sum ^= discounts[i] &* 31 &+ sum } }
+        return sum
+      }
+      print(work(), readTax(times: 2), readDiscount(times: 3))
       """,
-      "Sources/Shop/main.swift"
+      "Sources/Server/main.swift"
     )
     let root = fixture.directory
     try fixture.run(
@@ -49,7 +62,7 @@ import Testing
       swiftc \(options) -g -parse-as-library -module-name Dep -emit-module -emit-module-path objects/Dep.swiftmodule \
         -c -o objects/code.o \(root)/.build/checkouts/swift-dep/Sources/Dep/Dep.swift &&
       clang -O1 -g -c -o objects/parse.o \(root)/Sources/CShop/parse.c &&
-      swiftc \(options) -g -module-name Shop -I objects -static-stdlib -o shop \(root)/Sources/Shop/main.swift \
+      swiftc \(options) -g -module-name Shop -I objects -static-stdlib -o shop \(root)/Sources/Server/main.swift \
         objects/code.o objects/parse.o
       """
     )
@@ -89,6 +102,10 @@ import Testing
     for name in ["$s4Shop4workSiyF", "$s4Shop4fillyy3Dep5IndexVySSGzF", "swift_parse_config"] {
       #expect(owners[name] == .own, "\(name)")
     }
+    // What the optimiser has made of two functions comes from no line.
+    let merged = names("$s4Shop").filter { $0.hasSuffix("Tm") }
+    #expect(merged.isEmpty == (options == "-Onone"))
+    for name in merged { #expect(owners[name] == .own, "\(name)") }
     #expect(owners["main"] == .entry)
     #expect(owners["$s3Dep6handOnyS2iyXEF"] == .dependency)
     // Also where its code was specialised for the program, and compiled with it.
