@@ -1,5 +1,4 @@
 import CObserver
-import Dispatch
 import Glibc
 import StallRecord
 import Symbols
@@ -472,23 +471,6 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let path = String(decoding: file.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
       #expect(!path.isEmpty && !path.contains("libunwind"), "\(name) comes from \(path)")
     }
-  }
-
-  /// Threads that observe nobody share one way to read memory: who has it may have lost the processor.
-  @Test func manyThreadsReadMemoryAtOnce() throws {
-    try #require(observer_memory_start() == OBSERVER_MEMORY_BY_WINDOW)
-    let page = UnsafeMutableRawPointer.allocate(byteCount: 8192, alignment: 4096)
-    defer { page.deallocate() }
-    page.initializeMemory(as: UInt64.self, repeating: 7, count: 1024)
-    let address = UInt64(UInt(bitPattern: page))
-    let refused = Mutex(0)
-    DispatchQueue.concurrentPerform(iterations: 16) { _ in
-      var copy = [UInt64](repeating: 0, count: 1024)
-      for _ in 0..<4000 {
-        if !observer_memory_read(address, &copy, 8192) || copy[1023] != 7 { refused.withLock { $0 += 1 } }
-      }
-    }
-    #expect(refused.withLock { $0 } == 0)
   }
 
   @Test func memoryThatIsGoneIsRefusedNotTouched() {

@@ -71,6 +71,30 @@ import Testing
     #expect(modules[0].fileOffset(of: RuntimeAddress(0x55d0_a000_1010)) == 0x1010)
   }
 
+  /// Who reads symbols maps the file once more; what is locked in memory is a mapping of its own.
+  @Test(arguments: [0x7000_0000_0000, 0x7200_0000_0000] as [UInt64])
+  func theHeaderIsThatOfWhatTheLoaderMapped(elsewhere: UInt64) {
+    func line(_ start: UInt64, _ length: UInt64, _ access: String, _ offset: UInt64) -> String {
+      let (first, last) = (String(start, radix: 16), String(start + length, radix: 16))
+      return "\(first)-\(last) \(access) \(String(offset, radix: 16)) fe:00 1234 /usr/lib/libshop.so"
+    }
+    let base: UInt64 = 0x7100_0000_0000
+    let loaded = [
+      line(base, 0x2000, "r--p", 0), line(base + 0x2000, 0x1000, "r-xp", 0x2000),
+      line(base + 0x3000, 0x4000, "r-xp", 0x3000), line(base + 0x8000, 0x1000, "rw-p", 0x7000),
+    ]
+    let read = [line(elsewhere, 0x9000, "r--p", 0)]
+    let lines = elsewhere < base ? read + loaded : loaded + read
+    let modules = ProcessMap.modules(maps: lines.joined(separator: "\n")) { ProcessMap.Header(bias: $0.value) }
+    #expect(modules.map(\.bias) == [base])
+    let code = Module.Mapping(
+      start: RuntimeAddress(base + 0x2000),
+      end: RuntimeAddress(base + 0x7000),
+      fileOffset: 0x2000
+    )
+    #expect(modules.map(\.mappings) == [[code]])
+  }
+
   @Test func thisProcessHasItsModulesWithBuildIDs() {
     let modules = ProcessMap.modules()
     #expect(modules.contains { $0.name == "libc.so.6" && $0.buildID.count == 20 })

@@ -39,6 +39,30 @@ struct ModuleListTests {
     #expect(list.all == [program])
   }
 
+  /// A header cannot always be read, and locking a part of a file in memory divides its mappings: it is the same file still.
+  @Test func whatLooksOtherwiseIsNotReplaced() {
+    let program = module("p", 0x1000, 0x5000)
+    var nameless = program
+    nameless.buildID = []
+    var divided = program
+    divided.mappings = [
+      Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0),
+      Module.Mapping(start: RuntimeAddress(0x2000), end: RuntimeAddress(0x5000), fileOffset: 0x1000),
+    ]
+    for (before, after) in [(program, nameless), (nameless, program), (program, divided), (divided, nameless)] {
+      var list = ModuleList(earlier: [before])
+      list.load(now: [after])
+      #expect(list.all.map(\.path) == ["p"])
+      #expect(list.all.first?.buildID == program.buildID)
+      #expect(list.all.first?.contains(RuntimeAddress(0x4fff)) == true)
+    }
+    var other = program
+    other.buildID = [1]
+    var list = ModuleList(earlier: [program])
+    list.load(now: [other])
+    #expect(list.all.isEmpty)
+  }
+
   @Test func whatIsLoadedLaterIsFound() {
     let (program, later) = (module("p", 0x1000, 0x2000), module("l", 0x3000, 0x4000))
     var list = ModuleList(earlier: [program])

@@ -37,8 +37,14 @@ struct ModuleList {
 
   /// Takes the modules `now`.
   mutating func load(now: [Module]) {
-    disputed = now.filter { module in earlier.contains { $0 != module && Self.overlap($0, module) } }
+    disputed = now.filter { module in
+      earlier.contains { Self.overlap($0, module) && !Self.isSame($0, module) }
+    }
     all = now.filter { !disputed.contains($0) }
+      .map { module in
+        guard module.buildID.isEmpty else { return module }
+        return earlier.first { Self.isSame($0, module) && !$0.buildID.isEmpty } ?? module
+      }
   }
 
   /// Adds the modules that `stack` needs and that are not known yet. Returns them.
@@ -71,6 +77,16 @@ struct ModuleList {
 
   /// Whether no other module is where `module` is.
   private func isFree(_ module: Module) -> Bool { !(all + disputed).contains { Self.overlap($0, module) } }
+
+  /// Whether two modules are one, seen twice: the same file at the same place. Locking a part of it in memory divides its
+  /// mappings, and its header cannot always be read.
+  private static func isSame(_ one: Module, _ other: Module) -> Bool {
+    func places(_ module: Module) -> Set<UInt64> {
+      Set(module.mappings.map { $0.start.value &- $0.fileOffset })
+    }
+    return one.path == other.path && places(one) == places(other)
+      && (one.buildID == other.buildID || one.buildID.isEmpty || other.buildID.isEmpty)
+  }
 
   /// Whether two modules claim the same memory.
   private static func overlap(_ one: Module, _ other: Module) -> Bool {

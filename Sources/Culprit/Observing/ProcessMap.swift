@@ -64,18 +64,32 @@ enum ProcessMap {
   static func modules(maps: String, header: (RuntimeAddress) -> Header) -> [Module] {
     var order: [String] = []
     var mappings: [String: [Module.Mapping]] = [:]
+    var beginnings: [String: RuntimeAddress] = [:]
     var headers: [String: RuntimeAddress] = [:]
     for line in maps.split(separator: "\n") {
       guard let entry = MapsLine(line), entry.path.hasPrefix("/") || entry.path == "[vdso]" else { continue }
-      // The ELF header is at the beginning of the file; the first segment is often not executable.
-      if entry.mapping.fileOffset == 0, headers[entry.path] == nil { headers[entry.path] = entry.mapping.start }
+      // The ELF header is at the beginning of the file; the first segment is often not executable. Whoever reads the file may
+      // have mapped it elsewhere: the loader's mappings follow each other.
+      if entry.mapping.fileOffset == 0 { beginnings[entry.path] = entry.mapping.start }
       guard entry.isExecutable else { continue }
+      if headers[entry.path] == nil { headers[entry.path] = beginnings[entry.path] }
       if mappings[entry.path] == nil { order.append(entry.path) }
-      mappings[entry.path, default: []].append(entry.mapping)
+      add(entry.mapping, to: &mappings[entry.path, default: []])
     }
     return order.map { path in
       let header = headers[path].map(header) ?? Header()
       return Module(path: path, buildID: header.buildID, mappings: mappings[path] ?? [], bias: header.bias)
+    }
+  }
+
+  /// Adds a mapping. What is locked in memory is one of its own beside its neighbours.
+  private static func add(_ mapping: Module.Mapping, to mappings: inout [Module.Mapping]) {
+    if let last = mappings.last, last.end == mapping.start,
+      last.fileOffset &+ (last.end.value &- last.start.value) == mapping.fileOffset
+    {
+      mappings[mappings.count - 1].end = mapping.end
+    } else {
+      mappings.append(mapping)
     }
   }
 
