@@ -298,9 +298,8 @@ static void forget_parent(void) {
 }
 
 int observer_capture_prepare(size_t stack_bytes_max) {
-  int error = observer_deep_room_map(stack_bytes_max);
-  if (error == 0)
-    error = map_buffers(stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES);
+  observer_deep_room_map(stack_bytes_max);
+  int error = map_buffers(stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES);
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++)
     own_requests()[index].stack_bytes_max = stack_bytes_max;
   return error;

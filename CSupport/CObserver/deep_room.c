@@ -3,7 +3,6 @@
 
 #include "observer_capture.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -21,25 +20,19 @@ static bool take(void) { return !atomic_exchange_explicit(&room.is_taken, true, 
 
 static void leave(void) { atomic_store_explicit(&room.is_taken, false, memory_order_release); }
 
-int observer_deep_room_map(size_t bytes) {
+void observer_deep_room_map(size_t bytes) {
   /* Taken: there is one, and it is in use. */
   if (bytes <= OBSERVER_USUAL_ROOM_BYTES || !take())
-    return 0;
-  int error = 0;
-  if (room.capacity < bytes) {
-    uint8_t *memory = observer_copy_map(bytes);
-    if (memory) {
-      uint8_t *before = atomic_exchange_explicit(&room.memory, memory, memory_order_relaxed);
-      if (before)
-        munmap(before, room.capacity);
-      room.capacity = bytes;
-      room.unwiped = 0;
-    } else {
-      error = errno;
-    }
+    return;
+  uint8_t *memory = room.capacity < bytes ? observer_copy_map(bytes) : NULL;
+  if (memory) {
+    uint8_t *before = atomic_exchange_explicit(&room.memory, memory, memory_order_relaxed);
+    if (before)
+      munmap(before, room.capacity);
+    room.capacity = bytes;
+    room.unwiped = 0;
   }
   leave();
-  return error;
 }
 
 void observer_deep_room_forget_parent(void) {

@@ -12,9 +12,10 @@
 /* The room that everybody has for itself. */
 enum { OBSERVER_USUAL_ROOM_BYTES = 128 << 10 };
 
-/* Maps room for a stack of BYTES, unless there is as much already. Returns 0 or an errno value.
+/* Maps room for a stack of BYTES, unless there is as much already. Where there is no memory for it (RLIMIT_AS), deep stacks are
+ * cut.
  * Async-signal-safe: no. Threads: any, one at a time. */
-int observer_deep_room_map(size_t bytes);
+void observer_deep_room_map(size_t bytes);
 
 /* Says that there is none any more: children of fork(2) do not have it.
  * Async-signal-safe: yes. Threads: the child's only one. */

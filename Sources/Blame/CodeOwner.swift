@@ -68,6 +68,7 @@ public enum CodeOwner: Hashable, Sendable {
   /// tell that one, its directory is called as the module is.
   private static func isWritten(_ frame: ResolvedFrame) -> Bool {
     guard frame.location == nil else { return true }
+    guard frame.kind == .function else { return false }
     guard let module = frame.swiftModule else { return frame.rawName?.hasPrefix("__swift_") != true }
     if case .unit(let unit) = frame.origin, let own = unit.swiftModule { return own == module }
     return SourcePath(of: frame)?.isIn(directoryOf: module) ?? true

@@ -134,9 +134,14 @@ extension [ResolvedFrame] {
     guard contains(where: \.isMerged) else { return self }
     var frames = self
     for place in indices.dropLast() where frames[place].isMerged && !frames[place].isInlined {
-      guard let called = frames[place + 1].called, called.start == frames[place].start,
-        frames[place + 1].module == frames[place].module
-      else { continue }
+      let isCallerHere = frames[place + 1].module == frames[place].module
+      guard let called = frames[place + 1].called, called.start == frames[place].start, isCallerHere else {
+        // What only leads to several functions has the same code for each.
+        if isCallerHere, frames[place + 1].kind == .thunk, frames[place + 1].location == nil {
+          frames[place + 1].isMerged = true
+        }
+        continue
+      }
       frames[place].function = called.function
       frames[place].fullName = called.fullName
       frames[place].rawName = called.rawName

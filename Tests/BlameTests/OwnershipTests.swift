@@ -121,6 +121,10 @@ import Testing
     #expect(owner("Shop", unitOf: "Shop") == .own)
     #expect(owner("DequeModule", unitOf: "Shop") == .system)
     #expect(owner("Server", unitOf: "Shop") == .system)
+    let unit = CompilationUnit(directory: "/src/shop", file: "/src/shop/Sources/Shop/main.swift", swiftModule: "Shop")
+    var forwarder = frame(raw: "$s4Shop5readyyyFyycfU_TA", swift: "Shop", origin: .unit(unit))
+    forwarder.kind = .thunk
+    #expect(CodeOwner.owner(of: forwarder) == .system)
   }
 
   @Test func entryPointsAreNeverToBlame() {

@@ -97,6 +97,18 @@ import Testing
     #expect(try names(calledIn: "callFromOutside", of: "stripped", fixture) == ["readTax(times:)"])
   }
 
+  /// A forwarder to a merged function has the code of the other forwarders, and the name of any of them.
+  @Test func whatOnlyLeadsToAMergedFunctionMayBeAnothers() {
+    func frame(_ function: String, _ kind: FunctionKind, isMerged: Bool = false) -> ResolvedFrame {
+      ResolvedFrame(function: function, kind: kind, isMerged: isMerged, module: "/opt/shop", address: 1)
+    }
+    let stack = [
+      frame("closure in pay()", .function, isMerged: true), frame("closure in pay()", .thunk),
+      frame("start()", .function), frame("closure in wait()", .thunk),
+    ]
+    #expect(stack.namingMergedFunctions().map(\.isMerged) == [true, true, false, false])
+  }
+
   /// Every instruction of a library is as long as a disassembler says, as far as functions are followed.
   @Test func codeIsFollowedAsADisassemblerDoes() throws {
     let path = try #require(loadedPath(containing: "/libswiftCore.so"))

@@ -74,8 +74,8 @@ uint8_t *observer_copy_map(size_t bytes);
 /* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
 OBSERVER_NO_LOCKS void observer_copy_wipe(const struct observer_copy *copy);
 
-/* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each, and for one at a
- * time of what is deeper. Returns 0 or an errno value.
+/* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each and, where there is
+ * memory for that, for one at a time of what is deeper. Returns 0 or an errno value.
  * Async-signal-safe: no. Threads: any, while no capture of that context is under way. */
 int observer_capture_prepare(size_t stack_bytes_max);
 

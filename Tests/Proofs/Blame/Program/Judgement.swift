@@ -57,8 +57,7 @@ struct Judgement {
     }
     let isNobody = !headline.hasPrefix("CULPRIT")
     if isDivided {
-      let told = Self.identifiers(in: head.joined(separator: " "))
-      let parts = trial.parts.filter { !told.isDisjoint(with: $0.kind.identifiers) }
+      let parts = trial.parts.filter { tells(head.joined(separator: " "), of: $0.kind) }
       return (isNobody || headline.contains("divided")) && parts.count == trial.parts.count ? "named" : "other"
     }
     if isNobody { return "nobody" }
@@ -66,10 +65,14 @@ struct Judgement {
   }
 
   /// Whether `text` speaks of A, or says that it may.
-  private func isOurs(_ text: String) -> Bool {
+  private func isOurs(_ text: String) -> Bool { tells(text, of: first) }
+
+  /// Whether `text` speaks of `kind`, or says that it may: where the compiler made one function of it and others.
+  private func tells(_ text: String, of kind: Kind) -> Bool {
     let identifiers = Self.identifiers(in: text)
-    if !identifiers.isDisjoint(with: first.identifiers) { return true }
-    return isAlike && text.contains(" like it") && !identifiers.isDisjoint(with: Kind.alike.map(\.name))
+    if !identifiers.isDisjoint(with: kind.identifiers) { return true }
+    let alike = Kind.alike.map(\.name)
+    return alike.contains(kind.name) && text.contains(" like it") && !identifiers.isDisjoint(with: alike)
   }
 
   /// Whether the compiler made one function of A and others.
