@@ -10,8 +10,8 @@ public struct LabelShare: Hashable, Sendable {
 
 /// Whether a queue took up waiting work during its stall.
 public enum QueueProgress: Hashable, Sendable {
-  /// The same work waited first in every sample: what was under way did not end.
-  case stoodStill(samples: Int)
+  /// The same work waited first in so many samples in a row of all that tell, more than half: what was under way did not end.
+  case stoodStill(samples: Int, of: Int)
   /// Waiting work was taken up between so many of so many neighbouring samples: there was more than the queue could do.
   case moved(between: Int, of: Int)
 }
@@ -30,7 +30,13 @@ extension Stall {
   var queueProgress: QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
     guard source.kind == .queue || source.kind == .executor, seen.count >= 2 else { return nil }
-    let changes = zip(seen, seen.dropFirst()).count { $0.progress != $1.progress }
-    return changes == 0 ? .stoodStill(samples: seen.count) : .moved(between: changes, of: seen.count - 1)
+    var (run, longest, changes) = (1, 1, 0)
+    for (one, next) in zip(seen, seen.dropFirst()) {
+      if one.progress != next.progress { changes += 1 }
+      run = one.progress == next.progress ? run + 1 : 1
+      longest = max(longest, run)
+    }
+    if longest * 2 > seen.count { return .stoodStill(samples: longest, of: seen.count) }
+    return .moved(between: changes, of: seen.count - 1)
   }
 }

@@ -198,8 +198,9 @@ public struct TextReport: Sendable {
   private func circumstances(_ page: Page) -> [String] {
     var lines: [String] = []
     switch blame.queueProgress {
-    case .stoodStill(let samples):
-      lines += page.section("QUEUE", "stood still: the same work waited first in all \(samples) samples that tell")
+    case .stoodStill(let samples, let of):
+      let count = samples == of ? "all \(of)" : "\(samples) of \(of)"
+      lines += page.section("QUEUE", "stood still: the same work waited first in \(count) samples that tell")
     case .moved(let between, let of):
       lines += page.section(
         "QUEUE",

@@ -42,7 +42,11 @@ import Testing
   private func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: [], resolve: { _ in [] }) }
 
   @Test func aQueueStandsStillOrMoves() {
-    #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3))
+    #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 3))
+    // What was under way when the ping was sent may have ended at once.
+    #expect(
+      blame(stall(.queue, [(4, ""), (5, ""), (5, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 4)
+    )
     #expect(blame(stall(.queue, [(5, ""), (6, ""), (6, ""), (7, "")])).queueProgress == .moved(between: 2, of: 3))
     // One look tells nothing, and what is no queue has none.
     #expect(blame(stall(.queue, [(5, ""), (0, "")])).queueProgress == nil)
