@@ -291,7 +291,7 @@ static void forget_parent(void) {
   for (int index = 0; index < REQUESTS_ALL; index++) {
     observer_requests[index].sent = observer_requests[index].abandoned = false;
     observer_requests[index].timer = OBSERVER_NO_TIMER;
-    observer_requests[index].stack = NULL;
+    observer_requests[index].copy.stack = observer_requests[index].stack = NULL;
     observer_requests[index].stack_capacity = observer_requests[index].unwiped = 0;
     set_state(&observer_requests[index], REQUEST_IDLE);
   }

@@ -31,7 +31,7 @@ extension SymbolFile {
       }
     } else if let stub = linkageStub(at: address) {
       // A jump to a function in another module, made by the linker.
-      outer.function = stub.isEmpty ? "linkage stub" : stub
+      outer.function = stub.isEmpty ? "linkage stub" : Self.readable(stub: stub)
       outer.rawName = ".plt"
     } else {
       outer.start = functionStart(at: address)
@@ -65,6 +65,13 @@ extension SymbolFile {
       )
     }
     return frames
+  }
+
+  /// `stub`, "_ZN4shop3payEi@plt", with the name that people write: "shop::pay@plt".
+  private static func readable(stub: String) -> String {
+    let ending = "@plt"
+    guard stub.hasSuffix(ending) else { return stub }
+    return demangle(String(stub.dropLast(ending.count))).short + ending
   }
 
   /// The place that `call` states; `nil` when it comes from no line that somebody wrote.

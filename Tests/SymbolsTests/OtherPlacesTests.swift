@@ -37,6 +37,24 @@ import Testing
     }
   }
 
+  /// In reports they have the name that people write.
+  @Test func stubsAreReadable() throws {
+    let fixture = try Fixture()
+    try fixture.write("namespace shop { int pay(int amount) { return amount; } }\n", "shop.cpp")
+    try fixture.write(
+      "namespace shop { int pay(int); }\nint main(int n, char **) { return shop::pay(n); }\n",
+      "main.cpp"
+    )
+    try fixture.run("g++ -shared -fPIC -o libshop.so shop.cpp && g++ -O1 -o stubs main.cpp -L. -lshop")
+    let line = try #require(
+      fixture.run("objdump -d stubs").split(separator: "\n").first { $0.hasSuffix("<_ZN4shop3payEi@plt>:") }
+    )
+    let address = try #require(UInt64(line.prefix { $0 != " " }, radix: 16))
+    let file = try SymbolFile(ElfImage(path: fixture.path("stubs")), search: DebugSearch())
+    let frame = try #require(file.frames(at: FileAddress(address), module: "stubs").last)
+    #expect(frame.function == "shop::pay@plt" && frame.rawName == ".plt")
+  }
+
   @Test func functionsOfTheKernelPageAreNamed() throws {
     let image = try #require(ProcessFiles.ownVDSO())
     let maps = String(decoding: try #require(ProcessFiles.readWhole("/proc/self/maps", limit: 1 << 30)), as: UTF8.self)
