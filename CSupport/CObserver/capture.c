@@ -97,32 +97,33 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* What was seen of a thread's mask holds for so long. */
-static const uint64_t mask_known_ns = UINT64_C(10000000000);
+/* For how long a thread that was seen to block our signal is taken to do so still: a handler of the service's that blocks it, and
+ * our own, are over by then. */
+static const uint64_t block_known_ns = 100000000;
 
 /* Whether THREAD blocks the signal: it would not answer, and find the signal when it waits for any (sigwaitinfo(2)). A
- * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a while, and
- * a thread of which nothing has been seen is looked at again when it has run: it has then left what it was in. One that
- * does not come to run within a millisecond counts as what it seems to be.
+ * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a while,
+ * longest when it was seen to wait, and a thread of which nothing has been seen is looked at again when it has run: it has
+ * then left what it was in. One that does not come to run within a millisecond counts as what it seems to be.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   uint64_t now = observer_clock_ns();
-  uint64_t out = atomic_load_explicit(&thread->kept_out_ns, memory_order_relaxed);
+  uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
   uint64_t used = observer_clock_thread_cpu_ns(tid);
   bool is_kept_out = observer_mask_keeps_out(tid, OBSERVER_SIGNAL);
-  bool has_run = in != 0 && now - in < mask_known_ns;
+  bool has_run = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   for (int attempt = 0; !is_kept_out && !has_run && attempt < 10; attempt++) {
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
     has_run = observer_clock_thread_cpu_ns(tid) > used;
     is_kept_out = has_run && observer_mask_keeps_out(tid, OBSERVER_SIGNAL);
   }
-  if (is_kept_out)
-    atomic_store_explicit(&thread->kept_out_ns, now, memory_order_relaxed);
-  else if (has_run)
+  if (is_kept_out && until < now + block_known_ns)
+    atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
+  else if (!is_kept_out && has_run)
     atomic_store_explicit(&thread->let_in_ns, now, memory_order_relaxed);
-  return is_kept_out || (out != 0 && now - out < mask_known_ns);
+  return is_kept_out || now < until;
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,

@@ -102,6 +102,14 @@ static bool is_blocked(const struct observer_look *look) {
   return look->activity == OBSERVER_IN_CALL || look->activity == OBSERVER_BLOCKED;
 }
 
+/* Whether a thread waits for signals, ours among them: it blocks those, and does not seem to while it waits. */
+static bool waits_for_our_signal(const struct observer_look *look) {
+  uint64_t awaited;
+  return look->activity == OBSERVER_IN_CALL && look->call == SYS_rt_sigtimedwait &&
+         (!observer_memory_read(look->arguments[0], &awaited, sizeof awaited) ||
+          (awaited & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0);
+}
+
 /* Copies the stack from LOOK's stack pointer on. Returns false when not one byte of it can be read. */
 static bool copy_stack(struct observer_thread *thread, const struct observer_look *look) {
   struct observer_copy *copy = &here()->copy;
@@ -163,9 +171,8 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = observer_clock_thread_cpu_ns(tid);
   *look = look_at(descriptor);
-  /* Who waits for signals blocks them, and does not seem to while it waits. */
-  if (look->activity == OBSERVER_IN_CALL && look->call == SYS_rt_sigtimedwait)
-    atomic_store_explicit(&thread->kept_out_ns, observer_clock_ns(), memory_order_relaxed);
+  if (waits_for_our_signal(look))
+    atomic_store_explicit(&thread->kept_out_until_ns, observer_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {

@@ -97,7 +97,7 @@ struct observer_thread *observer_task_visit(int32_t tid) {
     if (registered && observer_thread_id(registered) != tid)
       low = high = 0;
     atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
-    atomic_store_explicit(&visitor->kept_out_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&visitor->kept_out_until_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&visitor->let_in_ns, 0, memory_order_relaxed);
     uint32_t lacks_room = registered ? atomic_load_explicit(&registered->lacks_room, memory_order_relaxed) : 0;
     atomic_store_explicit(&visitor->lacks_room, lacks_room, memory_order_relaxed);

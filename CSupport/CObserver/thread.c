@@ -116,7 +116,7 @@ struct observer_thread *observer_thread_register(void) {
     find_stack(entry);
     int32_t tid = (int32_t)syscall(SYS_gettid);
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
-    atomic_store_explicit(&entry->kept_out_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&entry->kept_out_until_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->let_in_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->lacks_room, lacks_room(), memory_order_relaxed);
     atomic_store_explicit(&entry->registered_ns, observer_clock_boot_ns(), memory_order_relaxed);

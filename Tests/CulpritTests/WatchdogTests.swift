@@ -122,6 +122,25 @@ import Testing
     #expect(stacks.contains { $0.joinedFrom == 1 })
   }
 
+  /// Who blocks the signal for a moment, as a handler of the service's does, is sampled again soon.
+  @Test func whoBlocksTheSignalForAMomentIsSampledSoon() throws {
+    let found = try reports { watchdog in
+      let loop = try watchdog.watchLoop(named: "masked")
+      loop.turn {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPROF)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        computeAfterwards(for: .milliseconds(200))
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+        stallByComputing(for: .milliseconds(1500))
+      }
+    }
+    let report = try #require(found.first)
+    #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+    #expect(report.stall.samples.contains { $0.outcome == .noAnswer })
+  }
+
   @Test func shortTurnsAreNotReported() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "busy")

@@ -27,11 +27,14 @@ struct observer_thread {
   _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
   _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
   _Atomic uint32_t lacks_room; /* 1: its alternate stack is too small for our handler, and it is sent no signal */
-  _Atomic uint64_t kept_out_ns; /* when the thread was last seen to block our signal, 0 for never; a sampler's */
+  _Atomic uint64_t kept_out_until_ns; /* until when what was seen says that the thread blocks our signal; a sampler's */
   _Atomic uint64_t let_in_ns; /* when it was last seen not to, and to run since; a sampler's */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;
+
+/* For how long a thread that was seen to wait for our signal, or not to block it, is taken to do so still. */
+#define OBSERVER_MASK_KNOWN_NS UINT64_C(10000000000)
 
 /* What our handler uses of a stack, besides the kernel's frame; a benchmark's bound, and as much again. */
 #define OBSERVER_HANDLER_STACK_BYTES 2048
