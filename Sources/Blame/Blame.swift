@@ -63,8 +63,8 @@ public struct Blame: Hashable, Sendable {
   public var farCallers: [Claim]
   /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
   public var doing: [Claim]
-  /// The function of a package that the application depends on which took most of the culprit's time; `nil` when none did. The
-  /// culprit is who called it.
+  /// The function of a package that the application depends on which took most of the culprit's time, or the application's own that a
+  /// library called back for it; `nil` when there is none. The culprit is who called it.
   public var dependency: Claim?
   /// The time that the culprit spent in its own code.
   public var ownTime: Duration
@@ -144,7 +144,8 @@ public struct Blame: Hashable, Sendable {
       return
     }
     let weighted = observations.stacks.map(\.stack)
-    var suspects = Suspects(weighted, total: observations.duration)
+    let isPool = stall.source.kind == .pool
+    var suspects = Suspects(weighted, total: observations.duration, isHalfEnough: !isPool)
     // Threads of a package's own, on which the application has little.
     let own = weighted.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
     if own * 2 < observations.duration {
@@ -153,11 +154,11 @@ public struct Blame: Hashable, Sendable {
     func claims(_ group: Suspects.Group) -> [Claim] {
       group.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: group.places) }
     }
-    let culprit = suspects.culprit
-    let others = suspects.contenders(beside: culprit)
+    let found = suspects.culprit()
+    let others = suspects.contenders(beside: found?.function)
     contenderCount = others.functions.count
     contenders = claims(others)
-    guard let culprit else {
+    guard let culprit = found?.function else {
       verdict = .noSingleCulprit
       return
     }
@@ -168,8 +169,8 @@ public struct Blame: Hashable, Sendable {
     farCallers = levels.dropFirst().compactMap { claims($0).first }
     (ownTime, doing) = observations.breakdown(of: culprit)
     let below = weighted.compactMap { $0.below(culprit) }
-    let taken = Suspects(below, total: below.reduce(.zero) { $0 + $1.time }).culprit
-    dependency = taken.map { observations.claim(on: $0, below: culprit) }
+    let taken = Suspects(below, total: below.reduce(.zero) { $0 + $1.time }).culprit()?.function
+    dependency = (taken ?? found?.callback).map { observations.claim(on: $0, below: culprit) }
   }
 
   /// The most callers, callees and contenders that are worked out.

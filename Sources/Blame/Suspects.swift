@@ -22,7 +22,11 @@ struct Suspects {
   /// A callee with more than this part of its caller's time has it alone.
   private static let partMax = 0.75
 
-  init(_ stacks: [WeightedStack], total: Duration) {
+  /// - Parameters:
+  ///   - stacks: What was seen, in order of time.
+  ///   - total: The time that they are of.
+  ///   - isHalfEnough: Whether exactly half makes a candidate. Of the threads of a pool, which are few, it does not.
+  init(_ stacks: [WeightedStack], total: Duration, isHalfEnough: Bool = true) {
     self.stacks = stacks
     self.total = total
     var times: [FunctionIdentity: Duration] = [:]
@@ -34,30 +38,40 @@ struct Suspects {
       halves.contains { other in !stacks.contains { $0.contains(function) && $0.contains(other) } }
     }
     candidates = Set(times.filter { $0.value * 2 >= total && $0.value > .zero }.map(\.key)).subtracting(rivals)
+      .subtracting(isHalfEnough ? [] : halves)
   }
 
-  /// Who is to blame; `nil` when nobody holds half of the stall.
-  var culprit: FunctionIdentity? {
-    guard var found = innermostCandidate else { return nil }
+  /// Who is to blame, `nil` when nobody holds half of the stall; and the candidate that a library called back for it, if one did.
+  func culprit() -> (function: FunctionIdentity, callback: FunctionIdentity?)? {
+    guard let innermost = innermostCandidate else { return nil }
+    var found = innermost
     var seen: Set<FunctionIdentity> = [found]
     while let caller = whoCalledTheLibrary(thatCalled: found), seen.insert(caller).inserted { found = caller }
-    return found
+    return (found, found == innermost ? nil : innermost)
   }
 
+  /// From the outermost candidate on: who is the innermost for less time than those together to which it leads is passed over.
+  /// One by one, functions that call each other would have a part of their time each, and who called them would have more.
   private var innermostCandidate: FunctionIdentity? {
-    var scores: [FunctionIdentity: Duration] = [:]
-    for stack in stacks {
-      guard let frame = stack.frames.last(where: { candidates.contains($0.identity) }) else { continue }
-      scores[frame.identity, default: .zero] += stack.time
+    var left = candidates
+    while let outermost = left.max(by: { holdsLess($0, than: $1) }), left.count > 1 {
+      var times: [FunctionIdentity: Duration] = [:]
+      var led: Set<FunctionIdentity> = []
+      for stack in stacks {
+        guard let last = stack.frames.last(where: { left.contains($0.identity) })?.identity else { continue }
+        times[last, default: .zero] += stack.time
+        if last != outermost, stack.contains(outermost) { led.insert(last) }
+      }
+      let inner = led.reduce(Duration.zero) { $0 + (times[$1] ?? .zero) }
+      if inner < times[outermost] ?? .zero { return outermost }
+      left.remove(outermost)
     }
-    return
-      scores.min {
-        if $0.value != $1.value { return $0.value > $1.value }
-        // The callee holds no more than its caller.
-        let (left, right) = (times[$0.key] ?? .zero, times[$1.key] ?? .zero)
-        return left != right ? left < right : $0.key < $1.key
-      }?
-      .key
+    return left.first
+  }
+
+  private func holdsLess(_ one: FunctionIdentity, than other: FunctionIdentity) -> Bool {
+    let (left, right) = (times[one] ?? .zero, times[other] ?? .zero)
+    return left != right ? left < right : one < other
   }
 
   /// The candidate that called the library which called `function` back, for most of that one's time, if the library worked in
@@ -173,7 +187,8 @@ struct Suspects {
   }
 
   /// The functions that hold the time which `culprit` does not; all of it when there is none. Each stack counts for one: the
-  /// outermost of the application's that did not lead to the culprit, or the innermost that has nearly all of that one's time.
+  /// outermost of the application's that never led to the culprit, or the innermost that has all of that one's time; where all of
+  /// them did, the innermost.
   func contenders(beside culprit: FunctionIdentity?) -> Group {
     var passed: Set<FunctionIdentity> = []
     if let culprit {
@@ -185,7 +200,9 @@ struct Suspects {
     var places: [Int: Int] = [:]
     for (number, stack) in stacks.enumerated() {
       if let culprit, stack.contains(culprit) { continue }
-      places[number] = stack.frames.firstIndex { $0.isApplication && !passed.contains($0.identity) }
+      places[number] =
+        stack.frames.firstIndex { $0.isApplication && !passed.contains($0.identity) }
+        ?? stack.frames.lastIndex(where: \.isApplication)
     }
     return group(innermost(places))
   }

@@ -152,8 +152,20 @@ public struct TextReport: Sendable {
     let whole = claim.share.time.inSeconds
     func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
     if part(blame.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(blame.ownTime)))") }
-    for callee in blame.doing.prefix(3) where part(callee.share.time) >= 0.005 {
-      parts.append("\(names.name(callee.frame)) \(Formatting.percent(part(callee.share.time)))")
+    // Functions of a library may have one name.
+    var times: [(name: String, time: Duration)] = []
+    for callee in blame.doing {
+      let name = names.name(callee.frame)
+      if let place = times.firstIndex(where: { $0.name == name }) {
+        times[place].time += callee.share.time
+      } else {
+        times.append((name, callee.share.time))
+      }
+    }
+    let heaviest = times.enumerated()
+      .sorted { $0.element.time != $1.element.time ? $0.element.time > $1.element.time : $0.offset < $1.offset }
+    for (_, callee) in heaviest.prefix(3) where part(callee.time) >= 0.005 {
+      parts.append("\(callee.name) \(Formatting.percent(part(callee.time)))")
     }
     return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
   }

@@ -113,7 +113,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .requestsStuck: "earlier requests were never answered"
     case .noLook: "the kernel does not tell what the thread does, and it did not run"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
-    case .noWorker: "no thread was working on it"
+    case .noWorker: "no thread was known to work on it"
     case .samplerStopped: "the kernel held up the thread that takes stacks"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }

@@ -264,6 +264,37 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// Who only divides its time between others of which none has half is named with them.
+  /// Functions that call each other take nothing from each other, and who called them does not get it.
+  @Test func recursionThroughSeveralFunctionsIsNotItsCallers() {
+    var made = Synthetic()
+    let inner = [["div", "closure"], ["div", "closure", "div"]]
+    let page = (0..<13).map { ["main", "T", "page", "div", "closure"] + inner[$0 % 2] }
+    let stall = made.stall(page + times(7, ["main", "T", "plain"]))
+    let name = made.blame(stall).culpritName
+    #expect(name == "div" || name == "closure")
+  }
+
+  /// What a function does itself, beside calling the culprit, is told too.
+  @Test func whoCalledTheCulpritIsToldForItsOwnTime() {
+    var made = Synthetic()
+    let upload = times(6, ["main", "upload", "log"]) + times(8, ["main", "upload", "c.find"])
+    let stall = made.stall(upload + times(6, ["main", "list", "log"]))
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "log")
+    #expect(blame.contenderNames == ["upload"])
+    #expect(abs((blame.contenders.first?.share.fraction ?? 0) - 0.4) < 0.001)
+  }
+
+  /// Who is called back by a library for the culprit is told.
+  @Test func callbacksAreToldBesideWhoCalledTheLibrary() {
+    var made = Synthetic()
+    let kinds = [["c.sort", "compare"], ["c.sort"], ["c.sort", "compare"]]
+    let stall = made.stall((0..<30).map { ["main", "F"] + kinds[$0 % 3] })
+    let blame = made.blame(stall)
+    #expect(blame.culpritName == "F")
+    #expect(blame.dependency?.frame.function == "compare")
+  }
+
   @Test func whoDividesTheTimeIsNamed() {
     var made = Synthetic()
     // What only leads to A is no part.
