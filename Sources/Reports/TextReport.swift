@@ -22,6 +22,8 @@ public struct TextReport: Sendable {
   private static let lastStackFrames = 12
   /// The most contenders that are shown.
   private static let contenders = 4
+  /// Who has less than this part of a stall is no contender.
+  private static let worthTelling = 0.01
   /// The most callers of the culprit, and parts of its time, that are named in the verdict; the tree has all.
   private static let callers = 3
   private static let parts = 3
@@ -192,7 +194,8 @@ public struct TextReport: Sendable {
   }
 
   private func contenders(_ page: Page) -> [String] {
-    let shown = blame.contenders.prefix(Self.contenders)
+    let worth = blame.contenders.filter { $0.share.fraction >= Self.worthTelling }
+    let shown = worth.prefix(Self.contenders)
     guard !shown.isEmpty else { return [] }
     var lines: [String] = []
     for (index, claim) in shown.enumerated() {
@@ -201,7 +204,7 @@ public struct TextReport: Sendable {
         + "\(Formatting.duration(claim.share.time))  (\(Formatting.origin(claim.frame)))"
       lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
     }
-    let rest = blame.contenderCount - shown.count
+    let rest = blame.contenderCount - blame.contenders.count + worth.count - shown.count
     if rest > 0 { lines += page.continuation("and \(Formatting.count(rest, "other"))") }
     return lines + [""]
   }
