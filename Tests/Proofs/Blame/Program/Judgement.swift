@@ -23,6 +23,16 @@ struct Judgement {
   private var isDivided: Bool { trial.parts[0].share < 0.5 }
   private var truth: Double { course.share(0) }
 
+  /// Whether the last stack names A, which is not what ran last.
+  private var isLastOurs: Bool { isOurs(lastSeen) && !tells(lastSeen, of: trial.parts[trial.parts.count - 1].kind) }
+
+  /// What those had of whom the report speaks: of functions that the compiler has made one of, all that the trial has.
+  private var truthOfNamed: Double {
+    guard isAlike, culprit.contains(" like it") else { return truth }
+    let alike = Kind.alike.map(\.name)
+    return trial.parts.indices.filter { alike.contains(trial.parts[$0].kind.name) }.reduce(0) { $0 + course.share($1) }
+  }
+
   /// The judgement as one line: `name=value`, with tabs in between.
   var line: String {
     var fields: [(String, String)] = [
@@ -33,12 +43,12 @@ struct Judgement {
     guard let report else { return Self.joined(fields) }
     let invented = Self.identifiers(in: textOfNames).intersection(absent).sorted().joined(separator: ",")
     fields += [
-      ("headline", headline), ("invented", invented), ("last", isOurs(lastSeen) ? "1" : "0"),
+      ("headline", headline), ("invented", invented), ("last", isLastOurs ? "1" : "0"),
       ("samples", samples(report)), ("ends", "\(report.blame.truncations.values.reduce(0, +))"),
       ("roots", roots(report)),
     ]
     if verdict == "named" {
-      fields += [("error", percent(share(report) - truth)), ("state", state), ("words", words)]
+      fields += [("error", percent(share(report) - truthOfNamed)), ("state", state), ("words", words)]
       fields.append(("state_right", allowedStates.contains(said) ? "1" : "0"))
     }
     if headline.hasPrefix("CULPRIT") { fields.append(("name_right", isNameGood ? "1" : "0")) }
