@@ -63,6 +63,8 @@ void workload_use_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
 enum { CHUNK_BYTES = 256 << 10, PAGE_BYTES = 4096 };
 
 static uint8_t *guarded; /* the page that cannot be accessed */
+static pid_t holder;     /* the thread that is to be held up there */
+static bool has_held;
 
 static void on_fault(int signal, siginfo_t *information, void *context) {
   (void)signal;
@@ -70,7 +72,11 @@ static void on_fault(int signal, siginfo_t *information, void *context) {
   uint8_t *address = information->si_addr;
   if (!guarded || address < guarded || address >= guarded + PAGE_BYTES)
     abort();
-  workload_hold();
+  /* Another thread may have come first. */
+  if (gettid() == holder) {
+    workload_hold();
+    has_held = true;
+  }
   mprotect(guarded, PAGE_BYTES, PROT_READ | PROT_WRITE);
   guarded = NULL;
 }
@@ -89,23 +95,30 @@ static bool take_chunks(uint8_t *chunks[3]) {
 }
 
 KEPT bool workload_hold_in_malloc(void) {
-  uint8_t *chunks[3];
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
   mallopt(M_MMAP_THRESHOLD, 4 * CHUNK_BYTES);
-  if (!take_chunks(chunks) || sigaction(SIGSEGV, &action, &before) != 0)
+  holder = gettid();
+  has_held = false;
+  if (sigaction(SIGSEGV, &action, &before) != 0)
     return false;
-  free(chunks[1]);
-  uintptr_t size_of_chunk = (uintptr_t)chunks[1] - sizeof(size_t);
-  guarded = (uint8_t *)(size_of_chunk & ~(uintptr_t)(PAGE_BYTES - 1));
-  if (mprotect(guarded, PAGE_BYTES, PROT_NONE) != 0)
-    return false;
-  void *memory = malloc(CHUNK_BYTES);
-  bool held_on = guarded == NULL;
+  for (int attempt = 0; attempt < 16 && !has_held; attempt++) {
+    uint8_t *chunks[3];
+    if (!take_chunks(chunks))
+      break;
+    free(chunks[1]);
+    uintptr_t size_of_chunk = (uintptr_t)chunks[1] - sizeof(size_t);
+    guarded = (uint8_t *)(size_of_chunk & ~(uintptr_t)(PAGE_BYTES - 1));
+    if (mprotect(guarded, PAGE_BYTES, PROT_NONE) != 0)
+      break;
+    void *volatile memory = malloc(CHUNK_BYTES);
+    if (guarded)
+      mprotect(guarded, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    free(memory);
+    free(chunks[0]);
+    free(chunks[2]);
+  }
   sigaction(SIGSEGV, &before, NULL);
-  free(memory);
-  free(chunks[0]);
-  free(chunks[2]);
-  return held_on;
+  return has_held;
 }
 
 void workload_need_malloc(void *context) {
