@@ -263,7 +263,6 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     }
   }
 
-  /// Who only divides its time between others of which none has half is named with them.
   /// Functions that call each other take nothing from each other, and who called them does not get it.
   @Test func recursionThroughSeveralFunctionsIsNotItsCallers() {
     var made = Synthetic()
@@ -295,6 +294,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dependency?.frame.function == "compare")
   }
 
+  /// Who only divides its time between others of which none has half is named with them.
   @Test func whoDividesTheTimeIsNamed() {
     var made = Synthetic()
     // What only leads to A is no part.
