@@ -294,6 +294,23 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dependency?.frame.function == "compare")
   }
 
+  /// One of two threads of a pool is no more to blame than the other; one of a stall's two samples is.
+  @Test func exactlyHalfOfAPoolIsNotEnough() {
+    func stack(_ names: [String]) -> WeightedStack {
+      let frames = names.map { name in
+        let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: 1)
+        return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
+      }
+      return WeightedStack(frames: frames, time: .seconds(1))
+    }
+    let stacks = [stack(["fill", "now"]), stack(["fill"])]
+    func culprit(_ isHalfEnough: Bool) -> String? {
+      Suspects(stacks, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
+    }
+    #expect(culprit(false) == "fill")
+    #expect(culprit(true) == "now")
+  }
+
   /// Who only divides its time between others of which none has half is named with them.
   @Test func whoDividesTheTimeIsNamed() {
     var made = Synthetic()
