@@ -8,9 +8,17 @@ let package = Package(
     .executable(name: "culprit", targets: ["culprit"]),
   ],
   targets: [
-    // The observing path, in C: target slots, capture, unwinding.
+    // A copied stack in, frames out.
+    .target(
+      name: "CUnwind",
+      path: "CSupport/CUnwind",
+      cSettings: [.headerSearchPath(".")],
+      linkerSettings: [.linkedLibrary("dl")]
+    ),
+    // The observing path, in C: target slots, capture.
     .target(
       name: "CObserver",
+      dependencies: ["CUnwind"],
       path: "CSupport/CObserver",
       linkerSettings: [.linkedLibrary("dl")]
     ),
@@ -35,7 +43,7 @@ let package = Package(
     // What a service imports.
     .target(
       name: "Culprit",
-      dependencies: ["CLinux", "CObserver", "CRunLoop", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
+      dependencies: ["CLinux", "CObserver", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
     ),
 
     // Commands.
@@ -110,7 +118,7 @@ let package = Package(
 
     .testTarget(
       name: "CObserverTests",
-      dependencies: ["CObserver", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
+      dependencies: ["CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
     ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
     .testTarget(

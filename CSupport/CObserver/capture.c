@@ -159,7 +159,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   if (error == 0)
     return OBSERVER_CAPTURED;
   /* Nothing was sent: the request is taken back, unless an earlier, late signal is just answering it. */
-  const struct observer_copy *copy = NULL;
+  const struct stack_copy *copy = NULL;
   if (observer_capture_collect(*index, &copy) == OBSERVER_CAPTURED)
     observer_capture_release(copy);
   return error == ESRCH ? OBSERVER_THREAD_GONE : OBSERVER_NOT_SIGNALLED;
@@ -170,7 +170,7 @@ enum observer_capture_status observer_capture_send(struct observer_thread *threa
   return ask(thread, slot, unit, when, false, index);
 }
 
-enum observer_capture_status observer_capture_collect(uint32_t index, const struct observer_copy **copy) {
+enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy) {
   struct observer_request *request = &observer_requests[index];
   observer_signal_cancel(request->timer);
   request->timer = OBSERVER_NO_TIMER;
@@ -206,7 +206,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
 }
 
 enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
-                                              uint64_t unit, uint64_t timeout_ns, const struct observer_copy **copy) {
+                                              uint64_t unit, uint64_t timeout_ns, const struct stack_copy **copy) {
   uint32_t index;
   enum observer_capture_status status = ask(thread, slot, unit, OBSERVER_SEND_NOW, true, &index);
   if (status != OBSERVER_CAPTURED)
@@ -215,7 +215,7 @@ enum observer_capture_status observer_capture(struct observer_thread *thread, co
   return observer_capture_collect(index, copy);
 }
 
-void observer_capture_release(const struct observer_copy *copy) {
+void observer_capture_release(const struct stack_copy *copy) {
   if (copy->request >= REQUESTS_ALL) {
     if (!observer_deep_room_give_back(copy->stack, copy->stack_bytes))
       observer_copy_wipe(copy);
@@ -258,7 +258,7 @@ uint8_t *observer_copy_map(size_t bytes) {
   return memory;
 }
 
-void observer_copy_wipe(const struct observer_copy *copy) {
+void observer_copy_wipe(const struct stack_copy *copy) {
   memset((uint8_t *)(uintptr_t)copy->stack, 0, copy->stack_bytes + copy->own_bytes);
 }
 
@@ -307,7 +307,7 @@ int observer_capture_prepare(size_t stack_bytes_max) {
 }
 
 int observer_capture_start(size_t stack_bytes_max) {
-  if (!observer_arch_supported())
+  if (!cunwind_host())
     return ENOTSUP;
   static bool is_guarded;
   if (!is_guarded)
@@ -325,7 +325,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   sigemptyset(&ours);
   sigaddset(&ours, OBSERVER_SIGNAL);
   pthread_sigmask(SIG_UNBLOCK, &ours, &before);
-  const struct observer_copy *copy = NULL;
+  const struct stack_copy *copy = NULL;
   enum observer_capture_status status =
       observer_capture(self, NULL, OBSERVER_IDLE, UINT64_C(1000000000), &copy);
   pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -51,7 +51,7 @@ static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy
 /* How many bytes from START on are worth copying where a stack's end is not known. Thread libraries put a thread's own data
  * at the end of its stack (glibc, nptl/allocatestack.c): what is beyond is not stack. */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
-  uint64_t end = observer_arch_thread_pointer();
+  uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
 }
 
@@ -60,10 +60,10 @@ static size_t bytes_wanted(uint64_t start, size_t capacity) {
 static enum observer_request_state answer(struct observer_request *request, const void *context, uint64_t began) {
   if (request->slot && observer_slot_unit(request->slot) != request->unit)
     return REQUEST_OVER;
-  struct observer_copy *copy = &request->copy;
-  observer_arch_registers(context, &copy->registers);
-  uint64_t sp = observer_arch_sp(&copy->registers);
-  uint64_t start = sp - observer_arch_red_zone();
+  struct stack_copy *copy = &request->copy;
+  observer_machine_registers(context, &copy->registers);
+  uint64_t sp = observer_machine_sp(&copy->registers);
+  uint64_t start = sp - observer_machine_red_zone();
   copy->stack_start = start;
   copy->stack = request->stack;
   copy->own_low = copy->own_end = copy->own_start = copy->own_bytes = 0;

@@ -42,7 +42,7 @@ struct observer_request {
   size_t stack_bytes_max; /* how much may be copied, where there is room for it */
   size_t unwiped; /* how much of STACK may hold what copies left; monitor-owned */
   /* Written by the handler between COPYING and DONE. */
-  struct observer_copy copy;
+  struct stack_copy copy;
 };
 
 /* The upper half of the value that travels with our signals; the lower half is the request's index. */

@@ -22,7 +22,7 @@ static bool from_maps;
 
 static bool loader_tells(void) { return _dl_find_object != NULL; }
 
-static bool find_by_loader(uint64_t address, struct observer_module *module) {
+static bool find_by_loader(uint64_t address, struct unwind_module *module) {
   struct dl_find_object found;
   if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
     return false;
@@ -59,7 +59,7 @@ bool observer_module_file(uint64_t address, uint64_t *start, char *path, size_t 
 
 static bool loader_tells(void) { return false; }
 
-static bool find_by_loader(uint64_t address, struct observer_module *module) {
+static bool find_by_loader(uint64_t address, struct unwind_module *module) {
   (void)address;
   (void)module;
   return false;
@@ -71,7 +71,7 @@ enum { MODULES_MAX = 4096, LINE_MAX_BYTES = 512, READ_BYTES = 16384 };
 static struct module_table {
   bool is_current;
   uint32_t count;
-  struct observer_module modules[MODULES_MAX];
+  struct unwind_module modules[MODULES_MAX];
   char text[READ_BYTES];
   char line[LINE_MAX_BYTES];
 } tables[OBSERVER_CONTEXTS_MAX];
@@ -116,7 +116,7 @@ static void add_module(uint64_t start) {
   }
   if (first >= last)
     return;
-  struct observer_module *module = &table()->modules[table()->count++];
+  struct unwind_module *module = &table()->modules[table()->count++];
   module->start = start;
   module->end = start + (last - first);
   module->eh_frame_hdr = tables ? start + (tables - first) : 0;
@@ -164,7 +164,7 @@ static void read_maps(void) {
   errno = saved_errno;
 }
 
-static bool find_in_maps(uint64_t address, struct observer_module *module) {
+static bool find_in_maps(uint64_t address, struct unwind_module *module) {
   if (!table()->is_current)
     read_maps();
   for (uint32_t index = 0; index < table()->count; index++) {
@@ -188,6 +188,6 @@ enum observer_module_way observer_module_start(bool use_loader) {
 
 void observer_module_forget(void) { table()->is_current = false; }
 
-bool observer_module_find(uint64_t address, struct observer_module *module) {
+bool observer_module_find(uint64_t address, struct unwind_module *module) {
   return from_maps ? find_in_maps(address, module) : loader_tells() && find_by_loader(address, module);
 }

@@ -24,29 +24,29 @@ enum { CONTEXT_FLAGS_MAX = 0xff };
 
 /* Finds the stack pointer of what was interrupted on the stack from LOW to HIGH by a signal whose frame is in COPY. The
  * frame tells which alternate stack was set, and lies on it. */
-static bool interrupted_sp(const struct observer_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
+static bool interrupted_sp(const struct stack_copy *copy, uint64_t low, uint64_t high, uint64_t *sp) {
   for (uint64_t at = -copy->stack_start % 8; at + sizeof(ucontext_t) <= copy->stack_bytes; at += 8) {
     struct context_head head;
     memcpy(&head, copy->stack + at, sizeof head);
     if (head.flags > CONTEXT_FLAGS_MAX || head.link != 0 ||
         copy->stack_start + at - head.alternate_start >= head.alternate_bytes)
       continue;
-    struct observer_registers registers;
-    observer_arch_registers(copy->stack + at, &registers);
-    *sp = observer_arch_sp(&registers);
+    struct unwind_registers registers;
+    observer_machine_registers(copy->stack + at, &registers);
+    *sp = observer_machine_sp(&registers);
     if (*sp >= low && *sp < high)
       return true;
   }
   return false;
 }
 
-void observer_copy_own_stack(struct observer_copy *copy, uint8_t *stack, size_t capacity, uint64_t low, uint64_t high) {
+void observer_copy_own_stack(struct stack_copy *copy, uint8_t *stack, size_t capacity, uint64_t low, uint64_t high) {
   uint64_t sp;
   copy->own_low = low;
   copy->own_end = high;
   if (low == high || !interrupted_sp(copy, low, high, &sp))
     return;
-  copy->own_start = sp - observer_arch_red_zone();
+  copy->own_start = sp - observer_machine_red_zone();
   size_t wanted = (size_t)(high - copy->own_start);
   if (wanted > capacity - copy->stack_bytes && wanted > capacity / 2)
     wanted = capacity - copy->stack_bytes > capacity / 2 ? capacity - copy->stack_bytes : capacity / 2;

@@ -8,6 +8,6 @@
  * STACK: when a signal's frame in it leads back to the thread's own stack, that is copied, too, from there on. It takes the
  * place of the other stack's outer half if need be.
  * Async-signal-safe: yes. Threads: the one whose stack it is, or the monitor while that one is blocked. */
-void observer_copy_own_stack(struct observer_copy *copy, uint8_t *stack, size_t capacity, uint64_t low, uint64_t high);
+void observer_copy_own_stack(struct stack_copy *copy, uint8_t *stack, size_t capacity, uint64_t low, uint64_t high);
 
 #endif

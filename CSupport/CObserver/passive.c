@@ -18,7 +18,7 @@ static struct room {
   uint8_t *stack;
   size_t capacity;
   size_t stack_bytes_max; /* how much may be copied, where there is room for it */
-  struct observer_copy copy;
+  struct stack_copy copy;
 } rooms[OBSERVER_CONTEXTS_MAX];
 
 static struct room *here(void) { return &rooms[observer_context]; }
@@ -112,18 +112,18 @@ static bool waits_for_our_signal(const struct observer_look *look) {
 
 /* Copies the stack from LOOK's stack pointer on. Returns false when not one byte of it can be read. */
 static bool copy_stack(struct observer_thread *thread, const struct observer_look *look) {
-  struct observer_copy *copy = &here()->copy;
+  struct stack_copy *copy = &here()->copy;
   uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
-  uint64_t start = look->sp - observer_arch_red_zone();
+  uint64_t start = look->sp - observer_machine_red_zone();
   uint64_t page = observer_copy_page(look->sp);
   /* The main thread's stack grows where it is read, and that waits for the map of the address space. */
   if (start < page && atomic_load_explicit(&thread->tid, memory_order_relaxed) == (pid_t)syscall(SYS_getpid))
     start = page;
   memset(copy, 0, sizeof *copy);
-  observer_arch_set_blocked(&copy->registers, look->sp, look->pc);
+  cunwind_set_blocked(cunwind_host(), &copy->registers, look->sp, look->pc);
   if (look->activity == OBSERVER_IN_CALL)
-    observer_arch_set_arguments(&copy->registers, look->arguments);
+    cunwind_set_arguments(cunwind_host(), &copy->registers, look->arguments);
   copy->stack = here()->stack;
   copy->request = UINT32_MAX;
   copy->taken_ns = observer_clock_ns();
@@ -159,7 +159,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
 
 enum observer_capture_status observer_capture_passively(struct observer_thread *thread, const struct observer_slot *slot,
                                                         uint64_t unit, struct observer_look *look,
-                                                        const struct observer_copy **copy) {
+                                                        const struct stack_copy **copy) {
   memset(look, 0, sizeof *look);
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;

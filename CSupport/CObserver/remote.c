@@ -163,7 +163,7 @@ enum observer_remote_reading observer_remote_look(uint64_t address, size_t lengt
     start = atomic_load_explicit(&remotes[place].start, memory_order_relaxed);
     is_remote = address < end && address + length > start;
   }
-  struct observer_module module;
+  struct unwind_module module;
   /* It may have been unloaded since, and another one may be there. */
   if (!is_remote || (observer_module_find(address, &module) && module.start != start))
     return OBSERVER_REMOTE_NOT;

@@ -120,6 +120,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_deep_room_or, 1 << 10),
       OWN(observer_cpu_read, 4 << 10),
       OWN(observer_datagram_send, 4 << 10),
+      OWN(observer_machine_registers, 1 << 10),
       OWN(observer_progress_read, 4 << 10),
       OWN(observer_ring_write, 4 << 10),
       OWN(observer_work_follow, 8 << 10),

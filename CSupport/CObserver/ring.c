@@ -23,7 +23,7 @@ struct observer_ring {
 };
 
 _Static_assert(sizeof(struct observer_event) % 8 == 0, "events keep each other aligned");
-_Static_assert(sizeof(struct observer_frame) % 8 == 0, "frames keep events aligned");
+_Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned");
 
 /* Every entry begins with its length, so that a filler as short as one word is an entry too. */
 struct entry {
@@ -75,7 +75,7 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(ring->published); }
 
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
-  uint64_t longest = sizeof(struct entry) + sizeof(struct observer_event) + OBSERVER_FRAMES_MAX * sizeof(struct observer_frame);
+  uint64_t longest = sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
   uint64_t used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
                   atomic_load_explicit(&ring->tail, memory_order_acquire);
   /* One more, because an event that does not fit before the end of the buffer leaves that end unused. */
@@ -83,7 +83,7 @@ bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
 }
 
 bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
-                         const struct observer_frame *frames, uint32_t count) {
+                         const struct unwind_frame *frames, uint32_t count) {
   uint64_t bytes = sizeof(struct entry) + sizeof *event + (uint64_t)count * sizeof *frames;
   uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
   uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);

@@ -131,7 +131,7 @@ extension Watchdog {
       }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(reason: String(cString: strerror(errno)))) }
-      if !observer_unwind_is_private() { found.append(.sharedUnwinder) }
+      if !cunwind_library_is_private() { found.append(.sharedUnwinder) }
       if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
       return found
     }

@@ -122,7 +122,7 @@ public final class Watchdog: Sendable {
     let process = ObservedProcess(
       id: getpid(),
       executable: ProcessMap.executablePath(),
-      architecture: String(cString: observer_arch_name()),
+      architecture: String(cString: observer_machine_name()),
       observerVersion: culpritVersion,
       watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns()),
       ownModules: configuration.ownModules,

@@ -11,7 +11,7 @@ import Testing
 struct NamedStack {
   var names: [String]
   var kinds: [UInt32]
-  var end: observer_stack_end
+  var end: unwind_end
   var leftOut = 0
 
   func contains(_ name: String) -> Bool { names.contains(name) }
@@ -19,7 +19,7 @@ struct NamedStack {
 
 /// What a capture came to.
 enum Captured {
-  case stack(NamedStack, copy: observer_copy)
+  case stack(NamedStack, copy: stack_copy)
   case failed(observer_capture_status)
 }
 
@@ -70,13 +70,13 @@ private func capturing(
 nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one serialized suite
 
 /// The raw names of the functions in `stack`, innermost first.
-private func named(_ stack: observer_stack) -> [String] {
+private func named(_ stack: unwind_stack) -> [String] {
   let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules())
   keptSymbolizer = symbolizer
   return (0..<Int(stack.count))
     .map { place in
       let address = RuntimeAddress(stack.frames[place].address)
-      let isReturn = stack.frames[place].kind == OBSERVER_RETURN_ADDRESS.rawValue
+      let isReturn = stack.frames[place].kind == UNWIND_RETURN_ADDRESS.rawValue
       return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
     }
 }
@@ -86,14 +86,14 @@ nonisolated(unsafe) private var blockKind = WORKLOAD_READ
 
 private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? = nil) -> Captured {
   let view = observer_slot_read(slot)
-  var copy: UnsafePointer<observer_copy>?
+  var copy: UnsafePointer<stack_copy>?
   let status = observer_capture(view.thread, slot, unit ?? view.unit, 20_000_000_000, &copy)
   guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
-  let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+  let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
   defer { frames.deallocate() }
-  var stack = observer_stack()
+  var stack = unwind_stack()
   stack.frames = frames
-  stack.end = OBSERVER_END_FAILED
+  stack.end = UNWIND_END_FAILED
   observer_unwind(copy, &stack)
   let taken = copy.pointee
   observer_capture_release(copy)
@@ -112,9 +112,9 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
           return
         }
         try #require(stack.contains("workload_spin"), "\(stack.names)")
-        try #require(stack.end == OBSERVER_END_OUTERMOST)
-        #expect(stack.kinds.first == OBSERVER_PROGRAM_COUNTER.rawValue)
-        #expect(stack.kinds.dropFirst().allSatisfy { $0 == OBSERVER_RETURN_ADDRESS.rawValue })
+        try #require(stack.end == UNWIND_END_OUTERMOST)
+        #expect(stack.kinds.first == UNWIND_PROGRAM_COUNTER.rawValue)
+        #expect(stack.kinds.dropFirst().allSatisfy { $0 == UNWIND_RETURN_ADDRESS.rawValue })
         #expect(!copy.truncated)
         #expect(copy.handler_ns > 0)
       }
@@ -124,14 +124,14 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   @Test func whatWasCopiedIsWipedOnceNobodyNeedsIt() throws {
     try capturing(slot: 3060, { workload_spin(.max, $0) }) { slot in
       let view = observer_slot_read(slot)
-      var first: UnsafePointer<observer_copy>?
-      var second: UnsafePointer<observer_copy>?
+      var first: UnsafePointer<stack_copy>?
+      var second: UnsafePointer<stack_copy>?
       let timeout: UInt64 = 20_000_000_000
       try #require(observer_capture(view.thread, slot, view.unit, timeout, &first) == OBSERVER_CAPTURED)
       try #require(observer_capture(view.thread, slot, view.unit, timeout, &second) == OBSERVER_CAPTURED)
       let released = try #require(first).pointee
       let kept = try #require(second).pointee
-      func isEmpty(_ copy: observer_copy) -> Bool {
+      func isEmpty(_ copy: stack_copy) -> Bool {
         UnsafeBufferPointer(start: copy.stack, count: Int(copy.stack_bytes)).allSatisfy { $0 == 0 }
       }
       #expect(!isEmpty(released) && !isEmpty(kept))
@@ -155,7 +155,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
           Issue.record("not captured")
           return
         }
-        try #require(stack.end == OBSERVER_END_OUTERMOST, "\(stack.names)")
+        try #require(stack.end == UNWIND_END_OUTERMOST, "\(stack.names)")
         try #require(stack.contains("workload_epilogues"), "\(stack.names)")
         if stack.names.first == "workload_short_epilogue" { inEpilogue += 1 }
       }
@@ -170,7 +170,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         return
       }
       #expect(copy.truncated)
-      #expect(stack.end == OBSERVER_END_COPY)
+      #expect(stack.end == UNWIND_END_COPY)
       #expect(stack.names.filter { $0 == "workload_recurse" }.count > 50)
     }
   }
@@ -183,13 +183,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         Issue.record("not captured")
         return
       }
-      #expect(stack.end == OBSERVER_END_OUTERMOST)
-      #expect(stack.names.count == Int(OBSERVER_FRAMES_MAX))
+      #expect(stack.end == UNWIND_END_OUTERMOST)
+      #expect(stack.names.count == Int(UNWIND_FRAMES_MAX))
       let recursion = stack.names.count { $0 == "workload_recurse" }
       #expect(recursion + stack.leftOut >= depth && recursion + stack.leftOut <= depth + 1, "\(stack.leftOut)")
       // The first half is the innermost frames; the last ones are where the thread began.
-      #expect(stack.names.prefix(Int(OBSERVER_FRAMES_INNER)).dropFirst().allSatisfy { $0 == "workload_recurse" })
-      let outer = stack.names.suffix(from: Int(OBSERVER_FRAMES_INNER)).drop { $0 == "workload_recurse" }
+      #expect(stack.names.prefix(Int(UNWIND_FRAMES_INNER)).dropFirst().allSatisfy { $0 == "workload_recurse" })
+      let outer = stack.names.suffix(from: Int(UNWIND_FRAMES_INNER)).drop { $0 == "workload_recurse" }
       #expect(!outer.isEmpty && !outer.contains("workload_recurse"), "\(outer)")
       #expect(stack.names.suffix(2).contains { $0.contains("start_thread") || $0.contains("clone") }, "\(outer)")
     }
@@ -201,7 +201,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
       let view = observer_slot_read(slot)
       for _ in 0..<20 {
-        var copy: UnsafePointer<observer_copy>?
+        var copy: UnsafePointer<stack_copy>?
         try #require(observer_capture(view.thread, slot, view.unit, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
         let deep = try #require(copy)
         try #require(!deep.pointee.truncated && deep.pointee.stack_bytes > 1 << 20)
@@ -209,7 +209,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
           Issue.record("not captured")
           return
         }
-        try #require(other.truncated && stack.end == OBSERVER_END_COPY && other.stack_bytes == 128 << 10)
+        try #require(other.truncated && stack.end == UNWIND_END_COPY && other.stack_bytes == 128 << 10)
         let (room, bytes) = (deep.pointee.stack, deep.pointee.stack_bytes)
         observer_capture_release(deep)
         observer_capture_wipe()
@@ -246,7 +246,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         }
         guard stack.names.first == "workload_bare" else { continue }
         bare += 1
-        #expect(stack.end != OBSERVER_END_OUTERMOST || stack.contains("workload_without_unwind_information"))
+        #expect(stack.end != UNWIND_END_OUTERMOST || stack.contains("workload_without_unwind_information"))
       }
       #expect(bare > 20)
     }
@@ -261,16 +261,16 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     try capturing(slot: 3009, { _ in workload_block(blockKind) }) { slot in
       defer { workload_unblock() }
       let answered = observer_capture_answered()
-      let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+      let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
       defer { frames.deallocate() }
-      var stack = observer_stack()
+      var stack = unwind_stack()
       stack.frames = frames
-      stack.end = OBSERVER_END_FAILED
+      stack.end = UNWIND_END_FAILED
       var taken = 0
       for _ in 0..<2000 where taken < 50 {
         let view = observer_slot_read(slot)
         var look = observer_look()
-        var copy: UnsafePointer<observer_copy>?
+        var copy: UnsafePointer<stack_copy>?
         let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
         // Between two calls, and after a signal, the thread runs for a moment.
         guard let copy, status == OBSERVER_CAPTURED else {
@@ -280,7 +280,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         taken += 1
         observer_unwind(copy, &stack)
         let names = named(stack)
-        try #require(stack.end == OBSERVER_END_OUTERMOST, "\(names)")
+        try #require(stack.end == UNWIND_END_OUTERMOST, "\(names)")
         try #require(names.contains("workload_block"), "\(names)")
       }
       #expect(taken == 50)
@@ -294,7 +294,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     try capturing(slot: 3010, { workload_spin(.max, $0) }) { slot in
       let view = observer_slot_read(slot)
       var look = observer_look()
-      var copy: UnsafePointer<observer_copy>?
+      var copy: UnsafePointer<stack_copy>?
       #expect(observer_capture_passively(view.thread, slot, view.unit, &look, &copy) == OBSERVER_NOT_BLOCKED)
       #expect(look.activity == OBSERVER_RUNNING)
     }
@@ -370,7 +370,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       workload_signal_thread(thread, SIGPROF)
       for _ in 0..<4000 where workload_signals() == before && observer_capture_answered() == answered { usleep(1000) }
       #expect(workload_signals() == before + 1)
-      var copy: UnsafePointer<observer_copy>?
+      var copy: UnsafePointer<stack_copy>?
       if observer_capture_collect(index, &copy) == OBSERVER_CAPTURED { observer_capture_release(copy) }
     }
   }
@@ -427,7 +427,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       }
     ) { slot in
       let view = observer_slot_read(slot)
-      var copy: UnsafePointer<observer_copy>?
+      var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
       #expect(observer_capture(view.thread, slot, view.unit, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
       while observer_capture_late() == late { usleep(1000) }
@@ -442,7 +442,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   @Test func aThreadThatHasExitedIsGone() throws {
     try #require(observer_capture_start(128 << 10) == 0)
     try withSlot(3007) { slot in
-      var copy: UnsafePointer<observer_copy>?
+      var copy: UnsafePointer<stack_copy>?
       #expect(observer_capture(nil, slot, 1, 1_000_000, &copy) == OBSERVER_THREAD_GONE)
       #expect(copy == nil)
     }
@@ -486,7 +486,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   /// A C library that cannot tell of modules: /proc/self/maps does, with the same result.
   @Test func withoutTheLoadersHelpModulesAreFoundInTheMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
-    var (byLoader, byMaps) = (observer_module(), observer_module())
+    var (byLoader, byMaps) = (unwind_module(), unwind_module())
     try #require(observer_module_start(true) == OBSERVER_MODULES_BY_LOADER)
     try #require(observer_module_find(code, &byLoader))
     try #require(observer_module_start(false) == OBSERVER_MODULES_BY_MAPS)
@@ -501,13 +501,13 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
           Issue.record("not captured")
           return
         }
-        try #require(stack.contains("workload_spin") && stack.end == OBSERVER_END_OUTERMOST, "\(stack.names)")
+        try #require(stack.contains("workload_spin") && stack.end == UNWIND_END_OUTERMOST, "\(stack.names)")
       }
     }
   }
 
   @Test func modulesAreFoundWithTheirUnwindTables() throws {
-    var module = observer_module()
+    var module = unwind_module()
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
     try #require(observer_module_find(code, &module))
     #expect(module.start <= code && code < module.end)

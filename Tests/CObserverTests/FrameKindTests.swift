@@ -52,10 +52,11 @@ import Testing
           guard let stub = Self.stub(called: copy) else { return }
           var before = copy
           var framePointer: UInt64 = 0
-          observer_arch_unwind_register(&before.registers, observer_arch_frame_pointer(), &framePointer)
-          observer_arch_set_frame(&before.registers, stub, observer_arch_sp(&before.registers), framePointer, true)
+          let host = cunwind_host()!
+          cunwind_register(host, &before.registers, host.pointee.frame_pointer, &framePointer)
+          cunwind_set_frame(host, &before.registers, stub, cunwind_sp(host, &before.registers), framePointer, true)
           let sighting = thread.sighting(of: before)
-          moved = sighting.end == OBSERVER_END_OUTERMOST ? sighting.names : ["cut"]
+          moved = sighting.end == UNWIND_END_OUTERMOST ? sighting.names : ["cut"]
         }
         try #require(seen.isComplete(showing: ["frames_through_stub"]), "\(seen.names) \(seen.end)")
         guard !moved.isEmpty, seen.names[1] == "frames_through_stub" else { continue }
@@ -67,14 +68,15 @@ import Testing
   }
 
   /// The linkage stub that a thread has come through, whose stack pointer is at the return address of a call of it.
-  private static func stub(called copy: observer_copy) -> UInt64? {
+  private static func stub(called copy: stack_copy) -> UInt64? {
     var registers = copy.registers
-    var code = [UInt8](repeating: 0, count: Int(OBSERVER_PROLOGUE_BYTES))
+    var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
     var (returnAddress, target, slot): (UInt64, UInt64, UInt64) = (0, 0, 0)
-    guard observer_memory_read(observer_arch_sp(&registers), &returnAddress, 8),
-      observer_memory_read(returnAddress &- UInt64(OBSERVER_CALL_BYTES), &code, Int(OBSERVER_CALL_BYTES)),
-      observer_arch_call_before(code, returnAddress, &target) == OBSERVER_CALL_DIRECT,
-      observer_memory_read(target, &code, code.count), observer_arch_stub(code, target, &slot)
+    let host = cunwind_host()!
+    guard observer_memory_read(cunwind_sp(host, &registers), &returnAddress, 8),
+      observer_memory_read(returnAddress &- UInt64(UNWIND_CALL_BYTES), &code, Int(UNWIND_CALL_BYTES)),
+      host.pointee.call_before(code, returnAddress, &target) == UNWIND_CALL_DIRECT,
+      observer_memory_read(target, &code, code.count), host.pointee.is_plt_stub(code, target, &slot)
     else { return nil }
     return target
   }
@@ -155,7 +157,7 @@ import Testing
     try observing(slot: 3065, { frames_undescribed_framed($0) }) { thread in
       try sightings(of: thread, count: 20) { seen in
         for (frame, name) in zip(seen.frames, seen.names) where name != "?" {
-          try #require(frame.offset != OBSERVER_NO_OFFSET, "\(name)")
+          try #require(frame.offset != UNWIND_NO_OFFSET, "\(name)")
           let start = frame.address &- UInt64(frame.offset)
           try #require(thread.name(ofCodeAt: start) == name, "\(name)")
           // Assembly may begin before what describes it.
@@ -174,9 +176,9 @@ import Testing
       try sightings(of: thread.joining, count: 400) { seen in
         if seen.joinedFrom > 0 {
           try #require(seen.joinedFrom == 1 && seen.names == complete, "\(seen.names), not \(complete ?? [])")
-          try #require(seen.end == OBSERVER_END_OUTERMOST)
+          try #require(seen.end == UNWIND_END_OUTERMOST)
           joined += 1
-        } else if seen.end == OBSERVER_END_OUTERMOST {
+        } else if seen.end == UNWIND_END_OUTERMOST {
           // The thread may be in the caller just then.
           complete = seen.names[0] == "frames_bare_lost" ? seen.names : ["frames_bare_lost"] + seen.names
         } else {
@@ -216,7 +218,7 @@ import Testing
         let seen = joining.signalled(generation: UInt32(round))
         try #require(seen.status == OBSERVER_CAPTURED)
         try #require(seen.joinedFrom == 0)
-        cut += seen.end == OBSERVER_END_OUTERMOST ? 0 : 1
+        cut += seen.end == UNWIND_END_OUTERMOST ? 0 : 1
       }
       #expect(cut > 20)
     }
@@ -250,7 +252,7 @@ import Testing
     var complete = 0
     try observing(slot: 3050, { frames_made_spin($0) }) { thread in
       try sightings(of: thread) { seen in
-        try #require(seen.end == OBSERVER_END_OUTERMOST, "\(seen.names) \(seen.end)")
+        try #require(seen.end == UNWIND_END_OUTERMOST, "\(seen.names) \(seen.end)")
         guard seen.names[0] == "?" else { return }
         try #require(seen.shows(["?", "frames_made_spin"]), "\(seen.names)")
         complete += 1
@@ -270,7 +272,7 @@ import Testing
       dlclose(library)
       observer_unwind_forget()
       try sightings(of: thread, count: 20) { seen in
-        try #require(seen.end == OBSERVER_END_NO_MODULE)
+        try #require(seen.end == UNWIND_END_NO_MODULE)
         try #require(seen.names == ["frames_spin", "leave_when_stopped"], "\(seen.names)")
       }
     }

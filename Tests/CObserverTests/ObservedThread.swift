@@ -18,9 +18,9 @@ struct Sighting {
   /// What the kernel said, when it was looked at from outside.
   var look = observer_look()
   /// The addresses in the stack, innermost first, and what they are.
-  var frames: [observer_frame] = []
+  var frames: [unwind_frame] = []
   /// Where the stack ended.
-  var end = OBSERVER_END_NOT_CAPTURED
+  var end = UNWIND_END_NOT_CAPTURED
   /// The functions' raw names; "?" where there is none.
   var names: [String] = []
   /// The number of the first frame that is an earlier stack's; 0 when none is.
@@ -28,7 +28,7 @@ struct Sighting {
   /// How many frames were left out.
   var leftOut = 0
   /// What the copy of the stack was.
-  var copy = observer_copy()
+  var copy = stack_copy()
 
   /// Whether the functions `expected` are on the stack in this order, innermost first.
   func shows(_ expected: [String]) -> Bool {
@@ -39,7 +39,7 @@ struct Sighting {
 
   /// Whether the stack is complete and shows the functions `expected`, innermost first.
   func isComplete(showing expected: [String]) -> Bool {
-    status == OBSERVER_CAPTURED && end == OBSERVER_END_OUTERMOST && shows(expected)
+    status == OBSERVER_CAPTURED && end == UNWIND_END_OUTERMOST && shows(expected)
   }
 }
 
@@ -62,7 +62,7 @@ struct ObservedThread {
 
   /// The raw name of the function around `address`.
   func name(ofCodeAt address: UInt64) -> String {
-    symbols.name(observer_frame(address: address, kind: OBSERVER_PROGRAM_COUNTER.rawValue, offset: OBSERVER_NO_OFFSET))
+    symbols.name(unwind_frame(address: address, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: UNWIND_NO_OFFSET))
   }
 
   /// Captures it by signal, waiting for at most ten seconds unless told otherwise.
@@ -70,10 +70,10 @@ struct ObservedThread {
     timeout: Duration = .seconds(10),
     unit: UInt64? = nil,
     generation: UInt32 = 1,
-    check: (observer_copy) -> Void = { _ in }
+    check: (stack_copy) -> Void = { _ in }
   ) -> Sighting {
     let view = observer_slot_read(slot)
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     let status = observer_capture(view.thread, slot, unit ?? view.unit, timeout.wholeNanoseconds, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status) }
     defer { observer_capture_release(copy) }
@@ -82,10 +82,10 @@ struct ObservedThread {
   }
 
   /// Looks at it from outside.
-  func passively(check: (observer_copy) -> Void = { _ in }) -> Sighting {
+  func passively(check: (stack_copy) -> Void = { _ in }) -> Sighting {
     let view = observer_slot_read(slot)
     var look = observer_look()
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, look: look) }
     check(copy.pointee)
@@ -103,17 +103,17 @@ struct ObservedThread {
   }
 
   /// Unwinds `copy`, which must not have been released.
-  func sighting(of copy: observer_copy, _ look: observer_look = observer_look(), generation: UInt32 = 1) -> Sighting {
+  func sighting(of copy: stack_copy, _ look: observer_look = observer_look(), generation: UInt32 = 1) -> Sighting {
     var copy = copy
-    var stack = observer_stack()
+    var stack = unwind_stack()
     stack.frames = room.frames
     stack.places = room.places
-    stack.end = OBSERVER_END_FAILED
+    stack.end = UNWIND_END_FAILED
     observer_unwind(&copy, &stack)
     if joins {
       let view = observer_slot_read(slot)
       let tid = view.thread.map { observer_thread_id($0) } ?? 0
-      observer_join(&copy, observer_work_item(slot: 0, generation: generation, unit: view.unit, tid: tid), &stack)
+      observer_join(&copy, unwind_work_item(slot: 0, generation: generation, unit: view.unit, tid: tid), &stack)
     }
     let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
     return Sighting(
@@ -130,8 +130,8 @@ struct ObservedThread {
 
   /// Room for the frames of one stack.
   private final class Room {
-    let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
-    let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
+    let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     deinit {
       frames.deallocate()
       places.deallocate()
@@ -142,9 +142,9 @@ struct ObservedThread {
   private final class Symbols {
     private lazy var symbolizer = Symbolizer(modules: ProcessMap.modules())
 
-    func name(_ frame: observer_frame) -> String {
+    func name(_ frame: unwind_frame) -> String {
       let address = RuntimeAddress(frame.address)
-      let isReturn = frame.kind == OBSERVER_RETURN_ADDRESS.rawValue
+      let isReturn = frame.kind == UNWIND_RETURN_ADDRESS.rawValue
       return symbolizer.resolve(isReturn ? .returnAddress(address) : .programCounter(address)).first?.rawName ?? "?"
     }
   }

@@ -248,10 +248,10 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     return event
   }
 
-  private func frames(_ count: Int, _ seed: UInt64) -> [observer_frame] {
+  private func frames(_ count: Int, _ seed: UInt64) -> [unwind_frame] {
     (0..<count)
       .map {
-        observer_frame(address: seed &* 1000 &+ UInt64($0), kind: UInt32($0 & 1), offset: OBSERVER_NO_OFFSET)
+        unwind_frame(address: seed &* 1000 &+ UInt64($0), kind: UInt32($0 & 1), offset: UNWIND_NO_OFFSET)
       }
   }
 

@@ -39,7 +39,7 @@ import Testing
       let place = round % count
       let view = observer_slot_read(slots + place)
       var look = observer_look()
-      var copy: UnsafePointer<observer_copy>?
+      var copy: UnsafePointer<stack_copy>?
       // Mostly by signal: it is when they are not blocked that they come and go.
       let isPassive = round % 32 < count
       let status =
@@ -205,7 +205,7 @@ import Testing
     let trampoline = try #require(seen.names.firstIndex(of: "workload_handler")) + 1
     for (place, frame) in seen.frames.enumerated() {
       let isInterrupted = place == 0 || place == trampoline || place == trampoline + 1
-      let expected = isInterrupted ? OBSERVER_PROGRAM_COUNTER : OBSERVER_RETURN_ADDRESS
+      let expected = isInterrupted ? UNWIND_PROGRAM_COUNTER : UNWIND_RETURN_ADDRESS
       try #require(frame.kind == UInt64(expected.rawValue), "frame \(place) of \(seen.names)")
     }
   }

@@ -168,7 +168,7 @@ private struct Spinner {
   /// Takes its stack.
   func capture() throws -> (bytes: Int, handlerTime: Double) {
     let thread = observer_thread_find(peer_spinner_thread(pointer))
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     guard observer_capture(thread, nil, 0, 5_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
       throw BenchError(description: "a thread that computes did not answer within 5 s")
     }

@@ -49,7 +49,7 @@ static void ignore(int signal) { (void)signal; }
 
 /* Whether the first COUNT frames are the same. The innermost may differ by the length of a system call instruction: after
  * an interruption the kernel has put it back to that instruction. */
-static bool same(const struct observer_frame *one, const struct observer_frame *other, uint32_t count) {
+static bool same(const struct unwind_frame *one, const struct unwind_frame *other, uint32_t count) {
   for (uint32_t frame = 0; frame < count; frame++) {
     uint64_t difference = one[frame].address - other[frame].address;
     if (difference != 0 && !(frame == 0 && (difference == 2 || difference == 4)))
@@ -58,7 +58,7 @@ static bool same(const struct observer_frame *one, const struct observer_frame *
   return true;
 }
 
-static void print_frames(const char *what, const struct observer_stack *stack) {
+static void print_frames(const char *what, const struct unwind_stack *stack) {
   printf("#   %s, end %d:", what, stack->end);
   for (uint32_t frame = 0; frame < stack->count && frame < 64; frame++) {
     Dl_info info;
@@ -91,7 +91,7 @@ int main(int count, char **arguments) {
   sigaction(SIGURG, &action, NULL);
   slot = observer_slot_table();
   observer_slot_configure(slot, false, 1, 1, 1, 1);
-  static struct observer_frame outside[OBSERVER_FRAMES_MAX], signalled[OBSERVER_FRAMES_MAX];
+  static struct unwind_frame outside[UNWIND_FRAMES_MAX], signalled[UNWIND_FRAMES_MAX];
   char path[4096];
   snprintf(path, sizeof path, "%s/lock", arguments[1]);
   int equal = 0, cut = 0, wrong = 0;
@@ -105,8 +105,8 @@ int main(int count, char **arguments) {
       sched_yield();
     struct observer_slot_view view = observer_slot_read(slot);
     struct observer_look look;
-    const struct observer_copy *copy = NULL;
-    struct observer_stack from_outside = {.frames = outside}, by_signal = {.frames = signalled};
+    const struct stack_copy *copy = NULL;
+    struct unwind_stack from_outside = {.frames = outside}, by_signal = {.frames = signalled};
     enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
     for (int attempt = 0; attempt < 5000 && status != OBSERVER_CAPTURED; attempt++) {
       usleep(500);
@@ -128,11 +128,11 @@ int main(int count, char **arguments) {
     uint32_t shorter = from_outside.count < by_signal.count ? from_outside.count : by_signal.count;
     bool agree = status == OBSERVER_CAPTURED && same(outside, signalled, shorter);
     bool is_equal = agree && from_outside.count == by_signal.count && from_outside.end == by_signal.end;
-    bool is_cut = agree && from_outside.count == shorter && from_outside.end != OBSERVER_END_OUTERMOST;
+    bool is_cut = agree && from_outside.count == shorter && from_outside.end != UNWIND_END_OUTERMOST;
     equal += is_equal;
     cut += !is_equal && is_cut;
     wrong += !is_equal && !is_cut;
-    bool is_short = status == OBSERVER_CAPTURED && by_signal.end != OBSERVER_END_OUTERMOST;
+    bool is_short = status == OBSERVER_CAPTURED && by_signal.end != UNWIND_END_OUTERMOST;
     if (!is_equal || is_short) {
       printf("# place %d: %s\n", number, is_equal ? "equal, but the signal's is not complete" : is_cut ? "cut" : "wrong");
       print_frames("from outside", &from_outside);

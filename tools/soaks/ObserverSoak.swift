@@ -125,11 +125,11 @@ struct ObserverSoak {
       observer_module_start(true) != OBSERVER_MODULES_UNKNOWN, observer_unwind_start() == nil,
       observer_capture_start(128 << 10) == 0
     else { throw SoakError(description: "stacks cannot be captured here") }
-    let frames = UnsafeMutablePointer<observer_frame>.allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
     defer { frames.deallocate() }
-    var stack = observer_stack()
+    var stack = unwind_stack()
     stack.frames = frames
-    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.end = UNWIND_END_NOT_CAPTURED
     var progress = Progress(samplesMin, figures)
     return try withCallers { callers in
       var taken = Taken()
@@ -137,14 +137,14 @@ struct ObserverSoak {
         for caller in callers {
           let thread = observer_task_visit(caller)
           defer { observer_task_leave(thread) }
-          var copy: UnsafePointer<observer_copy>?
+          var copy: UnsafePointer<stack_copy>?
           guard observer_capture(thread, nil, 0, 1_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
             taken.missing += 1
             continue
           }
           observer_unwind(copy, &stack)
           observer_capture_release(copy)
-          taken.add(isPassive: false, isComplete: stack.end == OBSERVER_END_OUTERMOST)
+          taken.add(isPassive: false, isComplete: stack.end == UNWIND_END_OUTERMOST)
         }
         progress.reached(taken.samples)
       }

@@ -22,14 +22,13 @@
  *   observer_remote.h   modules on file systems that may not answer
  *   observer_residency.h  keeping in memory what must always work
  *   observer_slot.h     target slots: which thread works on what since when
- *   observer_arch.h     registers, per processor architecture
+ *   observer_machine.h  registers of an interrupted thread, per processor architecture
  *   observer_signal.h   a signal that disturbs nothing its thread does
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_mask.h     which signals a thread lets in
  *   observer_module.h   which module an address is in, without the loader's lock
- *   observer_unwind.h   frames from a copied stack
- *   observer_join.h     stacks that end early, and earlier ones of the same work
+ *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_progress.h how far stalls have come
  *   observer_warden.h   what the warden and the rest of the watchdog tell each other
  *   observer_cpu.h      processor time
@@ -44,7 +43,6 @@
 #define COBSERVER_H
 
 #include "observer_abort.h"
-#include "observer_arch.h"
 #include "observer_base.h"
 #include "observer_capture.h"
 #include "observer_clock.h"
@@ -55,8 +53,8 @@
 #include "observer_datagram.h"
 #include "observer_descriptor.h"
 #include "observer_environment.h"
-#include "observer_join.h"
 #include "observer_lock.h"
+#include "observer_machine.h"
 #include "observer_mask.h"
 #include "observer_memory.h"
 #include "observer_module.h"

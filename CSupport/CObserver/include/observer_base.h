@@ -22,9 +22,6 @@
 /* The most threads that can be registered at the same time. */
 #define OBSERVER_THREADS_MAX 16384
 
-/* The most frames one stack is unwound to; more are dropped and the stack says so. */
-#define OBSERVER_FRAMES_MAX 512
-
 /* Threads that can be asked for their stack at the same time. A request whose thread began to answer and was stopped in the
  * middle of it is out of use until that thread goes on. */
 #define OBSERVER_REQUESTS_MAX 64

@@ -9,8 +9,8 @@
 #ifndef OBSERVER_CAPTURE_H
 #define OBSERVER_CAPTURE_H
 
-#include "observer_arch.h"
 #include "observer_base.h"
+#include "observer_machine.h"
 #include "observer_slot.h"
 #include "observer_thread.h"
 
@@ -45,24 +45,6 @@ enum observer_send_when {
  * its missing part. */
 #define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
 
-/* What a capture leaves behind: made by the handler, or from outside (observer_passive.h). */
-struct observer_copy {
-  struct observer_registers registers;
-  uint64_t stack_start;    /* the address that the first byte of the copy had: the stack pointer less the red zone */
-  uint64_t stack_bytes;    /* length of the copy */
-  uint64_t stack_end;      /* one past the stack's highest address; a generous guess where that is not known */
-  bool truncated;          /* the stack goes on beyond the copy */
-  /* Only on another stack than the thread's own: an alternate one for signals, a coroutine's. */
-  uint64_t own_low;   /* the bounds of the thread's own stack, 0 if they are not known */
-  uint64_t own_end;
-  uint64_t own_start; /* from where on it was copied, too, because a signal's frame leads there; */
-  uint64_t own_bytes; /* how much of it: behind the STACK_BYTES of the other one */
-  uint64_t taken_ns;       /* when it was made, CLOCK_MONOTONIC */
-  uint64_t handler_ns;     /* time spent in the handler */
-  const uint8_t *stack;    /* the copy; belongs to the request */
-  uint32_t request;        /* index of the request, for observer_capture_release; UINT32_MAX: none */
-};
-
 /* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has not
  * grown that far. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
@@ -72,7 +54,7 @@ static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4
 uint8_t *observer_copy_map(size_t bytes);
 
 /* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
-OBSERVER_NO_LOCKS void observer_copy_wipe(const struct observer_copy *copy);
+OBSERVER_NO_LOCKS void observer_copy_wipe(const struct stack_copy *copy);
 
 /* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each and, where there is
  * memory for that, for one at a time of what is deeper. Returns 0 or an errno value.
@@ -101,18 +83,18 @@ OBSERVER_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
  * valid until it is given to observer_capture_release. Waits for nothing.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index,
-                                                                        const struct observer_copy **copy);
+                                                                        const struct stack_copy **copy);
 
 /* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
                                                                 const struct observer_slot *slot, uint64_t unit,
-                                                                uint64_t timeout_ns, const struct observer_copy **copy);
+                                                                uint64_t timeout_ns, const struct stack_copy **copy);
 
 /* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until observer_capture_wipe:
  * a handler that has to fetch the memory for its copy back from another processor takes twice the time.
  * Async-signal-safe: yes. Threads: the one that called observer_capture. */
-OBSERVER_NO_LOCKS void observer_capture_release(const struct observer_copy *copy);
+OBSERVER_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 
 /* Wipes what requests that were given back have copied.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */

@@ -8,11 +8,7 @@
 
 #include "observer_base.h"
 
-struct observer_module {
-  uint64_t start;        /* lowest address of the module's mappings */
-  uint64_t end;          /* one past the highest */
-  uint64_t eh_frame_hdr; /* address of its .eh_frame_hdr (PT_GNU_EH_FRAME), 0 if it has none */
-};
+#include "CUnwind.h"
 
 /* How modules are found in this process. */
 enum observer_module_way {
@@ -32,7 +28,7 @@ OBSERVER_NO_LOCKS void observer_module_forget(void);
 /* Finds the module that ADDRESS is in. Returns false when there is none (code made at run time, or a module that is
  * gone). The answer holds until the module is unloaded.
  * Async-signal-safe: yes. Threads: the monitor; with OBSERVER_MODULES_BY_LOADER any. */
-bool observer_module_find(uint64_t address, struct observer_module *module);
+bool observer_module_find(uint64_t address, struct unwind_module *module);
 
 /* What the loader knows of the module that ADDRESS is in: where it begins, and its file in PATH, which has room for LENGTH
  * bytes and is empty for the executable. Returns false when the loader does not tell.

@@ -49,6 +49,6 @@ void observer_passive_forget_parent(void);
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                           const struct observer_slot *slot,
                                                                           uint64_t unit, struct observer_look *look,
-                                                                          const struct observer_copy **copy);
+                                                                          const struct stack_copy **copy);
 
 #endif

@@ -42,21 +42,21 @@ struct observer_event {
   uint64_t handler_ns; /* time in the handler */
   uint64_t unwind_ns;  /* time unwinding */
   uint32_t status;     /* enum observer_capture_status */
-  uint32_t end;        /* enum observer_stack_end */
+  uint32_t end;        /* enum unwind_end */
   uint32_t activity;   /* enum observer_activity */
   int32_t call;        /* the system call that the thread was blocked in, -1 if in none, or not known */
   uint32_t count;      /* frames that follow */
   uint32_t progress;   /* observer_slot_progress of the unit's slot; samples only */
   struct observer_label label;
-  uint32_t left_out;    /* frames that are not among them, behind the first OBSERVER_FRAMES_INNER */
+  uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */
   uint32_t reserved;
   uint64_t order; /* of the events of all rings; set by observer_ring_write */
-  struct observer_frame frames[];
+  struct unwind_frame frames[];
 };
 
 /* The frames of EVENT, EVENT->count of them, innermost first. Async-signal-safe: yes. Threads: any. */
-static inline const struct observer_frame *observer_event_frames(const struct observer_event *event) {
+static inline const struct unwind_frame *observer_event_frames(const struct observer_event *event) {
   return event->frames;
 }
 
@@ -94,7 +94,7 @@ OBSERVER_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, 
  * no room.
  * Async-signal-safe: yes. Threads: the writer. */
 OBSERVER_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
-                                           const struct observer_frame *frames, uint32_t count);
+                                           const struct unwind_frame *frames, uint32_t count);
 
 /* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the ring
  * of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.

@@ -192,7 +192,7 @@ struct Monitor: ~Copyable {
     guard unit != 0 else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
-    event.end = OBSERVER_END_NOT_CAPTURED.rawValue
+    event.end = UNWIND_END_NOT_CAPTURED.rawValue
     event.call = -1
     // SAFETY: as in look(_:_:_:).
     event.tid = threadID(index, observer_slot_read(slots + index))

@@ -43,7 +43,7 @@ struct ThreadReader: ~Copyable {
 
   /// How often answers are to be collected while some are outstanding: the kernel's tick.
   let tick: UInt64
-  private let frames: UnsafeMutablePointer<observer_frame>
+  private let frames: UnsafeMutablePointer<unwind_frame>
   private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
   /// How many threads have been asked and have not answered.
@@ -51,7 +51,7 @@ struct ThreadReader: ~Copyable {
   /// The place in `sent` that ``nextAnswer(_:)`` looks at next.
   private var next = 0
   /// The frames of the last reading.
-  private var stack: observer_stack
+  private var stack: unwind_stack
   /// Where it is said what this reader is about, in case the kernel holds it up.
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
@@ -72,14 +72,14 @@ struct ThreadReader: ~Copyable {
     self.sampling = sampling
     self.number = number
     tick = observer_clock_coarse_resolution_ns()
-    frames = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
-    places = .allocate(capacity: Int(OBSERVER_FRAMES_MAX))
+    frames = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
+    places = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
     sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
-    stack = observer_stack()
+    stack = unwind_stack()
     stack.frames = frames
     stack.places = places
-    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.end = UNWIND_END_NOT_CAPTURED
   }
 
   deinit {
@@ -235,7 +235,7 @@ struct ThreadReader: ~Copyable {
     stack.count = 0
     stack.left_out = 0
     stack.joined_from = 0
-    stack.end = OBSERVER_END_NOT_CAPTURED
+    stack.end = UNWIND_END_NOT_CAPTURED
     stack.unwind_ns = 0
   }
 
@@ -246,7 +246,7 @@ struct ThreadReader: ~Copyable {
   ) -> observer_capture_status {
     beginStep(target)
     defer { endStep() }
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     let status = observer_capture_passively(target.thread, target.slot, target.unit, &reading.look, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
@@ -257,10 +257,10 @@ struct ThreadReader: ~Copyable {
   }
 
   /// Unwinds a stack of `target`, and joins it with an earlier one of the same work where it ends early.
-  @_noLocks private mutating func unwind(_ copy: UnsafePointer<observer_copy>, _ target: Target) {
+  @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) {
     observer_unwind(copy, &stack)
     guard target.slot != nil else { return }
-    var item = observer_work_item()
+    var item = unwind_work_item()
     item.slot = UInt32(truncatingIfNeeded: target.index)
     item.generation = target.generation
     item.unit = target.unit
@@ -279,7 +279,7 @@ struct ThreadReader: ~Copyable {
   @_noLocks private mutating func collect(_ place: Int, _ reading: inout Reading) {
     clear()
     close(place)
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     reading.status = observer_capture_collect(sent[place].request, &copy)
     guard reading.status == OBSERVER_CAPTURED, let copy else { return }
     // It ran, whatever was seen before.
@@ -303,7 +303,7 @@ struct ThreadReader: ~Copyable {
   /// Ends the request at `place`, whose answer is not needed any more.
   @_noLocks private mutating func takeBack(_ place: Int) {
     close(place)
-    var copy: UnsafePointer<observer_copy>?
+    var copy: UnsafePointer<stack_copy>?
     if observer_capture_collect(sent[place].request, &copy) == OBSERVER_CAPTURED, let copy {
       observer_capture_release(copy)
     }

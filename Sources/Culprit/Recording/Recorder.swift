@@ -407,15 +407,15 @@ final class Recorder: Sendable {
     let stack = Stack(
       frames: frames.map { frame in
         let address = RuntimeAddress(frame.address)
-        let isKnown = frame.offset != OBSERVER_NO_OFFSET
+        let isKnown = frame.offset != UNWIND_NO_OFFSET
         let start = isKnown ? RuntimeAddress(frame.address &- UInt64(frame.offset)) : nil
-        return frame.kind == OBSERVER_RETURN_ADDRESS.rawValue
+        return frame.kind == UNWIND_RETURN_ADDRESS.rawValue
           ? .returnAddress(address, functionStart: start) : .programCounter(address, functionStart: start)
       },
       end: StackEnd(rawValue: UInt8(truncatingIfNeeded: head.end)) ?? .failed,
       joinedFrom: head.joined_from == 0 ? nil : Int(head.joined_from),
       omission: head.left_out == 0
-        ? nil : Stack.Omission(index: Int(OBSERVER_FRAMES_INNER), count: Int(head.left_out))
+        ? nil : Stack.Omission(index: Int(UNWIND_FRAMES_INNER), count: Int(head.left_out))
     )
     let sample = Sample(
       age: Duration(wholeNanoseconds: head.age_ns),

@@ -31,6 +31,6 @@ public struct ThreadsReport: Sendable, CustomStringConvertible {
 
   /// The threads as text, in lines of at most `width` characters.
   public func text(width: Int) -> String {
-    ThreadsText(all, groups: groups, architecture: String(cString: observer_arch_name())).text(width: width)
+    ThreadsText(all, groups: groups, architecture: String(cString: observer_machine_name())).text(width: width)
   }
 }

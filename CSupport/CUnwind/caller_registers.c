@@ -1,0 +1,101 @@
+#include "caller_registers.h"
+
+#include "dataflow/solve.h"
+#include "prologue.h"
+
+#include <string.h>
+
+/* Frames that are gone through from the innermost one on. */
+enum { DEPTH_MAX = 24 };
+
+struct caller_registers_room {
+  struct frame_facts facts;
+};
+
+size_t cunwind_callers_bytes(void) { return sizeof(struct caller_registers_room); }
+
+static bool knows(const struct caller_registers *known, int number) { return known->known >> number & 1; }
+
+static void add(struct caller_registers *known, int number, uint64_t value) {
+  known->values[number] = value;
+  known->known |= UINT64_C(1) << number;
+}
+
+void cunwind_caller_learn(const struct unwind_architecture *architecture, const struct caller_registers *known,
+                          const struct frame_facts *facts, uint64_t sp, struct symbol_values *values) {
+  cunwind_learn(values, facts->state.registers[architecture->sp], sp);
+  for (int number = 0; number < architecture->general_registers; number++)
+    if (number != architecture->sp && knows(known, number))
+      cunwind_learn(values, facts->state.registers[number], known->values[number]);
+}
+
+/* Goes from the registers KNOWN of a frame, whose stack pointer is SP and whose function is FUNCTION and at PC, to
+ * those of its caller, whose stack pointer is CALLER_SP. */
+static void go_out(struct walk *walk, struct caller_registers *known, struct code_range function, uint64_t pc,
+                   bool interrupted, uint64_t sp, uint64_t caller_sp) {
+  const struct unwind_architecture *architecture = walk->unwinder->architecture;
+  struct frame_facts *facts = &walk->unwinder->callers->facts;
+  struct symbol_values values = {.known = 0};
+  struct code_range none = {0};
+  uint64_t at_entry;
+  bool has_facts = cunwind_frame_facts(walk->unwinder, function, none, pc, interrupted, false, facts);
+  if (has_facts) {
+    cunwind_caller_learn(architecture, known, facts, sp, &values);
+    cunwind_learn(&values, symbolic_entry(architecture->sp), caller_sp - architecture->entry_bytes);
+    cunwind_conclude(walk, facts, &values);
+  }
+  known->known = 0;
+  for (int number = 0; has_facts && !values.contradicted && number < architecture->general_registers; number++)
+    if (number != architecture->sp && cunwind_value(&values, symbolic_entry(number), &at_entry))
+      add(known, number, at_entry);
+}
+
+void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct caller_registers *found) {
+  struct walk *walk = cursor->walk;
+  struct unwinder *unwinder = walk->unwinder;
+  const struct unwind_architecture *architecture = unwinder->architecture;
+  struct cursor here;
+  uint64_t end_sp = 0, end_pc = 0, sp = 0, pc = 0, value;
+  memset(found, 0, sizeof *found);
+  if (!cunwind_cursor_sp(cursor, &end_sp) || !cunwind_cursor_pc(cursor, &end_pc) || !cunwind_cursor_resume(walk, &here))
+    return;
+  /* A thread in a system call gives what it passed. */
+  bool in_call = false;
+  for (int number = 0; number < architecture->general_registers; number++)
+    if (number != architecture->sp && cunwind_register(architecture, &walk->registers, number, &value)) {
+      add(found, number, value);
+      in_call = true;
+    }
+  bool stopped = !in_call;
+  for (int depth = 0; depth < DEPTH_MAX; depth++) {
+    struct cursor callee = here;
+    struct code_range function;
+    if (!cunwind_cursor_sp(&here, &sp) || !cunwind_cursor_pc(&here, &pc))
+      break;
+    if (sp == end_sp && pc == end_pc) {
+      if (depth == 0)
+        *interrupted = stopped;
+      return;
+    }
+    uint64_t callee_sp = sp, callee_pc = pc;
+    bool described = cunwind_cursor_function(&callee, &function);
+    if (cunwind_cursor_step(&here, stopped) <= 0 || !cunwind_cursor_sp(&here, &sp))
+      break;
+    bool signal = cunwind_cursor_was_interrupted(&callee, &here);
+    if (signal || !described)
+      found->known = 0;
+    else
+      go_out(walk, found, function, callee_pc, stopped, callee_sp, sp);
+    stopped = signal;
+    /* Between a call and the function that a jump led on to, arguments may have changed. */
+    if (!described || !cunwind_cursor_pc(&here, &pc) ||
+        !cunwind_calls(unwinder, cunwind_code_address(unwinder, pc), function.start))
+      found->known &= ~architecture->call_clobbered;
+    /* What unwind tables tell to be saved. */
+    for (int number = 0; number < architecture->general_registers; number++)
+      if (number != architecture->sp && !(architecture->call_clobbered >> number & 1) && !knows(found, number) &&
+          cunwind_cursor_register(&here, number, &value))
+        add(found, number, value);
+  }
+  found->known = 0;
+}

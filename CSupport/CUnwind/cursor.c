@@ -1,0 +1,90 @@
+#include "cursor.h"
+
+#include "process_memory.h"
+#include "unwind_tables.h"
+
+bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor) {
+  cursor->walk = walk;
+  return !walk->unwinder->cfi || walk->unwinder->cfi->resume(walk, cursor);
+}
+
+bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
+  cunwind_memory_forget(walk->unwinder);
+  return cunwind_cursor_resume(walk, cursor);
+}
+
+bool cunwind_cursor_register(struct cursor *cursor, int number, uint64_t *value) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  return unwinder->cfi ? unwinder->cfi->find_register(cursor, number, value)
+                       : cunwind_register(unwinder->architecture, &cursor->walk->registers, number, value);
+}
+
+bool cunwind_cursor_sp(struct cursor *cursor, uint64_t *sp) {
+  return cunwind_cursor_register(cursor, cursor->walk->unwinder->architecture->sp, sp);
+}
+
+bool cunwind_cursor_pc(struct cursor *cursor, uint64_t *pc) {
+  return cunwind_cursor_register(cursor, cursor->walk->unwinder->architecture->pc, pc);
+}
+
+bool cunwind_cursor_function(struct cursor *cursor, struct code_range *range) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  uint64_t pc;
+  if (unwinder->cfi)
+    return unwinder->cfi->find_function(cursor, range);
+  return cunwind_cursor_pc(cursor, &pc) && cunwind_table_function(unwinder, pc, range);
+}
+
+bool cunwind_has_cfi(struct walk *walk, uint64_t address) {
+  bool no_module = walk->no_module, no_info = walk->no_info;
+  bool has_cfi = walk->unwinder->cfi && walk->unwinder->cfi->describes(walk, address);
+  walk->no_module = no_module;
+  walk->no_info = no_info;
+  return has_cfi;
+}
+
+static void clear(struct walk *walk) {
+  walk->beyond_copy = walk->unreadable = walk->no_module = walk->no_info = false;
+  walk->missing = -1;
+}
+
+/* Whether the instruction before CURSOR's address is a call. */
+static bool follows_call(struct cursor *cursor) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  uint8_t code[UNWIND_CALL_BYTES];
+  uint64_t pc, target;
+  return cunwind_cursor_pc(cursor, &pc) && cunwind_read(unwinder, pc - sizeof code, code, sizeof code) &&
+         unwinder->architecture->call_before(code, pc, &target) != UNWIND_CALL_NONE;
+}
+
+int cunwind_cursor_step(struct cursor *cursor, bool interrupted) {
+  struct walk *walk = cursor->walk;
+  clear(walk);
+  if (!walk->unwinder->cfi) {
+    walk->no_info = true;
+    return -1;
+  }
+  /* What was learnt goes by the address alone, which means one thing where a thread was interrupted and another where a
+   * call returns to: after the call of a function that does not return there is another function, or a part with
+   * another frame. */
+  bool ambiguous = interrupted && follows_call(cursor);
+  if (ambiguous)
+    cunwind_cursor_forget(walk->unwinder);
+  int result = walk->unwinder->cfi->step(cursor);
+  if (ambiguous)
+    cunwind_cursor_forget(walk->unwinder);
+  /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
+  if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
+    return -1;
+  return result;
+}
+
+bool cunwind_cursor_was_interrupted(struct cursor *before, struct cursor *now) {
+  const struct cfi_steps *cfi = now->walk->unwinder->cfi;
+  return cfi && cfi->was_interrupted(before, now);
+}
+
+void cunwind_cursor_forget(struct unwinder *unwinder) {
+  if (unwinder->cfi)
+    unwinder->cfi->forget(unwinder);
+}

@@ -1,0 +1,143 @@
+#include "function_start.h"
+
+#include "decode.h"
+#include "process_memory.h"
+#include "unwind_tables.h"
+
+#include <string.h>
+
+/* So far before and behind an address its function is looked for, and answers that are remembered. */
+enum { SWEPT_BYTES_MAX = 64 << 10, REMEMBERED = 64 };
+
+struct function_starts {
+  struct {
+    uint64_t address; /* 0: empty */
+    struct code_range function;
+    bool is_found;
+  } remembered[REMEMBERED];
+};
+
+size_t cunwind_function_starts_bytes(void) { return sizeof(struct function_starts); }
+
+void cunwind_function_starts_forget(struct unwinder *unwinder) {
+  memset(unwinder->starts, 0, sizeof *unwinder->starts);
+}
+
+/* One pass over the code between two described functions. */
+struct sweep {
+  struct unwinder *unwinder;
+  struct code_range between;
+  uint64_t start;   /* of the function that is gone through */
+  uint64_t reached; /* the highest address of it that a jump leads to */
+  bool by_table;    /* jumps through a table may lead higher */
+  bool has_frame;   /* the stack pointer has been lowered, */
+  bool drops_frame; /* and the last instruction raised it */
+};
+
+/* Where the next instruction is, from ADDRESS on, that is no padding. */
+static uint64_t behind_padding(const struct sweep *sweep, uint64_t address) {
+  uint8_t code[CODE_BYTES];
+  size_t length;
+  while (address < sweep->between.end && cunwind_read_code(sweep->unwinder, address, code) &&
+         (length = sweep->unwinder->architecture->padding(code)) > 0)
+    address += length;
+  return address;
+}
+
+/* Whether a function may begin at ADDRESS, behind code that does not go on there, or, if it GOES_ON, that ends in a
+ * call, which may never return. */
+static bool may_begin(const struct sweep *sweep, uint64_t address, bool goes_on) {
+  uint8_t code[UNWIND_PROLOGUE_BYTES];
+  bool is_aligned = address % sweep->unwinder->architecture->function_alignment == 0;
+  if (address >= sweep->between.end || (is_aligned && !sweep->by_table && !goes_on))
+    return true;
+  return (is_aligned || !goes_on) && cunwind_read(sweep->unwinder, address, code, sizeof code) &&
+         sweep->unwinder->architecture->begins_frame(code);
+}
+
+/* Whether a jump to TARGET, ahead, is one to another function in place of a call: that is aligned, and there is no
+ * frame. */
+static bool is_tail_call(const struct sweep *sweep, uint64_t target) {
+  return target % sweep->unwinder->architecture->function_alignment == 0 && (sweep->drops_frame || !sweep->has_frame);
+}
+
+static void begin(struct sweep *sweep, uint64_t address) {
+  *sweep = (struct sweep){.unwinder = sweep->unwinder, .between = sweep->between, .start = address};
+}
+
+/* Takes note of the instruction that COUNT OPERATIONS are of. Returns whether the next one is gone on to; CALLS: by a
+ * call. */
+static bool note(struct sweep *sweep, const struct code_operation *operations, int count, uint64_t next, bool *calls) {
+  bool goes_on = true, raises = false, does_nothing = true;
+  *calls = false;
+  for (int index = 0; index < count; index++) {
+    const struct code_operation *operation = &operations[index];
+    enum code_kind kind = operation->kind;
+    bool is_ahead = operation->target >= next && operation->target < sweep->between.end;
+    if (kind == CODE_BRANCH || (kind == CODE_JUMP && !is_tail_call(sweep, operation->target)))
+      if (is_ahead && operation->target > sweep->reached)
+        sweep->reached = operation->target;
+    if (kind == CODE_JUMP_ANYWHERE && sweep->has_frame && !sweep->drops_frame)
+      sweep->by_table = true;
+    if (operation->to == sweep->unwinder->architecture->sp &&
+        (kind == CODE_LOWER || kind == CODE_ALIGN ||
+         (kind == CODE_SET && operation->from == sweep->unwinder->architecture->sp && operation->amount < 0)))
+      sweep->has_frame = true;
+    raises |= operation->to == sweep->unwinder->architecture->sp && kind == CODE_SET &&
+              (operation->from != sweep->unwinder->architecture->sp || operation->amount > 0);
+    does_nothing &= kind == CODE_PADDING;
+    *calls |= code_is_call(kind);
+    goes_on &= code_goes_on(kind);
+  }
+  if (!does_nothing)
+    sweep->drops_frame = raises;
+  return goes_on;
+}
+
+static bool find(struct unwinder *unwinder, struct code_range between, uint64_t address, struct code_range *function) {
+  struct sweep sweep = {.unwinder = unwinder, .between = between};
+  struct code_operation operations[CODE_OPERATIONS];
+  int count;
+  if (address - between.start > SWEPT_BYTES_MAX)
+    return false;
+  if (between.end - address > SWEPT_BYTES_MAX)
+    sweep.between.end = address + SWEPT_BYTES_MAX;
+  uint64_t at = behind_padding(&sweep, between.start);
+  begin(&sweep, at);
+  while (at < sweep.between.end && address >= sweep.start) {
+    size_t length = cunwind_decode_at(unwinder, at, operations, &count);
+    if (length == 0)
+      return false;
+    at += length;
+    bool calls, goes_on = note(&sweep, operations, count, at, &calls);
+    if ((goes_on && !calls) || sweep.reached >= at)
+      continue;
+    uint64_t next = behind_padding(&sweep, at);
+    if (!may_begin(&sweep, next, goes_on))
+      continue;
+    if (address < at) {
+      *function = (struct code_range){sweep.start, at, false};
+      return true;
+    }
+    begin(&sweep, next);
+    at = next;
+  }
+  /* The last one before a described function ends there at the latest. */
+  if (at < between.end || address < sweep.start || address >= at)
+    return false;
+  *function = (struct code_range){sweep.start, between.end, false};
+  return true;
+}
+
+bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
+  uint64_t place = (address ^ address >> 6) % REMEMBERED;
+  if (unwinder->starts->remembered[place].address != address) {
+    struct code_range between, found = {0};
+    bool is_found = cunwind_table_gap(unwinder, address, &between) && find(unwinder, between, address, &found);
+    unwinder->starts->remembered[place].address = address;
+    unwinder->starts->remembered[place].function = found;
+    unwinder->starts->remembered[place].is_found = is_found;
+  }
+  *function = unwinder->starts->remembered[place].function;
+  return unwinder->starts->remembered[place].is_found;
+}

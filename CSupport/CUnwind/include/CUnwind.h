@@ -1,0 +1,16 @@
+/* CUnwind: a copied stack in, frames out.
+ *
+ *   unwinder.h             the unwinder, and what it is given and makes
+ *   stack_copy.h           a copied stack
+ *   unwind_registers.h     registers of a thread
+ *   unwind_architecture.h  what is different between processor architectures
+ */
+#ifndef CUNWIND_H
+#define CUNWIND_H
+
+#include "stack_copy.h"
+#include "unwind_architecture.h"
+#include "unwind_registers.h"
+#include "unwinder.h"
+
+#endif

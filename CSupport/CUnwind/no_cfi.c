@@ -1,0 +1,348 @@
+#include "no_cfi.h"
+
+#include "call_site.h"
+#include "dataflow/solve.h"
+#include "function_start.h"
+#include "process_memory.h"
+#include "return_path.h"
+#include "unwind_tables.h"
+
+/* Farther apart a function's beginning and its code are not taken to be, nor its stack pointer and its frame pointer.
+ */
+enum { FUNCTION_BYTES_MAX = 64 << 10, FRAME_BYTES_MAX = 1 << 20 };
+
+/* So much of a function is looked through for its end. */
+enum { SEARCHED_BYTES_MAX = 4 << 10, PIECE_BYTES = 256, OVERLAP_BYTES = 8 };
+
+struct no_cfi_room {
+  struct frame_facts facts; /* of the function that is asked for */
+};
+
+size_t cunwind_no_cfi_bytes(void) { return sizeof(struct no_cfi_room); }
+
+/* Finds the function that has the code at ADDRESS, described or not. */
+static bool function_at(struct unwinder *unwinder, uint64_t address, struct code_range *function) {
+  return cunwind_table_function(unwinder, address, function) || cunwind_function_around(unwinder, address, function);
+}
+
+/* Whether the function that begins at FUNCTION, whose callers no table finds either, may go on to PC. */
+static bool may_contain(struct walk *walk, uint64_t function, uint64_t pc) {
+  struct code_range described;
+  return pc >= function && pc - function < FUNCTION_BYTES_MAX && !cunwind_has_cfi(walk, function) &&
+         (!cunwind_table_function(walk->unwinder, function, &described) || pc <= described.end);
+}
+
+/* Whether PC is in the function that begins at FUNCTION, and that function keeps a frame pointer. */
+static bool keeps_frame_pointer_at(struct walk *walk, uint64_t function, uint64_t pc) {
+  struct unwinder *unwinder = walk->unwinder;
+  uint8_t code[PIECE_BYTES + OVERLAP_BYTES];
+  uint64_t bytes;
+  if (!may_contain(walk, function, pc) || pc - function > SEARCHED_BYTES_MAX ||
+      !cunwind_read(unwinder, function, code, UNWIND_PROLOGUE_BYTES) ||
+      !unwinder->architecture->frame_bytes(code, &bytes))
+    return false;
+  for (uint64_t at = function; at < pc; at += PIECE_BYTES) {
+    size_t length = pc - at < PIECE_BYTES ? (size_t)(pc - at) : PIECE_BYTES;
+    if (!cunwind_read(unwinder, at, code, length + OVERLAP_BYTES) ||
+        unwinder->architecture->function_ends(code, length))
+      return false;
+  }
+  return true;
+}
+
+/* Whether RETURN_ADDRESS is one that the function around PC may return to. */
+static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t pc) {
+  struct unwinder *unwinder = walk->unwinder;
+  uint64_t target;
+  switch (cunwind_call_before(unwinder, return_address, &target)) {
+  case UNWIND_CALL_DIRECT:
+    return may_contain(walk, target, pc) || may_contain(walk, cunwind_resolve_plt(unwinder, target), pc);
+  case UNWIND_CALL_INDIRECT:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Looks up where STATE, of a frame whose stack pointer was ENTRY when its function was entered, keeps what register
+ * NUMBER held then. Returns false when it is not on the stack. */
+static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
+                       uint64_t *word) {
+  struct unwinder *unwinder = walk->unwinder;
+  for (int index = 0; index < state->slot_count; index++) {
+    const struct abstract_slot *slot = &state->slots[index];
+    if (slot->where.symbol == 1 + unwinder->architecture->sp && slot->where.shift == 0 &&
+        slot->what.symbol == 1 + number && slot->what.shift == 0 && slot->what.offset == 0)
+      return cunwind_word(walk, entry + (uint64_t)(int64_t)slot->where.offset, word);
+  }
+  return false;
+}
+
+/* What register NUMBER, which is NOW, held when the function was entered. */
+static struct known_word at_entry(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
+                                  struct known_word now) {
+  struct symbolic_value value = state->registers[number];
+  struct known_word word = {false, 0};
+  if (now.is_known && value.symbol == 1 + number && value.shift == 0)
+    return (struct known_word){true, now.value - (uint64_t)(int64_t)value.offset};
+  word.is_known = saved_word(walk, state, entry, number, &word.value);
+  return word;
+}
+
+/* How sure it is where the return address lies. */
+enum certainty {
+  CERTAINTY_LOW = 0,  /* another way of finding it out must say the same */
+  CERTAINTY_FAIR = 1, /* or the call before the return address must be one that can have led here */
+  CERTAINTY_FULL = 2, /* two registers say the same, or there is no other way */
+};
+
+/* Where the caller of a frame is, by what the code of FUNCTION does on all its paths from its beginning to PC. */
+static bool find_from_start(struct walk *walk, struct code_range function, uint64_t pc, bool interrupted,
+                            const struct frame_registers *registers, struct return_place *place,
+                            enum certainty *certainty) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct frame_facts *facts = &unwinder->no_cfi->facts;
+  struct code_range cold = {0, 0, false};
+  if (!cunwind_frame_facts(unwinder, function, cold, pc, interrupted, false, facts) || facts->origin == FACTS_BY_CALLS)
+    return false;
+  *certainty = facts->origin == FACTS_BY_PATHS ? CERTAINTY_FAIR : CERTAINTY_LOW;
+  struct symbolic_value sp = facts->state.registers[unwinder->architecture->sp],
+                        pointer = facts->state.registers[unwinder->architecture->frame_pointer];
+  struct known_word entry = {false, 0};
+  if (sp.symbol == 1 + unwinder->architecture->sp && sp.shift == 0)
+    entry = (struct known_word){true, registers->sp.value - (uint64_t)(int64_t)sp.offset};
+  if (registers->frame_pointer.is_known && pointer.symbol == 1 + unwinder->architecture->sp && pointer.shift == 0) {
+    uint64_t other = registers->frame_pointer.value - (uint64_t)(int64_t)pointer.offset;
+    if (entry.is_known && entry.value != other)
+      return false;
+    if (entry.is_known)
+      *certainty = CERTAINTY_FULL;
+    entry = (struct known_word){true, other};
+  }
+  if (!entry.is_known || entry.value < registers->sp.value)
+    return false;
+  int link = unwinder->architecture->link;
+  if (link != UNWIND_NO_REGISTER)
+    place->return_address = at_entry(walk, &facts->state, entry.value, link, registers->link);
+  else
+    place->return_address.is_known = cunwind_word(walk, entry.value, &place->return_address.value);
+  place->frame_pointer =
+      at_entry(walk, &facts->state, entry.value, unwinder->architecture->frame_pointer, registers->frame_pointer);
+  place->sp = entry.value + unwinder->architecture->entry_bytes;
+  return place->return_address.is_known;
+}
+
+/* Whether the code of the function that CALLER is in, which nothing describes either, says for sure where it was
+ * called. */
+static bool is_surely_called(struct walk *walk, const struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct frame_registers registers = {.sp = {true, caller->sp},
+                                      .frame_pointer = {caller->has_frame_pointer, caller->frame_pointer}};
+  struct code_range function;
+  struct return_place place;
+  enum certainty certainty = CERTAINTY_LOW;
+  uint64_t target;
+  return function_at(unwinder, caller->return_address - 1, &function) &&
+         find_from_start(walk, function, caller->return_address, false, &registers, &place, &certainty) &&
+         certainty == CERTAINTY_FULL &&
+         cunwind_call_before(unwinder, cunwind_code_address(unwinder, place.return_address.value), &target) !=
+             UNWIND_CALL_NONE;
+}
+
+/* Whether CALLER's own caller fits: what it returns to follows a call that can have led to it. SITE is that of CALLER's
+ * call. */
+static bool outer_frame_fits(const struct walk *walk, const struct caller_frame *caller, enum call_site site) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct walk trial = *walk;
+  struct code_range function, whole;
+  struct cursor cursor, callee;
+  uint64_t pc = 0;
+  cunwind_set_frame(unwinder->architecture, &trial.registers, caller->return_address - 1, caller->sp,
+                    caller->frame_pointer, caller->has_frame_pointer);
+  if (!cunwind_cursor_resume(&trial, &cursor))
+    return false;
+  callee = cursor;
+  if (!cunwind_has_cfi(&trial, caller->return_address - 1))
+    return site >= CALL_SITE_OF_WHOLE || is_surely_called(&trial, caller);
+  int result = cunwind_cursor_step(&cursor, false);
+  if (result < 0 || !cunwind_table_function(unwinder, caller->return_address - 1, &function))
+    return site >= CALL_SITE_OF_WHOLE;
+  if (result == 0 || cunwind_cursor_was_interrupted(&callee, &cursor) || !cunwind_cursor_pc(&cursor, &pc) || pc == 0)
+    return true;
+  return cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, pc), function, &whole) != CALL_SITE_OTHER;
+}
+
+/* Whether PLACE, found with CERTAINTY, is where the caller is; and what CALLER is then. FUNCTION is the one that is at
+ * PC, where that IS_KNOWN. */
+static bool is_caller(struct walk *walk, const struct return_place *place, struct code_range function, bool is_known,
+                      uint64_t pc, enum certainty certainty, struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct code_range whole;
+  uint64_t target;
+  *caller = (struct caller_frame){cunwind_code_address(unwinder, place->return_address.value), place->sp,
+                                  place->frame_pointer.value, place->frame_pointer.is_known};
+  enum unwind_call_kind kind = cunwind_call_before(unwinder, caller->return_address, &target);
+  if (kind == UNWIND_CALL_NONE || certainty == CERTAINTY_FULL)
+    return kind != UNWIND_CALL_NONE;
+  enum call_site site = CALL_SITE_OTHER;
+  if (is_known)
+    site = cunwind_call_site_before(unwinder, caller->return_address, function, &whole);
+  else if (may_return_to(walk, caller->return_address, pc))
+    site = kind == UNWIND_CALL_DIRECT ? CALL_SITE_CERTAIN : CALL_SITE_POSSIBLE;
+  return site != CALL_SITE_OTHER && outer_frame_fits(walk, caller, site);
+}
+
+/* What the code says of the caller. */
+enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
+
+/* Finds the caller by the code around PC alone: what it does from the function's beginning on, and up to its return.
+ * Where both are found they must agree; where one is, the call that led here must be one that can have, and the
+ * caller's, too. */
+static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
+                                 const struct frame_registers *registers, struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct code_range function;
+  struct return_place from_start = {0}, ahead = {0};
+  enum certainty certainty = CERTAINTY_LOW;
+  bool is_known = function_at(unwinder, interrupted ? pc : pc - 1, &function);
+  if (!is_known && !cunwind_table_gap(unwinder, pc, &function))
+    function =
+        (struct code_range){pc > FUNCTION_BYTES_MAX ? pc - FUNCTION_BYTES_MAX : 0, pc + FUNCTION_BYTES_MAX, false};
+  bool starts = is_known && find_from_start(walk, function, pc, interrupted, registers, &from_start, &certainty);
+  bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
+  if (!starts && !returns)
+    return FINDING_NONE;
+  if (starts && returns && from_start.sp == ahead.sp && from_start.return_address.value == ahead.return_address.value) {
+    certainty = CERTAINTY_FULL;
+    if (!from_start.frame_pointer.is_known)
+      from_start.frame_pointer = ahead.frame_pointer;
+  } else if (starts && returns && certainty != CERTAINTY_FULL) {
+    /* One of them went on behind a call that does not return. */
+    if (ahead.is_straight)
+      return FINDING_CONTRADICTION;
+    struct caller_frame other;
+    bool fits = is_caller(walk, &from_start, function, is_known, pc, CERTAINTY_FAIR, caller);
+    bool other_fits = is_caller(walk, &ahead, function, is_known, pc, CERTAINTY_FAIR, &other);
+    if (other_fits)
+      *caller = other;
+    return fits != other_fits ? FINDING_CALLER : FINDING_CONTRADICTION;
+  } else if (!starts) {
+    certainty = ahead.is_straight ? CERTAINTY_FULL : CERTAINTY_FAIR;
+  }
+  if (certainty == CERTAINTY_LOW)
+    return FINDING_NONE;
+  bool fits = is_caller(walk, starts ? &from_start : &ahead, function, is_known, pc, certainty, caller);
+  /* Where nothing tells what belongs to the function, a call of it may still. */
+  return fits ? FINDING_CALLER : is_known ? FINDING_CONTRADICTION : FINDING_NONE;
+}
+
+/* How far above the stack pointer a return address is looked for, and how many functions are gone through for that. */
+enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
+
+/* Whether the code of the function that begins at FUNCTION, on all its paths to PC, has the return address at AT; and
+ * what CALLER is then. */
+static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
+                         const struct frame_registers *registers, struct caller_frame *caller) {
+  /* Where the function ends is not known: its paths do not leave it. */
+  struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false};
+  struct return_place place;
+  enum certainty certainty = CERTAINTY_LOW;
+  if (!may_contain(walk, function, pc) ||
+      !find_from_start(walk, range, pc, interrupted, registers, &place, &certainty) || place.sp != at + sizeof at)
+    return false;
+  caller->sp = place.sp;
+  caller->frame_pointer = place.frame_pointer.value;
+  caller->has_frame_pointer = place.frame_pointer.is_known;
+  return true;
+}
+
+/* Finds the caller by a call: somewhere above the stack pointer is the return address of a direct one, and the called
+ * function, gone through from its beginning to PC, has it just there. On architectures whose calls put the return
+ * address on the stack. */
+static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const struct frame_registers *registers,
+                         struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  const struct stack_copy *copy = walk->copy;
+  uint64_t sp = registers->sp.value;
+  if (unwinder->architecture->entry_bytes == 0 || sp < copy->stack_start)
+    return false;
+  uint64_t end = copy->stack_start + copy->stack_bytes;
+  if (end - sp > SEARCHED_STACK_BYTES)
+    end = sp + SEARCHED_STACK_BYTES;
+  int candidates = 0;
+  for (uint64_t at = sp; at + 8 <= end && candidates < CANDIDATES_MAX; at += 8) {
+    uint64_t target;
+    if (!cunwind_word(walk, at, &caller->return_address) ||
+        cunwind_call_before(unwinder, caller->return_address, &target) != UNWIND_CALL_DIRECT)
+      continue;
+    uint64_t behind = cunwind_resolve_plt(unwinder, target);
+    if (!may_contain(walk, target, pc) && !may_contain(walk, behind, pc))
+      continue;
+    candidates++;
+    if (returns_from(walk, target, pc, interrupted, at, registers, caller) ||
+        (behind != target && returns_from(walk, behind, pc, interrupted, at, registers, caller)))
+      return true;
+  }
+  return false;
+}
+
+bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
+  uint64_t target;
+  return cunwind_call_before(unwinder, address, &target) != UNWIND_CALL_NONE;
+}
+
+static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bool trust_frame_pointer,
+                        struct caller_frame *caller) {
+  struct walk *walk = cursor->walk;
+  struct unwinder *unwinder = walk->unwinder;
+  uint64_t sp, frame_pointer = 0, link = 0;
+  if (!cunwind_cursor_sp(cursor, &sp))
+    return false;
+  bool has_frame_pointer =
+      trust_frame_pointer && cunwind_cursor_register(cursor, unwinder->architecture->frame_pointer, &frame_pointer);
+  struct frame_registers registers = {.sp = {true, sp}, .frame_pointer = {has_frame_pointer, frame_pointer}};
+  if (interrupted && unwinder->architecture->link != UNWIND_NO_REGISTER &&
+      cunwind_cursor_register(cursor, unwinder->architecture->link, &link))
+    registers.link = (struct known_word){true, link};
+  enum finding finding = find_by_code(walk, pc, interrupted, &registers, caller);
+  if (finding != FINDING_NONE)
+    return finding == FINDING_CALLER;
+  if (find_by_call(walk, pc, interrupted, &registers, caller))
+    return true;
+  if (!has_frame_pointer) {
+    walk->missing = unwinder->architecture->frame_pointer;
+    return false;
+  }
+  if (frame_pointer % 8 != 0 || frame_pointer < sp || frame_pointer - sp > FRAME_BYTES_MAX)
+    return false;
+  if (!cunwind_word(walk, frame_pointer, &caller->frame_pointer) ||
+      !cunwind_word(walk, frame_pointer + 8, &caller->return_address))
+    return false;
+  caller->return_address = cunwind_code_address(unwinder, caller->return_address);
+  caller->sp = frame_pointer + 16;
+  caller->has_frame_pointer = true;
+  if (caller->return_address == 0)
+    return caller->frame_pointer == 0;
+  if (!may_return_to(walk, caller->return_address, pc))
+    return false;
+  uint64_t target, between;
+  bool is_its_own = cunwind_call_before(unwinder, caller->return_address, &target) == UNWIND_CALL_DIRECT &&
+                    keeps_frame_pointer_at(walk, target, pc);
+  for (uint64_t at = sp; at < frame_pointer && !is_its_own; at += 8)
+    if (cunwind_word(walk, at, &between) && may_return_to(walk, cunwind_code_address(unwinder, between), pc))
+      return false;
+  return true;
+}
+
+bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bool trust_frame_pointer,
+                           struct caller_frame *caller) {
+  struct walk *walk = cursor->walk;
+  uint8_t code;
+  /* libunwind's guess has read what a frame pointer would have led to. */
+  walk->beyond_copy = walk->unreadable = false;
+  walk->missing = -1;
+  bool is_found = find_caller(cursor, pc, interrupted, trust_frame_pointer, caller);
+  /* Nor does it matter what is not at the end of paths that were tried. */
+  walk->unreadable = !cunwind_read(walk->unwinder, pc, &code, sizeof code);
+  return is_found;
+}

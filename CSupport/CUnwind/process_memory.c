@@ -1,0 +1,95 @@
+#include "process_memory.h"
+
+#include <string.h>
+
+/* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
+ * some eighty reads of its unwind information. */
+enum { PAGE_BYTES = 4096, PAGES = 64 };
+
+struct page {
+  uint64_t address; /* 0: empty */
+  uint8_t bytes[PAGE_BYTES];
+};
+struct process_memory {
+  struct page pages[PAGES];
+};
+
+size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
+
+/* So far below the copy memory counts as stack. */
+#define BELOW_STACK_BYTES (UINT64_C(64) << 10)
+
+static const uint8_t *page_at(struct unwinder *unwinder, uint64_t address) {
+  struct page *page = &unwinder->memory->pages[address / PAGE_BYTES % PAGES];
+  if (page->address == address)
+    return page->bytes;
+  page->address = 0;
+  if (!unwinder->process.read(unwinder->process.context, address, page->bytes, PAGE_BYTES))
+    return NULL;
+  page->address = address;
+  return page->bytes;
+}
+
+bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination, size_t length) {
+  uint8_t *to = destination;
+  while (length > 0) {
+    uint64_t offset = address % PAGE_BYTES;
+    size_t here = PAGE_BYTES - offset < length ? (size_t)(PAGE_BYTES - offset) : length;
+    const uint8_t *page = address < PAGE_BYTES ? NULL : page_at(unwinder, address - offset);
+    if (!page)
+      return false;
+    memcpy(to, page + offset, here);
+    to += here;
+    address += here;
+    length -= here;
+  }
+  return true;
+}
+
+bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
+  const struct stack_copy *copy = walk->copy;
+  uint64_t offset = address - copy->stack_start;
+  if (offset < copy->stack_bytes && copy->stack_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + offset, sizeof *value);
+    walk->last_read = address;
+    return true;
+  }
+  /* The thread's own stack, where it is on another one. */
+  offset = address - copy->own_start;
+  if (offset < copy->own_bytes && copy->own_bytes - offset >= sizeof *value) {
+    memcpy(value, copy->stack + copy->stack_bytes + offset, sizeof *value);
+    walk->last_read = address;
+    return true;
+  }
+  if (address >= copy->own_low && address < copy->own_end) {
+    walk->beyond_copy = true;
+    return false;
+  }
+  /* The stack beyond a truncated copy is alive and may have changed since: an answer from there would be a guess. Where
+   * the stack's end is not known, a module may lie where it could be. */
+  struct unwind_module module;
+  if (copy->truncated && address >= copy->stack_start && address < copy->stack_end &&
+      !cunwind_find_module(walk->unwinder, address, &module)) {
+    walk->beyond_copy = true;
+    return false;
+  }
+  /* Below the copy is what the thread has come to use since: the value that was there is gone. */
+  if (address < copy->stack_start && copy->stack_start - address < BELOW_STACK_BYTES) {
+    walk->unreadable = true;
+    return false;
+  }
+  if (!cunwind_read(walk->unwinder, address, value, sizeof *value)) {
+    walk->unreadable = true;
+    return false;
+  }
+  return true;
+}
+
+bool cunwind_find_module(struct unwinder *unwinder, uint64_t address, struct unwind_module *module) {
+  return unwinder->process.find_module(unwinder->process.context, address, module);
+}
+
+void cunwind_memory_forget(struct unwinder *unwinder) {
+  for (int index = 0; index < PAGES; index++)
+    unwinder->memory->pages[index].address = 0;
+}

@@ -1,0 +1,248 @@
+#include "unwind_tables.h"
+
+#include "process_memory.h"
+
+#include <string.h>
+
+/* The head of .eh_frame_hdr as linkers write it: Linux Standard Base Core, "Exception Frames". Other encodings are
+ * legal and never seen: they count as no unwind information. */
+struct eh_frame_hdr {
+  uint8_t version;
+  uint8_t eh_frame_ptr_encoding;
+  uint8_t count_encoding;
+  uint8_t table_encoding;
+  int32_t eh_frame_ptr;
+  uint32_t count;
+};
+enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
+
+/* Sizes of encoded addresses, by the low four bits of the encoding; and the encoding of none. */
+enum { DW_EH_PE_format = 0x0f, DW_EH_PE_omit = 0xff };
+
+/* An entry of the table behind it, by which functions are sorted: offsets from the head. */
+struct eh_frame_entry {
+  int32_t function, description;
+};
+
+/* Answers that are remembered, and the longest augmentation of a CIE that is read. */
+enum { REMEMBERED = 256, AUGMENTATION_MAX = 16 };
+
+struct unwind_tables {
+  struct {
+    uint64_t address; /* 0: empty */
+    struct code_range range;
+  } known[REMEMBERED];
+};
+
+size_t cunwind_tables_bytes(void) { return sizeof(struct unwind_tables); }
+
+void cunwind_tables_forget(struct unwinder *unwinder) { memset(unwinder->tables, 0, sizeof *unwinder->tables); }
+
+bool cunwind_find_table(struct unwinder *unwinder, uint64_t address, struct unwind_table *table, bool *in_module) {
+  struct eh_frame_hdr header;
+  struct unwind_module *module = &table->module;
+  *in_module = cunwind_find_module(unwinder, address, module);
+  /* The bounds are checked here because libunwind asserts them. */
+  if (!*in_module || module->eh_frame_hdr == 0 || address < module->start || address >= module->end ||
+      !cunwind_read(unwinder, module->eh_frame_hdr, &header, sizeof header) || header.version != 1 ||
+      header.eh_frame_ptr_encoding != DW_EH_PE_pcrel_sdata4 || header.count_encoding != DW_EH_PE_udata4 ||
+      header.table_encoding != DW_EH_PE_datarel_sdata4 || header.count == 0)
+    return false;
+  table->entries = module->eh_frame_hdr + sizeof header;
+  table->count = header.count;
+  return true;
+}
+
+static bool read_entry(struct unwinder *unwinder, const struct unwind_table *table, uint32_t index,
+                       struct eh_frame_entry *entry) {
+  return cunwind_read(unwinder, table->entries + (uint64_t)index * sizeof *entry, entry, sizeof *entry);
+}
+
+static uint64_t function_of(const struct unwind_table *table, struct eh_frame_entry entry) {
+  return table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.function;
+}
+
+/* Finds the index of TABLE's first function that begins behind ADDRESS; its count if none does. */
+static bool first_behind(struct unwinder *unwinder, const struct unwind_table *table, uint64_t address,
+                         uint32_t *index) {
+  struct eh_frame_entry entry;
+  uint32_t low = 0, high = table->count;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (!read_entry(unwinder, table, middle, &entry))
+      return false;
+    if (function_of(table, entry) <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *index = low;
+  return true;
+}
+
+/* The part of .eh_frame that is read: Linux Standard Base Core, "The .eh_frame section". */
+struct reader {
+  struct unwinder *unwinder;
+  uint64_t at;
+  bool failed;
+};
+
+static uint64_t take(struct reader *reader, size_t bytes) {
+  uint64_t value = 0;
+  if (!cunwind_read(reader->unwinder, reader->at, &value, bytes))
+    reader->failed = true;
+  reader->at += bytes;
+  return value;
+}
+
+static uint64_t take_leb128(struct reader *reader) {
+  uint64_t value = 0, byte;
+  int shift = 0;
+  do {
+    byte = take(reader, 1);
+    if (shift < 64)
+      value |= (byte & 0x7f) << shift;
+    shift += 7;
+  } while ((byte & 0x80) != 0 && !reader->failed);
+  return value;
+}
+
+/* Begins to read the entry of .eh_frame at AT, behind its length. */
+static struct reader entry_at(struct unwinder *unwinder, uint64_t at) {
+  struct reader reader = {.unwinder = unwinder, .at = at};
+  if (take(&reader, 4) == UINT32_MAX)
+    take(&reader, 8);
+  return reader;
+}
+
+static size_t encoded_bytes(uint8_t encoding) {
+  switch (encoding & DW_EH_PE_format) {
+  case 0x02: /* udata2, sdata2 */
+  case 0x0a:
+    return 2;
+  case 0x03: /* udata4, sdata4 */
+  case 0x0b:
+    return 4;
+  case 0x00: /* an address, udata8, sdata8 */
+  case 0x04:
+  case 0x0c:
+    return 8;
+  default:
+    return 0;
+  }
+}
+
+/* What a CIE says of its FDEs: how their addresses are encoded. */
+struct encodings {
+  uint8_t function, lsda;
+  bool has_augmentation;
+};
+
+static bool read_cie(struct unwinder *unwinder, uint64_t at, struct encodings *encodings) {
+  struct reader reader = entry_at(unwinder, at);
+  char augmentation[AUGMENTATION_MAX];
+  size_t length = 0;
+  *encodings = (struct encodings){.lsda = DW_EH_PE_omit};
+  take(&reader, 4); /* 0: it is a CIE */
+  uint8_t version = (uint8_t)take(&reader, 1);
+  do {
+    if (length == sizeof augmentation)
+      return false;
+    augmentation[length] = (char)take(&reader, 1);
+  } while (augmentation[length++] != 0 && !reader.failed);
+  take_leb128(&reader);
+  take_leb128(&reader);
+  if (version == 1)
+    take(&reader, 1);
+  else
+    take_leb128(&reader);
+  if (augmentation[0] != 'z')
+    return !reader.failed && augmentation[0] == 0;
+  encodings->has_augmentation = true;
+  take_leb128(&reader);
+  for (size_t index = 1; augmentation[index] != 0; index++)
+    switch (augmentation[index]) {
+    case 'R':
+      encodings->function = (uint8_t)take(&reader, 1);
+      break;
+    case 'L':
+      encodings->lsda = (uint8_t)take(&reader, 1);
+      break;
+    case 'P':
+      reader.at += encoded_bytes((uint8_t)take(&reader, 1));
+      break;
+    default: /* 'S', 'B' and others that have no data */
+      break;
+    }
+  return !reader.failed;
+}
+
+/* Reads the FDE that ENTRY of TABLE leads to. */
+static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table, struct eh_frame_entry entry,
+                     struct code_range *range) {
+  struct encodings encodings;
+  struct reader reader = entry_at(unwinder, table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description);
+  uint64_t cie = reader.at;
+  cie -= take(&reader, 4);
+  if (reader.failed || !read_cie(unwinder, cie, &encodings))
+    return false;
+  size_t bytes = encoded_bytes(encodings.function);
+  if (bytes == 0)
+    return false;
+  reader.at += bytes;
+  range->start = function_of(table, entry);
+  range->end = range->start + take(&reader, bytes);
+  range->catches = false;
+  if (encodings.has_augmentation) {
+    take_leb128(&reader);
+    size_t lsda_bytes = encodings.lsda == DW_EH_PE_omit ? 0 : encoded_bytes(encodings.lsda);
+    range->catches = lsda_bytes > 0 && take(&reader, lsda_bytes) != 0;
+  }
+  return !reader.failed;
+}
+
+static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *range) {
+  struct unwind_table table;
+  struct eh_frame_entry entry;
+  uint32_t behind;
+  bool in_module;
+  return cunwind_find_table(unwinder, address, &table, &in_module) &&
+         first_behind(unwinder, &table, address, &behind) && behind > 0 &&
+         read_entry(unwinder, &table, behind - 1, &entry) && read_fde(unwinder, &table, entry, range) &&
+         address < range->end;
+}
+
+bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct code_range *range) {
+  address = cunwind_code_address(unwinder, address);
+  struct unwind_tables *tables = unwinder->tables;
+  uint64_t place = (address ^ address >> 8) % REMEMBERED;
+  if (tables->known[place].address != address) {
+    if (!find_function(unwinder, address, range))
+      return false;
+    tables->known[place].address = address;
+    tables->known[place].range = *range;
+  }
+  *range = tables->known[place].range;
+  return true;
+}
+
+bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range) {
+  struct unwind_table table;
+  struct eh_frame_entry entry;
+  struct code_range before;
+  uint32_t behind;
+  bool in_module;
+  if (!cunwind_find_table(unwinder, address, &table, &in_module) || !first_behind(unwinder, &table, address, &behind))
+    return false;
+  range->end = table.module.end;
+  if (behind < table.count) {
+    if (!read_entry(unwinder, &table, behind, &entry))
+      return false;
+    range->end = function_of(&table, entry);
+  }
+  if (behind == 0 || !read_entry(unwinder, &table, behind - 1, &entry) || !read_fde(unwinder, &table, entry, &before))
+    return false;
+  range->start = before.end;
+  range->catches = false;
+  return range->start <= address && address < range->end;
+}

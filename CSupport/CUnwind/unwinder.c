@@ -1,0 +1,251 @@
+#include "unwinder.h"
+
+#include "call_site.h"
+#include "caller_registers.h"
+#include "dataflow/solve.h"
+#include "exception_handover.h"
+#include "frame_pointer_recovery.h"
+#include "function_start.h"
+#include "join.h"
+#include "no_cfi.h"
+#include "process_memory.h"
+#include "return_path.h"
+#include "unwind_tables.h"
+
+#include <string.h>
+
+static enum unwind_end why_it_stopped(const struct walk *walk) {
+  if (walk->beyond_copy)
+    return UNWIND_END_COPY;
+  if (walk->unreadable)
+    return UNWIND_END_UNREADABLE;
+  if (walk->missing >= 0)
+    return UNWIND_END_NO_REGISTER;
+  return walk->no_module ? UNWIND_END_NO_MODULE : UNWIND_END_NO_UNWIND_INFO;
+}
+
+/* More frames than that are not gone through. */
+enum { WALKED_MAX = 1 << 16 };
+
+/* The frame number NUMBER of all, counted from 0, is at this place: when there are too many, the outer half goes round.
+ */
+static uint32_t room_for(uint32_t number) {
+  return number < UNWIND_FRAMES_INNER ? number
+                                      : UNWIND_FRAMES_INNER + (number - UNWIND_FRAMES_INNER) % UNWIND_FRAMES_INNER;
+}
+
+static void reverse(struct unwind_stack *stack, uint32_t from, uint32_t to) {
+  for (; from + 1 < to; from++, to--) {
+    struct unwind_frame frame = stack->frames[from];
+    stack->frames[from] = stack->frames[to - 1];
+    stack->frames[to - 1] = frame;
+    if (stack->places) {
+      uint64_t place = stack->places[from];
+      stack->places[from] = stack->places[to - 1];
+      stack->places[to - 1] = place;
+    }
+  }
+}
+
+/* Puts the frames of STACK, of which TOTAL were found, in order; with LESS, but for the last one of these. */
+static void put_in_order(struct unwind_stack *stack, uint32_t total, bool less) {
+  stack->count = total;
+  if (total > UNWIND_FRAMES_MAX) {
+    stack->count = UNWIND_FRAMES_MAX;
+    stack->left_out = total - UNWIND_FRAMES_MAX;
+    uint32_t first = room_for(total);
+    reverse(stack, UNWIND_FRAMES_INNER, first);
+    reverse(stack, first, UNWIND_FRAMES_MAX);
+    reverse(stack, UNWIND_FRAMES_INNER, UNWIND_FRAMES_MAX);
+  }
+  stack->count -= less;
+}
+
+/* How far the address of FRAME is from the beginning of its function. */
+static uint32_t offset_in_function(struct unwinder *unwinder, const struct unwind_frame *frame) {
+  struct code_range function;
+  uint64_t address = frame->address - (frame->kind == UNWIND_RETURN_ADDRESS);
+  if ((!cunwind_table_function(unwinder, address, &function) &&
+       !cunwind_function_around(unwinder, address, &function)) ||
+      frame->address - function.start >= UNWIND_NO_OFFSET)
+    return UNWIND_NO_OFFSET;
+  return (uint32_t)(frame->address - function.start);
+}
+
+/* Where on the stack the return address lies that CURSOR's frame, whose stack pointer is SP, was found by; 0: not
+ * known. */
+static uint64_t place_of(struct cursor *cursor, uint64_t sp) {
+  int link = cursor->walk->unwinder->architecture->link;
+  uint64_t value;
+  if (link == UNWIND_NO_REGISTER)
+    return sp - sizeof sp;
+  cursor->walk->last_read = 0;
+  return cunwind_cursor_register(cursor, link, &value) ? cursor->walk->last_read : 0;
+}
+
+/* The parts of an unwinder, which lie behind its head: where it has the address of each, and how many bytes that takes.
+ */
+static const struct {
+  size_t place;
+  size_t (*bytes)(void);
+} parts[] = {
+    {offsetof(struct unwinder, memory), cunwind_memory_bytes},
+    {offsetof(struct unwinder, tables), cunwind_tables_bytes},
+    {offsetof(struct unwinder, starts), cunwind_function_starts_bytes},
+    {offsetof(struct unwinder, solver), cunwind_solver_bytes},
+    {offsetof(struct unwinder, call_sites), cunwind_call_sites_bytes},
+    {offsetof(struct unwinder, return_paths), cunwind_return_paths_bytes},
+    {offsetof(struct unwinder, callers), cunwind_callers_bytes},
+    {offsetof(struct unwinder, search), cunwind_frame_pointer_search_bytes},
+    {offsetof(struct unwinder, no_cfi), cunwind_no_cfi_bytes},
+    {offsetof(struct unwinder, handover), cunwind_handover_bytes},
+    {offsetof(struct unwinder, kept), cunwind_kept_stacks_bytes},
+};
+enum { PARTS = sizeof parts / sizeof parts[0], PART_ALIGNMENT = 64 };
+
+static size_t aligned(size_t bytes) { return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT; }
+
+size_t cunwind_bytes(void) {
+  size_t bytes = aligned(sizeof(struct unwinder));
+  for (size_t index = 0; index < PARTS; index++)
+    bytes += aligned(parts[index].bytes());
+  return bytes;
+}
+
+struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *architecture,
+                                struct unwind_process process) {
+  struct unwinder *unwinder = memory;
+  uint8_t *next = (uint8_t *)memory + aligned(sizeof *unwinder);
+  unwinder->architecture = architecture;
+  unwinder->process = process;
+  for (size_t index = 0; index < PARTS; index++) {
+    memcpy((uint8_t *)unwinder + parts[index].place, &next, sizeof next);
+    next += aligned(parts[index].bytes());
+  }
+  return unwinder;
+}
+
+void cunwind_forget(struct unwinder *unwinder) {
+  cunwind_solver_forget(unwinder);
+  cunwind_function_starts_forget(unwinder);
+  cunwind_tables_forget(unwinder);
+  cunwind_cursor_forget(unwinder);
+}
+
+void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack) {
+  struct walk walk = {.unwinder = unwinder, .copy = copy, .registers = copy->registers};
+  struct cursor cursor;
+  stack->count = stack->left_out = stack->joined_from = 0;
+  stack->last_sp = stack->last_frame_pointer = 0;
+  stack->end = UNWIND_END_FAILED;
+  if (!cunwind_cursor_begin(&walk, &cursor))
+    return;
+  enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
+  enum trust trust = TRUST_ALL;
+  uint32_t total = 0;
+  bool less = false;       /* the last frame was none */
+  uint64_t returns_to = 0; /* the return address whose call CURSOR is at; 0: CURSOR is where it says */
+  for (;;) {
+    uint64_t pc = 0, sp = 0, pointer = 0;
+    if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))
+      break;
+    pc = cunwind_code_address(unwinder, pc);
+    if (pc == 0) {
+      stack->end = UNWIND_END_OUTERMOST;
+      break;
+    }
+    bool is_resumed = returns_to != 0;
+    if (is_resumed)
+      pc = returns_to;
+    returns_to = 0;
+    struct unwind_module module;
+    bool in_module = cunwind_find_module(unwinder, pc, &module);
+    if (!in_module && kind == UNWIND_RETURN_ADDRESS && !cunwind_follows_call(unwinder, pc)) {
+      stack->end = UNWIND_END_NO_MODULE;
+      break;
+    }
+    if (total == WALKED_MAX) {
+      stack->end = UNWIND_END_FRAME_LIMIT;
+      break;
+    }
+    if (total > 1 && sp <= stack->last_sp && kind == UNWIND_RETURN_ADDRESS) {
+      stack->end = UNWIND_END_NO_PROGRESS;
+      break;
+    }
+    int frame_pointer = unwinder->architecture->frame_pointer;
+    bool has_pointer = trust == TRUST_ALL && cunwind_cursor_register(&cursor, frame_pointer, &pointer);
+    uint64_t inner_sp = stack->last_sp, inner_pointer = stack->last_frame_pointer;
+    stack->last_sp = sp;
+    stack->last_frame_pointer = has_pointer ? pointer : 0;
+    uint32_t room = room_for(total++);
+    struct unwind_frame *frame = &stack->frames[room];
+    *frame = (struct unwind_frame){pc, kind, UNWIND_NO_OFFSET};
+    if (stack->places)
+      stack->places[room] = kind == UNWIND_PROGRAM_COUNTER ? 0 : place_of(&cursor, sp);
+    struct cursor before = cursor;
+    bool interrupted = kind == UNWIND_PROGRAM_COUNTER;
+    int result = cunwind_cursor_step(&cursor, interrupted);
+    uint64_t record;
+    if (result < 0 && walk.missing == frame_pointer) {
+      if (cunwind_recover_frame_pointer(&before, interrupted, &record)) {
+        walk.registers.values[frame_pointer] = record;
+        walk.registers.known |= UINT64_C(1) << frame_pointer;
+      }
+      cursor = before;
+      result = cunwind_cursor_step(&cursor, interrupted);
+    }
+    if (in_module)
+      frame->offset = offset_in_function(unwinder, frame);
+    if ((walk.no_module || walk.no_info) && !cunwind_cursor_was_interrupted(&before, &cursor)) {
+      /* libunwind would guess. */
+      struct caller_frame caller;
+      if (!cunwind_no_cfi_caller(&before, pc, interrupted, trust == TRUST_ALL, &caller)) {
+        stack->end = why_it_stopped(&walk);
+        /* An address in no module is believed where it leads on only. */
+        if (!in_module && kind == UNWIND_RETURN_ADDRESS) {
+          less = true;
+          stack->last_sp = inner_sp;
+          stack->last_frame_pointer = inner_pointer;
+        }
+        break;
+      }
+      if (caller.return_address == 0) {
+        stack->end = UNWIND_END_OUTERMOST;
+        break;
+      }
+      /* What is described is looked up at the call: after one that does not return there is another function. */
+      cunwind_set_frame(unwinder->architecture, &walk.registers, caller.return_address - 1, caller.sp,
+                        caller.frame_pointer, caller.has_frame_pointer);
+      if (!cunwind_cursor_resume(&walk, &cursor))
+        break;
+      returns_to = caller.return_address;
+      kind = UNWIND_RETURN_ADDRESS;
+      continue;
+    }
+    if (result <= 0) {
+      stack->end = result == 0 ? UNWIND_END_OUTERMOST : why_it_stopped(&walk);
+      break;
+    }
+    kind = UNWIND_RETURN_ADDRESS;
+    if (cunwind_cursor_was_interrupted(&before, &cursor)) {
+      /* Nor is the trampoline in between returned to after a call. */
+      frame->kind = kind = UNWIND_PROGRAM_COUNTER;
+      trust = TRUST_ALL;
+    } else {
+      trust = cunwind_trust_after(&before, &cursor, trust, total);
+    }
+    if (trust == TRUST_NOTHING) {
+      stack->end = UNWIND_END_FAILED;
+      break;
+    }
+    if (trust == TRUST_NO_FRAME_POINTER && cunwind_frame_pointer_by_code(&cursor, &record) &&
+        cunwind_cursor_pc(&cursor, &pc) && cunwind_cursor_sp(&cursor, &sp)) {
+      returns_to = cunwind_code_address(unwinder, pc);
+      cunwind_set_frame(unwinder->architecture, &walk.registers, returns_to - 1, sp, record, true);
+      if (!cunwind_cursor_resume(&walk, &cursor))
+        break;
+      trust = TRUST_ALL;
+    }
+  }
+  put_in_order(stack, total, less);
+}
