@@ -66,7 +66,7 @@ void cunwind_caller_registers(struct cursor *cursor, bool *interrupted, struct c
       add(found, number, value);
       in_call = true;
     }
-  bool stopped = !in_call;
+  bool stopped = !in_call && here.returns_to == 0;
   for (int depth = 0; depth < DEPTH_MAX; depth++) {
     struct cursor callee = here;
     struct code_range function;

@@ -5,11 +5,21 @@
 
 bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor) {
   cursor->walk = walk;
+  cursor->returns_to = walk->returns_to;
   return !walk->unwinder->cfi || walk->unwinder->cfi->resume(walk, cursor);
 }
 
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
   cunwind_memory_forget(walk->unwinder);
+  return cunwind_cursor_resume(walk, cursor);
+}
+
+/* What is described is looked up at the call: after one that does not return there is another function. */
+bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
+                              uint64_t frame_pointer, bool has_frame_pointer) {
+  cunwind_set_frame(walk->unwinder->architecture, &walk->registers, return_address - 1, sp, frame_pointer,
+                    has_frame_pointer);
+  walk->returns_to = return_address;
   return cunwind_cursor_resume(walk, cursor);
 }
 
@@ -24,6 +34,10 @@ bool cunwind_cursor_sp(struct cursor *cursor, uint64_t *sp) {
 }
 
 bool cunwind_cursor_pc(struct cursor *cursor, uint64_t *pc) {
+  if (cursor->returns_to != 0) {
+    *pc = cursor->returns_to;
+    return true;
+  }
   return cunwind_cursor_register(cursor, cursor->walk->unwinder->architecture->pc, pc);
 }
 
@@ -32,7 +46,7 @@ bool cunwind_cursor_function(struct cursor *cursor, struct code_range *range) {
   uint64_t pc;
   if (unwinder->cfi)
     return unwinder->cfi->find_function(cursor, range);
-  return cunwind_cursor_pc(cursor, &pc) && cunwind_table_function(unwinder, pc, range);
+  return cunwind_cursor_pc(cursor, &pc) && cunwind_table_function(unwinder, pc - (cursor->returns_to != 0), range);
 }
 
 bool cunwind_has_cfi(struct walk *walk, uint64_t address) {
@@ -71,6 +85,7 @@ int cunwind_cursor_step(struct cursor *cursor, bool interrupted) {
   if (ambiguous)
     cunwind_cursor_forget(walk->unwinder);
   int result = walk->unwinder->cfi->step(cursor);
+  cursor->returns_to = 0;
   if (ambiguous)
     cunwind_cursor_forget(walk->unwinder);
   /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */

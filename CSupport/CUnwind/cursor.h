@@ -16,6 +16,7 @@
 
 struct cursor {
   struct walk *walk;
+  uint64_t returns_to; /* as the walk's, as long as the cursor is there */
   uint64_t words[CURSOR_WORDS];
 };
 
@@ -34,10 +35,15 @@ struct cfi_steps {
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor);
 
-/* Sets CURSOR to a frame that is known by WALK's registers: for going on in the middle of a walk. Returns false when it
- * cannot be unwound.
- * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+/* Sets CURSOR to where WALK's registers are: the innermost frame, or the one that was resumed last. Returns false when
+ * it cannot be unwound. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor);
+
+/* Sets CURSOR and WALK to the frame that is returned to at RETURN_ADDRESS with the stack pointer SP and, if
+ * HAS_FRAME_POINTER, FRAME_POINTER: for going on in the middle of a walk. Returns false when it cannot be unwound.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+bool cunwind_cursor_resume_at(struct walk *walk, struct cursor *cursor, uint64_t return_address, uint64_t sp,
+                              uint64_t frame_pointer, bool has_frame_pointer);
 
 /* Goes from CURSOR's frame, which was INTERRUPTED by a signal or made a call, to its caller's. Returns a positive
  * number, or 0 at the outermost frame, or a negative number when it cannot: the walk says why. Async-signal-safe: as

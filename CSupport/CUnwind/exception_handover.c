@@ -1,60 +1,91 @@
 #include "exception_handover.h"
 
-#include "dataflow/solve.h"
+#include "call_site.h"
+#include "frame_pointer_recovery.h"
+#include "process_memory.h"
 #include "prologue.h"
+#include "unwind_tables.h"
 
 /* Unwinders are known by their saving the register that results and exceptions are passed in, which no other function
  * does, and are innermost but for what they call. */
 enum { HANDING_OVER_DEPTH = 3 };
 
-struct handover {
-  struct frame_facts facts;
-};
+/* So far outwards the frame is looked for that handles the exception. */
+enum { SEARCHED_BYTES = 64 << 10 };
 
-size_t cunwind_handover_bytes(void) { return sizeof(struct handover); }
-
-/* Where in the copied stack CURSOR's frame finds register NUMBER; 0: not there. */
-static uint64_t saved_at(struct cursor *cursor, int number) {
+/* Whether CURSOR's frame finds register NUMBER in the copied stack. */
+static bool is_saved(struct cursor *cursor, int number) {
   uint64_t value;
   cursor->walk->last_read = 0;
-  return cunwind_cursor_register(cursor, number, &value) ? cursor->walk->last_read : 0;
+  return cunwind_cursor_register(cursor, number, &value) && cursor->walk->last_read != 0;
 }
 
-enum trust cunwind_trust_after(struct cursor *callee, struct cursor *cursor, enum trust before, uint32_t depth) {
-  struct unwinder *unwinder = cursor->walk->unwinder;
-  const struct unwind_architecture *architecture = unwinder->architecture;
-  uint64_t sp, frame_pointer, caller_sp, return_address;
-  struct code_range function;
-  bool is_unwinder = before == TRUST_ALL && depth <= HANDING_OVER_DEPTH && saved_at(cursor, architecture->result) != 0;
-  if (before == TRUST_ALL && !is_unwinder)
-    return TRUST_ALL;
-  if (!cunwind_cursor_sp(callee, &sp) ||
-      !cunwind_cursor_register(callee, architecture->frame_pointer, &frame_pointer) ||
-      !cunwind_cursor_sp(cursor, &caller_sp) || !cunwind_cursor_pc(cursor, &return_address) ||
-      !cunwind_cursor_function(callee, &function))
-    return TRUST_NOTHING;
-  return_address = cunwind_code_address(unwinder, return_address);
-  if (is_unwinder)
-    return cunwind_calls(unwinder, return_address, function.start) ? TRUST_NO_FRAME_POINTER : TRUST_NOTHING;
-  if (frame_pointer >= sp && frame_pointer < caller_sp) {
-    bool fits = cunwind_frame_pointer_fits(unwinder, function.start, sp, frame_pointer, return_address);
-    return fits ? TRUST_ALL : TRUST_NOTHING;
-  }
-  uint64_t at = saved_at(cursor, architecture->frame_pointer);
-  return at >= sp && at < caller_sp ? TRUST_ALL : TRUST_NO_FRAME_POINTER;
-}
-
-bool cunwind_frame_pointer_by_code(struct cursor *cursor, uint64_t *frame_pointer) {
-  struct unwinder *unwinder = cursor->walk->unwinder;
-  struct frame_facts *facts = &unwinder->handover->facts;
-  struct code_range function, none = {0};
-  uint64_t sp, pc;
-  if (!cunwind_cursor_sp(cursor, &sp) || !cunwind_cursor_pc(cursor, &pc) ||
-      !cunwind_cursor_function(cursor, &function) ||
-      !cunwind_frame_facts(unwinder, function, none, cunwind_code_address(unwinder, pc), false, false, facts))
+/* Whether a frame of FUNCTION that is returned to at RETURN_ADDRESS with the stack pointer SP was itself called by what
+ * it returns to. */
+static bool is_frame(const struct cursor *near, struct code_range function, uint64_t return_address, uint64_t sp) {
+  struct unwinder *unwinder = near->walk->unwinder;
+  struct walk trial = *near->walk;
+  struct cursor cursor, before;
+  struct code_range whole;
+  uint64_t frame_pointer, caller;
+  if (!cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, 0, false))
     return false;
-  struct symbolic_value at_sp = facts->state.registers[unwinder->architecture->sp];
-  struct symbolic_value pointer = facts->state.registers[unwinder->architecture->frame_pointer];
-  *frame_pointer = sp + (uint64_t)((int64_t)pointer.offset - at_sp.offset);
-  return at_sp.symbol != 0 && at_sp.symbol == pointer.symbol && at_sp.shift == 0 && pointer.shift == 0;
+  before = cursor;
+  int result = cunwind_cursor_step(&cursor, false);
+  if (result < 0 && trial.missing == unwinder->architecture->frame_pointer &&
+      cunwind_recover_frame_pointer(&before, false, &frame_pointer) &&
+      cunwind_cursor_resume_at(&trial, &cursor, return_address, sp, frame_pointer, true))
+    result = cunwind_cursor_step(&cursor, false);
+  return result > 0 && cunwind_cursor_pc(&cursor, &caller) &&
+         cunwind_call_site_before(unwinder, cunwind_code_address(unwinder, caller), function, &whole) !=
+             CALL_SITE_OTHER;
+}
+
+/* Finds the frame that ADDRESS, which an unwinder has written over its own return address, leads to: SP is where the
+ * unwinder's frame ends. */
+static bool find_frame(struct cursor *cursor, uint64_t address, uint64_t *sp, uint64_t *return_address) {
+  struct walk *walk = cursor->walk;
+  struct unwinder *unwinder = walk->unwinder;
+  const struct stack_copy *copy = walk->copy;
+  struct code_range function;
+  uint64_t target, word;
+  if (cunwind_call_before(unwinder, address, &target) == UNWIND_CALL_NONE) {
+    /* The handler itself: the unwinder was called by the function that has it. */
+    *return_address = address + 1;
+    return cunwind_table_function(unwinder, address, &function) && is_frame(cursor, function, *return_address, *sp);
+  }
+  /* The return address of the call that the frame is in, which is also where that call left it. */
+  *return_address = address;
+  if (unwinder->architecture->link != UNWIND_NO_REGISTER || !cunwind_table_function(unwinder, address - 1, &function))
+    return false;
+  uint64_t end = copy->stack_start + copy->stack_bytes;
+  if (end - *sp > SEARCHED_BYTES)
+    end = *sp + SEARCHED_BYTES;
+  for (uint64_t at = *sp; at + 8 <= end; at += 8) {
+    if (!cunwind_word(walk, at, &word))
+      return false;
+    /* The handler's address may have taken its place. */
+    if (word != address && (word <= function.start || word >= function.end))
+      continue;
+    if (is_frame(cursor, function, address, at + 8)) {
+      *sp = at + 8;
+      return true;
+    }
+  }
+  return false;
+}
+
+enum handover cunwind_handover(struct cursor *callee, struct cursor *cursor, uint32_t depth, uint64_t *sp,
+                               uint64_t *return_address) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  struct code_range function;
+  if (depth > HANDING_OVER_DEPTH || !is_saved(cursor, unwinder->architecture->result))
+    return HANDOVER_NONE;
+  if (!cunwind_cursor_sp(cursor, sp) || !cunwind_cursor_pc(cursor, return_address) ||
+      !cunwind_cursor_function(callee, &function))
+    return HANDOVER_LOST;
+  *return_address = cunwind_code_address(unwinder, *return_address);
+  if (cunwind_calls(unwinder, *return_address, function.start))
+    return HANDOVER_FOUND;
+  return find_frame(cursor, *return_address, sp, return_address) ? HANDOVER_FOUND : HANDOVER_LOST;
 }

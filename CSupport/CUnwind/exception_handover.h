@@ -1,30 +1,25 @@
 /* Frames of a thread that hands an exception over. Internal to CUnwind.
  *
- * The compiler's unwinder hands an exception over by writing what the function that handles it had saved over what its
- * own caller had (libgcc, uw_install_context): registers one by one, then the return address. A thread that is
- * interrupted just then seems to be in a mixture of both. */
+ * The compiler's unwinder hands an exception over by writing what the frame that handles it had saved over what its own
+ * caller had (libgcc, uw_install_context): registers one by one, the return address last, then in its place or further
+ * out the address of the handler. A thread that is interrupted just then seems to be in a mixture of both. Of its
+ * registers none is believed; which frame it returns to is found by the return address. */
 #ifndef EXCEPTION_HANDOVER_H
 #define EXCEPTION_HANDOVER_H
 
 #include "cursor.h"
 
-/* What is thought of the frame pointer on the path outwards. */
-enum trust {
-  TRUST_ALL = 0,
-  TRUST_NO_FRAME_POINTER = 1, /* it may be that of the function that handles an exception */
-  TRUST_NOTHING = 2,          /* it is; or the return address is */
+enum handover {
+  HANDOVER_NONE = 0, /* nothing of that kind: the frame is as it seems */
+  HANDOVER_FOUND,    /* the frame is at the place that was found, and has no registers but its stack pointer */
+  HANDOVER_LOST,     /* where the frame is cannot be told */
 };
 
-/* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
-size_t cunwind_handover_bytes(void);
-
-/* What is thought of CURSOR's frame, to which a step led from CALLEE's, the frame number DEPTH from 1, which was
- * thought of as BEFORE says. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
-enum trust cunwind_trust_after(struct cursor *callee, struct cursor *cursor, enum trust before, uint32_t depth);
-
-/* Finds the frame pointer of CURSOR's frame, which is in a call, by how far its function keeps it from the stack
- * pointer. Returns false when its code does not tell. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind.
- */
-bool cunwind_frame_pointer_by_code(struct cursor *cursor, uint64_t *frame_pointer);
+/* Finds out whether CALLEE, the frame number DEPTH from 1, may be an unwinder that hands an exception over, so that
+ * CURSOR's frame, to which a step led from it, is not what it seems. Sets *SP and *RETURN_ADDRESS to where that is;
+ * what is called there is at the address before *RETURN_ADDRESS. Async-signal-safe: as cunwind_unwind. Threads: as
+ * cunwind_unwind. */
+enum handover cunwind_handover(struct cursor *callee, struct cursor *cursor, uint32_t depth, uint64_t *sp,
+                               uint64_t *return_address);
 
 #endif

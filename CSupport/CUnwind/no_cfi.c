@@ -157,9 +157,8 @@ static bool outer_frame_fits(const struct walk *walk, const struct caller_frame 
   struct code_range function, whole;
   struct cursor cursor, callee;
   uint64_t pc = 0;
-  cunwind_set_frame(unwinder->architecture, &trial.registers, caller->return_address - 1, caller->sp,
-                    caller->frame_pointer, caller->has_frame_pointer);
-  if (!cunwind_cursor_resume(&trial, &cursor))
+  if (!cunwind_cursor_resume_at(&trial, &cursor, caller->return_address, caller->sp, caller->frame_pointer,
+                                caller->has_frame_pointer))
     return false;
   callee = cursor;
   if (!cunwind_has_cfi(&trial, caller->return_address - 1))
@@ -291,15 +290,13 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
   return cunwind_call_before(unwinder, address, &target) != UNWIND_CALL_NONE;
 }
 
-static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bool trust_frame_pointer,
-                        struct caller_frame *caller) {
+static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   struct unwinder *unwinder = walk->unwinder;
   uint64_t sp, frame_pointer = 0, link = 0;
   if (!cunwind_cursor_sp(cursor, &sp))
     return false;
-  bool has_frame_pointer =
-      trust_frame_pointer && cunwind_cursor_register(cursor, unwinder->architecture->frame_pointer, &frame_pointer);
+  bool has_frame_pointer = cunwind_cursor_register(cursor, unwinder->architecture->frame_pointer, &frame_pointer);
   struct frame_registers registers = {.sp = {true, sp}, .frame_pointer = {has_frame_pointer, frame_pointer}};
   if (interrupted && unwinder->architecture->link != UNWIND_NO_REGISTER &&
       cunwind_cursor_register(cursor, unwinder->architecture->link, &link))
@@ -334,14 +331,13 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bo
   return true;
 }
 
-bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bool trust_frame_pointer,
-                           struct caller_frame *caller) {
+bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   uint8_t code;
   /* libunwind's guess has read what a frame pointer would have led to. */
   walk->beyond_copy = walk->unreadable = false;
   walk->missing = -1;
-  bool is_found = find_caller(cursor, pc, interrupted, trust_frame_pointer, caller);
+  bool is_found = find_caller(cursor, pc, interrupted, caller);
   /* Nor does it matter what is not at the end of paths that were tried. */
   walk->unreadable = !cunwind_read(walk->unwinder, pc, &code, sizeof code);
   return is_found;

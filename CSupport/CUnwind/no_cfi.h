@@ -27,7 +27,6 @@ bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address);
  * a function that keeps no frame pointer: then that would be the frame, and the frame pointer its caller's. Returns
  * false when it cannot be told; its walk may say why. A return address of 0 is the outermost frame's.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
-bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, bool trust_frame_pointer,
-                           struct caller_frame *caller);
+bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller);
 
 #endif

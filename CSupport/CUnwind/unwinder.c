@@ -98,7 +98,6 @@ static const struct {
     {offsetof(struct unwinder, callers), cunwind_callers_bytes},
     {offsetof(struct unwinder, search), cunwind_frame_pointer_search_bytes},
     {offsetof(struct unwinder, no_cfi), cunwind_no_cfi_bytes},
-    {offsetof(struct unwinder, handover), cunwind_handover_bytes},
     {offsetof(struct unwinder, kept), cunwind_kept_stacks_bytes},
 };
 enum { PARTS = sizeof parts / sizeof parts[0], PART_ALIGNMENT = 64 };
@@ -141,10 +140,8 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   if (!cunwind_cursor_begin(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
-  enum trust trust = TRUST_ALL;
   uint32_t total = 0;
-  bool less = false;       /* the last frame was none */
-  uint64_t returns_to = 0; /* the return address whose call CURSOR is at; 0: CURSOR is where it says */
+  bool less = false; /* the last frame was none */
   for (;;) {
     uint64_t pc = 0, sp = 0, pointer = 0;
     if (!cunwind_cursor_pc(&cursor, &pc) || !cunwind_cursor_sp(&cursor, &sp))
@@ -154,10 +151,6 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       stack->end = UNWIND_END_OUTERMOST;
       break;
     }
-    bool is_resumed = returns_to != 0;
-    if (is_resumed)
-      pc = returns_to;
-    returns_to = 0;
     struct unwind_module module;
     bool in_module = cunwind_find_module(unwinder, pc, &module);
     if (!in_module && kind == UNWIND_RETURN_ADDRESS && !cunwind_follows_call(unwinder, pc)) {
@@ -173,7 +166,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       break;
     }
     int frame_pointer = unwinder->architecture->frame_pointer;
-    bool has_pointer = trust == TRUST_ALL && cunwind_cursor_register(&cursor, frame_pointer, &pointer);
+    bool has_pointer = cunwind_cursor_register(&cursor, frame_pointer, &pointer);
     uint64_t inner_sp = stack->last_sp, inner_pointer = stack->last_frame_pointer;
     stack->last_sp = sp;
     stack->last_frame_pointer = has_pointer ? pointer : 0;
@@ -199,7 +192,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     if ((walk.no_module || walk.no_info) && !cunwind_cursor_was_interrupted(&before, &cursor)) {
       /* libunwind would guess. */
       struct caller_frame caller;
-      if (!cunwind_no_cfi_caller(&before, pc, interrupted, trust == TRUST_ALL, &caller)) {
+      if (!cunwind_no_cfi_caller(&before, pc, interrupted, &caller)) {
         stack->end = why_it_stopped(&walk);
         /* An address in no module is believed where it leads on only. */
         if (!in_module && kind == UNWIND_RETURN_ADDRESS) {
@@ -213,12 +206,9 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
         stack->end = UNWIND_END_OUTERMOST;
         break;
       }
-      /* What is described is looked up at the call: after one that does not return there is another function. */
-      cunwind_set_frame(unwinder->architecture, &walk.registers, caller.return_address - 1, caller.sp,
-                        caller.frame_pointer, caller.has_frame_pointer);
-      if (!cunwind_cursor_resume(&walk, &cursor))
+      if (!cunwind_cursor_resume_at(&walk, &cursor, caller.return_address, caller.sp, caller.frame_pointer,
+                                    caller.has_frame_pointer))
         break;
-      returns_to = caller.return_address;
       kind = UNWIND_RETURN_ADDRESS;
       continue;
     }
@@ -230,22 +220,13 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     if (cunwind_cursor_was_interrupted(&before, &cursor)) {
       /* Nor is the trampoline in between returned to after a call. */
       frame->kind = kind = UNWIND_PROGRAM_COUNTER;
-      trust = TRUST_ALL;
-    } else {
-      trust = cunwind_trust_after(&before, &cursor, trust, total);
+      continue;
     }
-    if (trust == TRUST_NOTHING) {
-      stack->end = UNWIND_END_FAILED;
+    uint64_t return_address;
+    enum handover handover = cunwind_handover(&before, &cursor, total, &sp, &return_address);
+    if (handover == HANDOVER_LOST ||
+        (handover == HANDOVER_FOUND && !cunwind_cursor_resume_at(&walk, &cursor, return_address, sp, 0, false)))
       break;
-    }
-    if (trust == TRUST_NO_FRAME_POINTER && cunwind_frame_pointer_by_code(&cursor, &record) &&
-        cunwind_cursor_pc(&cursor, &pc) && cunwind_cursor_sp(&cursor, &sp)) {
-      returns_to = cunwind_code_address(unwinder, pc);
-      cunwind_set_frame(unwinder->architecture, &walk.registers, returns_to - 1, sp, record, true);
-      if (!cunwind_cursor_resume(&walk, &cursor))
-        break;
-      trust = TRUST_ALL;
-    }
   }
   put_in_order(stack, total, less);
 }

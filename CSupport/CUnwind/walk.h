@@ -19,8 +19,7 @@ struct unwinder {
   struct caller_registers_room *callers;
   struct frame_pointer_search *search;
   struct no_cfi_room *no_cfi;
-  struct handover *handover; /* of exceptions */
-  struct kept_stacks *kept;  /* complete stacks */
+  struct kept_stacks *kept; /* complete stacks */
 };
 
 /* A part of the process's code: a function, or the part of one that compilers have put elsewhere; none if both ends are
@@ -34,13 +33,15 @@ struct code_range {
 struct walk {
   struct unwinder *unwinder;
   const struct stack_copy *copy;
-  struct unwind_registers registers; /* those of the copy, and a frame pointer that was recovered */
-  int missing;                       /* the last register that was asked for and is not known; -1 if none was */
-  bool beyond_copy;                  /* a part of the stack was asked for that the copy lacks */
-  bool unreadable;                   /* memory was asked for that cannot be read */
-  bool no_module;                    /* an address is in no module */
-  bool no_info;                      /* a module has no unwind information for an address */
-  uint64_t last_read;                /* where the stack was read last; 0: not since this was set to 0 */
+  struct unwind_registers
+      registers;       /* those of the copy, and a frame pointer that was recovered; or of a resumed frame */
+  uint64_t returns_to; /* the return address that the resumed frame is at; 0: none is resumed */
+  int missing;         /* the last register that was asked for and is not known; -1 if none was */
+  bool beyond_copy;    /* a part of the stack was asked for that the copy lacks */
+  bool unreadable;     /* memory was asked for that cannot be read */
+  bool no_module;      /* an address is in no module */
+  bool no_info;        /* a module has no unwind information for an address */
+  uint64_t last_read;  /* where the stack was read last; 0: not since this was set to 0 */
 };
 
 /* ADDRESS, of code, without a pointer authentication code. Async-signal-safe: yes. Threads: any. */

@@ -86,6 +86,24 @@ import Testing
     #expect(innermost.contains("large_frame"), "\(Set(innermost))")
   }
 
+  /// The unwinder writes one frame's registers and return address over another's. All but the last few instructions of
+  /// that can be told apart; before it was told at all, every fiftieth stack ended there.
+  @Test func anExceptionThatIsHandedOver() throws {
+    let throwing: Workload = { stop in while stop?.pointee == 0 { _ = workload_throw_and_catch(10_000_000) } }
+    try observing(slot: 3072, throwing) { thread in
+      var cut = 0
+      var inUnwinder = 0
+      try sightings(of: thread, count: 3000) { seen in
+        let levels = seen.names.filter { $0.hasPrefix("workload_throw_") && $0 != "workload_throw_and_catch" }
+        inUnwinder += seen.names.contains { $0.hasPrefix("_Unwind_") } ? 1 : 0
+        guard seen.end == UNWIND_END_OUTERMOST else { return cut += 1 }
+        try #require(seen.names.contains("workload_throw_and_catch"), "\(seen.names)")
+        try #require(levels.reversed() == (0..<levels.count).map { "workload_throw_\(16 - $0)" }, "\(seen.names)")
+      }
+      #expect(inUnwinder > 300 && cut <= 6, "\(inUnwinder) of 3000 were in the unwinder, \(cut) were cut")
+    }
+  }
+
   /// The return address is the next function's first instruction.
   @Test func aCallThatDoesNotReturnAtTheEndOfAFunction() throws {
     try checkComplete(

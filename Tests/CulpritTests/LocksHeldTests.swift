@@ -152,8 +152,8 @@ import Testing
     }
   }
 
-  /// The functions that an exception passes are on the stack without a gap, or gone without a gap. While the unwinder
-  /// hands it over to its handler the registers are those of two functions: such a stack ends there.
+  /// The functions that an exception passes are on the stack without a gap, or gone without a gap. In the last instructions
+  /// with which the unwinder hands it over to its handler the stack pointer is neither's: such a stack ends there.
   @Test func insideTheUnwinder() throws {
     let outcome = try play("exceptions", computes: true)
     #expect(Int(outcome.process.fact("caught") ?? "").map { $0 > 1000 } == true)
