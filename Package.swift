@@ -43,7 +43,9 @@ let package = Package(
     // What a service imports.
     .target(
       name: "Culprit",
-      dependencies: ["CLinux", "CObserver", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox"]
+      dependencies: [
+        "CLinux", "CObserver", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox",
+      ]
     ),
 
     // Commands.

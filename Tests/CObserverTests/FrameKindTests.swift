@@ -72,8 +72,7 @@ import Testing
     var registers = copy.registers
     var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
     var (returnAddress, target, slot): (UInt64, UInt64, UInt64) = (0, 0, 0)
-    let host = cunwind_host()!
-    guard observer_memory_read(cunwind_sp(host, &registers), &returnAddress, 8),
+    guard let host = cunwind_host(), observer_memory_read(cunwind_sp(host, &registers), &returnAddress, 8),
       observer_memory_read(returnAddress &- UInt64(UNWIND_CALL_BYTES), &code, Int(UNWIND_CALL_BYTES)),
       host.pointee.call_before(code, returnAddress, &target) == UNWIND_CALL_DIRECT,
       observer_memory_read(target, &code, code.count), host.pointee.is_plt_stub(code, target, &slot)
