@@ -27,8 +27,10 @@ struct Judgement {
   private var isLastOurs: Bool { isOurs(lastSeen) && !tells(lastSeen, of: trial.parts[trial.parts.count - 1].kind) }
 
   /// What those had of whom the report speaks: of functions that the compiler has made one of, all that the trial has.
-  private var truthOfNamed: Double {
-    guard isAlike, culprit.contains(" like it") else { return truth }
+  private var truthOfNamed: Double { isAlike && culprit.contains(" like it") ? truthOfMerged : truth }
+
+  /// What the functions had together that the compiler may have made one of.
+  private var truthOfMerged: Double {
     let alike = Kind.alike.map(\.name)
     return trial.parts.indices.filter { alike.contains(trial.parts[$0].kind.name) }.reduce(0) { $0 + course.share($1) }
   }
@@ -68,7 +70,10 @@ struct Judgement {
     let isNobody = !headline.hasPrefix("CULPRIT")
     if isDivided {
       let parts = trial.parts.filter { tells(head.joined(separator: " "), of: $0.kind) }
-      return (isNobody || headline.contains("divided")) && parts.count == trial.parts.count ? "named" : "other"
+      // One function for the compiler may have half, though none of those that were written has.
+      let isMerged = culprit.contains(" like it") && truthOfMerged >= 0.5
+      return (isNobody || headline.contains("divided") || isMerged) && parts.count == trial.parts.count
+        ? "named" : "other"
     }
     if isNobody { return "nobody" }
     return isOurs(culprit) && !culprit.hasPrefix("std::") && !culprit.contains(" std::") ? "named" : "other"
