@@ -73,6 +73,8 @@ final class Ledger: Sendable {
   /// Healthy work was held up from `begin` to `end`, by whatever else the machine does.
   func wasSlow(from begin: UInt64, to end: UInt64) {
     state.withLock { state in
+      // The same wait may be noted as it goes on.
+      if state.slow.last?.lowerBound == begin { state.slow.removeLast() }
       state.slow.append(begin...max(begin, end))
       if state.slow.count > 64 { state.slow.removeFirst() }
     }

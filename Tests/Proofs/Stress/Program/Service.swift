@@ -128,7 +128,9 @@ final class Service: Sendable {
       thread.start()
     }
     let end = stress_now_ns() + UInt64(seconds) * 1_000_000_000
+    let canary = CanaryQueue(self)
     while stress_now_ns() < end {
+      canary.look()
       let (began, stopped) = (stress_now_ns(), stress_stopped_ns(shared.page))
       usleep(20_000)
       noteIfSlow(since: began, stopped: stopped)
@@ -143,6 +145,27 @@ final class Service: Sendable {
       "\(stress_quiet_calls()) calls that are checked, \(stress_signals()) signals handled, "
         + "\(stress_stolen_signals()) of them on threads of Culprit's"
     )
+  }
+}
+
+/// A queue that nobody stalls: while it is not served the others are not either, whatever the kernel makes Dispatch's threads
+/// wait for.
+private final class CanaryQueue {
+  private let queue = DispatchQueue(label: "canary")
+  private let service: Service
+  private let isServed = Atomic<Bool>(true)
+  private var sent: UInt64 = 0
+  private var stopped: UInt64 = 0
+
+  init(_ service: Service) { self.service = service }
+
+  /// Notes how long the last block has waited, and puts in the next one when it has been run.
+  func look() {
+    if sent != 0 { service.noteIfSlow(since: sent, stopped: stopped) }
+    guard isServed.load(ordering: .acquiring) else { return }
+    isServed.store(false, ordering: .relaxed)
+    (sent, stopped) = (stress_now_ns(), stress_stopped_ns(service.shared.page))
+    queue.async { [self] in isServed.store(true, ordering: .releasing) }
   }
 }
 
