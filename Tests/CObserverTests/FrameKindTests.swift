@@ -190,19 +190,23 @@ import Testing
     try observing(slot: 3066, { frames_undescribed_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
-      try sightings(of: thread.joining, count: 400) { seen in
-        if seen.joinedFrom > 0 {
-          try #require(seen.joinedFrom == 1 && seen.names == complete, "\(seen.names), not \(complete ?? [])")
-          try #require(seen.end == UNWIND_END_OUTERMOST)
-          joined += 1
-        } else if seen.end == UNWIND_END_OUTERMOST {
-          // The thread may be in the caller just then.
-          complete = seen.names[0] == "frames_bare_lost" ? seen.names : ["frames_bare_lost"] + seen.names
-        } else {
-          try #require(complete == nil, "\(seen.names)")
+      let joining = thread.joining
+      // How often the thread is where its stack cannot be followed depends on when it gets a processor.
+      for _ in 0..<50 where joined < 20 {
+        try sightings(of: joining, count: 400) { seen in
+          if seen.joinedFrom > 0 {
+            try #require(seen.joinedFrom == 1 && seen.names == complete, "\(seen.names), not \(complete ?? [])")
+            try #require(seen.end == UNWIND_END_OUTERMOST)
+            joined += 1
+          } else if seen.end == UNWIND_END_OUTERMOST {
+            // The thread may be in the caller just then.
+            complete = seen.names[0] == "frames_bare_lost" ? seen.names : ["frames_bare_lost"] + seen.names
+          } else {
+            try #require(complete == nil, "\(seen.names)")
+          }
         }
       }
-      #expect(joined > 20)
+      #expect(joined >= 20)
     }
   }
 
@@ -211,17 +215,20 @@ import Testing
   func aStackIsNotJoinedWithWhatIsOver() throws {
     try observing(slot: 3067, { frames_undescribed_left_over($0) }) { thread in
       var joined = 0
-      try sightings(of: thread.joining, count: 600) { seen in
-        guard seen.joinedFrom > 0 else { return }
-        try #require(seen.names[0] == "frames_bare_lost" && !seen.names.contains("frames_former"), "\(seen.names)")
-        try #require(
-          seen.shows(["frames_bare_lost", "frames_left_over", "frames_undescribed_left_over"]),
-          "\(seen.names)"
-        )
-        // The last complete one was one of the former.
-        joined += seen.names[1] == "frames_left_over" ? 1 : 0
+      let joining = thread.joining
+      for _ in 0..<50 where joined < 5 {
+        try sightings(of: joining, count: 400) { seen in
+          guard seen.joinedFrom > 0 else { return }
+          try #require(seen.names[0] == "frames_bare_lost" && !seen.names.contains("frames_former"), "\(seen.names)")
+          try #require(
+            seen.shows(["frames_bare_lost", "frames_left_over", "frames_undescribed_left_over"]),
+            "\(seen.names)"
+          )
+          // The last complete one was one of the former.
+          joined += seen.names[1] == "frames_left_over" ? 1 : 0
+        }
       }
-      #expect(joined > 5)
+      #expect(joined >= 5)
     }
   }
 
@@ -231,13 +238,13 @@ import Testing
     try observing(slot: 3068, { frames_undescribed_lost($0) }) { thread in
       var cut = 0
       let joining = thread.joining
-      for round in 0..<400 {
+      for round in 0..<20_000 where cut < 20 {
         let seen = joining.signalled(generation: UInt32(round))
         try #require(seen.status == OBSERVER_CAPTURED)
         try #require(seen.joinedFrom == 0)
         cut += seen.end == UNWIND_END_OUTERMOST ? 0 : 1
       }
-      #expect(cut > 20)
+      #expect(cut >= 20)
     }
   }
 
