@@ -18,7 +18,9 @@
 
 struct observer_request observer_requests[REQUESTS_ALL];
 
-static struct observer_request *own_requests(void) { return &observer_requests[observer_context * OBSERVER_REQUESTS_MAX]; }
+static struct observer_request *own_requests(void) {
+  return &observer_requests[observer_context * OBSERVER_REQUESTS_MAX];
+}
 
 static _Atomic uint64_t unguarded;
 /* Whether timers could be made when captures were set up. */
@@ -86,7 +88,8 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   int error = ENOTSUP;
   if (when != OBSERVER_SEND_NOW)
     error = observer_signal_when_running(request->tid, OBSERVER_SIGNAL, value, &request->timer);
-  /* A timer that cannot be made just now (RLIMIT_SIGPENDING) is no reason to disturb what timers have not disturbed so far. */
+  /* A timer that cannot be made just now (RLIMIT_SIGPENDING) is no reason to disturb what timers have not disturbed so
+   * far. */
   bool may_disturb = when == OBSERVER_SEND_NOW || !atomic_load_explicit(&timers_work, memory_order_relaxed);
   if (error != 0 && error != ESRCH && when != OBSERVER_SEND_WHEN_RUNNING && may_disturb) {
     error = observer_signal_now(request->tid, OBSERVER_SIGNAL, value, &request->mark);
@@ -97,15 +100,15 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
   return error;
 }
 
-/* For how long a thread that was seen to block our signal is taken to do so still: a handler of the service's that blocks it, and
- * our own, are over by then. */
+/* For how long a thread that was seen to block our signal is taken to do so still: a handler of the service's that
+ * blocks it, and our own, are over by then. */
 static const uint64_t block_known_ns = 100000000;
 
 /* Whether THREAD blocks the signal: it would not answer, and find the signal when it waits for any (sigwaitinfo(2)). A
- * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a while,
- * longest when it was seen to wait, and a thread of which nothing has been seen is looked at again when it has run: it has
- * then left what it was in. One that does not come to run within a millisecond counts as what it seems to be.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+ * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a
+ * while, longest when it was seen to wait, and a thread of which nothing has been seen is looked at again when it has
+ * run: it has then left what it was in. One that does not come to run within a millisecond counts as what it seems to
+ * be. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   uint64_t now = observer_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
@@ -126,9 +129,8 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   return is_kept_out || now < until;
 }
 
-static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot,
-                                        uint64_t unit, enum observer_send_when when, bool is_awaited,
-                                        uint32_t *index) {
+static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t unit,
+                                        enum observer_send_when when, bool is_awaited, uint32_t *index) {
   if (!thread || !observer_thread_is_live(thread))
     return OBSERVER_THREAD_GONE;
   if (!observer_handler_keep())
@@ -283,8 +285,8 @@ static int map_buffers(size_t capacity) {
   return 0;
 }
 
-/* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not mapped.
- * Timers are not inherited. */
+/* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not
+ * mapped. Timers are not inherited. */
 static void forget_parent(void) {
   observer_context_forget_parent();
   observer_passive_forget_parent();
@@ -326,8 +328,7 @@ int observer_capture_start(size_t stack_bytes_max) {
   sigaddset(&ours, OBSERVER_SIGNAL);
   pthread_sigmask(SIG_UNBLOCK, &ours, &before);
   const struct stack_copy *copy = NULL;
-  enum observer_capture_status status =
-      observer_capture(self, NULL, OBSERVER_IDLE, UINT64_C(1000000000), &copy);
+  enum observer_capture_status status = observer_capture(self, NULL, OBSERVER_IDLE, UINT64_C(1000000000), &copy);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (status != OBSERVER_CAPTURED)
     return status == OBSERVER_NOT_SIGNALLED ? EPERM : ETIMEDOUT;

@@ -36,8 +36,9 @@ static const struct sigaction *_Atomic previous_action;
 #endif
 #endif
 
-/* Copies LENGTH bytes of a stack. Sanitizers forbid what this is for: reading frames of other functions, between the variables
- * in them, too. They must neither see it nor have it made a call of their memcpy; a volatile byte is read as it stands. */
+/* Copies LENGTH bytes of a stack. Sanitizers forbid what this is for: reading frames of other functions, between the
+ * variables in them, too. They must neither see it nor have it made a call of their memcpy; a volatile byte is read as
+ * it stands. */
 #if defined(SANITIZED)
 __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t *to, const uint8_t *from,
                                                                          size_t length) {
@@ -48,15 +49,15 @@ __attribute__((no_sanitize("address", "thread"))) static void copy_stack(uint8_t
 static void copy_stack(uint8_t *to, const uint8_t *from, size_t length) { memcpy(to, from, length); }
 #endif
 
-/* How many bytes from START on are worth copying where a stack's end is not known. Thread libraries put a thread's own data
- * at the end of its stack (glibc, nptl/allocatestack.c): what is beyond is not stack. */
+/* How many bytes from START on are worth copying where a stack's end is not known. Thread libraries put a thread's own
+ * data at the end of its stack (glibc, nptl/allocatestack.c): what is beyond is not stack. */
 static size_t bytes_wanted(uint64_t start, size_t capacity) {
   uint64_t end = observer_machine_thread_pointer();
   return start < end && end - start < capacity ? (size_t)(end - start) : capacity;
 }
 
-/* Answers REQUEST, whose word is COPYING in a use of it, in a handler that began at BEGAN. Returns the state that it ends
- * in. */
+/* Answers REQUEST, whose word is COPYING in a use of it, in a handler that began at BEGAN. Returns the state that it
+ * ends in. */
 static enum observer_request_state answer(struct observer_request *request, const void *context, uint64_t began) {
   if (request->slot && observer_slot_unit(request->slot) != request->unit)
     return REQUEST_OVER;
@@ -99,7 +100,8 @@ static enum observer_request_state answer(struct observer_request *request, cons
   return REQUEST_DONE;
 }
 
-/* Makes the calling thread block MASK. The bare call: what the C library blocks in the midst of its work stays blocked. */
+/* Makes the calling thread block MASK. The bare call: what the C library blocks in the midst of its work stays blocked.
+ */
 static void block(const uint64_t *mask, uint64_t *before) {
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, sizeof *mask);
 }
@@ -118,8 +120,8 @@ static uint64_t mask_of(const struct sigaction *action, const ucontext_t *contex
 static _Thread_local volatile bool is_passing_on __attribute__((tls_model("initial-exec")));
 
 /* Passes a signal that is not ours to the handler that was installed before. The default action would end the process
- * (a profiling timer left running is not a reason to die), so it counts as ignored. That handler may pass on to us, when it
- * was installed over ours and ours over it again: the chain ends here then. */
+ * (a profiling timer left running is not a reason to die), so it counts as ignored. That handler may pass on to us,
+ * when it was installed over ours and ours over it again: the chain ends here then. */
 static void pass_on(int signal, siginfo_t *information, void *context) {
   const struct sigaction *previous = atomic_load_explicit(&previous_action, memory_order_acquire);
   if (!previous || is_passing_on || previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)
@@ -202,8 +204,9 @@ int observer_handler_install(void) {
   memset(&action, 0, sizeof action);
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;
-  /* A handler of the service's that left by siglongjmp in the midst of ours would leave a request half answered, and one
-   * more frame may be too much for a small alternate stack. Faults are not held back: their handlers are to see them. */
+  /* A handler of the service's that left by siglongjmp in the midst of ours would leave a request half answered, and
+   * one more frame may be too much for a small alternate stack. Faults are not held back: their handlers are to see
+   * them. */
   const int faults[] = {SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS};
   sigfillset(&action.sa_mask);
   for (size_t index = 0; index < sizeof faults / sizeof faults[0]; index++)

@@ -45,7 +45,8 @@ static size_t put_number(char *text, unsigned number) {
     digits[count++] = (char)('0' + number % 10);
     number /= 10;
   } while (number != 0);
-  for (size_t index = 0; index < count; index++) text[index] = digits[count - 1 - index];
+  for (size_t index = 0; index < count; index++)
+    text[index] = digits[count - 1 - index];
   return count;
 }
 
@@ -62,7 +63,8 @@ static unsigned add_checksum(unsigned checksum, const char *text, size_t length)
 
 /* Writes NUMBER in eight hexadecimal digits to TEXT. */
 static void put_digits(char *text, unsigned number) {
-  for (int shift = 28; shift >= 0; shift -= 4) *text++ = "0123456789abcdef"[number >> shift & 15];
+  for (int shift = 28; shift >= 0; shift -= 4)
+    *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
 /* Writes the line of the first LENGTH characters of LINE, which has room for eleven more. */
@@ -232,8 +234,10 @@ void observer_crash_start(struct observer_descriptor file, unsigned number) {
   atomic_store(&note_place, 0);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
-    if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
-    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN) continue;
+    if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
+      continue;
+    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN)
+      continue;
     /* Somebody who had replaced ours has put it back since: what was there before is what it was. */
     if (is_ours(&now)) {
       installed[index] = true;
@@ -257,9 +261,11 @@ void observer_crash_stop(void) {
   atomic_store(&note_place, -1);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
-    if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0) continue;
+    if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
+      continue;
     installed[index] = false;
-    if (is_ours(&now)) sigaction(fatal_signals[index], &former[index], NULL);
+    if (is_ours(&now))
+      sigaction(fatal_signals[index], &former[index], NULL);
   }
 }
 

@@ -6,8 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct observer_datagram *)0)->address,
-               "an address has room");
+_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct observer_datagram *)0)->address, "an address has room");
 
 /* Opens TARGET's socket. Returns 0 or an errno value. */
 static int open_socket(struct observer_datagram *target) {
@@ -26,8 +25,8 @@ int observer_datagram_open(struct observer_datagram *target, const char *name) {
   if (length > sizeof address.sun_path || (length == sizeof address.sun_path && name[0] == '/'))
     return ENAMETOOLONG;
   memcpy(address.sun_path, name, length);
-  /* The address of a path counts its terminating zero; an abstract name begins with a zero and has no end but its length
-   * (unix(7)). */
+  /* The address of a path counts its terminating zero; an abstract name begins with a zero and has no end but its
+   * length (unix(7)). */
   size_t bytes = offsetof(struct sockaddr_un, sun_path) + length + 1;
   if (name[0] == '@') {
     address.sun_path[0] = '\0';
@@ -38,9 +37,7 @@ int observer_datagram_open(struct observer_datagram *target, const char *name) {
   return open_socket(target);
 }
 
-void observer_datagram_close(struct observer_datagram *target) {
-  observer_descriptor_close(&target->socket);
-}
+void observer_datagram_close(struct observer_datagram *target) { observer_descriptor_close(&target->socket); }
 
 int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes) {
   int saved_errno = errno;

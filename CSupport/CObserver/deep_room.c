@@ -64,7 +64,8 @@ bool observer_deep_room_give_back(const uint8_t *memory, size_t bytes) {
 void observer_deep_room_wipe(void) {
   if (!take())
     return;
-  if (room.unwiped > 0 && syscall(SYS_madvise, atomic_load_explicit(&room.memory, memory_order_relaxed), room.unwiped, MADV_DONTNEED) == 0)
+  if (room.unwiped > 0 &&
+      syscall(SYS_madvise, atomic_load_explicit(&room.memory, memory_order_relaxed), room.unwiped, MADV_DONTNEED) == 0)
     room.unwiped = 0;
   leave();
 }

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What a child is to close: as many as are open at a time in a service with some stalls under way. What finds no room stays open
- * in a child until its exec or its end. */
+/* What a child is to close: as many as are open at a time in a service with some stalls under way. What finds no room
+ * stays open in a child until its exec or its end. */
 enum { KEPT_MAX = 256 };
 
 static struct {
@@ -28,9 +28,9 @@ static bool identify(int number, struct observer_descriptor *found) {
   if (syscall(SYS_statx, number, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &about) == 0) {
     found->device = (uint64_t)about.stx_dev_major << 32 | about.stx_dev_minor;
     found->inode = about.stx_ino;
-    found->born_ns = about.stx_mask & STATX_BTIME ? (uint64_t)about.stx_btime.tv_sec * UINT64_C(1000000000) +
-                                                        about.stx_btime.tv_nsec
-                                                  : 0;
+    found->born_ns = about.stx_mask & STATX_BTIME
+                         ? (uint64_t)about.stx_btime.tv_sec * UINT64_C(1000000000) + about.stx_btime.tv_nsec
+                         : 0;
     return true;
   }
   if (errno == EBADF)

@@ -9,6 +9,7 @@ const char *observer_environment(const char *name) { return secure_getenv(name);
 
 const char *observer_environment_entry(int index) {
   /* environ is NULL after clearenv(3). */
-  if (environ == NULL || getauxval(AT_SECURE) != 0) return NULL;
+  if (environ == NULL || getauxval(AT_SECURE) != 0)
+    return NULL;
   return environ[index];
 }

@@ -17,9 +17,7 @@ enum { LOOKS = 100 };
 static uint32_t of_process(void) { return observer_process_stamp() << STATE_BITS | HELD; }
 
 /* Whether the lock with this WORD is free for the process that writes MINE. */
-static bool is_free(uint32_t word, uint32_t mine) {
-  return word == 0 || word >> STATE_BITS != mine >> STATE_BITS;
-}
+static bool is_free(uint32_t word, uint32_t mine) { return word == 0 || word >> STATE_BITS != mine >> STATE_BITS; }
 
 /* Puts TAKEN into LOCK's word, if it is free for that process. */
 static bool take(struct observer_lock *lock, uint32_t taken) {

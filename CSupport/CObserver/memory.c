@@ -70,8 +70,8 @@ static bool is_its_own(const struct window *window) {
   return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
 }
 
-/* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not blocked on
- * threads of the service. */
+/* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not
+ * blocked on threads of the service. */
 static bool is_limited(void) {
   struct rlimit limit;
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
@@ -113,7 +113,8 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   return result;
 }
 
-/* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has left. */
+/* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has
+ * left. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
   struct iovec local = {destination, length};
   struct iovec remote = {(void *)(uintptr_t)address, length};
@@ -129,8 +130,8 @@ static bool read_by_file(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-/* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds, which
- * is empty before and after. */
+/* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds,
+ * which is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
   /* The service may have closed them: what is read must not be written to a file of its own. */
   open_pipe();
@@ -150,7 +151,8 @@ static bool copy_through_pipe(uint64_t address, void *destination, size_t length
   return true;
 }
 
-/* One at a time. Who has the pipe is inside a few system calls that do not block; to wait for it is bounded all the same. */
+/* One at a time. Who has the pipe is inside a few system calls that do not block; to wait for it is bounded all the
+ * same. */
 static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
   static atomic_flag is_taken = ATOMIC_FLAG_INIT;
   for (int attempt = 0; attempt < 1000; attempt++) {
@@ -266,8 +268,8 @@ size_t observer_memory_read_anyway(uint64_t address, void *destination, size_t l
   return copied;
 }
 
-/* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are not
- * mapped. They are closed by observer_descriptor.h. */
+/* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are
+ * not mapped. They are closed by observer_descriptor.h. */
 static void forget_parent(void) {
   memory_file = pipe_reader = pipe_writer = OBSERVER_NO_DESCRIPTOR;
   for (int index = 0; index <= OBSERVER_CONTEXTS_MAX; index++) {

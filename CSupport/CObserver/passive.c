@@ -35,7 +35,7 @@ static bool take_number(const char **text, const char *end, uint64_t *value) {
   }
   const char *digits = at;
   for (; at < end; at++) {
-    uint64_t digit = *at >= '0' && *at <= '9' ? (uint64_t)(*at - '0')
+    uint64_t digit = *at >= '0' && *at <= '9'                 ? (uint64_t)(*at - '0')
                      : base == 16 && *at >= 'a' && *at <= 'f' ? (uint64_t)(*at - 'a' + 10)
                                                               : 16;
     if (digit >= base)
@@ -157,9 +157,9 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
   return copy->stack_bytes > 0;
 }
 
-enum observer_capture_status observer_capture_passively(struct observer_thread *thread, const struct observer_slot *slot,
-                                                        uint64_t unit, struct observer_look *look,
-                                                        const struct stack_copy **copy) {
+enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
+                                                        const struct observer_slot *slot, uint64_t unit,
+                                                        struct observer_look *look, const struct stack_copy **copy) {
   memset(look, 0, sizeof *look);
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
@@ -172,7 +172,8 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   uint64_t used = observer_clock_thread_cpu_ns(tid);
   *look = look_at(descriptor);
   if (waits_for_our_signal(look))
-    atomic_store_explicit(&thread->kept_out_until_ns, observer_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
+    atomic_store_explicit(&thread->kept_out_until_ns, observer_clock_ns() + OBSERVER_MASK_KNOWN_NS,
+                          memory_order_relaxed);
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {

@@ -6,7 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not run. */
+/* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not
+ * run. */
 static _Atomic uint32_t *_Atomic place;
 /* Where there is no such page. */
 static _Atomic uint32_t ordinary;

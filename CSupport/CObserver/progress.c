@@ -46,8 +46,7 @@ void observer_progress_reset(struct observer_progress *entry) {
   atomic_store_explicit(&entry->tid, 0, memory_order_relaxed);
 }
 
-void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text,
-                                size_t bytes) {
+void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text, size_t bytes) {
   uint64_t words[OBSERVER_NAME_WORDS] = {0};
   if (bytes > sizeof words) {
     bytes = sizeof words;

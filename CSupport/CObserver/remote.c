@@ -33,10 +33,10 @@ static _Atomic uint32_t copies_used;
 
 /* The line of maps that is being read: "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so". */
 struct line {
-  int field;        /* which of its fields, from 0 on */
-  uint64_t hash;    /* of what there is of it */
-  uint32_t device;  /* characters of the device's field that have been seen */
-  bool is_disk;     /* the device has a driver: its major number is not 0 */
+  int field;       /* which of its fields, from 0 on */
+  uint64_t hash;   /* of what there is of it */
+  uint32_t device; /* characters of the device's field that have been seen */
+  bool is_disk;    /* the device has a driver: its major number is not 0 */
   bool has_inode;
 };
 

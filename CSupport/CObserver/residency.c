@@ -41,7 +41,8 @@ static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 
 /* How much has been locked. */
 static _Atomic uint64_t locked;
 
-/* Whether BYTES more may be locked. The limit is the service's, which may lock memory of its own: a quarter is enough. */
+/* Whether BYTES more may be locked. The limit is the service's, which may lock memory of its own: a quarter is enough.
+ */
 static bool may_lock(uint64_t bytes) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
@@ -67,8 +68,8 @@ bool observer_keep_resident(const void *start, size_t bytes) {
   return is_kept;
 }
 
-/* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because locking
- * splits a mapping where a part of it is kept already. */
+/* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because
+ * locking splits a mapping where a part of it is kept already. */
 static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
   FILE *maps = fopen("/proc/thread-self/maps", "re");
   char line[512];
@@ -130,9 +131,24 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_wait, 4 << 10),
       OWN(observer_text_take, 4 << 10),
       /* Of the C library; a page each. */
-      OWN(clock_gettime, 1), OWN(getpid, 1), OWN(getrusage, 1), OWN(kill, 1), OWN(memcpy, 1), OWN(memset, 1),
-      OWN(nanosleep, 1), OWN(open, 1), OWN(poll, 1), OWN(pread, 1), OWN(read, 1), OWN(sched_yield, 1), OWN(sendto, 1),
-      OWN(sigaction, 1), OWN(sigprocmask, 1), OWN(syscall, 1), OWN(write, 1), OWN(close, 1),
+      OWN(clock_gettime, 1),
+      OWN(getpid, 1),
+      OWN(getrusage, 1),
+      OWN(kill, 1),
+      OWN(memcpy, 1),
+      OWN(memset, 1),
+      OWN(nanosleep, 1),
+      OWN(open, 1),
+      OWN(poll, 1),
+      OWN(pread, 1),
+      OWN(read, 1),
+      OWN(sched_yield, 1),
+      OWN(sendto, 1),
+      OWN(sigaction, 1),
+      OWN(sigprocmask, 1),
+      OWN(syscall, 1),
+      OWN(write, 1),
+      OWN(close, 1),
 #undef OWN
   };
   bool is_kept = true;

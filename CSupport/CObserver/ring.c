@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-
 /* head is written by the writer, tail by the reader, each on a cache line of its own. Both only grow; the bytes
  * [tail, head) hold whole entries. */
 struct observer_ring {
@@ -27,7 +26,7 @@ _Static_assert(sizeof(struct unwind_frame) % 8 == 0, "frames keep events aligned
 
 /* Every entry begins with its length, so that a filler as short as one word is an entry too. */
 struct entry {
-  uint32_t bytes; /* of the whole entry, a multiple of 8 */
+  uint32_t bytes;  /* of the whole entry, a multiple of 8 */
   uint32_t filler; /* 1: takes up the end of the buffer, where the next event did not fit */
 };
 
@@ -75,9 +74,10 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(ring->published); }
 
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
-  uint64_t longest = sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  uint64_t used = atomic_load_explicit(&ring->head, memory_order_relaxed) -
-                  atomic_load_explicit(&ring->tail, memory_order_acquire);
+  uint64_t longest =
+      sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
+  uint64_t used =
+      atomic_load_explicit(&ring->head, memory_order_relaxed) - atomic_load_explicit(&ring->tail, memory_order_acquire);
   /* One more, because an event that does not fit before the end of the buffer leaves that end unused. */
   return ring->capacity - used >= (events + UINT64_C(1)) * longest;
 }

@@ -80,7 +80,8 @@ bool observer_slot_attend(struct observer_slot *slot, uint64_t unit) {
 
 uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation) {
   uint64_t asked = unit;
-  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &asked, 0, memory_order_relaxed, memory_order_relaxed);
+  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &asked, 0, memory_order_relaxed,
+                                          memory_order_relaxed);
   if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit ||
       atomic_load_explicit(&slot->ended_generation, memory_order_relaxed) != generation)
     return 0;
@@ -104,8 +105,8 @@ void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_addr
   atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
 }
 
-/* The lower bits of the word in which libdispatch's queues and pthread's locks keep their owner are the thread's id: the
- * kernel's FUTEX_TID_MASK. */
+/* The lower bits of the word in which libdispatch's queues and pthread's locks keep their owner are the thread's id:
+ * the kernel's FUTEX_TID_MASK. */
 int32_t observer_slot_owner(uint64_t owner_tid_address) {
   uint32_t word = 0;
   return owner_tid_address != 0 && observer_memory_read(owner_tid_address, &word, sizeof word)

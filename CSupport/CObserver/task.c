@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "observer_task.h"
 
-#include "observer_context.h"
 #include "observer_clock.h"
+#include "observer_context.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,8 +37,8 @@ int observer_task_start(void) {
   if (here()->task_ids)
     return 0;
   size_t id_bytes = sizeof(int32_t) * OBSERVER_TASKS_MAX;
-  uint8_t *memory = mmap(NULL, id_bytes + LIST_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  uint8_t *memory =
+      mmap(NULL, id_bytes + LIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == (uint8_t *)MAP_FAILED)
     return errno;
   here()->list = memory + id_bytes;
@@ -59,8 +59,8 @@ static int32_t number_of(const char *name) {
 int64_t observer_task_list(const int32_t **tids) {
   int saved_errno = errno;
   int64_t count = 0;
-  /* A page that is not there makes the kernel wait for the lock of the address space when it writes to it; the thread itself
-   * does not. */
+  /* A page that is not there makes the kernel wait for the lock of the address space when it writes to it; the thread
+   * itself does not. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -90,7 +90,8 @@ struct observer_thread *observer_task_visit(int32_t tid) {
     if (!atomic_compare_exchange_strong_explicit(&visitor->state, &state, OBSERVER_THREAD_HELD, memory_order_acquire,
                                                  memory_order_relaxed))
       continue;
-    /* An entry of its own also where the thread is registered: that one may be another thread's before the visit is over. */
+    /* An entry of its own also where the thread is registered: that one may be another thread's before the visit is
+     * over. */
     const struct observer_thread *registered = observer_thread_find(tid);
     uint64_t low = registered ? atomic_load_explicit(&registered->stack_low, memory_order_relaxed) : 0;
     uint64_t high = registered ? atomic_load_explicit(&registered->stack_high, memory_order_relaxed) : 0;
@@ -148,8 +149,8 @@ struct observer_descriptor observer_task_open_schedule(void) {
 
 void observer_task_close_schedule(struct observer_descriptor schedule) { observer_descriptor_close(&schedule); }
 
-/* The second of the three numbers in the schedstat file of DESCRIPTOR; UINT64_MAX when it cannot be read, or the kernel does not
- * count: a thread that has run has had a slice, the third number. */
+/* The second of the three numbers in the schedstat file of DESCRIPTOR; UINT64_MAX when it cannot be read, or the kernel
+ * does not count: a thread that has run has had a slice, the third number. */
 static uint64_t read_run_delay(int descriptor) {
   char text[64];
   long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);

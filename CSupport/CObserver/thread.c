@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,7 +30,8 @@ static pthread_key_t exit_key;
 static bool exit_key_made;
 
 /* Ends what an exiting thread left marked, then gives its entry back. A unit of work ends with its thread: without this
- * a loop whose owner forgot `ended` would be reported as stalled for ever. Waits for nobody: who holds the entry frees it. */
+ * a loop whose owner forgot `ended` would be reported as stalled for ever. Waits for nobody: who holds the entry frees
+ * it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
   struct observer_slot *slots = observer_slot_table_if_any();
@@ -46,8 +46,8 @@ static void thread_exits(void *entry) {
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
 
-/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there, nor are those that held their
- * entries. The lock may have been held by one of them. */
+/* Runs in the child after fork(2), in its only thread. The threads of the parent are not there, nor are those that held
+ * their entries. The lock may have been held by one of them. */
 static void forget_parent(void) {
   pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   registry_lock = unlocked;
@@ -60,8 +60,8 @@ static void forget_parent(void) {
   observer_thread_self = NULL;
 }
 
-/* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by page
- * with process_vm_readv. */
+/* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by
+ * page with process_vm_readv. */
 static void find_stack(struct observer_thread *entry) {
   pthread_attr_t attributes;
   void *low = NULL;
@@ -76,8 +76,8 @@ static void find_stack(struct observer_thread *entry) {
 }
 
 /* Whether the calling thread has an alternate stack for signals that is too small for what the kernel puts on it
- * (getauxval(3), AT_MINSIGSTKSZ) and our handler: sigaltstack(2) accepts 2,048 bytes, and processors have more registers than
- * that. The kernel would end the process. One that is set later is not known of. */
+ * (getauxval(3), AT_MINSIGSTKSZ) and our handler: sigaltstack(2) accepts 2,048 bytes, and processors have more
+ * registers than that. The kernel would end the process. One that is set later is not known of. */
 static bool lacks_room(void) {
   stack_t now;
   return sigaltstack(NULL, &now) == 0 && !(now.ss_flags & SS_DISABLE) &&
@@ -162,8 +162,7 @@ struct observer_thread *observer_thread_find(int32_t tid) {
   uint32_t used = atomic_load_explicit(&threads_used, memory_order_acquire);
   for (uint32_t index = 0; index < used; index++) {
     struct observer_thread *thread = &threads[index];
-    if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid &&
-        observer_thread_is_live(thread))
+    if (atomic_load_explicit(&thread->tid, memory_order_relaxed) == tid && observer_thread_is_live(thread))
       return thread;
   }
   return NULL;
@@ -180,8 +179,8 @@ uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live
 bool observer_thread_hold(struct observer_thread *thread) {
   uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);
   while ((state & OBSERVER_THREAD_LIVE) != 0)
-    if (atomic_compare_exchange_weak_explicit(&thread->state, &state, state + OBSERVER_THREAD_HELD, memory_order_acquire,
-                                              memory_order_relaxed))
+    if (atomic_compare_exchange_weak_explicit(&thread->state, &state, state + OBSERVER_THREAD_HELD,
+                                              memory_order_acquire, memory_order_relaxed))
       return true;
   return false;
 }
@@ -190,8 +189,8 @@ void observer_thread_let_go(struct observer_thread *thread) {
   atomic_fetch_sub_explicit(&thread->state, OBSERVER_THREAD_HELD, memory_order_release);
 }
 
-/* When the thread of this STAT file was started, CLOCK_BOOTTIME, rounded down: its field 22, in ticks (proc(5)). UINT64_MAX when
- * the text has no such field. */
+/* When the thread of this STAT file was started, CLOCK_BOOTTIME, rounded down: its field 22, in ticks (proc(5)).
+ * UINT64_MAX when the text has no such field. */
 static uint64_t started_ns(const char *text, long length) {
   long at = length;
   while (at > 0 && text[at - 1] != ')')
@@ -223,7 +222,8 @@ bool observer_thread_remains(const struct observer_thread *thread) {
     remains = syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
   }
   uint64_t at = atomic_load_explicit(&thread->self_address, memory_order_relaxed), self = 0;
-  remains = remains && (at == 0 || (observer_memory_read(at, &self, sizeof self) && self == (uint64_t)(uintptr_t)thread));
+  remains =
+      remains && (at == 0 || (observer_memory_read(at, &self, sizeof self) && self == (uint64_t)(uintptr_t)thread));
   errno = saved_errno;
   return remains;
 }

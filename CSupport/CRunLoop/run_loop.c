@@ -28,8 +28,8 @@ typedef struct {
 extern CFRunLoopRef CFRunLoopGetMain(void);
 extern CFRunLoopRef CFRunLoopGetCurrent(void);
 extern void CFRunLoopAddObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFTypeRef mode);
-extern CFRunLoopObserverRef CFRunLoopObserverCreate(CFTypeRef allocator, unsigned long activities, unsigned char repeats,
-                                                    long order,
+extern CFRunLoopObserverRef CFRunLoopObserverCreate(CFTypeRef allocator, unsigned long activities,
+                                                    unsigned char repeats, long order,
                                                     void (*callout)(CFRunLoopObserverRef, unsigned long, void *),
                                                     CFRunLoopObserverContext *context);
 extern void CFRunLoopObserverInvalidate(CFRunLoopObserverRef observer);

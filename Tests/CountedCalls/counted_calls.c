@@ -102,18 +102,18 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
 }
 
 /* A function of the C library that stands behind one of the same name here. */
-#define BEHIND(name)                                                                                                       \
-  static __typeof__(&name) behind;                                                                                         \
-  if (!behind) {                                                                                                           \
-    void *symbol = dlsym(RTLD_NEXT, #name);                                                                                \
-    memcpy(&behind, &symbol, sizeof symbol);                                                                               \
+#define BEHIND(name)                                                                                                   \
+  static __typeof__(&name) behind;                                                                                     \
+  if (!behind) {                                                                                                       \
+    void *symbol = dlsym(RTLD_NEXT, #name);                                                                            \
+    memcpy(&behind, &symbol, sizeof symbol);                                                                           \
   }
 
-#define LOCK_FUNCTION(name, parameters, arguments)                                                                         \
-  int name parameters {                                                                                                    \
-    BEHIND(name)                                                                                                           \
-    count(LOCK, #name, CALLER);                                                                                            \
-    return behind arguments;                                                                                               \
+#define LOCK_FUNCTION(name, parameters, arguments)                                                                     \
+  int name parameters {                                                                                                \
+    BEHIND(name)                                                                                                       \
+    count(LOCK, #name, CALLER);                                                                                        \
+    return behind arguments;                                                                                           \
   }
 
 LOCK_FUNCTION(pthread_mutex_lock, (pthread_mutex_t * lock), (lock))
@@ -123,8 +123,7 @@ LOCK_FUNCTION(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
 LOCK_FUNCTION(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock))
 LOCK_FUNCTION(pthread_spin_lock, (pthread_spinlock_t * lock), (lock))
 LOCK_FUNCTION(pthread_cond_wait, (pthread_cond_t * condition, pthread_mutex_t *lock), (condition, lock))
-LOCK_FUNCTION(pthread_cond_timedwait,
-              (pthread_cond_t * condition, pthread_mutex_t *lock, const struct timespec *until),
+LOCK_FUNCTION(pthread_cond_timedwait, (pthread_cond_t * condition, pthread_mutex_t *lock, const struct timespec *until),
               (condition, lock, until))
 LOCK_FUNCTION(pthread_once, (pthread_once_t * once, void (*body)(void)), (once, body))
 LOCK_FUNCTION(sem_wait, (sem_t * semaphore), (semaphore))
@@ -184,8 +183,8 @@ struct counted_calls counted_calls_of(int place) {
   if (name) {
     Dl_info caller = {0};
     dladdr(atomic_load(&threads[place].first_caller), &caller);
-    snprintf(calls.first, sizeof calls.first, "%s called by %s in %s", name,
-             caller.dli_sname ? caller.dli_sname : "?", caller.dli_fname ? caller.dli_fname : "?");
+    snprintf(calls.first, sizeof calls.first, "%s called by %s in %s", name, caller.dli_sname ? caller.dli_sname : "?",
+             caller.dli_fname ? caller.dli_fname : "?");
   }
   return calls;
 }

@@ -40,9 +40,7 @@ struct Guard {
     sink = sink + 1;                                                                                                   \
   }
 
-extern "C" __attribute__((noinline)) void workload_throw_0(int64_t number) {
-  throw Thrown{number};
-}
+extern "C" __attribute__((noinline)) void workload_throw_0(int64_t number) { throw Thrown{number}; }
 LEVEL(1, 0)
 LEVEL_WITH_DESTRUCTOR(2, 1)
 LEVEL(3, 2)

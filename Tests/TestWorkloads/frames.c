@@ -71,12 +71,12 @@ KEPT void frames_leave(void (*body)(void (*)(const volatile int *), const volati
 }
 
 /* Functions in assembly are called between statements, so that their callers keep frames. */
-#define ENTERED_BY(caller, function)                                                                                       \
-  void function(const volatile int *stop);                                                                                 \
-  KEPT void caller(const volatile int *stop) {                                                                             \
-    while (*stop == 0)                                                                                                     \
-      function(stop);                                                                                                      \
-    sink++;                                                                                                                \
+#define ENTERED_BY(caller, function)                                                                                   \
+  void function(const volatile int *stop);                                                                             \
+  KEPT void caller(const volatile int *stop) {                                                                         \
+    while (*stop == 0)                                                                                                 \
+      function(stop);                                                                                                  \
+    sink++;                                                                                                            \
   }
 
 ENTERED_BY(frames_by_expression, frames_expression)
@@ -113,9 +113,9 @@ __asm__(".text\n"
         "push -8(%r10)\n"
         "push %rbp\n"
         "mov %rsp, %rbp\n"
-        ".cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00\n"       /* rbp is saved at rbp + 0 */
+        ".cfi_escape 0x10, 0x06, 0x02, 0x76, 0x00\n" /* rbp is saved at rbp + 0 */
         "push %r10\n"
-        ".cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n"       /* the frame's address is what rbp - 8 holds */
+        ".cfi_escape 0x0f, 0x03, 0x76, 0x78, 0x06\n" /* the frame's address is what rbp - 8 holds */
         "sub $40, %rsp\n"
         "call frames_spin\n"
         "mov -8(%rbp), %r10\n"
@@ -271,8 +271,8 @@ __asm__(".text\n"
         "pop %rbx\n"
         "ret\n"
         ".size frames_bare_lost, . - frames_bare_lost\n"
-        /* Calls two functions by the same call. What the first one calls leaves its return address where the second one has
-         * room that it does not use. */
+        /* Calls two functions by the same call. What the first one calls leaves its return address where the second one
+         * has room that it does not use. */
         ".balign 16\n"
         ".globl frames_left_over\n"
         ".type frames_left_over, @function\n"

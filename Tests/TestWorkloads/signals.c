@@ -134,9 +134,7 @@ void workload_recover_from(int signal, const char *way) {
   sigaction(signal, &action, NULL);
 }
 
-int64_t workload_die_or_jump(const char *way) {
-  return sigsetjmp(back, 1) == 0 ? workload_die(way) : -3;
-}
+int64_t workload_die_or_jump(const char *way) { return sigsetjmp(back, 1) == 0 ? workload_die(way) : -3; }
 
 int workload_recovered(void) { return recovered; }
 

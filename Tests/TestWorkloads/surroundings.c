@@ -23,12 +23,9 @@ static const struct {
   const char *name;
   uint32_t number;
 } calls[] = {
-    {"process_vm_readv", SYS_process_vm_readv},
-    {"timer_create", SYS_timer_create},
-    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
-    {"sched_setaffinity", SYS_sched_setaffinity},
-    {"sched_setscheduler", SYS_sched_setscheduler},
-    {"memfd_create", SYS_memfd_create},
+    {"process_vm_readv", SYS_process_vm_readv},     {"timer_create", SYS_timer_create},
+    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},   {"sched_setaffinity", SYS_sched_setaffinity},
+    {"sched_setscheduler", SYS_sched_setscheduler}, {"memfd_create", SYS_memfd_create},
 };
 
 bool workload_refuse_call(const char *name) {
@@ -50,8 +47,8 @@ bool workload_refuse_call(const char *name) {
 
 bool workload_become_undumpable(void) {
   const uid_t nobody = 65534;
-  if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setresgid(nobody, nobody, nobody) != 0 ||
-                         setresuid(nobody, nobody, nobody) != 0))
+  if (geteuid() == 0 &&
+      (setgroups(0, NULL) != 0 || setresgid(nobody, nobody, nobody) != 0 || setresuid(nobody, nobody, nobody) != 0))
     return false;
   return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
 }

@@ -2,9 +2,6 @@
 #include "TestWorkloads.h"
 
 #include <errno.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,8 +44,8 @@ struct workload_storm {
   } places[STORM_PLACES_MAX];
 };
 
-/* Not a likely value of anything else. A sign is this, the place, the unit (0 before it begins), and a sum of these: what is
- * left of a sign on a part of the stack that is used again is none. */
+/* Not a likely value of anything else. A sign is this, the place, the unit (0 before it begins), and a sum of these:
+ * what is left of a sign on a part of the stack that is used again is none. */
 #define STORM_SIGN UINT64_C(0x9d3b5f6a71c8e24b)
 enum { STORM_SIGN_WORDS = 4 };
 

@@ -123,8 +123,7 @@ static void *run(void *argument) {
   return NULL;
 }
 
-struct peer_spinner *peer_spinner_start(uint32_t frames, size_t live_bytes, bool coroutine,
-                                        void (*prepare)(void)) {
+struct peer_spinner *peer_spinner_start(uint32_t frames, size_t live_bytes, bool coroutine, void (*prepare)(void)) {
   struct sigaction nothing = {.sa_handler = do_nothing, .sa_flags = SA_RESTART | SA_ONSTACK};
   struct sigaction unwinding = {.sa_sigaction = unwind, .sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK};
   struct peer_spinner *self = calloc(1, sizeof *self);

@@ -1,6 +1,7 @@
-/* Lets a thread block at the end of each generated call chain, reads its stack from outside, then takes it by signal, and
- * compares: compare DIRECTORY (for a file to lock). Prints a line for each place where the two differ, then the number of
- * places, of those that are equal, cut and wrong, and the longest processor time that unwinding took, in nanoseconds. */
+/* Lets a thread block at the end of each generated call chain, reads its stack from outside, then takes it by signal,
+ * and compares: compare DIRECTORY (for a file to lock). Prints a line for each place where the two differ, then the
+ * number of places, of those that are equal, cut and wrong, and the longest processor time that unwinding took, in
+ * nanoseconds. */
 #define _GNU_SOURCE
 #include "CObserver.h"
 #include "sites.h"
@@ -47,8 +48,8 @@ static uint64_t used_ns(void) {
 
 static void ignore(int signal) { (void)signal; }
 
-/* Whether the first COUNT frames are the same. The innermost may differ by the length of a system call instruction: after
- * an interruption the kernel has put it back to that instruction. */
+/* Whether the first COUNT frames are the same. The innermost may differ by the length of a system call instruction:
+ * after an interruption the kernel has put it back to that instruction. */
 static bool same(const struct unwind_frame *one, const struct unwind_frame *other, uint32_t count) {
   for (uint32_t frame = 0; frame < count; frame++) {
     uint64_t difference = one[frame].address - other[frame].address;
@@ -134,7 +135,10 @@ int main(int count, char **arguments) {
     wrong += !is_equal && !is_cut;
     bool is_short = status == OBSERVER_CAPTURED && by_signal.end != UNWIND_END_OUTERMOST;
     if (!is_equal || is_short) {
-      printf("# place %d: %s\n", number, is_equal ? "equal, but the signal's is not complete" : is_cut ? "cut" : "wrong");
+      printf("# place %d: %s\n", number,
+             is_equal ? "equal, but the signal's is not complete"
+             : is_cut ? "cut"
+                      : "wrong");
       print_frames("from outside", &from_outside);
       print_frames("by signal", &by_signal);
     }

@@ -22,8 +22,8 @@ struct level {
 };
 
 /* A way to call: what stands before the function that does, and in it. "%1$d" and "%2$d" stand for the chain's and the
- * level's number, "CALL" for the call, which may be where the function's parameters are not known, "SELF" for a call of the
- * function itself. */
+ * level's number, "CALL" for the call, which may be where the function's parameters are not known, "SELF" for a call of
+ * the function itself. */
 struct shape_text {
   const char *before, *body;
 };

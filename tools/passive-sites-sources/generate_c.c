@@ -35,7 +35,8 @@ static const char *print_frame(void) {
     return "";
   case 1:
     printf("  char *taken = (char *)__builtin_alloca((unsigned)(a & 63) + %d);\n  taken[0] = 1;\n  "
-     "escape(taken);\n", size);
+           "escape(taken);\n",
+           size);
     return below(2) ? "  sink += taken[0];\n" : "";
   case 2:
     printf("  char vla[(a & 31) + %d];\n  vla[0] = 1;\n  escape(vla);\n", size);
@@ -81,8 +82,8 @@ static void print_helper(const struct level *level, const char *result_and_name,
 }
 
 enum shape { DIRECT, POINTER, TABLE, TAIL, RECURSION, COLD, SWITCH, LOOP, BY_VALUE, CALLBACK, JUMP };
-static const enum shape usual[] = {DIRECT, DIRECT, DIRECT, DIRECT, DIRECT,   POINTER,  TABLE, TAIL, RECURSION,
-                                   COLD,   COLD,   SWITCH, LOOP,   BY_VALUE, CALLBACK, JUMP};
+static const enum shape usual[] = {DIRECT,    DIRECT, DIRECT, DIRECT, DIRECT, POINTER,  TABLE,    TAIL,
+                                   RECURSION, COLD,   COLD,   SWITCH, LOOP,   BY_VALUE, CALLBACK, JUMP};
 
 /* What stands before a function that calls its callee in such a shape. */
 static void print_before(const struct level *level, enum shape shape) {
@@ -183,7 +184,8 @@ static const struct shape_text plus_plus_shapes[] = {
      "p; } };\n",
      "  d%1$d_%2$d object;\n  b%1$d_%2$d *volatile base = &object;\n  result = base->go(a);\n"},
     {"", "  std::function<int(int)> call = [&](int p) { int r = CALL; return r + p + a; };\n  result = call(3);\n"},
-    {"template <class F> __attribute__((noinline)) int t%1$d_%2$d(F &&f, int p) { int r = f(p); sink += r; return r; }\n",
+    {"template <class F> __attribute__((noinline)) int t%1$d_%2$d(F &&f, int p) { int r = f(p); sink += r; return r; "
+     "}\n",
      "  result = t%1$d_%2$d([&](int p) { return CALL + p; }, a);\n"},
     {"", "  try {\n    result = CALL;\n  } catch (int thrown) {\n    sink += thrown;\n  }\n"},
     {"", "  try {\n    throws(a);\n  } catch (int thrown) {\n    result = CALL;\n    sink += thrown;\n  }\n"},
@@ -202,10 +204,10 @@ static const struct shape_text plus_plus_shapes[] = {
          "  std::unique_ptr<long> owned(new long(a));\n  result = CALL;\n  sink += long(numbers.size() + "
          "text.size()) + *owned;\n"},
     {"", "  int calls = 0;\n  std::vector<int> numbers{3, 1, 2};\n  std::sort(numbers.begin(), numbers.end(), "
-     "[&](int x, int y) {\n"
-     "    if (calls++ == 1)\n      result += CALL;\n    return x < y;\n  });\n"},
-    {"static std::once_flag f%1$d_%2$d;\n",
-     "  if (!dry)\n    std::call_once(f%1$d_%2$d, [&](int p) { result = CALL + p; }, a);\n  else\n    result = CALL;\n"},
+         "[&](int x, int y) {\n"
+         "    if (calls++ == 1)\n      result += CALL;\n    return x < y;\n  });\n"},
+    {"static std::once_flag f%1$d_%2$d;\n", "  if (!dry)\n    std::call_once(f%1$d_%2$d, [&](int p) { result = CALL + "
+                                            "p; }, a);\n  else\n    result = CALL;\n"},
 };
 
 static void print_plus_plus_function(const struct level *level) {
@@ -231,7 +233,8 @@ void generate_c(int chains, int plus_plus) {
     for (level.level = below(7); level.level >= 0; level.level--) {
       level.parameters = level.level == 0 ? OUTERMOST_PARAMETERS : below(PARAMETERS_MAX + 1);
       printf("__attribute__((unused)) static int dry%d_%d(void *context) {\n  (void)context;\n  return "
-       "", chain, level.level);
+             "",
+             chain, level.level);
       struct level outside = level;
       outside.parameters = 0;
       print_call(&outside, level.callee);

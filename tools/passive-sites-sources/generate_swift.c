@@ -4,9 +4,23 @@
 #include <stdio.h>
 
 /* Swift's own places to block in, beside those of C; "once" is a global that another thread is making. */
-static const char *const leaves[] = {"read", "semaphore", "mutex",  "condition",      "poll",          "nanosleep",
-                                     "epoll", "usleep",   "wait",   "swift_mutex",    "swift_mutex",   "once",
-                                     "once", "futex",     "select", "queue",          "dispatch_semaphore"};
+static const char *const leaves[] = {"read",
+                                     "semaphore",
+                                     "mutex",
+                                     "condition",
+                                     "poll",
+                                     "nanosleep",
+                                     "epoll",
+                                     "usleep",
+                                     "wait",
+                                     "swift_mutex",
+                                     "swift_mutex",
+                                     "once",
+                                     "once",
+                                     "futex",
+                                     "select",
+                                     "queue",
+                                     "dispatch_semaphore"};
 
 static const char prelude[] =
     "import Dispatch\nimport Glibc\nimport Synchronization\n"
@@ -67,7 +81,7 @@ static const struct shape_text shapes[] = {
      "  result = t%1$d_%2$d { p in CALL + p + a }\n"},
     {"", "  result = [a, a + 1].map { p in p == a ? CALL + p : p }.reduce(0, +)\n"},
     {"", "  var numbers = [3, 1, 2], calls = 0\n  numbers.sort { calls += 1; if calls == 1 { result += CALL }; "
-     "return $0 < $1 }\n"},
+         "return $0 < $1 }\n"},
     {"class b%1$d_%2$d { func go(_ p: Int) -> Int { p } }\n"
      "final class d%1$d_%2$d: b%1$d_%2$d { var kept = 1\n  override func go(_ p: Int) -> Int { kept += CALL; return "
      "kept + p }\n}\n"

@@ -32,10 +32,12 @@ int churn(int depth);
 /* Calls FUNCTION with CONTEXT below so many frames of its own, while nothing blocks. */
 void deeper(int depth, int (*function)(void *), void *context);
 
-/* Places to block in: each comes back when the comparison is over, however often it was interrupted; and at once when it
- * is dry. */
-int block_read(void), block_semaphore(void), block_mutex(void), block_futex(void), block_condition(void), block_poll(void);
-int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(void), block_flock(void), block_wait(void);
+/* Places to block in: each comes back when the comparison is over, however often it was interrupted; and at once when
+ * it is dry. */
+int block_read(void), block_semaphore(void), block_mutex(void), block_futex(void), block_condition(void),
+    block_poll(void);
+int block_nanosleep(void), block_epoll(void), block_select(void), block_usleep(void), block_flock(void),
+    block_wait(void);
 
 /* Prepare what a thread is to block in, and end whatever it blocks in. */
 void blocks_prepare(const char *file_to_lock);

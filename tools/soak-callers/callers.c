@@ -58,8 +58,8 @@ static void count_signal(int signal) {
     self->signals++;
 }
 
-/* Computes between two calls: mostly for microseconds, so that the thread enters its next call at any moment of a look at it,
- * sometimes for several ticks of the kernel, so that a signal finds it computing. */
+/* Computes between two calls: mostly for microseconds, so that the thread enters its next call at any moment of a look
+ * at it, sometimes for several ticks of the kernel, so that a signal finds it computing. */
 __attribute__((noinline)) static void compute(struct caller *caller) {
   bool is_long = next_random(caller) % 64 == 0;
   uint64_t end = now_ns(CLOCK_MONOTONIC) + random_between_powers(caller, is_long ? 20 : 10, is_long ? 23 : 13);
@@ -114,9 +114,8 @@ static void end(void) {
 static int begin(uint64_t seed) {
   for (; callers_open < callers_count; callers_open++) {
     struct caller *caller = &callers[callers_open];
-    *caller = (struct caller){.kind = &kinds[callers_open / callers_per_kind],
-                              .random = seed + (uint64_t)callers_open,
-                              .look = -1};
+    *caller = (struct caller){
+        .kind = &kinds[callers_open / callers_per_kind], .random = seed + (uint64_t)callers_open, .look = -1};
     if (caller->kind->open && !caller->kind->open(caller))
       return errno;
   }

@@ -24,10 +24,10 @@ struct caller {
   pthread_cond_t condition;
   pthread_t thread;
   _Atomic int32_t tid;
-  _Atomic uint64_t call;           /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
-  volatile sig_atomic_t signals;   /* SIGUSR1s that it has handled */
-  int look;                        /* /proc/self/task/TID/syscall; the waker's */
-  uint64_t woken_call;             /* the last call that it was woken from; the waker's */
+  _Atomic uint64_t call;         /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
+  volatile sig_atomic_t signals; /* SIGUSR1s that it has handled */
+  int look;                      /* /proc/self/task/TID/syscall; the waker's */
+  uint64_t woken_call;           /* the last call that it was woken from; the waker's */
   _Atomic uint64_t outcomes[OUTCOMES];
   _Atomic uint64_t most_early_ns; /* by how much the earliest return was too early */
 };
@@ -35,10 +35,11 @@ struct caller {
 /* One kind of call. */
 struct kind {
   const char *name;
-  bool (*open)(struct caller *caller);          /* makes what CALLER waits for; NULL: nothing is needed */
-  enum outcome (*call)(struct caller *caller);  /* waits once */
-  void (*wake)(struct caller *caller);          /* ends a wait without a limit; called again and again; NULL: it ends by itself */
-  void (*close)(struct caller *caller);         /* frees what open made */
+  bool (*open)(struct caller *caller);         /* makes what CALLER waits for; NULL: nothing is needed */
+  enum outcome (*call)(struct caller *caller); /* waits once */
+  void (*wake)(
+      struct caller *caller); /* ends a wait without a limit; called again and again; NULL: it ends by itself */
+  void (*close)(struct caller *caller); /* frees what open made */
 };
 
 extern const struct kind kinds[];

@@ -35,9 +35,9 @@ static uint64_t some_time(struct caller *caller) { return random_between_powers(
 
 static uint64_t some_milliseconds(struct caller *caller) { return 1 + next_random(caller) % 4; }
 
-/* The outcome of a call that was to wait ASKED nanoseconds from BEGAN on, by CLOCK. HAS_TIMED_OUT says what the call said of
- * it, ERROR is its errno value otherwise. The clock is the one that the call itself goes by: others may run at a slightly
- * different speed. */
+/* The outcome of a call that was to wait ASKED nanoseconds from BEGAN on, by CLOCK. HAS_TIMED_OUT says what the call
+ * said of it, ERROR is its errno value otherwise. The clock is the one that the call itself goes by: others may run at
+ * a slightly different speed. */
 static enum outcome timed_on(clockid_t clock, struct caller *caller, uint64_t began, uint64_t asked, bool has_timed_out,
                              int error) {
   uint64_t took = now_ns(clock) - began;
@@ -144,8 +144,8 @@ static bool open_sockets(struct caller *caller) {
 }
 
 /* The kernel counts this time in its ticks, of which it may have missed the last one when it begins to: without anybody
- * observing, 16 of 940000 calls returned up to 0.4 ms early on a machine with more to do than processors. So less than a tick is
- * not early here; every other call goes by a clock of nanoseconds. */
+ * observing, 16 of 940000 calls returned up to 0.4 ms early on a machine with more to do than processors. So less than
+ * a tick is not early here; every other call goes by a clock of nanoseconds. */
 CALL enum outcome call_recv(struct caller *caller) {
   char byte;
   struct timespec tick;
@@ -175,10 +175,9 @@ CALL enum outcome call_sem_timedwait(struct caller *caller) {
 
 static bool open_condition(struct caller *caller) {
   pthread_condattr_t attributes;
-  bool is_open = pthread_condattr_init(&attributes) == 0 &&
-                 pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-                 pthread_cond_init(&caller->condition, &attributes) == 0 &&
-                 pthread_mutex_init(&caller->mutex, NULL) == 0;
+  bool is_open =
+      pthread_condattr_init(&attributes) == 0 && pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+      pthread_cond_init(&caller->condition, &attributes) == 0 && pthread_mutex_init(&caller->mutex, NULL) == 0;
   pthread_condattr_destroy(&attributes);
   return is_open;
 }
@@ -229,8 +228,8 @@ CALL enum outcome call_sigtimedwait(struct caller *caller) {
   return timed(caller, began, asked, result < 0 && errno == EAGAIN, errno);
 }
 
-/* What wakes a caller that waits without a limit. Once for each call: a caller that does not get a processor for long must not
- * find a pile of wake-ups. */
+/* What wakes a caller that waits without a limit. Once for each call: a caller that does not get a processor for long
+ * must not find a pile of wake-ups. */
 
 static bool begin_waking(struct caller *caller) {
   uint64_t call = atomic_load(&caller->call);
@@ -265,8 +264,8 @@ CALL enum outcome call_pause(struct caller *caller) {
   return caller->signals != before ? WOKEN : INTERRUPTED;
 }
 
-/* A signal that came before the thread was in the call would be counted and wake nothing. A thread that is blocked here stays
- * so until it gets this signal, and pause is the only call that it ever blocks in. */
+/* A signal that came before the thread was in the call would be counted and wake nothing. A thread that is blocked here
+ * stays so until it gets this signal, and pause is the only call that it ever blocks in. */
 static void wake_pause(struct caller *caller) {
   if (atomic_load(&caller->call) != 0 && is_blocked_in_call(caller) && begin_waking(caller))
     send_signal(caller, SIGUSR1);
@@ -312,8 +311,8 @@ static void wake_accept(struct caller *caller) {
   close(descriptor);
 }
 
-/* Two files, of each of which two descriptions are open: the caller's and, two places further, the waker's. The waker has the
- * lock of the one that the caller waits for, and takes the other one's before it gives that up. */
+/* Two files, of each of which two descriptions are open: the caller's and, two places further, the waker's. The waker
+ * has the lock of the one that the caller waits for, and takes the other one's before it gives that up. */
 static bool open_files(struct caller *caller) {
   for (int file = 0; file < 2; file++) {
     char path[64];

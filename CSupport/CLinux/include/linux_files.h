@@ -4,8 +4,8 @@
 
 /* Opens the regular file at PATH for reading, following links. Its descriptor is closed on exec(3).
  *
- * What is there is looked at before it is opened (O_PATH): the opening alone rewinds a tape, arms a watchdog timer, waits
- * for the other end of a FIFO or takes a terminal.
+ * What is there is looked at before it is opened (O_PATH): the opening alone rewinds a tape, arms a watchdog timer,
+ * waits for the other end of a FIFO or takes a terminal.
  *
  * Returns the descriptor, -EINVAL for what is no regular file, or another error number below 0. Any thread. */
 int culprit_open_regular(const char *path);

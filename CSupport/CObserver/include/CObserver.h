@@ -74,7 +74,7 @@
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_wait.h"
-#include "observer_warden.h"
 #include "observer_walk_self.h"
+#include "observer_warden.h"
 
 #endif

@@ -22,8 +22,8 @@
 /* The most threads that can be registered at the same time. */
 #define OBSERVER_THREADS_MAX 16384
 
-/* Threads that can be asked for their stack at the same time. A request whose thread began to answer and was stopped in the
- * middle of it is out of use until that thread goes on. */
+/* Threads that can be asked for their stack at the same time. A request whose thread began to answer and was stopped in
+ * the middle of it is out of use until that thread goes on. */
 #define OBSERVER_REQUESTS_MAX 64
 
 #endif

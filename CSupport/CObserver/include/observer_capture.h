@@ -20,18 +20,20 @@
 
 /* How a capture went. */
 enum observer_capture_status {
-  OBSERVER_CAPTURED = 0,       /* there is a copy */
-  OBSERVER_UNIT_OVER = 1,      /* the unit of work ended before its thread could be looked at: no copy */
-  OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
-  OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline, or blocks the signal */
-  OBSERVER_NOT_SIGNALLED = 4,  /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
-  OBSERVER_REQUESTS_STUCK = 5, /* every request is held by a thread that began to answer and was stopped in it */
-  OBSERVER_NOT_BLOCKED = 6,    /* the thread runs, so that it cannot be read from outside */
-  OBSERVER_NO_LOOK = 7,        /* the kernel does not tell what the thread is doing */
-  OBSERVER_NO_WORKER = 10,     /* nobody works on the unit: it waits for a thread */
+  OBSERVER_CAPTURED = 0,    /* there is a copy */
+  OBSERVER_UNIT_OVER = 1,   /* the unit of work ended before its thread could be looked at: no copy */
+  OBSERVER_THREAD_GONE = 2, /* the thread is not registered, or has exited */
+  OBSERVER_NO_ANSWER = 3,   /* the thread did not run the handler before the deadline, or blocks the signal */
+  OBSERVER_NOT_SIGNALLED =
+      4, /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
+  OBSERVER_REQUESTS_STUCK = 5,   /* every request is held by a thread that began to answer and was stopped in it */
+  OBSERVER_NOT_BLOCKED = 6,      /* the thread runs, so that it cannot be read from outside */
+  OBSERVER_NO_LOOK = 7,          /* the kernel does not tell what the thread is doing */
+  OBSERVER_NO_WORKER = 10,       /* nobody works on the unit: it waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
-  OBSERVER_UNTOUCHABLE = 8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
+  OBSERVER_UNTOUCHABLE =
+      8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
 };
 
 /* When a thread is to get the signal. */
@@ -41,12 +43,12 @@ enum observer_send_when {
   OBSERVER_SEND_NOW = 2,          /* at once, whatever it does: a system call may return early */
 };
 
-/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count as
- * its missing part. */
+/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count
+ * as its missing part. */
 #define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
 
-/* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has not
- * grown that far. Async-signal-safe: yes. Threads: any. */
+/* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has
+ * not grown that far. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
 
 /* Maps room for copies of stacks, BYTES of it, which neither core files nor children have; NULL when there is none.
@@ -56,21 +58,22 @@ uint8_t *observer_copy_map(size_t bytes);
 /* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
 OBSERVER_NO_LOCKS void observer_copy_wipe(const struct stack_copy *copy);
 
-/* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each and, where there is
- * memory for that, for one at a time of what is deeper. Returns 0 or an errno value.
- * Async-signal-safe: no. Threads: any, while no capture of that context is under way. */
+/* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each and,
+ * where there is memory for that, for one at a time of what is deeper. Returns 0 or an errno value. Async-signal-safe:
+ * no. Threads: any, while no capture of that context is under way. */
 int observer_capture_prepare(size_t stack_bytes_max);
 
-/* Installs the handler and makes room as observer_capture_prepare does, then captures the calling thread once, so that every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
+/* Installs the handler and makes room as observer_capture_prepare does, then captures the calling thread once, so that
+ * every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
  * on to the handler that was there before. Further calls make room for more if needed, and check
  * that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
  * the handler did not run.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_capture_start(size_t stack_bytes_max);
 
-/* Asks THREAD for a copy of its registers and stack, provided that it still works on UNIT of SLOT when it comes to it (a
- * NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be given to
- * observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
+/* Asks THREAD for a copy of its registers and stack, provided that it still works on UNIT of SLOT when it comes to it
+ * (a NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be
+ * given to observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
                                                                      const struct observer_slot *slot, uint64_t unit,
@@ -79,11 +82,10 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct obse
 /* Whether request INDEX is answered. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 OBSERVER_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
 
-/* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY is
- * valid until it is given to observer_capture_release. Waits for nothing.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index,
-                                                                        const struct stack_copy **copy);
+/* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY
+ * is valid until it is given to observer_capture_release. Waits for nothing. Async-signal-safe: yes. Threads: a
+ * sampler, in its own context. */
+OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy);
 
 /* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
@@ -91,9 +93,9 @@ OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_
                                                                 const struct observer_slot *slot, uint64_t unit,
                                                                 uint64_t timeout_ns, const struct stack_copy **copy);
 
-/* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until observer_capture_wipe:
- * a handler that has to fetch the memory for its copy back from another processor takes twice the time.
- * Async-signal-safe: yes. Threads: the one that called observer_capture. */
+/* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until
+ * observer_capture_wipe: a handler that has to fetch the memory for its copy back from another processor takes twice
+ * the time. Async-signal-safe: yes. Threads: the one that called observer_capture. */
 OBSERVER_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 
 /* Wipes what requests that were given back have copied.
@@ -107,8 +109,8 @@ uint64_t observer_capture_answered(void);
 uint64_t observer_capture_late(void);
 uint64_t observer_capture_unguarded(void);
 
-/* Whether threads that are seen running are sent the signal at once, because timers were refused when captures were set up.
- * Async-signal-safe: yes. Threads: any. */
+/* Whether threads that are seen running are sent the signal at once, because timers were refused when captures were set
+ * up. Async-signal-safe: yes. Threads: any. */
 bool observer_capture_disturbs(void);
 
 /* Whether SIGPROF comes to our handler. Async-signal-safe: yes. Threads: any. */

@@ -23,9 +23,9 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_resolution_ns(voi
   return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
 }
 
-/* How much older than the truth the coarse clock can be, in nanoseconds. A tick moves it on by whole ticks only, so that it can
- * be one behind just then, and two before the next one comes (timekeeping_advance in the kernel's kernel/time/timekeeping.c).
- * Async-signal-safe: yes. Threads: any. */
+/* How much older than the truth the coarse clock can be, in nanoseconds. A tick moves it on by whole ticks only, so
+ * that it can be one behind just then, and two before the next one comes (timekeeping_advance in the kernel's
+ * kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint64_t observer_clock_coarse_doubt_ns(void) {
   return 2 * observer_clock_coarse_resolution_ns();
 }
@@ -54,10 +54,9 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_clock_wall_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* The clock of the processor time of thread TID of this process. The id is built as clock_getcpuclockid(3) and the kernel's
- * include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED) have it: that works for a thread id, where
- * pthread_getcpuclockid needs a live pthread_t.
- * Async-signal-safe: yes. Threads: any. */
+/* The clock of the processor time of thread TID of this process. The id is built as clock_getcpuclockid(3) and the
+ * kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED) have it: that works for a thread id,
+ * where pthread_getcpuclockid needs a live pthread_t. Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS clockid_t observer_clock_of_thread(pid_t tid) {
   return (clockid_t)((~(unsigned)tid << 3) | 6u);
 }

@@ -1,8 +1,8 @@
 /* Which set of the observer's working memory a thread uses.
  *
- * Taking a stack needs room: for the copy, for pages of code and unwind tables, for what was learnt from them. All of it
- * is allocated once for each context, so that a sampler that the kernel holds up for ever can be replaced by another one,
- * which shares nothing with it.
+ * Taking a stack needs room: for the copy, for pages of code and unwind tables, for what was learnt from them. All of
+ * it is allocated once for each context, so that a sampler that the kernel holds up for ever can be replaced by another
+ * one, which shares nothing with it.
  */
 #ifndef OBSERVER_CONTEXT_H
 #define OBSERVER_CONTEXT_H
@@ -12,8 +12,8 @@
 /* Context 0 belongs to whichever thread has entered none: setting up, tools. The others are entered by samplers. */
 #define OBSERVER_CONTEXTS_MAX 4
 
-/* That of handlers of signals, for as long as they run: it has a window for reading memory (observer_memory.h), and nothing
- * else. */
+/* That of handlers of signals, for as long as they run: it has a window for reading memory (observer_memory.h), and
+ * nothing else. */
 #define OBSERVER_HANDLERS_CONTEXT OBSERVER_CONTEXTS_MAX
 
 /* The calling thread's context. In the static part of a thread's storage: looking it up allocates nothing. */

@@ -6,11 +6,11 @@
 #include "observer_wait.h"
 
 struct observer_control {
-  _Atomic uint32_t wake;       /* the monitor waits on it; notified to make it look at once */
-  _Atomic uint32_t stop;       /* 1: the monitor is to end */
-  _Atomic uint32_t slots_used; /* the monitor looks at slots [0, slots_used) */
-  _Atomic uint64_t wakes_at_ns; /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
-  _Atomic uint64_t wakeups;    /* how often it has looked */
+  _Atomic uint32_t wake;           /* the monitor waits on it; notified to make it look at once */
+  _Atomic uint32_t stop;           /* 1: the monitor is to end */
+  _Atomic uint32_t slots_used;     /* the monitor looks at slots [0, slots_used) */
+  _Atomic uint64_t wakes_at_ns;    /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
+  _Atomic uint64_t wakeups;        /* how often it has looked */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
   _Atomic uint32_t paused;         /* not 0: no unit of work grows older */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
@@ -38,8 +38,8 @@ static inline void observer_control_pause(struct observer_control *control) {
 }
 static inline void observer_control_resume(struct observer_control *control) {
   uint32_t paused = atomic_load_explicit(&control->paused, memory_order_relaxed);
-  while (paused != 0 && !atomic_compare_exchange_weak_explicit(&control->paused, &paused, paused - 1, memory_order_relaxed,
-                                                               memory_order_relaxed))
+  while (paused != 0 && !atomic_compare_exchange_weak_explicit(&control->paused, &paused, paused - 1,
+                                                               memory_order_relaxed, memory_order_relaxed))
     continue;
 }
 
@@ -68,8 +68,8 @@ static inline OBSERVER_NO_LOCKS bool observer_control_stopping(const struct obse
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
 }
 
-/* Asks for a capture of all threads. Returns the number of the request: a capture that answers it, or a later one, answers
- * the caller. Async-signal-safe: yes. Threads: any. */
+/* Asks for a capture of all threads. Returns the number of the request: a capture that answers it, or a later one,
+ * answers the caller. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_want_threads(struct observer_control *control) {
   uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;
   observer_notify(&control->wake);

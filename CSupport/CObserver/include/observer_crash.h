@@ -13,11 +13,10 @@
 #include "observer_base.h"
 #include "observer_descriptor.h"
 
-/* Installs the handlers. The line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to FILE when this process
- * (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it back. SENDER is the
- * process that sent the signal, 0 for a fault. FILE must be open for appending until observer_crash_stop; where the
- * service has closed it, nothing is written.
- * Async-signal-safe: no. Threads: any, one at a time. */
+/* Installs the handlers. The line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to FILE when this
+ * process (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it back. SENDER
+ * is the process that sent the signal, 0 for a fault. FILE must be open for appending until observer_crash_stop; where
+ * the service has closed it, nothing is written. Async-signal-safe: no. Threads: any, one at a time. */
 void observer_crash_start(struct observer_descriptor file, unsigned number);
 
 /* Writes nothing any more. Handlers that nobody has replaced are removed.

@@ -1,9 +1,9 @@
 /* Descriptors that the library keeps open.
  *
- * The service may close them: closefrom(3) does. Its own files are then under the same numbers. So a descriptor is kept with what
- * it was opened for, and is neither read, written nor closed when the number stands for something else. (Between that look and
- * the call there is a gap of some hundred nanoseconds, in which the service would have to close and open.) A child of fork(2)
- * closes its copies at once. */
+ * The service may close them: closefrom(3) does. Its own files are then under the same numbers. So a descriptor is kept
+ * with what it was opened for, and is neither read, written nor closed when the number stands for something else.
+ * (Between that look and the call there is a gap of some hundred nanoseconds, in which the service would have to close
+ * and open.) A child of fork(2) closes its copies at once. */
 #ifndef OBSERVER_DESCRIPTOR_H
 #define OBSERVER_DESCRIPTOR_H
 
@@ -21,14 +21,15 @@ struct observer_descriptor {
 /* Has children of fork(2) close their copies of what is kept, from now on. Async-signal-safe: no. Threads: any. */
 void observer_descriptor_start(void);
 
-/* NUMBER, just opened, with what it stands for; OBSERVER_NO_DESCRIPTOR when it is negative. A child of fork(2) closes its copy.
- * Async-signal-safe: yes. Threads: any. */
+/* NUMBER, just opened, with what it stands for; OBSERVER_NO_DESCRIPTOR when it is negative. A child of fork(2) closes
+ * its copy. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS struct observer_descriptor observer_descriptor_keep(int number);
 
 /* Whether DESCRIPTOR still stands for what was opened. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS bool observer_descriptor_is_ours(const struct observer_descriptor *descriptor);
 
-/* Whether NUMBER, whoever opened it, stands for the same file as DESCRIPTOR did. Async-signal-safe: yes. Threads: any. */
+/* Whether NUMBER, whoever opened it, stands for the same file as DESCRIPTOR did. Async-signal-safe: yes. Threads: any.
+ */
 OBSERVER_NO_LOCKS bool observer_descriptor_is_same(const struct observer_descriptor *descriptor, int number);
 
 /* Closes DESCRIPTOR, if it is ours still. It is OBSERVER_NO_DESCRIPTOR then.

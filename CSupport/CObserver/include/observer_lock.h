@@ -1,21 +1,22 @@
 /* A lock that a child of fork(2) can use.
  *
- * Whoever held it in the parent is not in the child. There the lock is free: a library that a service links must not keep the
- * service's children waiting for a thread that they do not have. (The standard library's Mutex asks the kernel for its owner
- * by thread id, does not find it in a child, and ends the process.) What was being changed meanwhile is half changed in the
- * child, which must not use it: see observer_process_is. */
+ * Whoever held it in the parent is not in the child. There the lock is free: a library that a service links must not
+ * keep the service's children waiting for a thread that they do not have. (The standard library's Mutex asks the kernel
+ * for its owner by thread id, does not find it in a child, and ends the process.) What was being changed meanwhile is
+ * half changed in the child, which must not use it: see observer_process_is. */
 #ifndef OBSERVER_LOCK_H
 #define OBSERVER_LOCK_H
 
 #include "observer_base.h"
 
-/* 0: free. Otherwise the stamp of the process that holds it, its lower 30 bits, above: bit 0, held; bit 1, somebody may wait. */
+/* 0: free. Otherwise the stamp of the process that holds it, its lower 30 bits, above: bit 0, held; bit 1, somebody may
+ * wait. */
 struct observer_lock {
   _Atomic uint32_t word;
 };
 
-/* Takes LOCK, and waits as long as another thread of this process has it. Async-signal-safe: no (may wait for the thread that the
- * signal interrupted). Threads: any, but never the monitor. */
+/* Takes LOCK, and waits as long as another thread of this process has it. Async-signal-safe: no (may wait for the
+ * thread that the signal interrupted). Threads: any, but never the monitor. */
 void observer_lock_take(struct observer_lock *lock);
 
 /* Takes LOCK if that needs no waiting. Returns whether it did. Async-signal-safe: yes. Threads: any. */

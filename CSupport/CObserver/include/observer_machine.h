@@ -13,9 +13,8 @@ const char *observer_machine_name(void);
  * Async-signal-safe: yes. Threads: the interrupted thread, in its handler; any with a copy of one. */
 void observer_machine_registers(const void *context, struct unwind_registers *registers);
 
-/* The stack pointer in REGISTERS, and how many bytes below it belong to the function (struct unwind_architecture). Without
- * reading what is not code: the handler's data need not be in memory.
- * Async-signal-safe: yes. Threads: any. */
+/* The stack pointer in REGISTERS, and how many bytes below it belong to the function (struct unwind_architecture).
+ * Without reading what is not code: the handler's data need not be in memory. Async-signal-safe: yes. Threads: any. */
 uint64_t observer_machine_sp(const struct unwind_registers *registers);
 uint64_t observer_machine_red_zone(void);
 

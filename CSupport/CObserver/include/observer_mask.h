@@ -37,8 +37,9 @@ uint64_t observer_mask_of_main(void);
  * Async-signal-safe: yes. Threads: any. */
 uint64_t observer_mask_of_own_threads(void);
 
-/* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads (pthread_attr_setsigmask_np(3)): whoever
- * makes it need not have that mask meanwhile, and be seen with it. Async-signal-safe: no. Threads: any. */
+/* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads
+ * (pthread_attr_setsigmask_np(3)): whoever makes it need not have that mask meanwhile, and be seen with it.
+ * Async-signal-safe: no. Threads: any. */
 void observer_mask_prepare(pthread_attr_t *attributes);
 
 /* write(2), which ends nobody: a pipe or socket that nobody reads fails with EPIPE and a file that has reached the

@@ -1,17 +1,17 @@
 /* Reading memory that may be gone, without waiting for what the service may be waiting for.
  *
- * process_vm_readv(2) and /proc/self/mem take the lock of the process's address space and cannot be interrupted in waiting
- * for it: while a thread sits in a page fault that a file system does not answer, and another one in mprotect(2), a reader
- * waits for both. A write(2) from that memory into a file in memory takes no such lock where the pages are there, and
- * returns EFAULT where nothing is mapped.
+ * process_vm_readv(2) and /proc/self/mem take the lock of the process's address space and cannot be interrupted in
+ * waiting for it: while a thread sits in a page fault that a file system does not answer, and another one in
+ * mprotect(2), a reader waits for both. A write(2) from that memory into a file in memory takes no such lock where the
+ * pages are there, and returns EFAULT where nothing is mapped.
  */
 #ifndef OBSERVER_MEMORY_H
 #define OBSERVER_MEMORY_H
 
 #include "observer_base.h"
 
-/* How memory is read: the first of these that works in this process. A page that is not mapped is reported by each of them,
- * where a load would raise SIGSEGV. */
+/* How memory is read: the first of these that works in this process. A page that is not mapped is reported by each of
+ * them, where a load would raise SIGSEGV. */
 enum observer_memory_way {
   OBSERVER_MEMORY_BY_WINDOW = 0,  /* written into a file in memory (memfd_create(2)) that is mapped here */
   OBSERVER_MEMORY_BY_CALL = 1,    /* process_vm_readv(2): there are no such files */
@@ -20,19 +20,19 @@ enum observer_memory_way {
   OBSERVER_MEMORY_UNREADABLE = 4, /* not at all: no stack can be unwound */
 };
 
-/* Finds out which way works, and returns it. To be called before anything is read, and again when the surroundings may have
- * changed; until then it is OBSERVER_MEMORY_BY_CALL.
- * Async-signal-safe: no. Threads: any, one at a time, while nothing is read. */
+/* Finds out which way works, and returns it. To be called before anything is read, and again when the surroundings may
+ * have changed; until then it is OBSERVER_MEMORY_BY_CALL. Async-signal-safe: no. Threads: any, one at a time, while
+ * nothing is read. */
 enum observer_memory_way observer_memory_start(void);
 
 /* What observer_memory_start found; OBSERVER_MEMORY_BY_CALL when somebody has closed the file of a window since.
  * Async-signal-safe: yes. Threads: any. */
 enum observer_memory_way observer_memory_way(void);
 
-/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Pages of files that may not come (observer_remote.h) are not
- * waited for: they count as unreadable. Returns false, with DESTINATION undefined, when not all
- * of them can be read. Threads of the same context take turns.
- * Async-signal-safe: yes. Threads: any; a handler of a signal only in OBSERVER_HANDLERS_CONTEXT. */
+/* Copies LENGTH bytes at ADDRESS of this process to DESTINATION. Pages of files that may not come (observer_remote.h)
+ * are not waited for: they count as unreadable. Returns false, with DESTINATION undefined, when not all of them can be
+ * read. Threads of the same context take turns. Async-signal-safe: yes. Threads: any; a handler of a signal only in
+ * OBSERVER_HANDLERS_CONTEXT. */
 OBSERVER_NO_LOCKS bool observer_memory_read(uint64_t address, void *destination, size_t length);
 
 /* Copies what can be read of the LENGTH bytes at ADDRESS, up to the first page that cannot. Returns how many bytes that

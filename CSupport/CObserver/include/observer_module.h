@@ -17,8 +17,8 @@ enum observer_module_way {
   OBSERVER_MODULES_UNKNOWN = 2,   /* not at all: no stack can be unwound */
 };
 
-/* Chooses the way: the loader, if USE_LOADER and the C library can tell. To be called once observer_memory_start has been.
- * Async-signal-safe: yes. Threads: any, one at a time, while no stack is unwound. */
+/* Chooses the way: the loader, if USE_LOADER and the C library can tell. To be called once observer_memory_start has
+ * been. Async-signal-safe: yes. Threads: any, one at a time, while no stack is unwound. */
 enum observer_module_way observer_module_start(bool use_loader);
 
 /* Forgets what /proc/self/maps showed: a module may have been loaded or replaced since.
@@ -30,9 +30,9 @@ OBSERVER_NO_LOCKS void observer_module_forget(void);
  * Async-signal-safe: yes. Threads: the monitor; with OBSERVER_MODULES_BY_LOADER any. */
 bool observer_module_find(uint64_t address, struct unwind_module *module);
 
-/* What the loader knows of the module that ADDRESS is in: where it begins, and its file in PATH, which has room for LENGTH
- * bytes and is empty for the executable. Returns false when the loader does not tell.
- * Async-signal-safe: yes. Threads: any. */
+/* What the loader knows of the module that ADDRESS is in: where it begins, and its file in PATH, which has room for
+ * LENGTH bytes and is empty for the executable. Returns false when the loader does not tell. Async-signal-safe: yes.
+ * Threads: any. */
 bool observer_module_file(uint64_t address, uint64_t *start, char *path, size_t length);
 
 /* What this process was started as, as the kernel was told (AT_EXECFN of getauxval(3)); NULL if it does not say.

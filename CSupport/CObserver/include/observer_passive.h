@@ -1,9 +1,9 @@
 /* Reading a blocked thread from outside: no signal is sent, and nothing in the thread can notice.
  *
- * The kernel tells a process of its own threads, in /proc/self/task/TID/syscall, whether they run, or in which system call
- * they are blocked at which program counter and stack pointer (proc(5)). While a thread is blocked its stack does not
- * change and can be copied from outside. A signal would make nanosleep, poll, epoll_wait and others return early, even
- * with SA_RESTART (signal(7)).
+ * The kernel tells a process of its own threads, in /proc/self/task/TID/syscall, whether they run, or in which system
+ * call they are blocked at which program counter and stack pointer (proc(5)). While a thread is blocked its stack does
+ * not change and can be copied from outside. A signal would make nanosleep, poll, epoll_wait and others return early,
+ * even with SA_RESTART (signal(7)).
  */
 #ifndef OBSERVER_PASSIVE_H
 #define OBSERVER_PASSIVE_H
@@ -12,10 +12,10 @@
 #include "observer_capture.h"
 
 enum observer_activity {
-  OBSERVER_ACTIVITY_UNKNOWN = 0, /* the kernel does not tell */
-  OBSERVER_RUNNING = 1,          /* on a processor, or waiting for one */
-  OBSERVER_IN_CALL = 2,          /* blocked in a system call */
-  OBSERVER_BLOCKED = 3,          /* blocked outside a system call: in a page fault, for one */
+  OBSERVER_ACTIVITY_UNKNOWN = 0,  /* the kernel does not tell */
+  OBSERVER_RUNNING = 1,           /* on a processor, or waiting for one */
+  OBSERVER_IN_CALL = 2,           /* blocked in a system call */
+  OBSERVER_BLOCKED = 3,           /* blocked outside a system call: in a page fault, for one */
   OBSERVER_IN_RESTARTED_CALL = 4, /* blocked in one that was begun anew (observer_restarted_call.h); in events only */
 };
 
@@ -32,20 +32,19 @@ struct observer_look {
  * Async-signal-safe: yes. Threads: any. */
 struct observer_look observer_look_parse(const char *text, size_t length);
 
-/* Makes room for copies of up to STACK_BYTES_MAX bytes, as observer_capture_prepare, which must have been called, does. Returns 0
- * or an errno value.
- * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
+/* Makes room for copies of up to STACK_BYTES_MAX bytes, as observer_capture_prepare, which must have been called, does.
+ * Returns 0 or an errno value. Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_passive_start(size_t stack_bytes_max);
 
 /* Says that there is no room any more: children of fork(2) do not have it (observer_copy_map).
  * Async-signal-safe: yes. Threads: the child's only one. */
 void observer_passive_forget_parent(void);
 
-/* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK says
- * what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs, or did so
- * while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that is not
- * mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read.
- * Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
+ * says what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs,
+ * or did so while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that
+ * is not mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes. Threads:
+ * a sampler, in its own context. */
 OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                           const struct observer_slot *slot,
                                                                           uint64_t unit, struct observer_look *look,

@@ -4,9 +4,9 @@
 
 #include "observer_base.h"
 
-/* A number that is this process's, and not that of any process it was forked from, however it was forked; never 0. In a child of
- * vfork(2), which has its parent's memory, it is the parent's.
- * Async-signal-safe: yes, but for the first call in the first process (maps memory). Threads: any. */
+/* A number that is this process's, and not that of any process it was forked from, however it was forked; never 0. In a
+ * child of vfork(2), which has its parent's memory, it is the parent's. Async-signal-safe: yes, but for the first call
+ * in the first process (maps memory). Threads: any. */
 OBSERVER_NO_LOCKS uint32_t observer_process_stamp(void);
 
 /* Whether STAMP is this process's. Async-signal-safe: as above. Threads: any. */

@@ -1,7 +1,8 @@
-/* How far stalls have come: what the monitor tells the warden, who decides what is done about a stall that does not end.
+/* How far stalls have come: what the monitor tells the warden, who decides what is done about a stall that does not
+ * end.
  *
- * One entry for each target slot, in a table that is never freed. It also has a name for the source, in fixed memory: who
- * asks may have to do without the allocator. */
+ * One entry for each target slot, in a table that is never freed. It also has a name for the source, in fixed memory:
+ * who asks may have to do without the allocator. */
 #ifndef OBSERVER_PROGRESS_H
 #define OBSERVER_PROGRESS_H
 
@@ -38,20 +39,19 @@ struct observer_progress_view {
   char name[OBSERVER_NAME_WORDS * 8];
 };
 
-/* The process's table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is no
- * memory for it. The same pointer at every call; another one in a child of fork(2).
- * Async-signal-safe: no (the first call maps memory). Threads: any. */
+/* The process's table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there
+ * is no memory for it. The same pointer at every call; another one in a child of fork(2). Async-signal-safe: no (the
+ * first call maps memory). Threads: any. */
 struct observer_progress *observer_progress_table(void);
 
 /* Forgets everything of ENTRY but its name: another watchdog begins, or another owner has the slot.
  * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's unit. */
 void observer_progress_reset(struct observer_progress *entry);
 
-/* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of which OBSERVER_NAME_WORDS * 8 are kept, cut
- * between two characters.
- * Async-signal-safe: yes. Threads: the slot's owner. */
-void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text,
-                                size_t bytes);
+/* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of
+ * which OBSERVER_NAME_WORDS * 8 are kept, cut between two characters. Async-signal-safe: yes. Threads: the slot's
+ * owner. */
+void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text, size_t bytes);
 
 /* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
  * Async-signal-safe: yes. Threads: the monitor. */
@@ -73,7 +73,8 @@ static inline OBSERVER_NO_LOCKS bool observer_progress_is_stalled(const struct o
 }
 
 /* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view, long index) {
+static inline OBSERVER_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view,
+                                                                 long index) {
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 

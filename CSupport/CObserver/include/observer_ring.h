@@ -1,8 +1,8 @@
 /* The way from the monitor and the samplers to the recorder: rings of events of varying length.
  *
- * Each ring has one writer, and all of them have the same reader (the recorder), no lock. A writer never waits: when its ring
- * is full a sample is dropped and counted. Events that open or close something (a stall, a unit) must not be lost; their
- * writer keeps them and tries again on its next tick.
+ * Each ring has one writer, and all of them have the same reader (the recorder), no lock. A writer never waits: when
+ * its ring is full a sample is dropped and counted. Events that open or close something (a stall, a unit) must not be
+ * lost; their writer keeps them and tries again on its next tick.
  */
 #ifndef OBSERVER_RING_H
 #define OBSERVER_RING_H
@@ -23,22 +23,23 @@ enum observer_event_kind {
 };
 
 struct observer_event {
-  uint32_t kind;       /* enum observer_event_kind */
-  uint32_t slot;       /* index of the target slot */
-  uint32_t generation; /* the slot's owner when the event happened */
-  int32_t tid;         /* the thread that worked on the unit, 0 if unknown */
-  uint64_t unit;       /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
-  uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
-  uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
-  uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
-  uint64_t lost;       /* samples of this unit that found the ring full so far; sweeps: threads that were left out */
+  uint32_t kind;         /* enum observer_event_kind */
+  uint32_t slot;         /* index of the target slot */
+  uint32_t generation;   /* the slot's owner when the event happened */
+  int32_t tid;           /* the thread that worked on the unit, 0 if unknown */
+  uint64_t unit;         /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
+  uint64_t time_ns;      /* when it happened, CLOCK_MONOTONIC */
+  uint64_t age_ns;       /* age of the unit by then, without the times when the process was not running */
+  uint64_t gap_ns;       /* how much was left out of age_ns for that reason so far */
+  uint64_t lost;         /* samples of this unit that found the ring full so far; sweeps: threads that were left out */
   uint64_t threshold_ns; /* what the unit may take; stalls only */
   uint64_t sweep;        /* which capture of all threads; sweeps and their threads only */
   uint32_t served;       /* the last request for a capture of all threads that this one answers; sweeps only */
   uint32_t found;        /* how many threads there were; sweeps only */
   /* Samples and threads only. */
-  uint64_t cpu_ns;     /* the thread's processor time so far */
-  uint64_t run_delay_ns; /* how long it could have run so far and had no processor; UINT64_MAX if unknown. Samples only */
+  uint64_t cpu_ns; /* the thread's processor time so far */
+  uint64_t
+      run_delay_ns;    /* how long it could have run so far and had no processor; UINT64_MAX if unknown. Samples only */
   uint64_t handler_ns; /* time in the handler */
   uint64_t unwind_ns;  /* time unwinding */
   uint32_t status;     /* enum observer_capture_status */
@@ -96,8 +97,8 @@ OBSERVER_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, 
 OBSERVER_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
                                            const struct unwind_frame *frames, uint32_t count);
 
-/* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the ring
- * of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.
+/* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the
+ * ring of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.
  * Async-signal-safe: yes. Threads: the reader. */
 const struct observer_event *observer_ring_read(struct observer_ring *ring);
 

@@ -1,7 +1,8 @@
 /* What the monitor, which keeps the time, and the samplers, which take stacks, tell each other.
  *
- * The monitor never waits for a sampler, and reads nothing that one might be held up at. A sampler that the kernel holds up
- * is replaced by a spare one; all of them exist from the start, because a thread cannot be made without the allocator.
+ * The monitor never waits for a sampler, and reads nothing that one might be held up at. A sampler that the kernel
+ * holds up is replaced by a spare one; all of them exist from the start, because a thread cannot be made without the
+ * allocator.
  */
 #ifndef OBSERVER_SAMPLING_H
 #define OBSERVER_SAMPLING_H
@@ -60,13 +61,13 @@ struct observer_sampling {
   struct observer_work *work; /* OBSERVER_SLOTS_MAX entries, zero-filled, resident only as far as it is used */
   struct observer_sampler samplers[OBSERVER_SAMPLERS_MAX];
   _Atomic uint32_t stop;
-  _Atomic uint32_t stalls_declared; /* each wants a capture of all threads */
-  _Atomic uint32_t captures_begun;  /* of all threads: the number of the last one */
-  _Atomic uint32_t capture_open;    /* the number of the one under way, 0 for none */
-  _Atomic uint32_t capture_stalls;  /* the value of `stalls_declared` that the last one has served, */
+  _Atomic uint32_t stalls_declared;  /* each wants a capture of all threads */
+  _Atomic uint32_t captures_begun;   /* of all threads: the number of the last one */
+  _Atomic uint32_t capture_open;     /* the number of the one under way, 0 for none */
+  _Atomic uint32_t capture_stalls;   /* the value of `stalls_declared` that the last one has served, */
   _Atomic uint32_t capture_requests; /* and that of the requests by others */
   _Atomic int32_t avoided_tids[OBSERVER_SAMPLERS_MAX]; /* threads whose stacks have held up a sampler */
-  _Atomic uint32_t replaced;        /* how often one was replaced */
+  _Atomic uint32_t replaced;                           /* how often one was replaced */
 };
 
 /* Makes one, and frees it. Async-signal-safe: no. Threads: any. */
@@ -84,7 +85,8 @@ static inline OBSERVER_NO_LOCKS void observer_work_leave(struct observer_samplin
 }
 
 /* That; its unit is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index);
+OBSERVER_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling,
+                                                               uint32_t index);
 
 /* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots.
  * Async-signal-safe: yes. Threads: the monitor. */
@@ -109,8 +111,8 @@ static inline OBSERVER_NO_LOCKS bool observer_work_is_avoided(const struct obser
 }
 
 /* Notes that thread TID works on UNIT of slot INDEX. Async-signal-safe: yes. Threads: the sampler at work. */
-static inline OBSERVER_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index, uint64_t unit,
-                                                        int32_t tid) {
+static inline OBSERVER_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index,
+                                                        uint64_t unit, int32_t tid) {
   atomic_store_explicit(&sampling->work[index].seen_unit, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&sampling->work[index].tid, tid, memory_order_relaxed);
@@ -142,13 +144,13 @@ static inline OBSERVER_NO_LOCKS void observer_sampling_stall_declared(struct obs
 }
 
 /* The states of sampler NUMBER. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS enum observer_sampler_state observer_sampler_state(const struct observer_sampling *sampling,
-                                                                                   uint32_t number) {
+static inline OBSERVER_NO_LOCKS enum observer_sampler_state
+observer_sampler_state(const struct observer_sampling *sampling, uint32_t number) {
   return (enum observer_sampler_state)atomic_load_explicit(&sampling->samplers[number].state, memory_order_acquire);
 }
 
-/* Sampler NUMBER, the calling thread, is ready: it may be put to work from now on. One that has been already stays at work.
- * Async-signal-safe: yes. Threads: that sampler. */
+/* Sampler NUMBER, the calling thread, is ready: it may be put to work from now on. One that has been already stays at
+ * work. Async-signal-safe: yes. Threads: that sampler. */
 OBSERVER_NO_LOCKS void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number);
 
 /* Makes sampler NUMBER the one at work. Async-signal-safe: yes. Threads: the monitor. */
@@ -158,7 +160,8 @@ OBSERVER_NO_LOCKS void observer_sampler_activate(struct observer_sampling *sampl
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t number);
 
-/* Sampler NUMBER, the calling thread, comes back: it is a spare one again. Async-signal-safe: yes. Threads: that sampler. */
+/* Sampler NUMBER, the calling thread, comes back: it is a spare one again. Async-signal-safe: yes. Threads: that
+ * sampler. */
 OBSERVER_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
 
 /* Sampler NUMBER, the calling thread, ends. Async-signal-safe: yes. Threads: that sampler. */
@@ -178,7 +181,8 @@ static inline OBSERVER_NO_LOCKS void observer_sampler_end_step(struct observer_s
 }
 
 /* The count of sampler NUMBER's steps; odd while it is in one. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling, uint32_t number) {
+static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling,
+                                                                uint32_t number) {
   return atomic_load_explicit(&sampling->samplers[number].steps, memory_order_acquire);
 }
 
@@ -208,7 +212,8 @@ static inline OBSERVER_NO_LOCKS bool observer_sampling_stopping(const struct obs
 static inline OBSERVER_NO_LOCKS void observer_sampler_wake(struct observer_sampling *sampling, uint32_t number) {
   observer_notify(&sampling->samplers[number].wake);
 }
-static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_word(const struct observer_sampling *sampling, uint32_t number) {
+static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_word(const struct observer_sampling *sampling,
+                                                               uint32_t number) {
   return observer_word(&sampling->samplers[number].wake);
 }
 static inline OBSERVER_NO_LOCKS void observer_sampler_wait(const struct observer_sampling *sampling, uint32_t number,

@@ -12,10 +12,10 @@ enum observer_sigterm_state {
   OBSERVER_SIGTERM_REPLACED = 2,  /* the service has installed another one since: SIGTERM is not noticed */
 };
 
-/* Puts our handler in front of the service's, if the service has one and that has not been done before; WARDEN, who is told,
- * must never be freed. The signal keeps its flags and its mask. Where SIGTERM has its default action or is ignored, nothing
- * is changed. A handler that replaces ours is left alone: it may call ours, and would be called by it in turn.
- * Async-signal-safe: yes. Threads: any, one at a time. */
+/* Puts our handler in front of the service's, if the service has one and that has not been done before; WARDEN, who is
+ * told, must never be freed. The signal keeps its flags and its mask. Where SIGTERM has its default action or is
+ * ignored, nothing is changed. A handler that replaces ours is left alone: it may call ours, and would be called by it
+ * in turn. Async-signal-safe: yes. Threads: any, one at a time. */
 OBSERVER_NO_LOCKS enum observer_sigterm_state observer_sigterm_chain(struct observer_warden *warden);
 
 #endif

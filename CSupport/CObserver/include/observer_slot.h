@@ -1,14 +1,14 @@
 /* Target slots: which thread works on what since when.
  *
- * A slot belongs to one watched loop or section. The watched thread marks the begin of a unit of work with two stores and
- * its end with one load and one store; it makes no system call and takes no lock. The monitor reads the slots on its
- * tick. Slots live in one table that is never freed: a slot that is still marked after the watchdog has stopped does no
- * harm.
+ * A slot belongs to one watched loop or section. The watched thread marks the begin of a unit of work with two stores
+ * and its end with one load and one store; it makes no system call and takes no lock. The monitor reads the slots on
+ * its tick. Slots live in one table that is never freed: a slot that is still marked after the watchdog has stopped
+ * does no harm.
  *
- * A unit of work is known by the time of its begin. Where the threshold is long that time is a coarse one, which is cheaper
- * and can be old (observer_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have the same name,
- * which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact) the time is exact.
- * The last bit of the name says which: OBSERVER_COARSE.
+ * A unit of work is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
+ * cheaper and can be old (observer_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have
+ * the same name, which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact) the
+ * time is exact. The last bit of the name says which: OBSERVER_COARSE.
  */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
@@ -23,8 +23,8 @@
 /* Set in the time of a begin that is coarse, not set in one that is exact: a nanosecond is lost. */
 #define OBSERVER_COARSE UINT64_C(1)
 
-/* A threshold is short when it is less than so many times the doubt about a coarse begin (observer_clock_coarse_doubt_ns): a
- * second where the kernel ticks 250 times in one. */
+/* A threshold is short when it is less than so many times the doubt about a coarse begin
+ * (observer_clock_coarse_doubt_ns): a second where the kernel ticks 250 times in one. */
 #define OBSERVER_SHORT_IN_DOUBTS UINT64_C(125)
 
 /* The longest label, in words of eight bytes. */
@@ -32,7 +32,7 @@ enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
   /* Written by the watched thread, read by the monitor. */
-  _Atomic uint64_t began_ns; /* begin of the unit under way, coarse or not; OBSERVER_IDLE between units */
+  _Atomic uint64_t began_ns;              /* begin of the unit under way, coarse or not; OBSERVER_IDLE between units */
   struct observer_thread *_Atomic thread; /* who works on it; NULL when the thread could not be registered */
 
   /* Set by the monitor to the unit it has begun to sample, cleared by that unit's end. Tells the watched thread that
@@ -40,25 +40,26 @@ struct observer_slot {
   _Atomic uint64_t end_time_wanted;
   _Atomic uint64_t ended_ns;   /* exact end of the unit `ended_unit` */
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
-  _Atomic uint64_t exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
+  _Atomic uint64_t
+      exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
   _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
   _Atomic uint32_t ended_generation;    /* the owner whose unit `ended_unit` was */
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
   uint32_t reserved_watched;
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
-  _Atomic uint32_t generation; /* changes whenever the slot gets a new owner; 0: never owned */
-  _Atomic uint32_t polled;                  /* 1: units begin without telling the monitor; it must look often enough */
-  _Atomic uint64_t suspicion_ns;            /* age at which sampling begins */
-  _Atomic uint64_t threshold_ns;            /* age at which the unit is a stall */
-  _Atomic uint64_t early_interval_ns;       /* time between samples before the threshold */
-  _Atomic uint64_t interval_ns;             /* time between samples after it */
+  _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
+  _Atomic uint32_t polled;            /* 1: units begin without telling the monitor; it must look often enough */
+  _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
+  _Atomic uint64_t threshold_ns;      /* age at which the unit is a stall */
+  _Atomic uint64_t early_interval_ns; /* time between samples before the threshold */
+  _Atomic uint64_t interval_ns;       /* time between samples after it */
   _Atomic uint64_t owner_tid_address; /* of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
   _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is taken up; 0: none */
-  _Atomic uint64_t unwatched_ns; /* how old the unit was when its watch began */
+  _Atomic uint64_t unwatched_ns;       /* how old the unit was when its watch began */
 
-  /* Written by the owner, read by the monitor: a text of its own about the unit. From the top: the owner's generation, 32 bits;
-   * how often the label was changed, 24 bits, odd while it is being changed; its length in bytes. */
+  /* Written by the owner, read by the monitor: a text of its own about the unit. From the top: the owner's generation,
+   * 32 bits; how often the label was changed, 24 bits, odd while it is being changed; its length in bytes. */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 };
@@ -89,10 +90,10 @@ struct observer_label {
   char text[OBSERVER_LABEL_WORDS * 8];
 };
 
-/* The process's slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there is
- * no memory for it. The same pointer at every call. A child of fork(2) has a table of its own: what it goes on marking of its
- * parent's is in the parent's, at which nobody looks in the child.
- * Async-signal-safe: no (the first call maps memory). Threads: any. */
+/* The process's slot table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when
+ * there is no memory for it. The same pointer at every call. A child of fork(2) has a table of its own: what it goes on
+ * marking of its parent's is in the parent's, at which nobody looks in the child. Async-signal-safe: no (the first call
+ * maps memory). Threads: any. */
 struct observer_slot *observer_slot_table(void);
 
 /* The same, NULL when this process has not asked for it. Async-signal-safe: yes. Threads: any. */
@@ -119,10 +120,11 @@ static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->began_ns, observer_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks the begin of a unit at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work; NULL when that is
- * not known. A slot that is already marked starts a new unit.
- * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
-static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread, uint64_t began_ns) {
+/* Marks the begin of a unit at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work; NULL
+ * when that is not known. A slot that is already marked starts a new unit. Async-signal-safe: yes. Threads: any, one at
+ * a time for the same slot. */
+static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread,
+                                           uint64_t began_ns) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
@@ -136,9 +138,8 @@ static inline OBSERVER_NO_LOCKS void observer_slot_begin_since(struct observer_s
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing when
- * the slot is not GENERATION's any more.
- * Async-signal-safe: yes. Threads: any. */
+/* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing
+ * when the slot is not GENERATION's any more. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   uint64_t depth = atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed);
   while (depth >> 32 == generation &&
@@ -155,21 +156,21 @@ static inline void observer_slot_exempt_no_more(struct observer_slot *slot, uint
 }
 
 /* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays
- * until it is changed. Does nothing when the slot is not GENERATION's any more, or another thread is just changing the label.
- * Async-signal-safe: yes. Threads: any. */
+ * until it is changed. Does nothing when the slot is not GENERATION's any more, or another thread is just changing the
+ * label. Async-signal-safe: yes. Threads: any. */
 void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes);
 
-/* Makes sure that the former owner of SLOT, which must not be marked, changes nothing of it any more. Returns false while it is
- * just setting the label: nobody else can have the slot then.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Makes sure that the former owner of SLOT, which must not be marked, changes nothing of it any more. Returns false
+ * while it is just setting the label: nobody else can have the slot then. Async-signal-safe: yes. Threads: as
+ * observer_slot_configure. */
 bool observer_slot_retire(struct observer_slot *slot);
 
 /* Reads SLOT's label; none while it is being changed.
  * Async-signal-safe: yes. Threads: a sampler. */
 OBSERVER_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
-/* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be read.
- * Async-signal-safe: yes. Threads: a sampler. */
+/* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be
+ * read. Async-signal-safe: yes. Threads: a sampler. */
 OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
@@ -231,9 +232,8 @@ OBSERVER_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t
  * Async-signal-safe: yes. Threads: the monitor. */
 OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation);
 
-/* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds. Returns the new
- * generation.
- * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+/* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
+ * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                                  uint64_t early_interval_ns, uint64_t interval_ns);
 

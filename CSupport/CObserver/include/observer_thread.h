@@ -13,22 +13,23 @@
 enum observer_thread_state {
   OBSERVER_THREAD_FREE = 0, /* no thread, or one that has left, and nobody holds what there was of it */
   OBSERVER_THREAD_LIVE = 1, /* may be signalled */
-  OBSERVER_THREAD_HELD = 2, /* one who signals it or reads its stack: the entry stays this thread's, also when it leaves meanwhile */
+  OBSERVER_THREAD_HELD =
+      2, /* one who signals it or reads its stack: the entry stays this thread's, also when it leaves meanwhile */
 };
 
-/* One registered thread. STATE is changed by the thread itself (LIVE) and by those who hold it; the other fields are written before
- * the thread becomes LIVE and stay until the entry is used again. */
+/* One registered thread. STATE is changed by the thread itself (LIVE) and by those who hold it; the other fields are
+ * written before the thread becomes LIVE and stay until the entry is used again. */
 struct observer_thread {
   _Atomic uint32_t state;
   _Atomic uint32_t use; /* how often the entry has been used: tells its threads from each other, whatever their ids */
   _Atomic int32_t tid;
   _Atomic uint64_t registered_ns; /* when, CLOCK_BOOTTIME */
   _Atomic uint64_t self_address;  /* where the thread has a pointer to this entry; 0: nowhere */
-  _Atomic uint64_t stack_low;  /* lowest address of the thread's own stack, 0 if unknown */
-  _Atomic uint64_t stack_high; /* one past its highest address, 0 if unknown */
-  _Atomic uint32_t lacks_room; /* 1: its alternate stack is too small for our handler, and it is sent no signal */
+  _Atomic uint64_t stack_low;     /* lowest address of the thread's own stack, 0 if unknown */
+  _Atomic uint64_t stack_high;    /* one past its highest address, 0 if unknown */
+  _Atomic uint32_t lacks_room;    /* 1: its alternate stack is too small for our handler, and it is sent no signal */
   _Atomic uint64_t kept_out_until_ns; /* until when what was seen says that the thread blocks our signal; a sampler's */
-  _Atomic uint64_t let_in_ns; /* when it was last seen not to, and to run since; a sampler's */
+  _Atomic uint64_t let_in_ns;         /* when it was last seen not to, and to run since; a sampler's */
 };
 
 extern _Thread_local struct observer_thread *observer_thread_self;
@@ -61,8 +62,8 @@ static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer
   return observer_thread_is_live(thread) ? atomic_load_explicit(&thread->tid, memory_order_relaxed) : 0;
 }
 
-/* The number of the use that is made of THREAD's entry, and whether it is still the same one, by a thread that has not left.
- * Async-signal-safe: yes. Threads: any. */
+/* The number of the use that is made of THREAD's entry, and whether it is still the same one, by a thread that has not
+ * left. Async-signal-safe: yes. Threads: any. */
 static inline OBSERVER_NO_LOCKS uint32_t observer_thread_use(const struct observer_thread *thread) {
   return atomic_load_explicit(&thread->use, memory_order_acquire);
 }
@@ -70,15 +71,15 @@ static inline OBSERVER_NO_LOCKS bool observer_thread_is_still(const struct obser
   return observer_thread_is_live(thread) && observer_thread_use(thread) == use;
 }
 
-/* Keeps THREAD's entry from being used for another thread until observer_thread_let_go. Returns false, and holds nothing, when the
- * thread has left. The thread itself may leave meanwhile, and waits for nobody; several may hold it.
+/* Keeps THREAD's entry from being used for another thread until observer_thread_let_go. Returns false, and holds
+ * nothing, when the thread has left. The thread itself may leave meanwhile, and waits for nobody; several may hold it.
  * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 OBSERVER_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
 OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
-/* Whether the thread of THREAD, which is held, is there. One that left by the bare system call ran no exit hook, and its id may
- * be another's; that one was started after THREAD was registered, and the kernel tells in which tick a thread was started; where
- * it has the memory of the one that left, it has no pointer to THREAD there.
+/* Whether the thread of THREAD, which is held, is there. One that left by the bare system call ran no exit hook, and
+ * its id may be another's; that one was started after THREAD was registered, and the kernel tells in which tick a
+ * thread was started; where it has the memory of the one that left, it has no pointer to THREAD there.
  * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 OBSERVER_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
@@ -91,14 +92,13 @@ OBSERVER_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
 /* The longest name of such a file, with its end. */
 #define OBSERVER_THREAD_FILE_BYTES 12
 
-/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)). Returns a descriptor, or the negative of an errno
- * value. Async-signal-safe: yes. Threads: any. */
+/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)). Returns a descriptor, or the negative of an
+ * errno value. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS int observer_thread_open_file(int32_t tid, const char *name);
 
-/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h), for a moment: who registers
- * keeps no descriptor. Returns it, to be given to observer_thread_close_look, or the negative of an errno value when the kernel
- * refuses.
- * Async-signal-safe: yes. Threads: any. */
+/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h), for a moment: who
+ * registers keeps no descriptor. Returns it, to be given to observer_thread_close_look, or the negative of an errno
+ * value when the kernel refuses. Async-signal-safe: yes. Threads: any. */
 OBSERVER_NO_LOCKS int observer_thread_open_look(int32_t tid);
 
 /* Closes DESCRIPTOR, if it is one. Async-signal-safe: yes. Threads: any. */

@@ -1,5 +1,5 @@
-/* Unwinding in this process: an unwinder (CUnwind) for each context, which reads memory and finds modules as the observer
- * does. */
+/* Unwinding in this process: an unwinder (CUnwind) for each context, which reads memory and finds modules as the
+ * observer does. */
 #ifndef OBSERVER_UNWIND_H
 #define OBSERVER_UNWIND_H
 
@@ -7,14 +7,14 @@
 
 #include "CUnwind.h"
 
-/* Loads libunwind and makes an unwinder for the calling thread's context. Further calls do nothing, but in a child of the
- * process. Returns NULL, or a sentence about what is missing (static storage, never freed).
- * Async-signal-safe: no. Threads: any, one at a time. */
+/* Loads libunwind and makes an unwinder for the calling thread's context. Further calls do nothing, but in a child of
+ * the process. Returns NULL, or a sentence about what is missing (static storage, never freed). Async-signal-safe: no.
+ * Threads: any, one at a time. */
 const char *observer_unwind_start(void);
 
-/* Makes an unwinder for the calling thread's context, once observer_unwind_start has returned NULL. Its caches are large if
- * IS_FIRST, and take half a mebibyte then. Returns as observer_unwind_start does.
- * Async-signal-safe: no. Threads: any. */
+/* Makes an unwinder for the calling thread's context, once observer_unwind_start has returned NULL. Its caches are
+ * large if IS_FIRST, and take half a mebibyte then. Returns as observer_unwind_start does. Async-signal-safe: no.
+ * Threads: any. */
 const char *observer_unwind_prepare(bool is_first);
 
 /* Unwinds COPY into STACK, and measures how long that took (cunwind_unwind).

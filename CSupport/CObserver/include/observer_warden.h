@@ -48,23 +48,23 @@ struct observer_doom {
 struct observer_warden {
   _Atomic uint32_t wake; /* the warden waits on it */
   _Atomic uint32_t stop;
-  _Atomic uint32_t started; /* how many of the two threads are at work */
-  _Atomic uint32_t notices;      /* enum observer_notice, to be sent */
-  _Atomic uint32_t errand;       /* what somebody is to do for the warden: a number, 0 for nothing; */
-  _Atomic uint32_t errand_done;  /* the number of the last one that is done */
-  _Atomic uint32_t errand_wake;  /* who does errands waits on it */
-  _Atomic uint64_t pings;        /* how often systemd was told that all is well, */
-  _Atomic uint64_t pings_withheld; /* and how often it was not because something hung */
-  _Atomic int32_t send_error;    /* errno of the last datagram that could not be sent; 0 */
+  _Atomic uint32_t started;            /* how many of the two threads are at work */
+  _Atomic uint32_t notices;            /* enum observer_notice, to be sent */
+  _Atomic uint32_t errand;             /* what somebody is to do for the warden: a number, 0 for nothing; */
+  _Atomic uint32_t errand_done;        /* the number of the last one that is done */
+  _Atomic uint32_t errand_wake;        /* who does errands waits on it */
+  _Atomic uint64_t pings;              /* how often systemd was told that all is well, */
+  _Atomic uint64_t pings_withheld;     /* and how often it was not because something hung */
+  _Atomic int32_t send_error;          /* errno of the last datagram that could not be sent; 0 */
   _Atomic uint64_t terminate_after_ns; /* the age at which a stall is the end of the process; 0: none is */
-  _Atomic uint32_t has_handlers;  /* whether somebody wants to know of that end, or to prevent it */
-  _Atomic uint32_t spared;        /* 1: he prevents it */
-  _Atomic uint64_t shutdown_ns;   /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
-  _Atomic uint32_t shutdown_base_set; /* 1: what had been used then has been noted: */
+  _Atomic uint32_t has_handlers;       /* whether somebody wants to know of that end, or to prevent it */
+  _Atomic uint32_t spared;             /* 1: he prevents it */
+  _Atomic uint64_t shutdown_ns;        /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
+  _Atomic uint32_t shutdown_base_set;  /* 1: what had been used then has been noted: */
   struct observer_cpu shutdown_base;
-  uint64_t shutdown_thread_base;  /* by the main thread */
-  struct observer_doom doom;      /* belongs to the warden but while an errand is under way */
-  struct observer_text culprit;   /* who is to blame for it, in a phrase */
+  uint64_t shutdown_thread_base; /* by the main thread */
+  struct observer_doom doom;     /* belongs to the warden but while an errand is under way */
+  struct observer_text culprit;  /* who is to blame for it, in a phrase */
   struct observer_text status;   /* what systemd is to be told of the service's state */
 };
 
@@ -163,9 +163,10 @@ static inline OBSERVER_NO_LOCKS uint64_t observer_warden_shutdown_ns(const struc
   return atomic_load_explicit(&warden->shutdown_ns, memory_order_acquire);
 }
 
-/* Notes what had been used when it began, in all and by the main thread. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden, struct observer_cpu base,
-                                                                   uint64_t thread_ns) {
+/* Notes what had been used when it began, in all and by the main thread. Async-signal-safe: yes. Threads: the warden.
+ */
+static inline OBSERVER_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden,
+                                                                   struct observer_cpu base, uint64_t thread_ns) {
   warden->shutdown_base = base;
   warden->shutdown_thread_base = thread_ns;
   atomic_store_explicit(&warden->shutdown_base_set, 1, memory_order_release);
@@ -247,9 +248,8 @@ static inline OBSERVER_NO_LOCKS struct observer_text *observer_warden_status(str
   return &warden->status;
 }
 
-/* Hands over the BYTES bytes at BEGIN, of which OBSERVER_TEXT_BYTES are kept; replaces what has not been read yet. Waits only
- * for a reader that is just sending.
- * Async-signal-safe: yes. Threads: one at a time. */
+/* Hands over the BYTES bytes at BEGIN, of which OBSERVER_TEXT_BYTES are kept; replaces what has not been read yet.
+ * Waits only for a reader that is just sending. Async-signal-safe: yes. Threads: one at a time. */
 void observer_text_put(struct observer_text *text, const char *begin, size_t bytes);
 
 /* Takes what was handed over: returns how many bytes there are in TEXT's text, 0 for nothing. When not 0,

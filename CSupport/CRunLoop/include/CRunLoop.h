@@ -1,8 +1,8 @@
 /* Run loop observers without a dependency on Foundation.
  *
  * Core Foundation is part of libFoundation on Linux, which costs a service that does not use it some 8 MiB of resident
- * memory. Its functions are referred to weakly here: they are there when the service itself links Foundation, and absent
- * otherwise.
+ * memory. Its functions are referred to weakly here: they are there when the service itself links Foundation, and
+ * absent otherwise.
  */
 #ifndef CRUNLOOP_H
 #define CRUNLOOP_H
@@ -30,8 +30,8 @@ void *run_loop_current(void);
 
 /* Adds a repeating observer for ACTIVITIES (a set of enum run_loop_activity) to LOOP in the common modes. CALLBACK is
  * called on the loop's thread with the activity and CONTEXT, before the loop's other observers when FIRST is set, after
- * them when it is not. Returns the observer, to be given to run_loop_remove_observer once, or NULL when Core Foundation is
- * absent or memory is short. Threads: any. */
+ * them when it is not. Returns the observer, to be given to run_loop_remove_observer once, or NULL when Core Foundation
+ * is absent or memory is short. Threads: any. */
 void *run_loop_add_observer(void *loop, unsigned long activities, bool first,
                             void (*callback)(unsigned long activity, void *context), void *context);
 

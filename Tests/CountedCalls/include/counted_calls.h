@@ -1,5 +1,5 @@
-/* Counts the calls of the allocator and of lock functions by chosen threads. Defined in the executable, the functions stand in
- * front of the C library's for every library in the process. */
+/* Counts the calls of the allocator and of lock functions by chosen threads. Defined in the executable, the functions
+ * stand in front of the C library's for every library in the process. */
 #ifndef COUNTED_CALLS_H
 #define COUNTED_CALLS_H
 
@@ -9,11 +9,11 @@
 
 /* What the chosen thread has called. */
 struct counted_calls {
-  uint64_t allocations;      /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign, … */
-  uint64_t locks;            /* taking a mutex, read-write lock, spin lock, semaphore, waiting for a condition, pthread_once */
-  uint64_t unwinder_locks;   /* locks taken by libunwind-ARCH, whose own they are: nobody else uses that library */
-  uint64_t loader_calls;     /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
-  char first[256];           /* the first call that was counted, and where it was made; empty: none */
+  uint64_t allocations; /* malloc, calloc, realloc, free, posix_memalign, aligned_alloc, memalign, … */
+  uint64_t locks; /* taking a mutex, read-write lock, spin lock, semaphore, waiting for a condition, pthread_once */
+  uint64_t unwinder_locks; /* locks taken by libunwind-ARCH, whose own they are: nobody else uses that library */
+  uint64_t loader_calls;   /* dlopen, dlsym, dladdr, dl_iterate_phdr: they take the loader's lock */
+  char first[256];         /* the first call that was counted, and where it was made; empty: none */
 };
 
 /* Begins to count the calls of thread TID. One of COUNTED_THREADS_MAX at a time; returns its place. */

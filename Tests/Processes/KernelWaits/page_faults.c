@@ -78,7 +78,8 @@ void unanswered_page_answer(void) {
 void use_small_signal_stack(void) {
   uint8_t *pages = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   stack_t small = {.ss_sp = pages + PAGE, .ss_size = 2048};
-  if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE) != 0 || sigaltstack(&small, NULL) != 0)
+  if (pages == MAP_FAILED || mprotect(pages + PAGE, PAGE, PROT_READ | PROT_WRITE) != 0 ||
+      sigaltstack(&small, NULL) != 0)
     perror("sigaltstack");
 }
 

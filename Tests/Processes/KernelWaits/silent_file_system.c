@@ -40,8 +40,11 @@ static void answer(const struct fuse_in_header *head, const uint8_t *content, co
   case FUSE_INIT: {
     const struct fuse_init_in *in = (const void *)content;
     /* No read-ahead: a page that nobody has asked for is not in memory. */
-    struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_readahead = 0,
-                                .max_write = 4096, .max_background = 8};
+    struct fuse_init_out out = {.major = FUSE_KERNEL_VERSION,
+                                .minor = FUSE_KERNEL_MINOR_VERSION,
+                                .max_readahead = 0,
+                                .max_write = 4096,
+                                .max_background = 8};
     if (in->minor < out.minor)
       out.minor = in->minor;
     reply(head->unique, 0, &out, sizeof out);
@@ -52,7 +55,8 @@ static void answer(const struct fuse_in_header *head, const uint8_t *content, co
       reply(head->unique, ENOENT, NULL, 0);
       return;
     }
-    struct fuse_entry_out out = {.nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 3600, .attr = attributes(FILE_NODE)};
+    struct fuse_entry_out out = {
+        .nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 3600, .attr = attributes(FILE_NODE)};
     reply(head->unique, 0, &out, sizeof out);
     return;
   }

@@ -105,19 +105,21 @@ int workload_profiled(void);
 /* Has a child that sleeps for 5 s without exec, with everything open but for the standard streams. Returns 0. */
 int workload_fork_and_leave(void);
 
-/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is "spawn", by
- * vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, -1 if there is none. */
+/* Starts the program PATH with ARGUMENTS, which end with NULL, in a child process: by posix_spawn(3) when WAY is
+ * "spawn", by vfork(2) when it is "vfork", by fork(2) otherwise, and execv(3). Returns its process id, -1 if there is
+ * none. */
 int workload_start(const char *way, const char *path, char *const arguments[]);
 
 /* Runs CHILD in a child process and returns what it exits with, -1 if it does not. */
 int workload_fork(int (*child)(void));
 
-/* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division), abort, or a
- * signal by its number (raise-N, kill-N, queue-N). Returns what the faulting call returned when the process lives on. */
+/* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division),
+ * abort, or a signal by its number (raise-N, kill-N, queue-N). Returns what the faulting call returned when the process
+ * lives on. */
 int64_t workload_die(const char *way);
 
-/* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends the
- * signal again. */
+/* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends
+ * the signal again. */
 void workload_recover_from(int signal, const char *way);
 
 /* workload_die, where the handler that jumps lands; how often one of these handlers has run. */

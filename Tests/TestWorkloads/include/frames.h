@@ -24,8 +24,8 @@ void frames_mostly_prologue(const volatile int *stop);
 /* Ends with a call that does not return, of a function that comes back here by longjmp(3). */
 void frames_end_in_call(const volatile int *stop);
 
-/* Calls frames_spin from a function whose frame is described by expressions (DW_CFA_def_cfa_expression), as GCC does for
- * over-aligned variables. */
+/* Calls frames_spin from a function whose frame is described by expressions (DW_CFA_def_cfa_expression), as GCC does
+ * for over-aligned variables. */
 void frames_by_expression(const volatile int *stop);
 
 /* Call frames_spin from a function without unwind information: with a frame pointer, and with neither. */
@@ -35,8 +35,8 @@ void frames_undescribed_unframed(const volatile int *stop);
 /* Calls a function without unwind information and without a frame that itself computes. */
 void frames_undescribed_leaf(const volatile int *stop);
 
-/* Call functions without unwind information that are reached by a jump of the function that is called: without a frame, and with
- * one. */
+/* Call functions without unwind information that are reached by a jump of the function that is called: without a frame,
+ * and with one. */
 void frames_undescribed_by_jump(const volatile int *stop);
 void frames_undescribed_framed_by_jump(const volatile int *stop);
 
@@ -49,8 +49,8 @@ void frames_undescribed_switch(const volatile int *stop);
 /* Calls one, frames_bare_lost, that makes room on the stack, half of the time, which nothing tells the size of. */
 void frames_undescribed_lost(const volatile int *stop);
 
-/* Calls, by the same call of frames_left_over, frames_former, and frames_latter, which calls frames_bare_lost while a return address
- * into frames_former is left above it. */
+/* Calls, by the same call of frames_left_over, frames_former, and frames_latter, which calls frames_bare_lost while a
+ * return address into frames_former is left above it. */
 void frames_undescribed_left_over(const volatile int *stop);
 
 /* Calls frames_spin from code that is made at run time, in no module: with frame pointers two deep, and without. */

@@ -40,8 +40,8 @@ void workload_hold_stdio(void);
 /* Calls workload_hold in a callback of dl_iterate_phdr, which holds the lock of the loader's list of modules. */
 void workload_hold_in_module_list(void);
 
-/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms; closes the library, and
- * sleeps for three times as long. Returns whether it could. */
+/* Calls the function plugin_works of the library at PATH with workload_rest, which sleeps for 280 ms; closes the
+ * library, and sleeps for three times as long. Returns whether it could. */
 bool workload_hold_in_plugin(const char *path);
 void workload_rest(void);
 
@@ -55,9 +55,10 @@ void workload_need_stdio(void *context);
 void workload_need_module_list(void *context);
 void workload_need_loader(void *context);
 
-/* Throws C++ exceptions through some sixteen functions, workload_throw_16 to workload_throw_0, until the calling thread has
- * used a processor for TIME_NS: so long that there are as many samples of it on a busy machine as on a quiet one. Some of the functions have destructors to run, some catch and throw again. Returns how many
- * were caught, or -1 when one was not caught where it had to be. */
+/* Throws C++ exceptions through some sixteen functions, workload_throw_16 to workload_throw_0, until the calling thread
+ * has used a processor for TIME_NS: so long that there are as many samples of it on a busy machine as on a quiet one.
+ * Some of the functions have destructors to run, some catch and throw again. Returns how many were caught, or -1 when
+ * one was not caught where it had to be. */
 int64_t workload_throw_and_catch(uint64_t time_ns);
 
 #ifdef __cplusplus

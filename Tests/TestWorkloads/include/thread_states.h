@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 /* Threads that come and go, COUNT at a time, each for a millisecond or so. Each calls BEGIN with CONTEXT and its place,
- * from 0 to COUNT - 1, which returns the number of its work, and END with the same; every second one forgets END. All the
- * while that number is on its stack, for workload_storm_shows. */
+ * from 0 to COUNT - 1, which returns the number of its work, and END with the same; every second one forgets END. All
+ * the while that number is on its stack, for workload_storm_shows. */
 struct workload_storm;
 struct workload_storm *workload_storm_start(int count, uint64_t (*begin)(void *context, int place),
                                             void (*end)(void *context, int place), void *context);
@@ -27,8 +27,8 @@ enum workload_storm_sign {
 };
 enum workload_storm_sign workload_storm_shows(const uint8_t *stack, uint64_t bytes, int place, uint64_t number);
 
-/* Runs BEGIN with CONTEXT on a new thread that then leaves by the bare system call, without what the C library does for a
- * thread that exits. Returns the thread's id, which is free again. */
+/* Runs BEGIN with CONTEXT on a new thread that then leaves by the bare system call, without what the C library does for
+ * a thread that exits. Returns the thread's id, which is free again. */
 int workload_leave_abruptly(void (*begin)(void *context), void *context);
 
 /* Starts a thread with the id ID, which must be free, that computes until it is told to stop. Returns NULL when that
@@ -53,19 +53,20 @@ enum workload_stop {
   WORKLOAD_STOP_BY_FREEZER2, /* that of version 2 */
 };
 
-/* Stops this process in the WAY that is given after BEFORE_NS, and lets it go on after DURING_NS more. Returns where it will
- * be found how long that was, in nanoseconds; 0 until it is over. NULL when this machine does not allow it. */
+/* Stops this process in the WAY that is given after BEFORE_NS, and lets it go on after DURING_NS more. Returns where it
+ * will be found how long that was, in nanoseconds; 0 until it is over. NULL when this machine does not allow it. */
 const volatile uint64_t *workload_stop_process(enum workload_stop way, uint64_t before_ns, uint64_t during_ns);
 
-/* Lets a child of this process attach to it as a debugger does, until this process ends. Returns the child's id; 0 when that is not
- * allowed. */
+/* Lets a child of this process attach to it as a debugger does, until this process ends. Returns the child's id; 0 when
+ * that is not allowed. */
 int32_t workload_be_traced(void);
 
 /* Takes signals, on an alternate stack if ALTERNATE, whose handler computes, or waits if WAITS, until *STOP. */
 void workload_stay_in_handler(bool alternate, bool waits, const volatile int *stop);
 
-/* Takes a signal every few microseconds until *STOP, on an alternate stack, from two functions in turn. The handler calls
- * workload_handle_first or workload_handle_second, after workload_raise_first or workload_raise_second has raised it. */
+/* Takes a signal every few microseconds until *STOP, on an alternate stack, from two functions in turn. The handler
+ * calls workload_handle_first or workload_handle_second, after workload_raise_first or workload_raise_second has raised
+ * it. */
 void workload_raise_in_turn(const volatile int *stop);
 
 #ifdef __cplusplus

@@ -4,27 +4,28 @@
 
 #include <stdbool.h>
 
-/* Mounts at PLACE, as root, a file system in user space that has the content of FILE under NAME, and answers for it until the device is closed. Nothing
- * is read ahead. Returns when it has been unmounted, or the negative of an errno value when it cannot be mounted. Calls
- * IS_MOUNTED once it is. */
+/* Mounts at PLACE, as root, a file system in user space that has the content of FILE under NAME, and answers for it
+ * until the device is closed. Nothing is read ahead. Returns when it has been unmounted, or the negative of an errno
+ * value when it cannot be mounted. Calls IS_MOUNTED once it is. */
 int silent_file_system_serve(const char *file, const char *name, const char *place, void (*is_mounted)(void));
 
 /* A page of PLACE, which is mapped, is written to. Waits for as long as its file system does. */
 void store_into_frozen_file(volatile char *place);
 
 /* Starts a thread whose stack has a page, in the middle of what it uses, that is not there and never comes until
- * page_fault_answer: whoever reads it waits in the kernel. Calls MARK with true and false around a second or more of blocking in
- * read(2) from DESCRIPTOR. Returns 0 or an errno value (EPERM: userfaultfd(2) is refused). */
+ * page_fault_answer: whoever reads it waits in the kernel. Calls MARK with true and false around a second or more of
+ * blocking in read(2) from DESCRIPTOR. Returns 0 or an errno value (EPERM: userfaultfd(2) is refused). */
 int unanswered_page_start(int descriptor, void (*mark)(bool begins));
 
 /* Lets the page come. */
 void unanswered_page_answer(void);
 
-/* Gives the calling thread the smallest alternate stack for signals that the kernel accepts, with nothing mapped below it. */
+/* Gives the calling thread the smallest alternate stack for signals that the kernel accepts, with nothing mapped below
+ * it. */
 void use_small_signal_stack(void);
 
-/* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack has grown
- * to, without touching what is below. To be called on the main thread, once. */
+/* Sleeps for MILLISECONDS with the stack pointer at most 64 bytes above the lowest page that the main thread's stack
+ * has grown to, without touching what is below. To be called on the main thread, once. */
 void sleep_at_lowest_page(int milliseconds);
 
 #endif

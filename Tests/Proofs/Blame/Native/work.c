@@ -27,7 +27,8 @@ struct good {
 static int compare_goods(const void *left, const void *right) {
   const struct good *a = left, *b = right;
   int names = strcmp(a->name, b->name);
-  if (a->price / 16 != b->price / 16) return a->price < b->price ? -1 : 1;
+  if (a->price / 16 != b->price / 16)
+    return a->price < b->price ? -1 : 1;
   return names != 0 ? names : a->weight - b->weight;
 }
 
@@ -83,5 +84,6 @@ __attribute__((noinline)) void swift_parse_prices(uint64_t end) {
 
 __attribute__((noinline)) void poll_nothing(uint64_t end) {
   uint64_t now;
-  while ((now = native_now()) < end) poll(NULL, 0, (int)((end - now + 999999) / 1000000));
+  while ((now = native_now()) < end)
+    poll(NULL, 0, (int)((end - now + 999999) / 1000000));
 }

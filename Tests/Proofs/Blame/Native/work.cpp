@@ -33,11 +33,13 @@ template <typename Number, int Size> struct Matrix {
 
 template <typename Number> NOT_INLINED void multiplyMatrices(uint64_t end) {
   Matrix<Number, 24> a, b;
-  for (size_t i = 0; i < a.cells.size(); i++) a.cells[i] = b.cells[i] = static_cast<Number>(i % 7) / 8;
+  for (size_t i = 0; i < a.cells.size(); i++)
+    a.cells[i] = b.cells[i] = static_cast<Number>(i % 7) / 8;
   while (native_now() < end) {
     a = a.times(b);
     sink = sink + static_cast<double>(a.cells[5]);
-    for (auto &cell : a.cells) cell = cell / 16 + static_cast<Number>(0.01);
+    for (auto &cell : a.cells)
+      cell = cell / 16 + static_cast<Number>(0.01);
   }
 }
 
@@ -47,7 +49,8 @@ struct Refusal : std::runtime_error {
 
 NOT_INLINED void refuse(int depth) {
   std::string reason = "no more than " + std::to_string(depth);
-  if (depth == 0) throw Refusal(reason);
+  if (depth == 0)
+    throw Refusal(reason);
   refuse(depth - 1);
   sink = sink + static_cast<double>(reason.size());
 }
@@ -71,7 +74,8 @@ struct Shelf {
 
 NOT_INLINED void sortShelves(uint64_t end) {
   std::vector<Shelf> shelves;
-  for (int i = 0; i < 400; i++) shelves.push_back({"shelf " + std::to_string(i * 7919 % 401), i});
+  for (int i = 0; i < 400; i++)
+    shelves.push_back({"shelf " + std::to_string(i * 7919 % 401), i});
   while (native_now() < end) {
     auto copy = shelves;
     std::sort(copy.begin(), copy.end(), [](const Shelf &left, const Shelf &right) {
@@ -84,17 +88,18 @@ NOT_INLINED void sortShelves(uint64_t end) {
 NOT_INLINED void indexTitles(uint64_t end) {
   while (native_now() < end) {
     std::map<std::string, std::vector<int>> titles;
-    for (int i = 0; i < 300; i++) titles["title number " + std::to_string(i * 31 % 97)].push_back(i);
+    for (int i = 0; i < 300; i++)
+      titles["title number " + std::to_string(i * 31 % 97)].push_back(i);
     sink = sink + static_cast<double>(titles.size());
   }
 }
 
 class Gate {
- public:
+public:
   NOT_INLINED void enter() { mutex_.lock(); }
   NOT_INLINED void leave() { mutex_.unlock(); }
 
- private:
+private:
   std::mutex mutex_;
 };
 
@@ -111,7 +116,8 @@ NOT_INLINED void waitAtGate(uint64_t end) {
     }
     changed.notify_one();
     uint64_t now = native_now();
-    if (now < end) std::this_thread::sleep_for(std::chrono::nanoseconds(end - now));
+    if (now < end)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(end - now));
     gate.leave();
   });
   {
@@ -132,7 +138,8 @@ struct Disc : Shape {
   double radius = 1;
   double area(double scale) const override {
     double sum = 0;
-    for (int i = 1; i < 50; i++) sum += radius * radius * scale / i;
+    for (int i = 1; i < 50; i++)
+      sum += radius * radius * scale / i;
     return sum;
   }
 };
@@ -141,7 +148,8 @@ struct Tile : Shape {
   double side = 2;
   double area(double scale) const override {
     double sum = 0;
-    for (int i = 1; i < 70; i++) sum += side / (scale + i);
+    for (int i = 1; i < 70; i++)
+      sum += side / (scale + i);
     return sum;
   }
 };
@@ -155,10 +163,11 @@ NOT_INLINED void drawShapes(uint64_t end) {
       shapes.push_back(std::make_unique<Tile>());
   }
   while (native_now() < end)
-    for (auto &shape : shapes) sink = sink + shape->area(1.5);
+    for (auto &shape : shapes)
+      sink = sink + shape->area(1.5);
 }
 
-}  // namespace shop
+} // namespace shop
 
 void enter_multiply_matrices(uint64_t end) { shop::multiplyMatrices<float>(end); }
 void enter_throw_refusals(uint64_t end) { shop::throwRefusals(end); }

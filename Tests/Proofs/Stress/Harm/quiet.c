@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads that nobody sends a signal to which they do not block: whatever returns early there was cut short by an observer.
- * Calls that SIGSTOP and SIGCONT cut short by themselves (epoll_wait, semtimedop, sigtimedwait: signal(7)) are not made.
- * While a profiler is on, which sends SIGPROF to any thread, returns count for nothing. */
+/* Threads that nobody sends a signal to which they do not block: whatever returns early there was cut short by an
+ * observer. Calls that SIGSTOP and SIGCONT cut short by themselves (epoll_wait, semtimedop, sigtimedwait: signal(7))
+ * are not made. While a profiler is on, which sends SIGPROF to any thread, returns count for nothing. */
 
 extern _Atomic uint64_t stress_profiling;
 

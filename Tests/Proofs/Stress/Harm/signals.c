@@ -116,9 +116,7 @@ int stress_signal(uint64_t number) {
   return index < COUNT(untouched) ? untouched[index] : SIGRTMIN + (int)(index - COUNT(untouched));
 }
 
-bool stress_send(int32_t process, int32_t tid, int signal) {
-  return syscall(SYS_tgkill, process, tid, signal) == 0;
-}
+bool stress_send(int32_t process, int32_t tid, int signal) { return syscall(SYS_tgkill, process, tid, signal) == 0; }
 
 /* Odd while SIGPROF comes to whatever thread the kernel likes. */
 _Atomic uint64_t stress_profiling;
