@@ -8,6 +8,8 @@ let package = Package(
     .executable(name: "culprit", targets: ["culprit"]),
   ],
   targets: [
+    // The ground: clocks, waiting, the process's own threads, memory and modules.
+    .target(name: "CLinux", path: "CSupport/CLinux", linkerSettings: [.linkedLibrary("dl")]),
     // A copied stack in, frames out.
     .target(
       name: "CUnwind",
@@ -16,14 +18,7 @@ let package = Package(
       linkerSettings: [.linkedLibrary("dl")]
     ),
     // The observing path, in C: target slots, capture.
-    .target(
-      name: "CObserver",
-      dependencies: ["CUnwind"],
-      path: "CSupport/CObserver",
-      linkerSettings: [.linkedLibrary("dl")]
-    ),
-    // What Swift's Glibc module lacks.
-    .target(name: "CLinux", path: "CSupport/CLinux"),
+    .target(name: "CObserver", dependencies: ["CLinux", "CUnwind"], path: "CSupport/CObserver"),
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
     .systemLibrary(name: "CZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
@@ -70,7 +65,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-bench",
       dependencies: [
-        "Culprit", "CObserver", "StallRecord", "Symbols", "ChildProcesses", "CommandLineOptions", "BenchmarkPeers",
+        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "ChildProcesses", "CommandLineOptions",
+        "BenchmarkPeers",
         "SourceLoads", "SplitMix",
       ],
       path: "tools/benchmarks"
@@ -89,7 +85,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
-        "Culprit", "CObserver", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions",
+        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox",
+        "CommandLineOptions",
         "FaultyDisks", "SoakCallers", "SourceLoads",
       ],
       path: "tools/soaks"
@@ -120,7 +117,9 @@ let package = Package(
 
     .testTarget(
       name: "CObserverTests",
-      dependencies: ["CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads"]
+      dependencies: [
+        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads",
+      ]
     ),
     .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
     .testTarget(
@@ -134,7 +133,8 @@ let package = Package(
     .testTarget(
       name: "CulpritTests",
       dependencies: [
-        "Culprit", "BlackBox", "FaultyDisks", "SourceLoads", "StallRecord", "Symbols", "TestSupport", "TestWorkloads",
+        "CLinux", "CObserver", "Culprit", "BlackBox", "FaultyDisks", "SourceLoads", "StallRecord", "Symbols",
+        "TestSupport", "TestWorkloads",
       ]
     ),
     .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
@@ -168,7 +168,7 @@ let package = Package(
     .target(name: "KernelWaits", path: "Tests/Processes/KernelWaits"),
     .executableTarget(
       name: "held-up-process",
-      dependencies: ["Blame", "CObserver", "Culprit", "KernelWaits", "StallRecord"],
+      dependencies: ["Blame", "CLinux", "Culprit", "KernelWaits", "StallRecord"],
       path: "Tests/Processes/HeldUp"
     ),
     // A process that forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.

@@ -1,10 +1,9 @@
 #define _GNU_SOURCE
-#include "linux_files.h"
+#include "clinux_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +15,7 @@ static int check(int opened, const struct stat *known) {
   return S_ISREG(found.st_mode) && found.st_dev == known->st_dev && found.st_ino == known->st_ino ? 0 : -EINVAL;
 }
 
-int culprit_open_regular(const char *path) {
+int clinux_open_regular(const char *path) {
   int place = open(path, O_PATH | O_CLOEXEC);
   if (place < 0)
     return -errno;
@@ -41,5 +40,3 @@ int culprit_open_regular(const char *path) {
     close(opened);
   return error;
 }
-
-const char *culprit_environment(const char *name) { return secure_getenv(name); }

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 #include "observer_abort.h"
 
-#include "observer_mask.h"
-#include "observer_task.h"
+#include "clinux_mask.h"
+#include "clinux_task.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -61,7 +61,7 @@ static void meet_fault(void) {
 /* Runs on the doomed thread, and on others that were sent SIGPROF just before: those go on. */
 static void deliver_end(int signal) {
   (void)signal;
-  int32_t self = observer_task_self();
+  int32_t self = clinux_task_self();
   if (atomic_load_explicit(&doomed, memory_order_acquire) != self)
     return;
   if (process() == 1)
@@ -79,7 +79,7 @@ void observer_abort_expire(void) {
 
 static bool blocks(int32_t tid, int signal) {
   uint64_t mask;
-  return observer_mask_of_thread(tid, &mask) && (mask >> (signal - 1) & 1) != 0;
+  return clinux_mask_of_thread(tid, &mask) && (mask >> (signal - 1) & 1) != 0;
 }
 
 void observer_abort_thread(int32_t tid) {
@@ -98,7 +98,7 @@ void observer_abort_thread(int32_t tid) {
   }
   if (!is_init) {
     unblock_abort();
-    send(observer_task_self(), SIGABRT);
+    send(clinux_task_self(), SIGABRT);
     /* Somebody has caught it in between. */
     wait_ms(1000);
     kill(process(), SIGKILL);
@@ -152,7 +152,7 @@ void observer_abort_say(const char *text, size_t bytes) {
     if (ready <= 0 || (place.revents & POLLOUT) == 0)
       continue;
     /* A pipe that is ready takes this much at once (pipe(7)). */
-    ssize_t written = observer_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
+    ssize_t written = clinux_write(STDERR_FILENO, text, bytes < PIPE_BUF ? bytes : PIPE_BUF);
     if (written < 0 && errno != EINTR && errno != EAGAIN)
       break;
     if (written > 0) {

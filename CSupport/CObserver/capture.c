@@ -2,16 +2,14 @@
 #include "capture_request.h"
 #include "deep_room.h"
 
-#include "observer_clock.h"
-#include "observer_mask.h"
-#include "observer_passive.h"
+#include "clinux_clock.h"
+#include "clinux_mask.h"
+#include "clinux_wait.h"
 #include "observer_signal.h"
-#include "observer_wait.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +17,7 @@
 struct observer_request observer_requests[REQUESTS_ALL];
 
 static struct observer_request *own_requests(void) {
-  return &observer_requests[observer_context * OBSERVER_REQUESTS_MAX];
+  return &observer_requests[clinux_context * OBSERVER_REQUESTS_MAX];
 }
 
 static _Atomic uint64_t unguarded;
@@ -70,9 +68,9 @@ bool observer_capture_is_answered(uint32_t index) {
 static void await(const struct observer_request *request, uint64_t deadline_ns) {
   for (;;) {
     uint32_t word = atomic_load_explicit(&request->word, memory_order_acquire);
-    if (is_answered(word) || observer_clock_ns() >= deadline_ns)
+    if (is_answered(word) || clinux_clock_ns() >= deadline_ns)
       return;
-    observer_wait(&request->word, word, deadline_ns);
+    clinux_wait(&request->word, word, deadline_ns);
   }
 }
 
@@ -110,17 +108,17 @@ static const uint64_t block_known_ns = 100000000;
  * run: it has then left what it was in. One that does not come to run within a millisecond counts as what it seems to
  * be. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static bool keeps_out(struct observer_thread *thread, int32_t tid) {
-  uint64_t now = observer_clock_ns();
+  uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
-  uint64_t used = observer_clock_thread_cpu_ns(tid);
-  bool is_kept_out = observer_mask_keeps_out(tid, OBSERVER_SIGNAL);
+  uint64_t used = clinux_clock_thread_cpu_ns(tid);
+  bool is_kept_out = clinux_mask_keeps_out(tid, OBSERVER_SIGNAL);
   bool has_run = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   for (int attempt = 0; !is_kept_out && !has_run && attempt < 10; attempt++) {
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
-    has_run = observer_clock_thread_cpu_ns(tid) > used;
-    is_kept_out = has_run && observer_mask_keeps_out(tid, OBSERVER_SIGNAL);
+    has_run = clinux_clock_thread_cpu_ns(tid) > used;
+    is_kept_out = has_run && clinux_mask_keeps_out(tid, OBSERVER_SIGNAL);
   }
   if (is_kept_out && until < now + block_known_ns)
     atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
@@ -213,7 +211,7 @@ enum observer_capture_status observer_capture(struct observer_thread *thread, co
   enum observer_capture_status status = ask(thread, slot, unit, OBSERVER_SEND_NOW, true, &index);
   if (status != OBSERVER_CAPTURED)
     return status;
-  await(&observer_requests[index], observer_clock_ns() + timeout_ns);
+  await(&observer_requests[index], clinux_clock_ns() + timeout_ns);
   return observer_capture_collect(index, copy);
 }
 
@@ -249,21 +247,6 @@ void observer_capture_wipe(void) {
 
 uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
-uint8_t *observer_copy_map(size_t bytes) {
-  void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
-    return NULL;
-  madvise(memory, bytes, MADV_DONTDUMP);
-  madvise(memory, bytes, MADV_DONTFORK);
-  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
-  *(volatile uint8_t *)memory = 0;
-  return memory;
-}
-
-void observer_copy_wipe(const struct stack_copy *copy) {
-  memset((uint8_t *)(uintptr_t)copy->stack, 0, copy->stack_bytes + copy->own_bytes);
-}
-
 /* Maps larger copy buffers where a request of the calling thread's context has a smaller one. The smaller ones are not
  * unmapped: a late handler may still be writing to one. */
 static int map_buffers(size_t capacity) {
@@ -288,8 +271,7 @@ static int map_buffers(size_t capacity) {
 /* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not
  * mapped. Timers are not inherited. */
 static void forget_parent(void) {
-  observer_context_forget_parent();
-  observer_passive_forget_parent();
+  clinux_context_forget_parent();
   observer_deep_room_forget_parent();
   for (int index = 0; index < REQUESTS_ALL; index++) {
     observer_requests[index].sent = observer_requests[index].abandoned = false;

@@ -2,11 +2,11 @@
 #include "capture_request.h"
 #include "deep_room.h"
 
+#include "clinux_clock.h"
+#include "clinux_memory.h"
+#include "clinux_wait.h"
 #include "observer_abort.h"
-#include "observer_clock.h"
-#include "observer_memory.h"
 #include "observer_signal.h"
-#include "observer_wait.h"
 #include "own_stack.h"
 
 #include <errno.h>
@@ -80,23 +80,23 @@ static enum observer_request_state answer(struct observer_request *request, cons
   } else {
     copy->stack_end = sp + OBSERVER_STACK_BYTES_USUAL;
     /* An alternate or a coroutine's stack: the end of the mapping ends the copy, and not the process. */
-    int context_before = observer_context;
-    observer_context = OBSERVER_HANDLERS_CONTEXT;
-    copy->stack_bytes = observer_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
+    int context_before = clinux_context;
+    clinux_context = CLINUX_HANDLERS_CONTEXT;
+    copy->stack_bytes = clinux_memory_read_some(start, request->stack, bytes_wanted(start, request->stack_capacity));
     uint64_t page = observer_copy_page(sp);
     if (copy->stack_bytes == 0 && start < page) {
       copy->stack_start = page;
-      copy->stack_bytes = observer_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
+      copy->stack_bytes = clinux_memory_read_some(page, request->stack, bytes_wanted(page, request->stack_capacity));
     }
     copy->truncated = copy->stack_bytes == request->stack_capacity;
     /* What a signal interrupted is looked for where signals can have interrupted: looking takes time. */
     const stack_t *alternate = &((const ucontext_t *)context)->uc_stack;
     if (sp - (uint64_t)(uintptr_t)alternate->ss_sp < alternate->ss_size)
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
-    observer_context = context_before;
+    clinux_context = context_before;
   }
   copy->taken_ns = began;
-  copy->handler_ns = observer_clock_ns() - began;
+  copy->handler_ns = clinux_clock_ns() - began;
   return REQUEST_DONE;
 }
 
@@ -151,7 +151,7 @@ static bool serve(uint32_t index, pid_t tid, const void *context, uint64_t began
   enum observer_request_state state = answer(request, context, began);
   atomic_store_explicit(&request->word, use | (uint32_t)state, memory_order_release);
   if (is_awaited)
-    observer_wake(&request->word);
+    clinux_wake(&request->word);
   return true;
 }
 
@@ -178,7 +178,7 @@ static bool serve_without_value(const siginfo_t *information, bool from_here, pi
 /* The handler for SIGPROF. Async-signal-safe: yes. Threads: any. */
 static void on_signal(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
-  uint64_t began = observer_clock_ns();
+  uint64_t began = clinux_clock_ns();
   bool from_timer = information->si_code == SI_TIMER;
   bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
   uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;

@@ -4,8 +4,8 @@
 #ifndef CAPTURE_REQUEST_H
 #define CAPTURE_REQUEST_H
 
+#include "clinux_context.h"
 #include "observer_capture.h"
-#include "observer_context.h"
 
 /* The state is the lower part of a request's word; above it is a number that changes with every use, so that a handler
  * which looked at an earlier use cannot answer this one.
@@ -50,7 +50,7 @@ struct observer_request {
 #define OBSERVER_SIGNAL_MAGIC UINT64_C(0x43554c50)
 
 /* Those of each context, one context's behind the other's. */
-enum { REQUESTS_ALL = OBSERVER_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
+enum { REQUESTS_ALL = CLINUX_CONTEXTS_MAX * OBSERVER_REQUESTS_MAX };
 extern struct observer_request observer_requests[REQUESTS_ALL];
 
 /* Puts the handler in place. Signals that are not ours go to the one that was there before. Returns 0 or an errno

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_cpu.h"
 
-#include "observer_clock.h"
+#include "clinux_clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static uint64_t of_timeval(struct timeval time) {
 void observer_cpu_read(const struct observer_cpu_source *source, struct observer_cpu *cpu) {
   int saved_errno = errno;
   struct rusage used = {0};
-  cpu->taken_ns = observer_clock_ns();
+  cpu->taken_ns = clinux_clock_ns();
   getrusage(RUSAGE_SELF, &used);
   cpu->user_ns = of_timeval(used.ru_utime);
   cpu->system_ns = of_timeval(used.ru_stime);

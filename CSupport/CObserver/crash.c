@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_crash.h"
 
-#include "observer_mask.h"
+#include "clinux_mask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 enum { LATE_TAG_FAULT = 8 };
 
 /* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
-static struct observer_descriptor note_files[2];
+static struct clinux_descriptor note_files[2];
 /* Which of them, -1 when there is no such place. */
 static _Atomic int note_place = -1;
 static _Atomic int note_process;
@@ -70,7 +70,7 @@ static void put_digits(char *text, unsigned number) {
 /* Writes the line of the first LENGTH characters of LINE, which has room for eleven more. */
 static void write_line(char *line, size_t length) {
   int place = atomic_load(&note_place);
-  if (place < 0 || !observer_descriptor_is_ours(&note_files[place]))
+  if (place < 0 || !clinux_descriptor_is_ours(&note_files[place]))
     return;
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
@@ -81,7 +81,7 @@ static void write_line(char *line, size_t length) {
   length += 8;
   line[length++] = '\n';
   /* There is nobody left to tell of a failure. */
-  ssize_t written = observer_write(note_files[place].number, line, length);
+  ssize_t written = clinux_write(note_files[place].number, line, length);
   (void)written;
 }
 
@@ -226,7 +226,7 @@ static bool is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
-void observer_crash_start(struct observer_descriptor file, unsigned number) {
+void observer_crash_start(struct clinux_descriptor file, unsigned number) {
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
   atomic_store(&is_noted, false);
@@ -269,7 +269,7 @@ void observer_crash_stop(void) {
   }
 }
 
-void observer_crash_move(struct observer_descriptor file) {
+void observer_crash_move(struct clinux_descriptor file) {
   int place = atomic_load(&note_place);
   if (place < 0)
     return;

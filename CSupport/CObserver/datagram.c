@@ -13,7 +13,7 @@ static int open_socket(struct observer_datagram *target) {
   int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0)
     return errno;
-  target->socket = observer_descriptor_keep(descriptor);
+  target->socket = clinux_descriptor_keep(descriptor);
   return 0;
 }
 
@@ -37,13 +37,13 @@ int observer_datagram_open(struct observer_datagram *target, const char *name) {
   return open_socket(target);
 }
 
-void observer_datagram_close(struct observer_datagram *target) { observer_descriptor_close(&target->socket); }
+void observer_datagram_close(struct observer_datagram *target) { clinux_descriptor_close(&target->socket); }
 
 int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes) {
   int saved_errno = errno;
   int error = 0;
-  if (!observer_descriptor_is_ours(&target->socket)) {
-    observer_descriptor_close(&target->socket);
+  if (!clinux_descriptor_is_ours(&target->socket)) {
+    clinux_descriptor_close(&target->socket);
     error = open_socket(target);
   }
   if (error == 0 && sendto(target->socket.number, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL,

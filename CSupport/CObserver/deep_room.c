@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "deep_room.h"
 
-#include "observer_capture.h"
+#include "observer_copy.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>

@@ -23,14 +23,14 @@ void observer_deep_room_forget_parent(void);
 /* Where LIVE bytes are to be copied to by who has the *CAPACITY bytes at OWN and may copy BYTES_MAX: there, or, when
  * that is too little, to the deep room if nobody has it. *CAPACITY becomes how much fits. observer_deep_room_give_back
  * must follow. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS uint8_t *observer_deep_room_or(uint8_t *own, size_t *capacity, size_t bytes_max, uint64_t live);
+CLINUX_NO_LOCKS uint8_t *observer_deep_room_or(uint8_t *own, size_t *capacity, size_t bytes_max, uint64_t live);
 
 /* Gives the room back, BYTES of which hold what was copied, if ROOM is that; returns whether it is.
  * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS bool observer_deep_room_give_back(const uint8_t *room, size_t bytes);
+CLINUX_NO_LOCKS bool observer_deep_room_give_back(const uint8_t *room, size_t bytes);
 
 /* Gives what the room holds back to the kernel, unless somebody has it.
  * Async-signal-safe: yes. Threads: a sampler. */
-OBSERVER_NO_LOCKS void observer_deep_room_wipe(void);
+CLINUX_NO_LOCKS void observer_deep_room_wipe(void);
 
 #endif

@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
 #include "own_stack.h"
 
-#include "observer_memory.h"
+#include "clinux_memory.h"
+#include "observer_machine.h"
 
 #include <string.h>
 #include <ucontext.h>
@@ -54,5 +55,5 @@ void observer_copy_own_stack(struct stack_copy *copy, uint8_t *stack, size_t cap
     copy->stack_bytes = capacity - wanted;
     copy->truncated = true;
   }
-  copy->own_bytes = observer_memory_read_some(copy->own_start, stack + copy->stack_bytes, wanted);
+  copy->own_bytes = clinux_memory_read_some(copy->own_start, stack + copy->stack_bytes, wanted);
 }

@@ -2,7 +2,7 @@
 #ifndef OWN_STACK_H
 #define OWN_STACK_H
 
-#include "observer_capture.h"
+#include "observer_copy.h"
 
 /* Completes COPY, which is of another stack than the thread's own (LOW to HIGH; 0 if unknown), in the CAPACITY bytes at
  * STACK: when a signal's frame in it leads back to the thread's own stack, that is copied, too, from there on. It takes

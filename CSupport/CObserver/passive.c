@@ -1,13 +1,15 @@
 #define _GNU_SOURCE
 #include "observer_passive.h"
 
+#include "clinux_clock.h"
+#include "clinux_context.h"
+#include "clinux_memory.h"
+#include "clinux_task.h"
 #include "deep_room.h"
-#include "observer_clock.h"
-#include "observer_context.h"
-#include "observer_memory.h"
 #include "own_stack.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -19,9 +21,9 @@ static struct room {
   size_t capacity;
   size_t stack_bytes_max; /* how much may be copied, where there is room for it */
   struct stack_copy copy;
-} rooms[OBSERVER_CONTEXTS_MAX];
+} rooms[CLINUX_CONTEXTS_MAX];
 
-static struct room *here(void) { return &rooms[observer_context]; }
+static struct room *here(void) { return &rooms[clinux_context]; }
 
 /* One unsigned number in the kernel's formats %d, %ld and 0x%lx, after any spaces. */
 static bool take_number(const char **text, const char *end, uint64_t *value) {
@@ -70,7 +72,13 @@ struct observer_look observer_look_parse(const char *text, size_t length) {
   return look;
 }
 
+/* Runs in the child after fork(2), which does not have the room (observer_copy_map). */
+static void forget_parent(void) { memset(rooms, 0, sizeof rooms); }
+
 int observer_passive_start(size_t stack_bytes_max) {
+  static bool is_guarded;
+  if (!is_guarded)
+    is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   size_t usual = stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES;
   here()->stack_bytes_max = stack_bytes_max;
   if (here()->capacity >= usual)
@@ -84,8 +92,6 @@ int observer_passive_start(size_t stack_bytes_max) {
   here()->capacity = usual;
   return 0;
 }
-
-void observer_passive_forget_parent(void) { memset(rooms, 0, sizeof rooms); }
 
 static struct observer_look look_at(int descriptor) {
   char text[256];
@@ -106,7 +112,7 @@ static bool is_blocked(const struct observer_look *look) {
 static bool waits_for_our_signal(const struct observer_look *look) {
   uint64_t awaited;
   return look->activity == OBSERVER_IN_CALL && look->call == SYS_rt_sigtimedwait &&
-         (!observer_memory_read(look->arguments[0], &awaited, sizeof awaited) ||
+         (!clinux_memory_read(look->arguments[0], &awaited, sizeof awaited) ||
           (awaited & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0);
 }
 
@@ -126,7 +132,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
     cunwind_set_arguments(cunwind_host(), &copy->registers, look->arguments);
   copy->stack = here()->stack;
   copy->request = UINT32_MAX;
-  copy->taken_ns = observer_clock_ns();
+  copy->taken_ns = clinux_clock_ns();
   copy->stack_start = start;
   if (start >= low && look->sp < high) {
     uint64_t live = high - start;
@@ -136,7 +142,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
     copy->stack_end = high;
     copy->truncated = live > capacity;
     copy->stack_bytes = copy->truncated ? capacity : live;
-    if (observer_memory_read(start, room, copy->stack_bytes))
+    if (clinux_memory_read(start, room, copy->stack_bytes))
       return true;
     if (start >= page)
       return false;
@@ -144,13 +150,13 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
     copy->stack_start = page;
     copy->truncated = live > capacity;
     copy->stack_bytes = copy->truncated ? capacity : live;
-    return observer_memory_read(page, room, copy->stack_bytes);
+    return clinux_memory_read(page, room, copy->stack_bytes);
   }
   copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
-  copy->stack_bytes = observer_memory_read_some(start, here()->stack, here()->capacity);
+  copy->stack_bytes = clinux_memory_read_some(start, here()->stack, here()->capacity);
   if (copy->stack_bytes == 0 && start < page) {
     copy->stack_start = page;
-    copy->stack_bytes = observer_memory_read_some(page, here()->stack, here()->capacity);
+    copy->stack_bytes = clinux_memory_read_some(page, here()->stack, here()->capacity);
   }
   copy->truncated = copy->stack_bytes == here()->capacity;
   observer_copy_own_stack(copy, here()->stack, here()->capacity, low, high);
@@ -164,16 +170,15 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  int descriptor = observer_thread_open_look(tid);
+  int descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
   /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
-  uint64_t used = observer_clock_thread_cpu_ns(tid);
+  uint64_t used = clinux_clock_thread_cpu_ns(tid);
   *look = look_at(descriptor);
   if (waits_for_our_signal(look))
-    atomic_store_explicit(&thread->kept_out_until_ns, observer_clock_ns() + OBSERVER_MASK_KNOWN_NS,
-                          memory_order_relaxed);
+    atomic_store_explicit(&thread->kept_out_until_ns, clinux_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
@@ -184,7 +189,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       status = OBSERVER_UNIT_OVER;
     } else if (copy_stack(thread, look)) {
       struct observer_look after = look_at(descriptor);
-      if (same_look(look, &after) && observer_clock_thread_cpu_ns(tid) == used)
+      if (same_look(look, &after) && clinux_clock_thread_cpu_ns(tid) == used)
         status = OBSERVER_CAPTURED;
       else
         look->activity = OBSERVER_RUNNING;
@@ -192,7 +197,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       status = OBSERVER_UNTOUCHABLE;
     }
   }
-  observer_thread_close_look(descriptor);
+  clinux_task_close(descriptor);
   observer_thread_let_go(thread);
   if (status == OBSERVER_CAPTURED)
     *copy = &here()->copy;

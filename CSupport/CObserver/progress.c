@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "observer_progress.h"
 
-#include "observer_clock.h"
-#include "observer_lock.h"
-#include "observer_process.h"
+#include "clinux_clock.h"
+#include "clinux_lock.h"
+#include "clinux_process.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -11,10 +11,10 @@
 /* The table, and the process that it is of. */
 static struct observer_progress *_Atomic entries;
 static _Atomic uint32_t entries_process;
-static struct observer_lock entries_lock;
+static struct clinux_lock entries_lock;
 
 static struct observer_progress *table_if_any(void) {
-  if (!observer_process_is(atomic_load_explicit(&entries_process, memory_order_acquire)))
+  if (!clinux_process_is(atomic_load_explicit(&entries_process, memory_order_acquire)))
     return NULL;
   return atomic_load_explicit(&entries, memory_order_relaxed);
 }
@@ -23,16 +23,16 @@ struct observer_progress *observer_progress_table(void) {
   struct observer_progress *table = table_if_any();
   if (table)
     return table;
-  observer_lock_take(&entries_lock);
+  clinux_lock_take(&entries_lock);
   table = table_if_any();
   if (!table) {
     void *memory = mmap(NULL, sizeof(struct observer_progress) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     table = memory == MAP_FAILED ? NULL : memory;
     atomic_store_explicit(&entries, table, memory_order_relaxed);
-    atomic_store_explicit(&entries_process, observer_process_stamp(), memory_order_release);
+    atomic_store_explicit(&entries_process, clinux_process_stamp(), memory_order_release);
   }
-  observer_lock_release(&entries_lock);
+  clinux_lock_release(&entries_lock);
   return table;
 }
 
@@ -63,8 +63,8 @@ void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, 
 }
 
 void observer_progress_suspect(struct observer_progress *entry, int32_t tid) {
-  atomic_store_explicit(&entry->suspected_ns, observer_clock_ns(), memory_order_relaxed);
-  atomic_store_explicit(&entry->suspected_cpu, tid == 0 ? 0 : observer_clock_thread_cpu_ns(tid), memory_order_relaxed);
+  atomic_store_explicit(&entry->suspected_ns, clinux_clock_ns(), memory_order_relaxed);
+  atomic_store_explicit(&entry->suspected_cpu, tid == 0 ? 0 : clinux_clock_thread_cpu_ns(tid), memory_order_relaxed);
   atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
 }
 

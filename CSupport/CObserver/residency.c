@@ -1,6 +1,9 @@
 #define _GNU_SOURCE
 #include "observer_residency.h"
 
+#include "clinux_residency.h"
+#include "clinux_task.h"
+#include "clinux_wait.h"
 #include "deep_room.h"
 #include "observer_abort.h"
 #include "observer_capture.h"
@@ -10,104 +13,19 @@
 #include "observer_ring.h"
 #include "observer_sampling.h"
 #include "observer_sigterm.h"
-#include "observer_task.h"
+#include "observer_slot.h"
 #include "observer_warden.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { PAGE = 4096 };
-
-#ifndef MLOCK_ONFAULT
-#define MLOCK_ONFAULT 1
-#endif
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-
-static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 1); }
-
-/* How much has been locked. */
-static _Atomic uint64_t locked;
-
-/* Whether BYTES more may be locked. The limit is the service's, which may lock memory of its own: a quarter is enough.
- */
-static bool may_lock(uint64_t bytes) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
-    return false;
-  uint64_t before = atomic_fetch_add_explicit(&locked, bytes, memory_order_relaxed);
-  if (limit.rlim_cur == RLIM_INFINITY || before + bytes <= limit.rlim_cur / 4)
-    return true;
-  atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed);
-  return false;
-}
-
-static void unlocked(uint64_t bytes) { atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed); }
-
-bool observer_keep_resident(const void *start, size_t bytes) {
-  int saved_errno = errno;
-  uint64_t first = page_of((uint64_t)(uintptr_t)start);
-  uint64_t last = page_of((uint64_t)(uintptr_t)start + bytes + PAGE - 1);
-  bool may = may_lock(last - first);
-  bool is_kept = may && syscall(SYS_mlock2, first, last - first, MLOCK_ONFAULT) == 0;
-  if (may && !is_kept)
-    unlocked(last - first);
-  errno = saved_errno;
-  return is_kept;
-}
-
-/* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because
- * locking splits a mapping where a part of it is kept already. */
-static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
-  FILE *maps = fopen("/proc/thread-self/maps", "re");
-  char line[512];
-  *start = *end = 0;
-  while (maps && fgets(line, sizeof line, maps)) {
-    unsigned long first, last;
-    char access[5];
-    if (sscanf(line, "%lx-%lx %4s", &first, &last, access) != 3)
-      continue; /* the rest of a long line */
-    bool is_next = access[2] == 'x' && first == *end;
-    if (!is_next && address < *end)
-      break;
-    if (!is_next)
-      *start = first;
-    *end = access[2] == 'x' ? last : *start;
-  }
-  if (maps)
-    fclose(maps);
-  return address >= *start && address < *end;
-}
-
-bool observer_keep_code_resident(uint64_t address, size_t bytes) {
-  uint64_t start, end;
-  if (!find_code(address, &start, &end))
-    return false;
-  uint64_t first = page_of(address - bytes), last = page_of(address + bytes + PAGE - 1);
-  if (first < start)
-    first = start;
-  if (last > end)
-    last = end;
-  bool may = may_lock(last - first);
-  if (may && mlock((const void *)(uintptr_t)first, last - first) == 0)
-    return true;
-  if (may)
-    unlocked(last - first);
-  madvise((void *)(uintptr_t)first, last - first, MADV_POPULATE_READ);
-  return false;
-}
 
 bool observer_keep_own_code_resident(void) {
   static const struct {
@@ -127,8 +45,8 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_work_follow, 8 << 10),
       OWN(observer_sigterm_chain, 4 << 10),
       OWN(observer_slot_read, 8 << 10),
-      OWN(observer_task_starved_ns, 4 << 10),
-      OWN(observer_wait, 4 << 10),
+      OWN(clinux_task_starved_ns, 4 << 10),
+      OWN(clinux_wait, 4 << 10),
       OWN(observer_text_take, 4 << 10),
       /* Of the C library; a page each. */
       OWN(clock_gettime, 1),
@@ -153,14 +71,6 @@ bool observer_keep_own_code_resident(void) {
   };
   bool is_kept = true;
   for (size_t index = 0; index < sizeof own / sizeof own[0]; index++)
-    is_kept &= observer_keep_code_resident((uint64_t)(uintptr_t)own[index].function, own[index].bytes);
+    is_kept &= clinux_keep_code_resident((uint64_t)(uintptr_t)own[index].function, own[index].bytes);
   return is_kept;
-}
-
-bool observer_keep_stack_resident(void) {
-  enum { BYTES = 32 << 10 };
-  volatile uint8_t room[BYTES];
-  for (size_t at = 0; at < BYTES; at += PAGE)
-    room[at] = 0;
-  return observer_keep_resident((const void *)room, BYTES);
 }

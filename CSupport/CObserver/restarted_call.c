@@ -1,6 +1,6 @@
 #include "observer_restarted_call.h"
 
-#include "observer_memory.h"
+#include "clinux_memory.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -52,10 +52,10 @@ bool observer_is_restart(int64_t call) { return call == SYS_restart_syscall; }
 int32_t observer_restarted_call(uint64_t pc) {
   uint8_t code[CODE_BYTES];
   size_t length = sizeof code;
-  if (!observer_memory_read(pc - length, code, length)) {
+  if (!clinux_memory_read(pc - length, code, length)) {
     /* The page before may be no code. */
     length = pc % PAGE;
-    if (length == 0 || length >= sizeof code || !observer_memory_read(pc - length, code, length))
+    if (length == 0 || length >= sizeof code || !clinux_memory_read(pc - length, code, length))
       return -1;
   }
 #if defined(__aarch64__)

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_ring.h"
 
-#include "observer_wait.h"
+#include "clinux_wait.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,13 +65,13 @@ void observer_ring_destroy(struct observer_ring *ring) {
   free(ring);
 }
 
-uint32_t observer_ring_published(const struct observer_ring *ring) { return observer_word(ring->published); }
+uint32_t observer_ring_published(const struct observer_ring *ring) { return clinux_word(ring->published); }
 
 void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
-  observer_wait(ring->published, seen, UINT64_MAX);
+  clinux_wait(ring->published, seen, UINT64_MAX);
 }
 
-void observer_ring_wake_reader(struct observer_ring *ring) { observer_notify(ring->published); }
+void observer_ring_wake_reader(struct observer_ring *ring) { clinux_notify(ring->published); }
 
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
@@ -105,7 +105,7 @@ bool observer_ring_write(struct observer_ring *ring, const struct observer_event
   if (count > 0)
     memcpy(written->frames, frames, (size_t)count * sizeof *frames);
   atomic_store_explicit(&ring->head, head + bytes, memory_order_release);
-  observer_notify(ring->published);
+  clinux_notify(ring->published);
   return true;
 }
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_sampling.h"
 
-#include "observer_task.h"
+#include "clinux_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,7 +76,7 @@ void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint
 
 void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number) {
   struct observer_sampler *sampler = &sampling->samplers[number];
-  atomic_store_explicit(&sampler->tid, observer_task_self(), memory_order_relaxed);
+  atomic_store_explicit(&sampler->tid, clinux_task_self(), memory_order_relaxed);
   /* The monitor may have put it to work already: it stays so. */
   uint32_t absent = OBSERVER_SAMPLER_ABSENT;
   atomic_compare_exchange_strong_explicit(&sampler->state, &absent, OBSERVER_SAMPLER_SPARE, memory_order_release,
@@ -115,7 +115,7 @@ void observer_sampler_end(struct observer_sampling *sampling, uint32_t number) {
 }
 
 bool observer_sampler_is_asleep(const struct observer_sampling *sampling, uint32_t number) {
-  return observer_task_is_asleep(atomic_load_explicit(&sampling->samplers[number].tid, memory_order_relaxed));
+  return clinux_task_is_asleep(atomic_load_explicit(&sampling->samplers[number].tid, memory_order_relaxed));
 }
 
 bool observer_sampling_avoids(const struct observer_sampling *sampling, int32_t tid) {

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_signal.h"
 
-#include "observer_clock.h"
+#include "clinux_clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ static int create(pid_t tid, int signal, uint64_t value, int *timer) {
   event.sigev_signo = signal;
   event.sigev_value.sival_ptr = (void *)(uintptr_t)value;
   event._sigev_un._tid = tid;
-  return syscall(SYS_timer_create, observer_clock_of_thread(tid), &event, timer) == 0 ? 0 : errno;
+  return syscall(SYS_timer_create, clinux_clock_of_thread(tid), &event, timer) == 0 ? 0 : errno;
 }
 
 static bool exists(pid_t tid) { return syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0; }

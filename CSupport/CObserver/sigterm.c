@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "observer_sigterm.h"
 
-#include "observer_clock.h"
+#include "clinux_clock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
   struct observer_warden *warden = atomic_load_explicit(&listener, memory_order_acquire);
   if (warden)
-    observer_warden_begin_shutdown(warden, observer_clock_ns());
+    observer_warden_begin_shutdown(warden, clinux_clock_ns());
   errno = saved_errno;
   if (!warden)
     return;

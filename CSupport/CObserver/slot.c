@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "observer_slot.h"
 
-#include "observer_lock.h"
-#include "observer_memory.h"
-#include "observer_process.h"
+#include "clinux_lock.h"
+#include "clinux_memory.h"
+#include "clinux_process.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -11,35 +11,59 @@
 /* The table, and the process that it is of. */
 static struct observer_slot *_Atomic slots;
 static _Atomic uint32_t slots_process;
-static struct observer_lock slots_lock;
+static struct clinux_lock slots_lock;
 
 struct observer_slot *observer_slot_table_if_any(void) {
-  if (!observer_process_is(atomic_load_explicit(&slots_process, memory_order_acquire)))
+  if (!clinux_process_is(atomic_load_explicit(&slots_process, memory_order_acquire)))
     return NULL;
   return atomic_load_explicit(&slots, memory_order_relaxed);
+}
+
+/* Ends the unit that THREAD, which exits, has left marked in SLOT, if there is one. */
+static void end_left(struct observer_slot *slot, const struct observer_thread *thread) {
+  uint64_t unit = observer_slot_unit(slot);
+  if (unit == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
+    return;
+  if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit)
+    observer_slot_end_timed(slot);
+  /* Another thread may have begun the next one meanwhile. */
+  atomic_compare_exchange_strong_explicit(&slot->began_ns, &unit, OBSERVER_IDLE, memory_order_release,
+                                          memory_order_relaxed);
+}
+
+/* Ends what THREAD, which exits, has left marked. A unit of work ends with its thread: without this a loop whose owner
+ * forgot `ended` would be reported as stalled for ever. */
+static void end_units_of(const struct observer_thread *thread) {
+  struct observer_slot *table = observer_slot_table_if_any();
+  for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
+    if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
+      break; /* slots are taken in order of their index; from here on none was ever owned */
+    end_left(&table[index], thread);
+  }
 }
 
 struct observer_slot *observer_slot_table(void) {
   struct observer_slot *table = observer_slot_table_if_any();
   if (table)
     return table;
-  observer_lock_take(&slots_lock);
+  clinux_lock_take(&slots_lock);
   table = observer_slot_table_if_any();
   if (!table) {
     void *memory = mmap(NULL, sizeof(struct observer_slot) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     table = memory == MAP_FAILED ? NULL : memory;
+    observer_thread_at_exit(end_units_of);
     atomic_store_explicit(&slots, table, memory_order_relaxed);
-    atomic_store_explicit(&slots_process, observer_process_stamp(), memory_order_release);
+    atomic_store_explicit(&slots_process, clinux_process_stamp(), memory_order_release);
   }
-  observer_lock_release(&slots_lock);
+  clinux_lock_release(&slots_lock);
   return table;
 }
 
 void observer_slot_end_timed(struct observer_slot *slot) {
   uint64_t unit = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
   if (unit != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit) {
-    atomic_store_explicit(&slot->ended_ns, observer_clock_ns(), memory_order_relaxed);
+    atomic_store_explicit(&slot->ended_ns, clinux_clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->ended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                           memory_order_relaxed);
     atomic_store_explicit(&slot->ended_unit, unit, memory_order_release);
@@ -109,14 +133,14 @@ void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_addr
  * the kernel's FUTEX_TID_MASK. */
 int32_t observer_slot_owner(uint64_t owner_tid_address) {
   uint32_t word = 0;
-  return owner_tid_address != 0 && observer_memory_read(owner_tid_address, &word, sizeof word)
+  return owner_tid_address != 0 && clinux_memory_read(owner_tid_address, &word, sizeof word)
              ? (int32_t)(word & 0x3fffffff)
              : 0;
 }
 
 uint32_t observer_slot_progress(uint64_t queue_head_address) {
   uint64_t word = 0;
-  if (queue_head_address == 0 || !observer_memory_read(queue_head_address, &word, sizeof word))
+  if (queue_head_address == 0 || !clinux_memory_read(queue_head_address, &word, sizeof word))
     return 0;
   return (uint32_t)(word * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
@@ -166,17 +190,6 @@ bool observer_slot_retire(struct observer_slot *slot) {
   return (state & LABEL_CHANGING) == 0 &&
          atomic_compare_exchange_strong_explicit(&slot->label_state, &state, 0, memory_order_acquire,
                                                  memory_order_relaxed);
-}
-
-void observer_slot_end_left(struct observer_slot *slot, const struct observer_thread *thread) {
-  uint64_t unit = observer_slot_unit(slot);
-  if (unit == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
-    return;
-  if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit)
-    observer_slot_end_timed(slot);
-  /* Another thread may have begun the next one meanwhile. */
-  atomic_compare_exchange_strong_explicit(&slot->began_ns, &unit, OBSERVER_IDLE, memory_order_release,
-                                          memory_order_relaxed);
 }
 
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 #include "observer_thread.h"
 
-#include "observer_clock.h"
-#include "observer_memory.h"
-#include "observer_slot.h"
+#include "clinux_clock.h"
+#include "clinux_memory.h"
+#include "clinux_task.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,18 +29,19 @@ static _Atomic uint32_t threads_live;
 static pthread_key_t exit_key;
 static bool exit_key_made;
 
-/* Ends what an exiting thread left marked, then gives its entry back. A unit of work ends with its thread: without this
- * a loop whose owner forgot `ended` would be reported as stalled for ever. Waits for nobody: who holds the entry frees
- * it. */
+/* What is called on a thread that exits; NULL: nothing. */
+static void (*_Atomic ends_thread)(const struct observer_thread *thread);
+
+void observer_thread_at_exit(void (*ends)(const struct observer_thread *thread)) {
+  atomic_store_explicit(&ends_thread, ends, memory_order_release);
+}
+
+/* Gives an exiting thread's entry back. Waits for nobody: who holds the entry frees it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
-  struct observer_slot *slots = observer_slot_table_if_any();
-  for (uint32_t index = 0; slots && index < OBSERVER_SLOTS_MAX; index++) {
-    struct observer_slot *slot = &slots[index];
-    if (atomic_load_explicit(&slot->generation, memory_order_relaxed) == 0)
-      break; /* slots are taken in order of their index; from here on none was ever owned */
-    observer_slot_end_left(slot, self);
-  }
+  void (*ends)(const struct observer_thread *thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
+  if (ends)
+    ends(self);
   observer_thread_self = NULL;
   atomic_fetch_sub_explicit(&threads_live, 1, memory_order_relaxed);
   atomic_fetch_and_explicit(&self->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
@@ -119,7 +120,7 @@ struct observer_thread *observer_thread_register(void) {
     atomic_store_explicit(&entry->kept_out_until_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->let_in_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&entry->lacks_room, lacks_room(), memory_order_relaxed);
-    atomic_store_explicit(&entry->registered_ns, observer_clock_boot_ns(), memory_order_relaxed);
+    atomic_store_explicit(&entry->registered_ns, clinux_clock_boot_ns(), memory_order_relaxed);
     atomic_store_explicit(&entry->self_address, (uint64_t)(uintptr_t)&observer_thread_self, memory_order_relaxed);
     observer_thread_self = entry;
     atomic_fetch_add_explicit(&entry->use, 1, memory_order_relaxed);
@@ -131,33 +132,6 @@ struct observer_thread *observer_thread_register(void) {
   return entry;
 }
 
-int observer_thread_open_file(int32_t tid, const char *name) {
-  int saved_errno = errno;
-  /* Put together by hand: snprintf is not async-signal-safe. */
-  char path[sizeof "/proc/self/task/" + 10 + OBSERVER_THREAD_FILE_BYTES] = "/proc/self/task/";
-  char digits[10];
-  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
-  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
-    digits[count++] = (char)('0' + rest % 10);
-  while (count > 0)
-    path[length++] = digits[--count];
-  strncpy(path + length, name, OBSERVER_THREAD_FILE_BYTES - 1);
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  if (descriptor < 0)
-    descriptor = -errno;
-  errno = saved_errno;
-  return descriptor;
-}
-
-int observer_thread_open_look(int32_t tid) { return observer_thread_open_file(tid, "/syscall"); }
-
-void observer_thread_close_look(int descriptor) {
-  int saved_errno = errno;
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
-  errno = saved_errno;
-}
-
 struct observer_thread *observer_thread_find(int32_t tid) {
   uint32_t used = atomic_load_explicit(&threads_used, memory_order_acquire);
   for (uint32_t index = 0; index < used; index++) {
@@ -166,12 +140,6 @@ struct observer_thread *observer_thread_find(int32_t tid) {
       return thread;
   }
   return NULL;
-}
-
-void observer_thread_set_name(const char *name) {
-  char kept[16] = {0};
-  strncpy(kept, name, sizeof kept - 1);
-  pthread_setname_np(pthread_self(), kept);
 }
 
 uint32_t observer_thread_count(void) { return atomic_load_explicit(&threads_live, memory_order_relaxed); }
@@ -210,9 +178,9 @@ bool observer_thread_remains(const struct observer_thread *thread) {
   int saved_errno = errno;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   char text[512];
-  int descriptor = observer_thread_open_file(tid, "/stat");
+  int descriptor = clinux_task_open_file(tid, "/stat");
   long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
-  observer_thread_close_look(descriptor);
+  clinux_task_close(descriptor);
   bool remains;
   if (count > 0) {
     uint64_t started = started_ns(text, count);
@@ -222,8 +190,7 @@ bool observer_thread_remains(const struct observer_thread *thread) {
     remains = syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
   }
   uint64_t at = atomic_load_explicit(&thread->self_address, memory_order_relaxed), self = 0;
-  remains =
-      remains && (at == 0 || (observer_memory_read(at, &self, sizeof self) && self == (uint64_t)(uintptr_t)thread));
+  remains = remains && (at == 0 || (clinux_memory_read(at, &self, sizeof self) && self == (uint64_t)(uintptr_t)thread));
   errno = saved_errno;
   return remains;
 }

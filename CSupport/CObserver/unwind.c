@@ -1,33 +1,37 @@
 #define _GNU_SOURCE
 #include "observer_unwind.h"
 
-#include "observer_clock.h"
-#include "observer_context.h"
-#include "observer_memory.h"
-#include "observer_module.h"
+#include "clinux_clock.h"
+#include "clinux_context.h"
+#include "clinux_memory.h"
+#include "clinux_module.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* For each context; NULL: none yet. */
-static struct unwinder *unwinders[OBSERVER_CONTEXTS_MAX];
+static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
 /* The process that they are of. */
 static pid_t owner;
 
 static bool read_memory(void *context, uint64_t address, void *destination, size_t length) {
   (void)context;
-  return observer_memory_read(address, destination, length);
+  return clinux_memory_read(address, destination, length);
 }
 
 static bool find_module(void *context, uint64_t address, struct unwind_module *module) {
   (void)context;
-  return observer_module_find(address, module);
+  struct clinux_module found;
+  if (!clinux_module_find(address, &found))
+    return false;
+  *module = (struct unwind_module){.start = found.start, .end = found.end, .eh_frame_hdr = found.eh_frame_hdr};
+  return true;
 }
 
 const char *observer_unwind_prepare(bool is_first) {
-  struct unwinder **unwinder = &unwinders[observer_context];
+  struct unwinder **unwinder = &unwinders[clinux_context];
   if (*unwinder)
     return NULL;
   if (!cunwind_host())
@@ -57,22 +61,22 @@ const char *observer_unwind_start(void) {
 }
 
 void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack) {
-  uint64_t began = observer_clock_ns();
-  struct unwinder *unwinder = unwinders[observer_context];
+  uint64_t began = clinux_clock_ns();
+  struct unwinder *unwinder = unwinders[clinux_context];
   stack->count = stack->left_out = stack->joined_from = 0;
   stack->end = UNWIND_END_FAILED;
   if (unwinder)
     cunwind_unwind(unwinder, copy, stack);
-  stack->unwind_ns = observer_clock_ns() - began;
+  stack->unwind_ns = clinux_clock_ns() - began;
 }
 
 void observer_join(const struct stack_copy *copy, struct unwind_work_item item, struct unwind_stack *stack) {
-  if (unwinders[observer_context])
-    cunwind_join(unwinders[observer_context], copy, item, stack);
+  if (unwinders[clinux_context])
+    cunwind_join(unwinders[clinux_context], copy, item, stack);
 }
 
 void observer_unwind_forget(void) {
-  observer_module_forget();
-  if (unwinders[observer_context])
-    cunwind_forget(unwinders[observer_context]);
+  clinux_module_forget();
+  if (unwinders[clinux_context])
+    cunwind_forget(unwinders[clinux_context]);
 }

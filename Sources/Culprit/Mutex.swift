@@ -1,17 +1,17 @@
-import CObserver
+import CLinux
 
 /// A value behind a lock, as the standard library's type of this name has it, whose place it takes in this module.
 ///
 /// That one cannot be used in a library whose service forks: it has the kernel look for its owner by thread id. A child of
 /// fork(2) does not have the thread, and the standard library ends the process; and the child's own thread is remembered by
 /// the id that it had in the parent. Here a lock that was held in the parent is free in the child
-/// (`observer_lock.h`). What it guards may be half changed then: who can be called in a child asks first whether the value is
-/// of this process (`observer_process_is`), and a value that is half changed is never deinitialized.
+/// (`clinux_lock.h`). What it guards may be half changed then: who can be called in a child asks first whether the value is
+/// of this process (`clinux_process_is`), and a value that is half changed is never deinitialized.
 ///
 /// Holders are not raised to the priority of who waits for them. No thread that has to keep time waits for one.
 struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private struct Storage: ~Copyable {
-    var lock: observer_lock
+    var lock: clinux_lock
     var value: Value
   }
 
@@ -19,18 +19,18 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   private let storage: UnsafeMutablePointer<Storage>
 
   /// The lock is the first thing in the storage.
-  private var lock: UnsafeMutablePointer<observer_lock> {
-    UnsafeMutableRawPointer(storage).assumingMemoryBound(to: observer_lock.self)
+  private var lock: UnsafeMutablePointer<clinux_lock> {
+    UnsafeMutableRawPointer(storage).assumingMemoryBound(to: clinux_lock.self)
   }
 
   init(_ value: consuming sending Value) {
     storage = .allocate(capacity: 1)
-    storage.initialize(to: Storage(lock: observer_lock(), value: value))
+    storage.initialize(to: Storage(lock: clinux_lock(), value: value))
   }
 
   deinit {
     // Held by a thread of the process that this one was forked from.
-    if observer_lock_is_taken(lock) { return }
+    if clinux_lock_is_taken(lock) { return }
     // SAFETY: nobody else refers to what is let go.
     storage.deinitialize(count: 1)
     storage.deallocate()
@@ -40,8 +40,8 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   borrowing func withLock<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result {
-    observer_lock_take(lock)
-    defer { observer_lock_release(lock) }
+    clinux_lock_take(lock)
+    defer { clinux_lock_release(lock) }
     return try body(&storage.pointee.value)
   }
 
@@ -49,14 +49,14 @@ struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
   borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
     _ body: (inout sending Value) throws(Failure) -> sending Result
   ) throws(Failure) -> sending Result? {
-    guard observer_lock_try(lock) else { return nil }
-    defer { observer_lock_release(lock) }
+    guard clinux_lock_try(lock) else { return nil }
+    defer { clinux_lock_release(lock) }
     return try body(&storage.pointee.value)
   }
 
   /// Begins anew in a child of fork(2), with `value`, before anybody uses what there was: that may be half changed, and is
   /// forgotten.
   borrowing func startOver(_ value: consuming sending Value) {
-    storage.initialize(to: Storage(lock: observer_lock(), value: value))
+    storage.initialize(to: Storage(lock: clinux_lock(), value: value))
   }
 }

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Glibc
 import StallRecord
 
@@ -120,13 +122,13 @@ extension Watchdog {
       var found: [Limitation] = []
       let (held, all) = samplers.heldUp
       if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
-      let look = observer_thread_open_look(observer_task_self())
+      let look = clinux_task_open_syscall(clinux_task_self())
       if look < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
-      observer_thread_close_look(look)
+      clinux_task_close(look)
       if observer_capture_disturbs() { found.append(.signalsAtOnce) }
-      switch observer_memory_way() {
-      case OBSERVER_MEMORY_BY_PIPE: found.append(.unknownStacks)
-      case OBSERVER_MEMORY_BY_CALL, OBSERVER_MEMORY_BY_FILE: found.append(.readingWaits)
+      switch clinux_memory_way() {
+      case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
+      case CLINUX_MEMORY_BY_CALL, CLINUX_MEMORY_BY_FILE: found.append(.readingWaits)
       default: break
       }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)

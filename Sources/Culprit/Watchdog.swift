@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import StallRecord
@@ -21,7 +22,7 @@ public final class Watchdog: Sendable {
   /// How it watches now: what the code says, with what the environment and the configuration file change in it.
   ///
   /// In a child of the watched process (fork(2)), how it watched when it was started.
-  public var configuration: Configuration { observer_process_is(process) ? live.current : live.initial }
+  public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
 
@@ -54,9 +55,9 @@ public final class Watchdog: Sendable {
   /// `nil` when it is disabled.
   private let startedParts: Parts?
   /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not there.
-  private var parts: Parts? { observer_process_is(process) ? startedParts : nil }
+  private var parts: Parts? { clinux_process_is(process) ? startedParts : nil }
   /// Whose watchdog it is.
-  private let process = observer_process_stamp()
+  private let process = clinux_process_stamp()
   /// Why the environment could not be followed in saying whether to start.
   private let disableProblem: String?
   private let hasStopped = Mutex(false)
@@ -124,7 +125,7 @@ public final class Watchdog: Sendable {
       executable: ProcessMap.executablePath(),
       architecture: String(cString: observer_machine_name()),
       observerVersion: culpritVersion,
-      watchedSince: WallTime(nanosecondsSince1970: observer_clock_wall_ns()),
+      watchedSince: WallTime(nanosecondsSince1970: clinux_clock_wall_ns()),
       ownModules: configuration.ownModules,
       wrappers: configuration.wrappers
     )
@@ -147,11 +148,11 @@ public final class Watchdog: Sendable {
     _ problems: ProblemList
   ) throws(WatchdogError) -> Parts {
     let configuration = live.current
-    observer_descriptor_start()
-    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE else {
+    clinux_descriptor_start()
+    guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .cannotObserve("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
     }
-    guard observer_module_start(true) != OBSERVER_MODULES_UNKNOWN else {
+    guard clinux_module_start(true) != CLINUX_MODULES_UNKNOWN else {
       throw .cannotObserve("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
     }
     if let missing = observer_unwind_start() { throw .cannotObserve(String(cString: missing)) }
@@ -206,14 +207,14 @@ public final class Watchdog: Sendable {
     do {
       let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") {
-        observer_keep_stack_resident()
+        clinux_keep_stack_resident()
         recorder.run()
       }
       try remoteModules.start()
       try samplers.start(control, slots: table.pointer, progress: table.progress)
       Residency.keep(table.pointer, table.progress)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
-        observer_keep_stack_resident()
+        clinux_keep_stack_resident()
         var monitor = Monitor(
           control: control.pointer,
           slots: table.pointer,
@@ -324,7 +325,7 @@ public final class Watchdog: Sendable {
       return !hasStopped
     }
     guard isFirst else { return true }
-    let deadline = observer_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
+    let deadline = clinux_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
     var hasEnded = true
     live.unfollow()
     parts.fileWatcher?.stop()
@@ -396,7 +397,7 @@ public final class Watchdog: Sendable {
     let control = try control()
     guard !hasStopped.withLock({ $0 }) else { throw .stopped }
     guard let request = parts?.recorder.requestThreads(control) else { throw .disabled }
-    let deadline = observer_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
+    let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)
     guard isAnswered else { throw .noAnswer(within: timeout) }
     guard let threads else { throw .stopped }
@@ -420,7 +421,7 @@ public final class Watchdog: Sendable {
 
   /// How the watchdog itself is doing, and what it cannot do here.
   public var status: Status {
-    let isOurs = observer_process_is(process)
+    let isOurs = clinux_process_is(process)
     let told = (disableProblem.map { [$0] } ?? []) + (isOurs ? live.problems : [])
     guard let parts else {
       return Status(

@@ -61,7 +61,7 @@ public final class DebugInfoServers: @unchecked Sendable {
     say: @escaping @Sendable (Message) -> Void = { _ in }
   ) {
     // SAFETY: the variable belongs to the environment, and is looked at right away.
-    guard let servers = culprit_environment("DEBUGINFOD_URLS"), servers[0] != 0 else { return nil }
+    guard let servers = clinux_environment("DEBUGINFOD_URLS"), servers[0] != 0 else { return nil }
     self.patience = patience
     self.start = start
     self.say = say

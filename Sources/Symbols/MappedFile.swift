@@ -24,7 +24,7 @@ final class MappedFile {
   /// - Throws: ``ElfError`` when it cannot be opened or is not a regular file.
   init(path: String) throws(ElfError) {
     guard !path.utf8.contains(0) else { throw ElfError(text: "the path has a NUL in it") }
-    let descriptor = culprit_open_regular(path)
+    let descriptor = clinux_open_regular(path)
     guard descriptor >= 0 else {
       guard descriptor != -EINVAL else { throw ElfError(text: "\(path) is not a regular file") }
       throw ElfError(text: "cannot open \(path): \(String(cString: strerror(-descriptor)))")

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Glibc
 import StallRecord
 import Symbols
@@ -384,7 +386,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
     try #require(observer_capture_start(128 << 10) == 0)
     let interrupted = workload_blocked_signals()
-    workload_signal_thread(observer_task_self(), SIGPROF)
+    workload_signal_thread(clinux_task_self(), SIGPROF)
     let expected = interrupted | 1 << UInt64(SIGUSR1 - 1) | 1 << UInt64(SIGPROF - 1)
     #expect(workload_mask_in_handler() == expected)
     #expect(workload_blocked_signals() == interrupted)
@@ -475,26 +477,26 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
 
   @Test func memoryThatIsGoneIsRefusedNotTouched() {
     var value: UInt64 = 7
-    #expect(observer_memory_read(UInt64(UInt(bitPattern: withUnsafePointer(to: &value) { $0 })), &value, 8))
-    #expect(!observer_memory_read(8, &value, 8))
-    #expect(!observer_memory_read(.max - 16, &value, 8))
+    #expect(clinux_memory_read(UInt64(UInt(bitPattern: withUnsafePointer(to: &value) { $0 })), &value, 8))
+    #expect(!clinux_memory_read(8, &value, 8))
+    #expect(!clinux_memory_read(.max - 16, &value, 8))
     let page = mmap(nil, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     munmap(page, 8192)
-    #expect(!observer_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
+    #expect(!clinux_memory_read(UInt64(UInt(bitPattern: page)), &value, 8))
   }
 
   /// A C library that cannot tell of modules: /proc/self/maps does, with the same result.
   @Test func withoutTheLoadersHelpModulesAreFoundInTheMaps() throws {
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
-    var (byLoader, byMaps) = (unwind_module(), unwind_module())
-    try #require(observer_module_start(true) == OBSERVER_MODULES_BY_LOADER)
-    try #require(observer_module_find(code, &byLoader))
-    try #require(observer_module_start(false) == OBSERVER_MODULES_BY_MAPS)
-    defer { _ = observer_module_start(true) }
-    try #require(observer_module_find(code, &byMaps))
+    var (byLoader, byMaps) = (clinux_module(), clinux_module())
+    try #require(clinux_module_start(true) == CLINUX_MODULES_BY_LOADER)
+    try #require(clinux_module_find(code, &byLoader))
+    try #require(clinux_module_start(false) == CLINUX_MODULES_BY_MAPS)
+    defer { _ = clinux_module_start(true) }
+    try #require(clinux_module_find(code, &byMaps))
     #expect(byMaps.start == byLoader.start && byMaps.eh_frame_hdr == byLoader.eh_frame_hdr)
     #expect(byMaps.end > code)
-    #expect(!observer_module_find(0x10, &byMaps))
+    #expect(!clinux_module_find(0x10, &byMaps))
     try capturing(slot: 3013, { workload_spin(.max, $0) }) { slot in
       for _ in 0..<20 {
         guard case .stack(let stack, _) = capture(slot) else {
@@ -507,11 +509,11 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
   }
 
   @Test func modulesAreFoundWithTheirUnwindTables() throws {
-    var module = unwind_module()
+    var module = clinux_module()
     let code = unsafeBitCast(workload_now_ns as @convention(c) () -> UInt64, to: UInt64.self)
-    try #require(observer_module_find(code, &module))
+    try #require(clinux_module_find(code, &module))
     #expect(module.start <= code && code < module.end)
     #expect(module.eh_frame_hdr > module.start && module.eh_frame_hdr < module.end)
-    #expect(!observer_module_find(0x10, &module))
+    #expect(!clinux_module_find(0x10, &module))
   }
 }

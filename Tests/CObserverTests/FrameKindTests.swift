@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Foundation
 import Glibc
 import Synchronization
@@ -72,10 +74,10 @@ import Testing
     var registers = copy.registers
     var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
     var (returnAddress, target, slot): (UInt64, UInt64, UInt64) = (0, 0, 0)
-    guard let host = cunwind_host(), observer_memory_read(cunwind_sp(host, &registers), &returnAddress, 8),
-      observer_memory_read(returnAddress &- UInt64(UNWIND_CALL_BYTES), &code, Int(UNWIND_CALL_BYTES)),
+    guard let host = cunwind_host(), clinux_memory_read(cunwind_sp(host, &registers), &returnAddress, 8),
+      clinux_memory_read(returnAddress &- UInt64(UNWIND_CALL_BYTES), &code, Int(UNWIND_CALL_BYTES)),
       host.pointee.call_before(code, returnAddress, &target) == UNWIND_CALL_DIRECT,
-      observer_memory_read(target, &code, code.count), host.pointee.is_plt_stub(code, target, &slot)
+      clinux_memory_read(target, &code, code.count), host.pointee.is_plt_stub(code, target, &slot)
     else { return nil }
     return target
   }

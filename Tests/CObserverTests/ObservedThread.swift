@@ -1,4 +1,5 @@
 import CObserver
+import CUnwind
 import Glibc
 import StallRecord
 import Symbols

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Glibc
 import TestWorkloads
 import Testing
@@ -22,10 +24,10 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
   @Test func beginAndEndMarkTheSlot() throws {
     try withSlot(4000) { slot in
       #expect(observer_slot_unit(slot) == 0)
-      let before = observer_clock_coarse_ns()
+      let before = clinux_clock_coarse_ns()
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
-      #expect(unit >= before && unit <= observer_clock_ns())
+      #expect(unit >= before && unit <= clinux_clock_ns())
       let view = observer_slot_read(slot)
       #expect(view.unit == unit)
       #expect(view.thread == observer_thread_current())
@@ -40,11 +42,11 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     try withSlot(4008) { slot in
       let second: UInt64 = 1_000_000_000
       for _ in 0..<1000 {
-        let before = observer_clock_ns()
+        let before = clinux_clock_ns()
         observer_slot_begin(slot)
         let unit = observer_slot_unit(slot)
         // A nanosecond says which clock it was.
-        try #require(unit + 1 >= before && unit <= observer_clock_ns() && observer_slot_doubt_ns(unit, 8) == 0)
+        try #require(unit + 1 >= before && unit <= clinux_clock_ns() && observer_slot_doubt_ns(unit, 8) == 0)
         observer_slot_end(slot)
       }
       observer_slot_limit(slot, true, second, 4 * second, second, second)
@@ -79,9 +81,9 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
       #expect(observer_slot_attend(slot, unit))
-      let before = observer_clock_ns()
+      let before = clinux_clock_ns()
       observer_slot_end(slot)
-      let after = observer_clock_ns()
+      let after = clinux_clock_ns()
       let ended = observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation)
       #expect(ended >= before && ended <= after)
     }

@@ -1,4 +1,5 @@
 import CObserver
+import CUnwind
 import Culprit
 import Foundation
 import StallRecord

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Foundation
 import StallRecord
 import Testing
@@ -20,7 +20,7 @@ private func withThreads(_ count: Int, _ body: @escaping @Sendable (Finished) ->
   let ended = (0..<count).map { number in
     let ended = Finished()
     let thread = Thread {
-      observer_thread_set_name("bystander \(number)")
+      clinux_task_set_name("bystander \(number)")
       body(stop)
       ended.set()
     }

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Foundation
 import StallRecord
 import Synchronization
@@ -96,8 +96,8 @@ import Testing
     try disk.start()
     let gate = Gate()
     disk.put { gate.pass() }
-    #expect(disk.result(until: observer_clock_ns() &+ 50_000_000) { true } == nil)
-    #expect(!disk.stop(until: observer_clock_ns() &+ 50_000_000))
+    #expect(disk.result(until: clinux_clock_ns() &+ 50_000_000) { true } == nil)
+    #expect(!disk.stop(until: clinux_clock_ns() &+ 50_000_000))
     #expect((disk.heldUp ?? .zero) >= .milliseconds(50))
     let isDone = Answer<Bool>()
     disk.put { isDone.give(true) }
@@ -124,9 +124,9 @@ import Testing
       let gate = Gate()
       box.disk.put { gate.pass() }
       box.run.end(until: 0)
-      let deadline = observer_clock_ns() + 100_000_000
+      let deadline = clinux_clock_ns() + 100_000_000
       box.run.end(until: deadline)
-      #expect(observer_clock_ns() >= deadline)
+      #expect(clinux_clock_ns() >= deadline)
       gate.open()
       box.run.end(until: .max)
       #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Foundation
 import TestSupport
@@ -71,6 +72,6 @@ import Testing
       let flags = line.split(separator: " ")
       #expect(flags.contains("dd") && flags.contains("dc"), "\(line)")
     }
-    #expect(windows == Int(OBSERVER_CONTEXTS_MAX) + 1)
+    #expect(windows == Int(CLINUX_CONTEXTS_MAX) + 1)
   }
 }

@@ -190,11 +190,11 @@ void workload_file_of_symbol(const char *name, char *file, uint64_t length) {
     strncat(file, information.dli_fname, length - 1);
 }
 
-static atomic_flag observer_lock = ATOMIC_FLAG_INIT;
+static atomic_flag clinux_lock = ATOMIC_FLAG_INIT;
 
-bool workload_try_lock(void) { return !atomic_flag_test_and_set(&observer_lock); }
+bool workload_try_lock(void) { return !atomic_flag_test_and_set(&clinux_lock); }
 
-void workload_unlock(void) { atomic_flag_clear(&observer_lock); }
+void workload_unlock(void) { atomic_flag_clear(&clinux_lock); }
 
 static atomic_int interrupted;
 

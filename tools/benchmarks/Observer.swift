@@ -1,5 +1,7 @@
 import BenchmarkPeers
+import CLinux
 import CObserver
+import CUnwind
 import Culprit
 import Glibc
 import StallRecord
@@ -39,7 +41,7 @@ private struct ObserverBench {
   }
 
   private func prepare() throws {
-    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE, observer_unwind_start() == nil,
+    guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE, observer_unwind_start() == nil,
       observer_capture_start(128 << 10) == 0
     else { throw BenchError(description: "stacks cannot be captured here") }
     if let missing = peer_unwinder_start() {
@@ -107,15 +109,15 @@ private struct ObserverBench {
     var captured = 0
     for turn in 0..<rounds {
       for way in turn % 2 == 0 ? [0, 1] : [1, 0] {
-        let end = observer_clock_ns() + 250_000_000
+        let end = clinux_clock_ns() + 250_000_000
         _ = peer_bystander_worst_ns()
         if way == 0 {
-          while observer_clock_ns() < end {
+          while clinux_clock_ns() < end {
             captured += try watchdog.captureStacks(timeout: .seconds(60)).all.threads.count
           }
           with.append(Double(peer_bystander_worst_ns()))
         } else {
-          while observer_clock_ns() < end { usleep(1000) }
+          while clinux_clock_ns() < end { usleep(1000) }
           without.append(Double(peer_bystander_worst_ns()))
         }
       }
@@ -141,9 +143,9 @@ private struct ObserverBench {
       throw BenchError(description: "cannot start \(count) threads")
     }
     defer { peer_crowd_stop(crowd) }
-    let began = observer_clock_ns()
+    let began = clinux_clock_ns()
     let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
-    let time = Double(observer_clock_ns() - began)
+    let time = Double(clinux_clock_ns() - began)
     let captured = all.threads.filter { $0.outcome == .captured && $0.stack.map { !stacks[$0].frames.isEmpty } == true }
     figures.print("threads.captured", Double(captured.count), "threads", in: Double(count)...Double.infinity)
     figures.print("threads.lost", Double(all.threads.count - captured.count + all.leftOut), "threads", in: 0...0)

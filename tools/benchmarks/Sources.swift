@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Culprit
 import Dispatch
 import Foundation
@@ -119,13 +119,13 @@ private struct SourcesBench {
     defer { watchdog.stop() }
     let loops = try (0..<256).map { try watchdog.watchLoop(named: "loop \($0)") }
     let before = monitorTime()
-    let began = observer_clock_ns()
+    let began = clinux_clock_ns()
     // A thread marks them all: each turn is short, and there are thousands in a second.
-    while observer_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
+    while clinux_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
       for loop in loops { loop.turn { work() } }
       usleep(100)
     }
-    let share = 100 * Double(monitorTime() - before) / Double(observer_clock_ns() - began)
+    let share = 100 * Double(monitorTime() - before) / Double(clinux_clock_ns() - began)
     figures.print("sources.monitor_share", share, "% of a processor", in: 0...1)
   }
 
@@ -143,17 +143,17 @@ private struct SourcesBench {
     let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
     let told = Mutex<[UInt64]>([])
     let stated = Mutex<[Double]>([])
-    watchdog.onStallBegan { _ in told.withLock { $0.append(observer_clock_ns()) } }
+    watchdog.onStallBegan { _ in told.withLock { $0.append(clinux_clock_ns()) } }
     watchdog.onStall { report in stated.withLock { $0.append(milliseconds(report.stall.duration)) } }
     var due: [UInt64] = []
     var truth: [Double] = []
     for number in 0..<stalls {
-      let began = observer_clock_ns()
+      let began = clinux_clock_ns()
       due.append(began + 300_000_000)
       watchdog.section("stall", budget: .milliseconds(300)) {
         _ = usleep(400_000 + UInt32(number % 10) * 10_000)
       }
-      truth.append(Double(observer_clock_ns() - began) / 1e6)
+      truth.append(Double(clinux_clock_ns() - began) / 1e6)
       while stated.withLock({ $0.count }) <= number { usleep(1000) }
     }
     watchdog.stop()

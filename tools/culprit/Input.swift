@@ -35,7 +35,7 @@ private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int3
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
     throw InputError(description: "\(path): it is a link")
   }
-  let descriptor = culprit_open_regular(path)
+  let descriptor = clinux_open_regular(path)
   guard descriptor >= 0 else {
     let reason = descriptor == -EINVAL ? "it is no regular file" : String(cString: strerror(-descriptor))
     throw InputError(description: "\(path): \(reason)")

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Culprit
 import Glibc
 import SoakCallers
@@ -121,8 +123,8 @@ struct ObserverSoak {
 
   /// Sends each thread the signal at once, whatever it does, and takes the stack that its handler copies.
   private func signalAtOnce(_ figures: Figures) throws -> Taken {
-    guard observer_memory_start() != OBSERVER_MEMORY_UNREADABLE,
-      observer_module_start(true) != OBSERVER_MODULES_UNKNOWN, observer_unwind_start() == nil,
+    guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE,
+      clinux_module_start(true) != CLINUX_MODULES_UNKNOWN, observer_unwind_start() == nil,
       observer_capture_start(128 << 10) == 0
     else { throw SoakError(description: "stacks cannot be captured here") }
     let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
@@ -135,8 +137,8 @@ struct ObserverSoak {
       var taken = Taken()
       while taken.samples < samplesMin {
         for caller in callers {
-          let thread = observer_task_visit(caller)
-          defer { observer_task_leave(thread) }
+          let thread = observer_visit_begin(caller)
+          defer { observer_visit_end(thread) }
           var copy: UnsafePointer<stack_copy>?
           guard observer_capture(thread, nil, 0, 1_000_000_000, &copy) == OBSERVER_CAPTURED, let copy else {
             taken.missing += 1

@@ -15,20 +15,20 @@
  * included (pid_namespaces(7)). A fault ends it: the thread, or else the caller, meets an instruction that there is
  * not (SIGILL), in that handler. Does not return.
  * Async-signal-safe: yes. Threads: one at a time. */
-OBSERVER_NO_LOCKS void observer_abort_thread(int32_t tid);
+CLINUX_NO_LOCKS void observer_abort_thread(int32_t tid);
 
 /* Makes what observer_abort_arm needs, which may not be there later: RLIMIT_SIGPENDING counts timers. Does nothing
  * when it is there. Async-signal-safe: yes. Threads: the warden. */
-OBSERVER_NO_LOCKS void observer_abort_prepare(void);
+CLINUX_NO_LOCKS void observer_abort_prepare(void);
 
 /* Has the kernel end the process in AFTER_NS nanoseconds, whatever becomes of the calling thread until then: by
  * SIGKILL; process 1 by SIGPROF, whose handler (observer_capture.h) calls observer_abort_expire. Returns whether that
  * is so: timers may be refused.
  * Async-signal-safe: yes. Threads: the warden. */
-OBSERVER_NO_LOCKS bool observer_abort_arm(uint64_t after_ns);
+CLINUX_NO_LOCKS bool observer_abort_arm(uint64_t after_ns);
 
 /* Takes that back. Async-signal-safe: yes. Threads: the warden. */
-OBSERVER_NO_LOCKS void observer_abort_disarm(void);
+CLINUX_NO_LOCKS void observer_abort_disarm(void);
 
 /* What comes with that SIGPROF. */
 #define OBSERVER_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
@@ -39,6 +39,6 @@ void observer_abort_expire(void);
 /* Writes the BYTES bytes of TEXT to standard error, as far as it takes them without being waited for: not longer than
  * half a second.
  * Async-signal-safe: yes. Threads: the warden. */
-OBSERVER_NO_LOCKS void observer_abort_say(const char *text, size_t bytes);
+CLINUX_NO_LOCKS void observer_abort_say(const char *text, size_t bytes);
 
 #endif

@@ -10,6 +10,7 @@
 #define OBSERVER_CAPTURE_H
 
 #include "observer_base.h"
+#include "observer_copy.h"
 #include "observer_machine.h"
 #include "observer_slot.h"
 #include "observer_thread.h"
@@ -43,21 +44,6 @@ enum observer_send_when {
   OBSERVER_SEND_NOW = 2,          /* at once, whatever it does: a system call may return early */
 };
 
-/* How far a stack of unknown bounds is taken to go: the usual limit. Only addresses that near to a truncated copy count
- * as its missing part. */
-#define OBSERVER_STACK_BYTES_USUAL (UINT64_C(8) << 20)
-
-/* The first address of the page that SP is in. What lies below it may not be mapped: the red zone of a stack that has
- * not grown that far. Async-signal-safe: yes. Threads: any. */
-static inline uint64_t observer_copy_page(uint64_t sp) { return sp & ~UINT64_C(4095); }
-
-/* Maps room for copies of stacks, BYTES of it, which neither core files nor children have; NULL when there is none.
- * Async-signal-safe: no. Threads: any. */
-uint8_t *observer_copy_map(size_t bytes);
-
-/* Overwrites what COPY has of stacks. Async-signal-safe: yes. Threads: whose copy it is. */
-OBSERVER_NO_LOCKS void observer_copy_wipe(const struct stack_copy *copy);
-
 /* Makes room for copies of up to STACK_BYTES_MAX bytes for the calling thread's context: up to 128 KiB for each and,
  * where there is memory for that, for one at a time of what is deeper. Returns 0 or an errno value. Async-signal-safe:
  * no. Threads: any, while no capture of that context is under way. */
@@ -75,32 +61,32 @@ int observer_capture_start(size_t stack_bytes_max);
  * (a NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be
  * given to observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
-                                                                     const struct observer_slot *slot, uint64_t unit,
-                                                                     enum observer_send_when when, uint32_t *index);
+CLINUX_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
+                                                                   const struct observer_slot *slot, uint64_t unit,
+                                                                   enum observer_send_when when, uint32_t *index);
 
 /* Whether request INDEX is answered. Async-signal-safe: yes. Threads: a sampler, in its own context. */
-OBSERVER_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
+CLINUX_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
 
 /* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY
  * is valid until it is given to observer_capture_release. Waits for nothing. Async-signal-safe: yes. Threads: a
  * sampler, in its own context. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy);
+CLINUX_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy);
 
 /* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
-                                                                const struct observer_slot *slot, uint64_t unit,
-                                                                uint64_t timeout_ns, const struct stack_copy **copy);
+CLINUX_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
+                                                              const struct observer_slot *slot, uint64_t unit,
+                                                              uint64_t timeout_ns, const struct stack_copy **copy);
 
 /* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until
  * observer_capture_wipe: a handler that has to fetch the memory for its copy back from another processor takes twice
  * the time. Async-signal-safe: yes. Threads: the one that called observer_capture. */
-OBSERVER_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
+CLINUX_NO_LOCKS void observer_capture_release(const struct stack_copy *copy);
 
 /* Wipes what requests that were given back have copied.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
-OBSERVER_NO_LOCKS void observer_capture_wipe(void);
+CLINUX_NO_LOCKS void observer_capture_wipe(void);
 
 /* Handler runs that found a live request; those of our signals that came too late for theirs; signals that were sent at
  * once because timers are refused here.

@@ -2,8 +2,8 @@
 #ifndef OBSERVER_CONTROL_H
 #define OBSERVER_CONTROL_H
 
+#include "clinux_wait.h"
 #include "observer_base.h"
-#include "observer_wait.h"
 
 struct observer_control {
   _Atomic uint32_t wake;           /* the monitor waits on it; notified to make it look at once */
@@ -17,7 +17,7 @@ struct observer_control {
 };
 
 /* How long after its threshold a stall is a hang. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_control_hang_delay_ns(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS uint64_t observer_control_hang_delay_ns(const struct observer_control *control) {
   return atomic_load_explicit(&control->hang_delay_ns, memory_order_relaxed);
 }
 
@@ -27,7 +27,7 @@ static inline void observer_control_set_hang_delay_ns(struct observer_control *c
 }
 
 /* Whether no unit of work is to grow older. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS bool observer_control_paused(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS bool observer_control_paused(const struct observer_control *control) {
   return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
 }
 
@@ -44,8 +44,8 @@ static inline void observer_control_resume(struct observer_control *control) {
 }
 
 /* Makes the monitor look now. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS void observer_control_wake(struct observer_control *control) {
-  observer_notify(&control->wake);
+static inline CLINUX_NO_LOCKS void observer_control_wake(struct observer_control *control) {
+  clinux_notify(&control->wake);
 }
 
 /* The word that observer_control_wake changes, and its value now, for somebody else than the monitor to wait on.
@@ -54,17 +54,17 @@ static inline const _Atomic uint32_t *observer_control_wake_address(const struct
   return &control->wake;
 }
 static inline uint32_t observer_control_wake_word(const struct observer_control *control) {
-  return observer_word(&control->wake);
+  return clinux_word(&control->wake);
 }
 
 /* Makes the monitor end. Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_stop(struct observer_control *control) {
   atomic_store_explicit(&control->stop, 1, memory_order_release);
-  observer_notify(&control->wake);
+  clinux_notify(&control->wake);
 }
 
 /* Whether the monitor is to end. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS bool observer_control_stopping(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS bool observer_control_stopping(const struct observer_control *control) {
   return atomic_load_explicit(&control->stop, memory_order_acquire) != 0;
 }
 
@@ -72,17 +72,17 @@ static inline OBSERVER_NO_LOCKS bool observer_control_stopping(const struct obse
  * answers the caller. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t observer_control_want_threads(struct observer_control *control) {
   uint32_t request = atomic_fetch_add_explicit(&control->threads_wanted, 1, memory_order_release) + 1;
-  observer_notify(&control->wake);
+  clinux_notify(&control->wake);
   return request;
 }
 
 /* How often that was asked for. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_control_threads_wanted(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS uint32_t observer_control_threads_wanted(const struct observer_control *control) {
   return atomic_load_explicit(&control->threads_wanted, memory_order_acquire);
 }
 
 /* How many slots the monitor is to look at. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_control_slots_used(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS uint32_t observer_control_slots_used(const struct observer_control *control) {
   return atomic_load_explicit(&control->slots_used, memory_order_acquire);
 }
 
@@ -92,35 +92,35 @@ static inline void observer_control_use_slots(struct observer_control *control, 
 }
 
 /* How often the monitor has looked. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_control_wakeups(const struct observer_control *control) {
+static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct observer_control *control) {
   return atomic_load_explicit(&control->wakeups, memory_order_relaxed);
 }
 
 /* The value of the word to wait on, read before looking: what is notified after that is not missed. Says that the
  * monitor is looking. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_control_begin_look(struct observer_control *control) {
+static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_look(struct observer_control *control) {
   atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
   /* Pairs with the fence in observer_control_look_by: either the monitor sees the new unit, or it is woken. */
   atomic_thread_fence(memory_order_seq_cst);
   atomic_fetch_add_explicit(&control->wakeups, 1, memory_order_relaxed);
-  return observer_word(&control->wake);
+  return clinux_word(&control->wake);
 }
 
 /* Waits until DEADLINE_NS, or until the word is no longer what observer_control_begin_look returned (SEEN).
  * Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS void observer_control_end_look(struct observer_control *control, uint32_t seen,
-                                                               uint64_t deadline_ns) {
+static inline CLINUX_NO_LOCKS void observer_control_end_look(struct observer_control *control, uint32_t seen,
+                                                             uint64_t deadline_ns) {
   atomic_store_explicit(&control->wakes_at_ns, deadline_ns, memory_order_seq_cst);
-  observer_wait(&control->wake, seen, deadline_ns);
+  clinux_wait(&control->wake, seen, deadline_ns);
 }
 
 /* Makes sure that the monitor looks by TIME_NS: wakes it when it would sleep longer, or is just looking and may already
  * have passed the caller's slot. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS void observer_control_look_by(struct observer_control *control, uint64_t time_ns) {
+static inline CLINUX_NO_LOCKS void observer_control_look_by(struct observer_control *control, uint64_t time_ns) {
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t wakes_at = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);
   if (wakes_at == 0 || wakes_at > time_ns)
-    observer_notify(&control->wake);
+    clinux_notify(&control->wake);
 }
 
 #endif

@@ -24,6 +24,6 @@ void observer_cpu_open(struct observer_cpu_source *source);
 
 /* Reads what has been used by now: getrusage(2), and the first line of /proc/stat (proc(5)).
  * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS void observer_cpu_read(const struct observer_cpu_source *source, struct observer_cpu *cpu);
+CLINUX_NO_LOCKS void observer_cpu_read(const struct observer_cpu_source *source, struct observer_cpu *cpu);
 
 #endif

@@ -10,14 +10,14 @@
 #ifndef OBSERVER_CRASH_H
 #define OBSERVER_CRASH_H
 
+#include "clinux_descriptor.h"
 #include "observer_base.h"
-#include "observer_descriptor.h"
 
 /* Installs the handlers. The line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to FILE when this
  * process (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it back. SENDER
  * is the process that sent the signal, 0 for a fault. FILE must be open for appending until observer_crash_stop; where
  * the service has closed it, nothing is written. Async-signal-safe: no. Threads: any, one at a time. */
-void observer_crash_start(struct observer_descriptor file, unsigned number);
+void observer_crash_start(struct clinux_descriptor file, unsigned number);
 
 /* Writes nothing any more. Handlers that nobody has replaced are removed.
  * Async-signal-safe: no. Threads: any, one at a time. */
@@ -25,6 +25,6 @@ void observer_crash_stop(void);
 
 /* Has the line written to FILE from now on, if it is to be written at all: at once, so that no note is lost.
  * Async-signal-safe: yes. Threads: the disk thread. */
-void observer_crash_move(struct observer_descriptor file);
+void observer_crash_move(struct clinux_descriptor file);
 
 #endif

@@ -2,12 +2,12 @@
 #ifndef OBSERVER_DATAGRAM_H
 #define OBSERVER_DATAGRAM_H
 
+#include "clinux_descriptor.h"
 #include "observer_base.h"
-#include "observer_descriptor.h"
 
 /* Where datagrams go. */
 struct observer_datagram {
-  struct observer_descriptor socket;
+  struct clinux_descriptor socket;
   uint32_t address_bytes;
   uint64_t address[16]; /* a struct sockaddr_un */
 };
@@ -23,6 +23,6 @@ void observer_datagram_close(struct observer_datagram *target);
 /* Sends the BYTES bytes of TEXT to TARGET, through another socket where the service has closed that of before. Never
  * waits: returns EAGAIN when the receiver's queue is full; 0 when it was sent; otherwise another errno value.
  * Async-signal-safe: yes. Threads: any, one at a time. */
-OBSERVER_NO_LOCKS int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes);
+CLINUX_NO_LOCKS int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes);
 
 #endif

@@ -36,18 +36,14 @@ struct observer_look observer_look_parse(const char *text, size_t length);
  * Returns 0 or an errno value. Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_passive_start(size_t stack_bytes_max);
 
-/* Says that there is no room any more: children of fork(2) do not have it (observer_copy_map).
- * Async-signal-safe: yes. Threads: the child's only one. */
-void observer_passive_forget_parent(void);
-
 /* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
  * says what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs,
  * or did so while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that
  * is not mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes. Threads:
  * a sampler, in its own context. */
-OBSERVER_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
-                                                                          const struct observer_slot *slot,
-                                                                          uint64_t unit, struct observer_look *look,
-                                                                          const struct stack_copy **copy);
+CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
+                                                                        const struct observer_slot *slot, uint64_t unit,
+                                                                        struct observer_look *look,
+                                                                        const struct stack_copy **copy);
 
 #endif

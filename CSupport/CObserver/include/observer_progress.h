@@ -55,32 +55,30 @@ void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, 
 
 /* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS void observer_progress_suspect(struct observer_progress *entry, int32_t tid);
+CLINUX_NO_LOCKS void observer_progress_suspect(struct observer_progress *entry, int32_t tid);
 
 /* Tells that UNIT is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns,
-                                             uint64_t threshold_ns, int32_t tid);
+CLINUX_NO_LOCKS void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns,
+                                           uint64_t threshold_ns, int32_t tid);
 
 /* Tells that nothing is stalled. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS void observer_progress_clear(struct observer_progress *entry) {
+static inline CLINUX_NO_LOCKS void observer_progress_clear(struct observer_progress *entry) {
   if (__builtin_expect(atomic_load_explicit(&entry->unit, memory_order_relaxed) != 0, 0))
     atomic_store_explicit(&entry->unit, 0, memory_order_release);
 }
 
 /* Whether something is stalled. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_progress_is_stalled(const struct observer_progress *entry) {
+static inline CLINUX_NO_LOCKS bool observer_progress_is_stalled(const struct observer_progress *entry) {
   return atomic_load_explicit(&entry->unit, memory_order_acquire) != 0;
 }
 
 /* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view,
-                                                                 long index) {
+static inline CLINUX_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view, long index) {
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 
 /* Reads ENTRY; an entry that changes meanwhile counts as not stalled, the next look sees it.
  * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS void observer_progress_read(const struct observer_progress *entry,
-                                              struct observer_progress_view *view);
+CLINUX_NO_LOCKS void observer_progress_read(const struct observer_progress *entry, struct observer_progress_view *view);
 
 #endif

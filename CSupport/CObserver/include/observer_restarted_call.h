@@ -10,15 +10,15 @@
 #include "observer_base.h"
 
 /* Whether CALL is restart_syscall(2). Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS bool observer_is_restart(int64_t call);
+CLINUX_NO_LOCKS bool observer_is_restart(int64_t call);
 
 /* The number of the call that a thread is in which the kernel says to be in restart_syscall(2) at PC; -1 when the code
  * there does not tell. Async-signal-safe: yes. Threads: a sampler. */
-OBSERVER_NO_LOCKS int32_t observer_restarted_call(uint64_t pc);
+CLINUX_NO_LOCKS int32_t observer_restarted_call(uint64_t pc);
 
 /* The same from the LENGTH bytes of CODE that end where the call returns to, for each architecture.
  * Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS int32_t observer_restarted_call_x86_64(const uint8_t *code, size_t length);
-OBSERVER_NO_LOCKS int32_t observer_restarted_call_aarch64(const uint8_t *code, size_t length);
+CLINUX_NO_LOCKS int32_t observer_restarted_call_x86_64(const uint8_t *code, size_t length);
+CLINUX_NO_LOCKS int32_t observer_restarted_call_aarch64(const uint8_t *code, size_t length);
 
 #endif

@@ -89,13 +89,13 @@ void observer_ring_wake_reader(struct observer_ring *ring);
 
 /* Whether there is room for so many EVENTS, however many frames they have.
  * Async-signal-safe: yes. Threads: the writer. */
-OBSERVER_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events);
+CLINUX_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events);
 
 /* Appends EVENT with the COUNT frames at FRAMES and wakes the reader. Returns false, having done nothing, when there is
  * no room.
  * Async-signal-safe: yes. Threads: the writer. */
-OBSERVER_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
-                                           const struct unwind_frame *frames, uint32_t count);
+CLINUX_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
+                                         const struct unwind_frame *frames, uint32_t count);
 
 /* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the
  * ring of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.

@@ -7,12 +7,12 @@
 #ifndef OBSERVER_SAMPLING_H
 #define OBSERVER_SAMPLING_H
 
+#include "clinux_context.h"
+#include "clinux_wait.h"
 #include "observer_base.h"
-#include "observer_context.h"
-#include "observer_wait.h"
 
 /* The most samplers: one at work, and those that replace it. */
-#define OBSERVER_SAMPLERS_MAX (OBSERVER_CONTEXTS_MAX - 1)
+#define OBSERVER_SAMPLERS_MAX (CLINUX_CONTEXTS_MAX - 1)
 
 /* The work item that is followed in a target slot, and the samples of it that are wanted. */
 struct observer_work {
@@ -75,28 +75,27 @@ struct observer_sampling *observer_sampling_create(void);
 void observer_sampling_destroy(struct observer_sampling *sampling);
 
 /* Says what is followed in slot INDEX. Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS void observer_work_follow(struct observer_sampling *sampling, uint32_t index,
-                                            struct observer_work_view view);
+CLINUX_NO_LOCKS void observer_work_follow(struct observer_sampling *sampling, uint32_t index,
+                                          struct observer_work_view view);
 
 /* Says that nothing is. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS void observer_work_leave(struct observer_sampling *sampling, uint32_t index) {
+static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling *sampling, uint32_t index) {
   if (__builtin_expect(atomic_load_explicit(&sampling->work[index].unit, memory_order_relaxed) != 0, 0))
     atomic_store_explicit(&sampling->work[index].unit, 0, memory_order_release);
 }
 
 /* That; its unit is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling,
-                                                               uint32_t index);
+CLINUX_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index);
 
 /* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots.
  * Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS void observer_work_want(struct observer_sampling *sampling, uint32_t index) {
+static inline CLINUX_NO_LOCKS void observer_work_want(struct observer_sampling *sampling, uint32_t index) {
   atomic_fetch_add_explicit(&sampling->work[index].wanted, 1, memory_order_release);
 }
 
 /* Takes up what has been asked for of slot INDEX. Returns whether there was anything.
  * Async-signal-safe: yes. Threads: the sampler at work. */
-static inline OBSERVER_NO_LOCKS bool observer_work_take(struct observer_sampling *sampling, uint32_t index) {
+static inline CLINUX_NO_LOCKS bool observer_work_take(struct observer_sampling *sampling, uint32_t index) {
   uint32_t wanted = atomic_load_explicit(&sampling->work[index].wanted, memory_order_acquire);
   if (wanted == atomic_load_explicit(&sampling->work[index].taken, memory_order_relaxed))
     return false;
@@ -105,14 +104,14 @@ static inline OBSERVER_NO_LOCKS bool observer_work_take(struct observer_sampling
 }
 
 /* Whether UNIT of slot INDEX must not be read. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_work_is_avoided(const struct observer_sampling *sampling, uint32_t index,
-                                                              uint64_t unit) {
+static inline CLINUX_NO_LOCKS bool observer_work_is_avoided(const struct observer_sampling *sampling, uint32_t index,
+                                                            uint64_t unit) {
   return atomic_load_explicit(&sampling->work[index].avoided, memory_order_relaxed) == unit;
 }
 
 /* Notes that thread TID works on UNIT of slot INDEX. Async-signal-safe: yes. Threads: the sampler at work. */
-static inline OBSERVER_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index,
-                                                        uint64_t unit, int32_t tid) {
+static inline CLINUX_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index, uint64_t unit,
+                                                      int32_t tid) {
   atomic_store_explicit(&sampling->work[index].seen_unit, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&sampling->work[index].tid, tid, memory_order_relaxed);
@@ -120,112 +119,112 @@ static inline OBSERVER_NO_LOCKS void observer_work_seen(struct observer_sampling
 }
 
 /* Who was seen to work on UNIT of slot INDEX last; 0 if nobody was. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS int32_t observer_work_tid(const struct observer_sampling *sampling, uint32_t index,
-                                                          uint64_t unit) {
+static inline CLINUX_NO_LOCKS int32_t observer_work_tid(const struct observer_sampling *sampling, uint32_t index,
+                                                        uint64_t unit) {
   if (atomic_load_explicit(&sampling->work[index].seen_unit, memory_order_acquire) != unit)
     return 0;
   return atomic_load_explicit(&sampling->work[index].tid, memory_order_relaxed);
 }
 
 /* Counts a sample of UNIT that found no room. Async-signal-safe: yes. Threads: the sampler at work. */
-OBSERVER_NO_LOCKS void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t unit);
+CLINUX_NO_LOCKS void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t unit);
 
 /* How many of UNIT did not. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_work_lost(const struct observer_sampling *sampling, uint32_t index,
-                                                            uint64_t unit) {
+static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_sampling *sampling, uint32_t index,
+                                                          uint64_t unit) {
   if (atomic_load_explicit(&sampling->work[index].lost_unit, memory_order_acquire) != unit)
     return 0;
   return atomic_load_explicit(&sampling->work[index].lost, memory_order_relaxed);
 }
 
 /* Another stall has been declared. Async-signal-safe: yes. Threads: the monitor. */
-static inline OBSERVER_NO_LOCKS void observer_sampling_stall_declared(struct observer_sampling *sampling) {
+static inline CLINUX_NO_LOCKS void observer_sampling_stall_declared(struct observer_sampling *sampling) {
   atomic_fetch_add_explicit(&sampling->stalls_declared, 1, memory_order_release);
 }
 
 /* The states of sampler NUMBER. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS enum observer_sampler_state
+static inline CLINUX_NO_LOCKS enum observer_sampler_state
 observer_sampler_state(const struct observer_sampling *sampling, uint32_t number) {
   return (enum observer_sampler_state)atomic_load_explicit(&sampling->samplers[number].state, memory_order_acquire);
 }
 
 /* Sampler NUMBER, the calling thread, is ready: it may be put to work from now on. One that has been already stays at
  * work. Async-signal-safe: yes. Threads: that sampler. */
-OBSERVER_NO_LOCKS void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number);
 
 /* Makes sampler NUMBER the one at work. Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS void observer_sampler_activate(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS void observer_sampler_activate(struct observer_sampling *sampling, uint32_t number);
 
 /* Replaces sampler NUMBER: what it was reading is avoided from now on. Returns the slot that it was about, -1 for none.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t number);
 
 /* Sampler NUMBER, the calling thread, comes back: it is a spare one again. Async-signal-safe: yes. Threads: that
  * sampler. */
-OBSERVER_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS void observer_sampler_come_back(struct observer_sampling *sampling, uint32_t number);
 
 /* Sampler NUMBER, the calling thread, ends. Async-signal-safe: yes. Threads: that sampler. */
-OBSERVER_NO_LOCKS void observer_sampler_end(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS void observer_sampler_end(struct observer_sampling *sampling, uint32_t number);
 
 /* Begins and ends a step of sampler NUMBER that may hold it up, about slot INDEX (-1: none) and thread TID (0: none).
  * Async-signal-safe: yes. Threads: that sampler. */
-static inline OBSERVER_NO_LOCKS void observer_sampler_begin_step(struct observer_sampling *sampling, uint32_t number,
-                                                                 int32_t index, int32_t tid) {
+static inline CLINUX_NO_LOCKS void observer_sampler_begin_step(struct observer_sampling *sampling, uint32_t number,
+                                                               int32_t index, int32_t tid) {
   struct observer_sampler *sampler = &sampling->samplers[number];
   atomic_store_explicit(&sampler->slot, index, memory_order_relaxed);
   atomic_store_explicit(&sampler->target, tid, memory_order_relaxed);
   atomic_fetch_add_explicit(&sampler->steps, 1, memory_order_release);
 }
-static inline OBSERVER_NO_LOCKS void observer_sampler_end_step(struct observer_sampling *sampling, uint32_t number) {
+static inline CLINUX_NO_LOCKS void observer_sampler_end_step(struct observer_sampling *sampling, uint32_t number) {
   atomic_fetch_add_explicit(&sampling->samplers[number].steps, 1, memory_order_release);
 }
 
 /* The count of sampler NUMBER's steps; odd while it is in one. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling,
-                                                                uint32_t number) {
+static inline CLINUX_NO_LOCKS uint32_t observer_sampler_steps(const struct observer_sampling *sampling,
+                                                              uint32_t number) {
   return atomic_load_explicit(&sampling->samplers[number].steps, memory_order_acquire);
 }
 
 /* Whether the kernel says that sampler NUMBER neither runs nor waits for a processor.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS bool observer_sampler_is_asleep(const struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS bool observer_sampler_is_asleep(const struct observer_sampling *sampling, uint32_t number);
 
 /* Whether stacks of thread TID must not be read. Async-signal-safe: yes. Threads: the sampler at work. */
-OBSERVER_NO_LOCKS bool observer_sampling_avoids(const struct observer_sampling *sampling, int32_t tid);
+CLINUX_NO_LOCKS bool observer_sampling_avoids(const struct observer_sampling *sampling, int32_t tid);
 
 /* How many samplers are held up, how many there are, and whether one is at work.
  * Async-signal-safe: yes. Threads: any. */
 uint32_t observer_sampling_held_up(const struct observer_sampling *sampling);
 uint32_t observer_sampling_count(const struct observer_sampling *sampling);
-OBSERVER_NO_LOCKS bool observer_sampling_is_at_work(const struct observer_sampling *sampling);
+CLINUX_NO_LOCKS bool observer_sampling_is_at_work(const struct observer_sampling *sampling);
 
 /* Makes every sampler end. Async-signal-safe: yes. Threads: any. */
 void observer_sampling_stop(struct observer_sampling *sampling);
 
 /* Whether they are to end. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_sampling_stopping(const struct observer_sampling *sampling) {
+static inline CLINUX_NO_LOCKS bool observer_sampling_stopping(const struct observer_sampling *sampling) {
   return atomic_load_explicit(&sampling->stop, memory_order_acquire) != 0;
 }
 
 /* Wakes sampler NUMBER; the word that it waits on; waits on it until DEADLINE_NS or until it is no longer SEEN.
  * Async-signal-safe: yes. Threads: any; the sampler; the sampler. */
-static inline OBSERVER_NO_LOCKS void observer_sampler_wake(struct observer_sampling *sampling, uint32_t number) {
-  observer_notify(&sampling->samplers[number].wake);
+static inline CLINUX_NO_LOCKS void observer_sampler_wake(struct observer_sampling *sampling, uint32_t number) {
+  clinux_notify(&sampling->samplers[number].wake);
 }
-static inline OBSERVER_NO_LOCKS uint32_t observer_sampler_word(const struct observer_sampling *sampling,
-                                                               uint32_t number) {
-  return observer_word(&sampling->samplers[number].wake);
+static inline CLINUX_NO_LOCKS uint32_t observer_sampler_word(const struct observer_sampling *sampling,
+                                                             uint32_t number) {
+  return clinux_word(&sampling->samplers[number].wake);
 }
-static inline OBSERVER_NO_LOCKS void observer_sampler_wait(const struct observer_sampling *sampling, uint32_t number,
-                                                           uint32_t seen, uint64_t deadline_ns) {
-  observer_wait(&sampling->samplers[number].wake, seen, deadline_ns);
+static inline CLINUX_NO_LOCKS void observer_sampler_wait(const struct observer_sampling *sampling, uint32_t number,
+                                                         uint32_t seen, uint64_t deadline_ns) {
+  clinux_wait(&sampling->samplers[number].wake, seen, deadline_ns);
 }
 
 /* A capture of all threads: whether stalls or REQUESTS by others want one that none has served, or one has been left
  * unfinished by a sampler that was given up; its beginning, which returns its number; its end.
  * Async-signal-safe: yes. Threads: the sampler at work. */
-OBSERVER_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
-OBSERVER_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);
-OBSERVER_NO_LOCKS void observer_capture_all_end(struct observer_sampling *sampling, uint32_t number);
+CLINUX_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
+CLINUX_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);
+CLINUX_NO_LOCKS void observer_capture_all_end(struct observer_sampling *sampling, uint32_t number);
 
 #endif

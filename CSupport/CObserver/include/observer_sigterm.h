@@ -16,6 +16,6 @@ enum observer_sigterm_state {
  * told, must never be freed. The signal keeps its flags and its mask. Where SIGTERM has its default action or is
  * ignored, nothing is changed. A handler that replaces ours is left alone: it may call ours, and would be called by it
  * in turn. Async-signal-safe: yes. Threads: any, one at a time. */
-OBSERVER_NO_LOCKS enum observer_sigterm_state observer_sigterm_chain(struct observer_warden *warden);
+CLINUX_NO_LOCKS enum observer_sigterm_state observer_sigterm_chain(struct observer_warden *warden);
 
 #endif

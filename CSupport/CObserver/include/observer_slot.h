@@ -6,15 +6,15 @@
  * does no harm.
  *
  * A unit of work is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
- * cheaper and can be old (observer_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have
+ * cheaper and can be old (clinux_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have
  * the same name, which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact) the
  * time is exact. The last bit of the name says which: OBSERVER_COARSE.
  */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
 
+#include "clinux_clock.h"
 #include "observer_base.h"
-#include "observer_clock.h"
 #include "observer_thread.h"
 
 /* began_ns of a slot whose thread is not working. */
@@ -24,7 +24,7 @@
 #define OBSERVER_COARSE UINT64_C(1)
 
 /* A threshold is short when it is less than so many times the doubt about a coarse begin
- * (observer_clock_coarse_doubt_ns): a second where the kernel ticks 250 times in one. */
+ * (clinux_clock_coarse_doubt_ns): a second where the kernel ticks 250 times in one. */
 #define OBSERVER_SHORT_IN_DOUBTS UINT64_C(125)
 
 /* The longest label, in words of eight bytes. */
@@ -101,15 +101,15 @@ struct observer_slot *observer_slot_table_if_any(void);
 
 /* Ends the unit that SLOT is marked with, taking the exact time because the monitor asked for it.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
-OBSERVER_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
+CLINUX_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
 
 /* Marks the begin of a unit of work on the calling thread. A slot that is already marked starts a new unit.
  * Async-signal-safe: no (the first call on a thread registers it). Threads: the slot's watched thread. */
 static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
   uint64_t now = __builtin_expect(atomic_load_explicit(&slot->exact_begins, memory_order_relaxed) != 0, 0)
-                     ? observer_clock_ns() & ~OBSERVER_COARSE
-                     : observer_clock_coarse_ns() | OBSERVER_COARSE;
+                     ? clinux_clock_ns() & ~OBSERVER_COARSE
+                     : clinux_clock_coarse_ns() | OBSERVER_COARSE;
   atomic_store_explicit(&slot->began_ns, now, memory_order_release);
 }
 
@@ -117,7 +117,7 @@ static inline void observer_slot_begin(struct observer_slot *slot) {
  * Async-signal-safe: no. Threads: the slot's watched thread. */
 static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
-  atomic_store_explicit(&slot->began_ns, observer_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
+  atomic_store_explicit(&slot->began_ns, clinux_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
 /* Marks the begin of a unit at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work; NULL
@@ -131,8 +131,8 @@ static inline void observer_slot_begin_for(struct observer_slot *slot, struct ob
 
 /* Marks the begin of a unit that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words name.
  * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
-static inline OBSERVER_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
-                                                               uint64_t unwatched_ns) {
+static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
+                                                             uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->thread, NULL, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
@@ -167,15 +167,15 @@ bool observer_slot_retire(struct observer_slot *slot);
 
 /* Reads SLOT's label; none while it is being changed.
  * Async-signal-safe: yes. Threads: a sampler. */
-OBSERVER_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
+CLINUX_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
 /* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be
  * read. Async-signal-safe: yes. Threads: a sampler. */
-OBSERVER_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
+CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
  * Async-signal-safe: yes. Threads: a sampler. */
-OBSERVER_NO_LOCKS uint32_t observer_slot_progress(uint64_t queue_head_address);
+CLINUX_NO_LOCKS uint32_t observer_slot_progress(uint64_t queue_head_address);
 
 /* Says where SLOT, which must not be marked, has its owner and its progress; both 0 for a slot whose begins say it.
  * Async-signal-safe: yes. Threads: as observer_slot_configure. */
@@ -190,13 +190,9 @@ static inline bool observer_slot_was_attended(const struct observer_slot *slot) 
          atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-/* Ends the unit that THREAD has left marked in SLOT, if there is one: THREAD exits.
- * Async-signal-safe: yes. Threads: that thread. */
-void observer_slot_end_left(struct observer_slot *slot, const struct observer_thread *thread);
-
 /* Marks the end of the unit under way. Does nothing when there is none.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
-static inline OBSERVER_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
+static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
   if (__builtin_expect(atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) != 0, 0))
     observer_slot_end_timed(slot);
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
@@ -204,33 +200,33 @@ static inline OBSERVER_NO_LOCKS void observer_slot_end(struct observer_slot *slo
 
 /* Whether begins of units that may take THRESHOLD_NS are worth an exact time. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
-  return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * observer_clock_coarse_doubt_ns();
+  return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * clinux_clock_coarse_doubt_ns();
 }
 
 /* How much earlier than the truth the time of UNIT's begin can be; COARSE_DOUBT_NS where it is a coarse one.
  * Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t unit, uint64_t coarse_doubt_ns) {
+static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t unit, uint64_t coarse_doubt_ns) {
   return (unit & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
 }
 
 /* The unit under way in SLOT, or OBSERVER_IDLE.
  * Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_slot_unit(const struct observer_slot *slot) {
+static inline CLINUX_NO_LOCKS uint64_t observer_slot_unit(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->began_ns, memory_order_acquire);
 }
 
 /* Reads SLOT without tearing: the fields returned with a unit were those of that unit. A slot that changes during the
  * read is returned as idle; the next tick sees it.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS struct observer_slot_view observer_slot_read(const struct observer_slot *slot);
+CLINUX_NO_LOCKS struct observer_slot_view observer_slot_read(const struct observer_slot *slot);
 
 /* Asks for the exact end of UNIT. Returns false, and asks for nothing, when SLOT has moved on.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t unit);
+CLINUX_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t unit);
 
 /* The exact end of UNIT, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */
-OBSERVER_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation);
+CLINUX_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation);
 
 /* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
  * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */

@@ -34,6 +34,10 @@ struct observer_thread {
 
 extern _Thread_local struct observer_thread *observer_thread_self;
 
+/* Has ENDS called on each registered thread that exits, before it is deregistered. One function, the same at every
+ * call. Async-signal-safe: yes. Threads: any; ENDS: the one that exits. */
+void observer_thread_at_exit(void (*ends)(const struct observer_thread *thread));
+
 /* For how long a thread that was seen to wait for our signal, or not to block it, is taken to do so still. */
 #define OBSERVER_MASK_KNOWN_NS UINT64_C(10000000000)
 
@@ -53,59 +57,40 @@ static inline struct observer_thread *observer_thread_current(void) {
 }
 
 /* Whether the thread of this entry is there, as far as it has told. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_thread_is_live(const struct observer_thread *thread) {
+static inline CLINUX_NO_LOCKS bool observer_thread_is_live(const struct observer_thread *thread) {
   return (atomic_load_explicit(&thread->state, memory_order_acquire) & OBSERVER_THREAD_LIVE) != 0;
 }
 
 /* The kernel's id of THREAD, or 0 when it has left. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS int32_t observer_thread_id(const struct observer_thread *thread) {
+static inline CLINUX_NO_LOCKS int32_t observer_thread_id(const struct observer_thread *thread) {
   return observer_thread_is_live(thread) ? atomic_load_explicit(&thread->tid, memory_order_relaxed) : 0;
 }
 
 /* The number of the use that is made of THREAD's entry, and whether it is still the same one, by a thread that has not
  * left. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_thread_use(const struct observer_thread *thread) {
+static inline CLINUX_NO_LOCKS uint32_t observer_thread_use(const struct observer_thread *thread) {
   return atomic_load_explicit(&thread->use, memory_order_acquire);
 }
-static inline OBSERVER_NO_LOCKS bool observer_thread_is_still(const struct observer_thread *thread, uint32_t use) {
+static inline CLINUX_NO_LOCKS bool observer_thread_is_still(const struct observer_thread *thread, uint32_t use) {
   return observer_thread_is_live(thread) && observer_thread_use(thread) == use;
 }
 
 /* Keeps THREAD's entry from being used for another thread until observer_thread_let_go. Returns false, and holds
  * nothing, when the thread has left. The thread itself may leave meanwhile, and waits for nobody; several may hold it.
  * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
-OBSERVER_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
-OBSERVER_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
+CLINUX_NO_LOCKS bool observer_thread_hold(struct observer_thread *thread);
+CLINUX_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
 
 /* Whether the thread of THREAD, which is held, is there. One that left by the bare system call ran no exit hook, and
  * its id may be another's; that one was started after THREAD was registered, and the kernel tells in which tick a
  * thread was started; where it has the memory of the one that left, it has no pointer to THREAD there.
  * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
-OBSERVER_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
+CLINUX_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS uint32_t observer_thread_count(void);
+CLINUX_NO_LOCKS uint32_t observer_thread_count(void);
 
 /* The entry of the registered thread TID, or NULL. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
-
-/* The longest name of such a file, with its end. */
-#define OBSERVER_THREAD_FILE_BYTES 12
-
-/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)). Returns a descriptor, or the negative of an
- * errno value. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS int observer_thread_open_file(int32_t tid, const char *name);
-
-/* Opens the file in which the kernel tells what thread TID of this process does (observer_passive.h), for a moment: who
- * registers keeps no descriptor. Returns it, to be given to observer_thread_close_look, or the negative of an errno
- * value when the kernel refuses. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS int observer_thread_open_look(int32_t tid);
-
-/* Closes DESCRIPTOR, if it is one. Async-signal-safe: yes. Threads: any. */
-OBSERVER_NO_LOCKS void observer_thread_close_look(int descriptor);
-
-/* Names the calling thread; at most 15 bytes are kept (pthread_setname_np(3)).
- * Async-signal-safe: no. Threads: any, for itself. */
-void observer_thread_set_name(const char *name);
+CLINUX_NO_LOCKS struct observer_thread *observer_thread_find(int32_t tid);
 
 #endif

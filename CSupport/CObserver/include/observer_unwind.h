@@ -20,15 +20,15 @@ const char *observer_unwind_prepare(bool is_first);
 /* Unwinds COPY into STACK, and measures how long that took (cunwind_unwind).
  * Async-signal-safe: no, but takes no lock that another thread can hold, and maps memory at most. Threads: one at a
  * time in each context, once observer_unwind_start or observer_unwind_prepare has returned NULL there. */
-OBSERVER_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack);
+CLINUX_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack);
 
 /* Joins STACK, which was unwound from COPY with its places, with an earlier one of ITEM (cunwind_join).
  * Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
-OBSERVER_NO_LOCKS void observer_join(const struct stack_copy *copy, struct unwind_work_item item,
-                                     struct unwind_stack *stack);
+CLINUX_NO_LOCKS void observer_join(const struct stack_copy *copy, struct unwind_work_item item,
+                                   struct unwind_stack *stack);
 
 /* Forgets what was learnt about code. To be called before a stall is sampled: a module may have been replaced since.
  * Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
-OBSERVER_NO_LOCKS void observer_unwind_forget(void);
+CLINUX_NO_LOCKS void observer_unwind_forget(void);
 
 #endif

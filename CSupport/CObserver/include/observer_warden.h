@@ -2,9 +2,9 @@
 #ifndef OBSERVER_WARDEN_H
 #define OBSERVER_WARDEN_H
 
+#include "clinux_wait.h"
 #include "observer_base.h"
 #include "observer_cpu.h"
-#include "observer_wait.h"
 
 /* The longest text that is handed over, in bytes. */
 enum { OBSERVER_TEXT_BYTES = 1024 };
@@ -69,36 +69,36 @@ struct observer_warden {
 };
 
 /* Wakes the warden. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS void observer_warden_wake(struct observer_warden *warden) {
-  observer_notify(&warden->wake);
+static inline CLINUX_NO_LOCKS void observer_warden_wake(struct observer_warden *warden) {
+  clinux_notify(&warden->wake);
 }
 
 /* The word that the warden waits on, before it looks. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_warden_word(const struct observer_warden *warden) {
-  return observer_word(&warden->wake);
+static inline CLINUX_NO_LOCKS uint32_t observer_warden_word(const struct observer_warden *warden) {
+  return clinux_word(&warden->wake);
 }
 
 /* Waits until DEADLINE_NS, or until the word is no longer SEEN. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS void observer_warden_wait(const struct observer_warden *warden, uint32_t seen,
-                                                          uint64_t deadline_ns) {
-  observer_wait(&warden->wake, seen, deadline_ns);
+static inline CLINUX_NO_LOCKS void observer_warden_wait(const struct observer_warden *warden, uint32_t seen,
+                                                        uint64_t deadline_ns) {
+  clinux_wait(&warden->wake, seen, deadline_ns);
 }
 
 /* Makes the warden, and who does errands for it, end. Async-signal-safe: yes. Threads: any. */
 static inline void observer_warden_stop(struct observer_warden *warden) {
   atomic_store_explicit(&warden->stop, 1, memory_order_release);
-  observer_notify(&warden->wake);
-  observer_notify(&warden->errand_wake);
+  clinux_notify(&warden->wake);
+  clinux_notify(&warden->errand_wake);
 }
 
 /* Whether they are to end. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_warden_stopping(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool observer_warden_stopping(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->stop, memory_order_acquire) != 0;
 }
 
 /* The calling thread, the warden or who does its errands, has what it needs.
  * Async-signal-safe: yes. Threads: these two. */
-static inline OBSERVER_NO_LOCKS void observer_warden_start(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS void observer_warden_start(struct observer_warden *warden) {
   atomic_fetch_add_explicit(&warden->started, 1, memory_order_release);
 }
 
@@ -108,23 +108,23 @@ static inline uint32_t observer_warden_started(const struct observer_warden *war
 }
 
 /* Asks that systemd be told NOTICES. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS void observer_warden_add_notices(struct observer_warden *warden, uint32_t notices) {
+static inline CLINUX_NO_LOCKS void observer_warden_add_notices(struct observer_warden *warden, uint32_t notices) {
   atomic_fetch_or_explicit(&warden->notices, notices, memory_order_release);
-  observer_notify(&warden->wake);
+  clinux_notify(&warden->wake);
 }
 
 /* What systemd is to be told. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS uint32_t observer_warden_notices(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint32_t observer_warden_notices(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->notices, memory_order_acquire);
 }
 
 /* It has been told NOTICES. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS void observer_warden_remove_notices(struct observer_warden *warden, uint32_t notices) {
+static inline CLINUX_NO_LOCKS void observer_warden_remove_notices(struct observer_warden *warden, uint32_t notices) {
   atomic_fetch_and_explicit(&warden->notices, ~notices, memory_order_relaxed);
 }
 
 /* Counts a ping that was sent or withheld. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS void observer_warden_count_ping(struct observer_warden *warden, bool sent) {
+static inline CLINUX_NO_LOCKS void observer_warden_count_ping(struct observer_warden *warden, bool sent) {
   atomic_fetch_add_explicit(sent ? &warden->pings : &warden->pings_withheld, 1, memory_order_relaxed);
 }
 
@@ -137,17 +137,17 @@ static inline uint64_t observer_warden_pings(const struct observer_warden *warde
 static inline int32_t observer_warden_send_error(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->send_error, memory_order_relaxed);
 }
-static inline OBSERVER_NO_LOCKS void observer_warden_set_send_error(struct observer_warden *warden, int32_t error) {
+static inline CLINUX_NO_LOCKS void observer_warden_set_send_error(struct observer_warden *warden, int32_t error) {
   atomic_store_explicit(&warden->send_error, error, memory_order_relaxed);
 }
 
 /* The age at which a stall is the end of the process; 0: none is. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_warden_terminate_after_ns(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint64_t observer_warden_terminate_after_ns(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->terminate_after_ns, memory_order_relaxed);
 }
 static inline void observer_warden_set_terminate_after_ns(struct observer_warden *warden, uint64_t after_ns) {
   atomic_store_explicit(&warden->terminate_after_ns, after_ns, memory_order_relaxed);
-  observer_notify(&warden->wake);
+  clinux_notify(&warden->wake);
 }
 
 /* The process is about to end, since TIME_NS. Only the first call counts. Async-signal-safe: yes. Threads: any. */
@@ -155,18 +155,18 @@ static inline void observer_warden_begin_shutdown(struct observer_warden *warden
   uint64_t none = 0;
   atomic_compare_exchange_strong_explicit(&warden->shutdown_ns, &none, time_ns, memory_order_release,
                                           memory_order_relaxed);
-  observer_notify(&warden->wake);
+  clinux_notify(&warden->wake);
 }
 
 /* Since when; 0 when it is not. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS uint64_t observer_warden_shutdown_ns(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint64_t observer_warden_shutdown_ns(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->shutdown_ns, memory_order_acquire);
 }
 
 /* Notes what had been used when it began, in all and by the main thread. Async-signal-safe: yes. Threads: the warden.
  */
-static inline OBSERVER_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden,
-                                                                   struct observer_cpu base, uint64_t thread_ns) {
+static inline CLINUX_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden,
+                                                                 struct observer_cpu base, uint64_t thread_ns) {
   warden->shutdown_base = base;
   warden->shutdown_thread_base = thread_ns;
   atomic_store_explicit(&warden->shutdown_base_set, 1, memory_order_release);
@@ -183,7 +183,7 @@ static inline bool observer_warden_shutdown_base(const struct observer_warden *w
 }
 
 /* Whether somebody wants to know of the end. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_warden_has_handlers(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool observer_warden_has_handlers(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->has_handlers, memory_order_acquire) != 0;
 }
 static inline void observer_warden_set_has_handlers(struct observer_warden *warden) {
@@ -191,35 +191,35 @@ static inline void observer_warden_set_has_handlers(struct observer_warden *ward
 }
 
 /* Whether somebody prevents the end. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS bool observer_warden_is_spared(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool observer_warden_is_spared(const struct observer_warden *warden) {
   return atomic_load_explicit(&warden->spared, memory_order_acquire) != 0;
 }
-static inline OBSERVER_NO_LOCKS void observer_warden_spare(struct observer_warden *warden, bool spared) {
+static inline CLINUX_NO_LOCKS void observer_warden_spare(struct observer_warden *warden, bool spared) {
   atomic_store_explicit(&warden->spared, spared, memory_order_release);
 }
 
 /* What the end is about. Async-signal-safe: yes. Threads: the warden; who does its errands, while he does one. */
-static inline OBSERVER_NO_LOCKS struct observer_doom *observer_warden_doom(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct observer_doom *observer_warden_doom(struct observer_warden *warden) {
   return &warden->doom;
 }
 
 /* Sets its reason to the BYTES bytes of TEXT. Async-signal-safe: yes. Threads: the warden. */
-OBSERVER_NO_LOCKS void observer_warden_set_reason(struct observer_warden *warden, const char *text, size_t bytes);
+CLINUX_NO_LOCKS void observer_warden_set_reason(struct observer_warden *warden, const char *text, size_t bytes);
 
 /* Who is to blame. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS struct observer_text *observer_warden_culprit(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct observer_text *observer_warden_culprit(struct observer_warden *warden) {
   return &warden->culprit;
 }
 
 /* Sends somebody on an errand: NUMBER, which is not 0 and not that of the errand before.
  * Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS void observer_warden_send(struct observer_warden *warden, uint32_t number) {
+static inline CLINUX_NO_LOCKS void observer_warden_send(struct observer_warden *warden, uint32_t number) {
   atomic_store_explicit(&warden->errand, number, memory_order_release);
-  observer_notify(&warden->errand_wake);
+  clinux_notify(&warden->errand_wake);
 }
 
 /* Whether errand NUMBER is done. Async-signal-safe: yes. Threads: the warden. */
-static inline OBSERVER_NO_LOCKS bool observer_warden_is_done(const struct observer_warden *warden, uint32_t number) {
+static inline CLINUX_NO_LOCKS bool observer_warden_is_done(const struct observer_warden *warden, uint32_t number) {
   return atomic_load_explicit(&warden->errand_done, memory_order_acquire) == number;
 }
 
@@ -227,24 +227,24 @@ static inline OBSERVER_NO_LOCKS bool observer_warden_is_done(const struct observ
  * Async-signal-safe: yes. Threads: who does errands. */
 static inline uint32_t observer_warden_next_errand(struct observer_warden *warden, uint32_t last) {
   for (;;) {
-    uint32_t seen = observer_word(&warden->errand_wake);
+    uint32_t seen = clinux_word(&warden->errand_wake);
     if (observer_warden_stopping(warden))
       return 0;
     uint32_t errand = atomic_load_explicit(&warden->errand, memory_order_acquire);
     if (errand != 0 && errand != last)
       return errand;
-    observer_wait(&warden->errand_wake, seen, UINT64_MAX);
+    clinux_wait(&warden->errand_wake, seen, UINT64_MAX);
   }
 }
 
 /* Says that errand NUMBER is done. Async-signal-safe: yes. Threads: who does errands. */
 static inline void observer_warden_done(struct observer_warden *warden, uint32_t number) {
   atomic_store_explicit(&warden->errand_done, number, memory_order_release);
-  observer_notify(&warden->wake);
+  clinux_notify(&warden->wake);
 }
 
 /* What systemd is to be told of the service's state. Async-signal-safe: yes. Threads: any. */
-static inline OBSERVER_NO_LOCKS struct observer_text *observer_warden_status(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct observer_text *observer_warden_status(struct observer_warden *warden) {
   return &warden->status;
 }
 
@@ -255,12 +255,12 @@ void observer_text_put(struct observer_text *text, const char *begin, size_t byt
 /* Takes what was handed over: returns how many bytes there are in TEXT's text, 0 for nothing. When not 0,
  * observer_text_taken must follow.
  * Async-signal-safe: yes. Threads: one. */
-OBSERVER_NO_LOCKS size_t observer_text_take(struct observer_text *text);
+CLINUX_NO_LOCKS size_t observer_text_take(struct observer_text *text);
 
 /* Ends reading; KEEP leaves the text there for the next time. Async-signal-safe: yes. Threads: who took it. */
-OBSERVER_NO_LOCKS void observer_text_taken(struct observer_text *text, bool keep);
+CLINUX_NO_LOCKS void observer_text_taken(struct observer_text *text, bool keep);
 
 /* The bytes of a text that was taken. Async-signal-safe: yes. Threads: who took it. */
-static inline OBSERVER_NO_LOCKS const char *observer_text_bytes(const struct observer_text *text) { return text->text; }
+static inline CLINUX_NO_LOCKS const char *observer_text_bytes(const struct observer_text *text) { return text->text; }
 
 #endif

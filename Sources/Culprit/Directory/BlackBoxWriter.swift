@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import StallRecord
 import Synchronization
 
@@ -50,7 +50,7 @@ final class BlackBoxWriter: Sendable {
   /// - Throws: ``WatchdogError`` when the directory cannot be used.
   func open() throws(WatchdogError) {
     do throws(PosixThreadError) { try disk.start() } catch { throw .threadNotStarted(error.number) }
-    let result = disk.result(until: observer_clock_ns() &+ Self.startPatience) { [self] () -> WatchdogError? in
+    let result = disk.result(until: clinux_clock_ns() &+ Self.startPatience) { [self] () -> WatchdogError? in
       do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch {
         // Who has waited too long does not hear of it.
         problems.note(error.description)
@@ -75,7 +75,7 @@ final class BlackBoxWriter: Sendable {
   }
 
   private func tidyIfWanted(interval: UInt64) {
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     let isDue = tidying.withLock { tidying in
       guard tidying.isWanted, !tidying.isWaiting, now &- tidying.last >= interval else { return false }
       tidying.isWaiting = true
@@ -94,7 +94,7 @@ final class BlackBoxWriter: Sendable {
 
   /// Says that the run has ended, and waits until everything is written, but not for long.
   func stop() {
-    let deadline = observer_clock_ns() &+ Self.stopPatience
+    let deadline = clinux_clock_ns() &+ Self.stopPatience
     tidyIfWanted(interval: 0)
     run.end(until: deadline)
     if !disk.stop(until: deadline) { problems.note("\(directory): the disk did not take everything in time") }

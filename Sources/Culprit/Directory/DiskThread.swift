@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import StallRecord
 import Synchronization
@@ -34,7 +35,7 @@ final class DiskThread: Sendable {
   var heldUp: Duration? {
     let began = began.load(ordering: .relaxed)
     guard began != 0 else { return nil }
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     return now > began ? Duration(wholeNanoseconds: now - began) : .zero
   }
 
@@ -109,18 +110,18 @@ final class DiskThread: Sendable {
         return (state.waiting, wantsLast ? state.last : nil, state.isStopping)
       }
       for work in batch {
-        began.store(observer_clock_ns(), ordering: .relaxed)
+        began.store(clinux_clock_ns(), ordering: .relaxed)
         work.run()
         state.withLock { $0.bytes -= work.bytes }
       }
       if let last {
-        began.store(observer_clock_ns(), ordering: .relaxed)
+        began.store(clinux_clock_ns(), ordering: .relaxed)
         last()
       }
       began.store(0, ordering: .relaxed)
       guard batch.isEmpty, last == nil else { continue }
       if isStopping { return }
-      observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
+      clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
     }
   }
 }

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Glibc
 import StallRecord
 
@@ -100,7 +100,7 @@ struct GrowingStallFile: ~Copyable {
     self.stall = stall
     self.stall.lostSamples += refused
     if settle() { writeState() }
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     if now >= nextCheck {
       nextCheck = now &+ Self.checkInterval
       returnIfGone()
@@ -131,7 +131,7 @@ struct GrowingStallFile: ~Copyable {
   mutating func sync() {
     sink.flush()
     if lastSync == 0 { DirectoryFiles.flush(directory) }
-    lastSync = observer_clock_ns()
+    lastSync = clinux_clock_ns()
     pace.synced(&place, at: lastSync)
   }
 
@@ -218,7 +218,7 @@ struct GrowingStallFile: ~Copyable {
   }
 
   private mutating func syncIfDue() {
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     if pace.isTurn(&place, lastSync: lastSync, now: now) { sync() }
   }
 }

@@ -1,5 +1,5 @@
 import BlackBox
-import CObserver
+import CLinux
 import Glibc
 import StallRecord
 import Symbols
@@ -56,8 +56,8 @@ extension PreviousRuns {
   private func addNames(to name: String) {
     guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return }
     // The service may close it, and open a file of its own by the same number.
-    var kept = observer_descriptor_keep(descriptor)
-    defer { observer_descriptor_close(&kept) }
+    var kept = clinux_descriptor_keep(descriptor)
+    defer { clinux_descriptor_close(&kept) }
     // Another process may have been started as well.
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
@@ -75,10 +75,10 @@ extension PreviousRuns {
     records += StallFileWriter.recordOfNamesLookedUp()
     StallFileWriter.tag(&records, tag)
     files.withLock { _ in
-      guard observer_descriptor_is_ours(&kept) else { return }
+      guard clinux_descriptor_is_ours(&kept) else { return }
       let size = lseek(descriptor, 0, SEEK_END)
       // All of it or nothing.
-      if observer_write(descriptor, records, records.count) != records.count { ftruncate(descriptor, size) }
+      if clinux_write(descriptor, records, records.count) != records.count { ftruncate(descriptor, size) }
     }
   }
 }

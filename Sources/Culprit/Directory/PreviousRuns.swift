@@ -1,5 +1,5 @@
 import BlackBox
-import CObserver
+import CLinux
 import Glibc
 import StallRecord
 import Synchronization
@@ -52,8 +52,8 @@ final class PreviousRuns: Sendable {
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
     lane.stop()
-    while !lane.join(until: min(deadline, observer_clock_ns() &+ Self.patience)) {
-      guard isTelling.load(ordering: .relaxed), observer_clock_ns() < deadline else {
+    while !lane.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
+      guard isTelling.load(ordering: .relaxed), clinux_clock_ns() < deadline else {
         isGivenUp.store(true, ordering: .relaxed)
         return false
       }
@@ -91,7 +91,7 @@ final class PreviousRuns: Sendable {
     guard !isGivenUp.load(ordering: .relaxed) else { return nil }
     let told = Array(record.told(verdict).utf8)
     // The handler's mask is not the disk thread's.
-    _ = observer_write(descriptor, told, told.count)
+    _ = clinux_write(descriptor, told, told.count)
     guard rename("\(directory.path)/\(name)", "\(directory.path)/\(name.dropLast(4)).told") == 0 else { return nil }
     isTelling.store(true, ordering: .relaxed)
     return (record, verdict, stalls)

@@ -1,4 +1,5 @@
 import BlackBox
+import CLinux
 import CObserver
 import Glibc
 import StallRecord
@@ -16,10 +17,10 @@ final class RunFile: Sendable {
   private let notesCrashes: Bool
   private let disk: DiskThread
   /// The open file.
-  private let descriptor = Mutex<observer_descriptor?>(nil)
+  private let descriptor = Mutex<clinux_descriptor?>(nil)
   private let problems: ProblemList
   /// Whose it is.
-  private let owner = observer_process_stamp()
+  private let owner = clinux_process_stamp()
   /// When the run ended, on the wall clock; 0 while it goes on.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Answer<Bool>()
@@ -31,10 +32,10 @@ final class RunFile: Sendable {
   private static let atExit: Void = {
     atexit {
       // Not in a child of the process, which runs this, too.
-      guard observer_process_is(RunFile.currentOwner.load(ordering: .acquiring)) else { return }
+      guard clinux_process_is(RunFile.currentOwner.load(ordering: .acquiring)) else { return }
       // Who holds the lock is about to start a watchdog or has stopped one.
       let file = RunFile.current.withLockIfAvailable { $0 } ?? nil
-      file?.end(until: observer_clock_ns() &+ 1_000_000_000)
+      file?.end(until: clinux_clock_ns() &+ 1_000_000_000)
     }
   }()
 
@@ -69,7 +70,7 @@ final class RunFile: Sendable {
 
   deinit {
     descriptor.withLock { descriptor in
-      if var opened = descriptor { observer_descriptor_close(&opened) }
+      if var opened = descriptor { clinux_descriptor_close(&opened) }
       descriptor = nil
     }
   }
@@ -104,7 +105,7 @@ final class RunFile: Sendable {
       return
     }
     var former = opened
-    if !observer_descriptor_is_ours(&former) {
+    if !clinux_descriptor_is_ours(&former) {
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
       if let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND) {
         // It went with the number.
@@ -127,14 +128,14 @@ final class RunFile: Sendable {
   }
 
   /// Takes `opened` for the open file, and has crashes noted there.
-  private func replace(_ opened: observer_descriptor) {
+  private func replace(_ opened: clinux_descriptor) {
     let former = descriptor.withLock { descriptor in
       defer { descriptor = opened }
       return descriptor
     }
     guard var former else { return }
     observer_crash_move(opened)
-    observer_descriptor_close(&former)
+    clinux_descriptor_close(&former)
   }
 
   /// Locks a file against who looks which runs are over.
@@ -154,14 +155,14 @@ final class RunFile: Sendable {
       throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
     }
     DirectoryFiles.ignoreMask(number)
-    var created = observer_descriptor_keep(number)
+    var created = clinux_descriptor_keep(number)
     guard Self.lock(number), Self.append(record.text, to: number),
       fsync(number) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {
       let error = errno
       unlink(new)
-      observer_descriptor_close(&created)
+      clinux_descriptor_close(&created)
       throw StallFileSinkError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
     // Another file than that of before: closing that one takes no lock away from this.
@@ -174,10 +175,10 @@ final class RunFile: Sendable {
   ///
   /// Neither allocates nor locks what anybody keeps, for exit(3) in a handler (``DiskThread/doLast()``).
   func end(until deadline: UInt64) {
-    guard observer_process_is(owner) else { return }
+    guard clinux_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(
       expected: 0,
-      desired: observer_clock_wall_ns(),
+      desired: clinux_clock_wall_ns(),
       ordering: .acquiringAndReleasing
     )
     .exchanged
@@ -193,13 +194,13 @@ final class RunFile: Sendable {
     let time = WallTime(nanosecondsSince1970: endTime.load(ordering: .acquiring))
     if let opened = descriptor.withLock({ $0 }) {
       var present = opened
-      if !observer_descriptor_is_ours(&present),
+      if !clinux_descriptor_is_ours(&present),
         let again = DirectoryFiles.reopen("\(directory)/\(name)", opened, O_RDWR | O_APPEND)
       {
         replace(again)
         present = again
       }
-      if observer_descriptor_is_ours(&present), Self.append(record.end(at: time), to: present.number) {
+      if clinux_descriptor_is_ours(&present), Self.append(record.end(at: time), to: present.number) {
         fsync(present.number)
       }
     }

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Glibc
 import StallRecord
 
@@ -8,7 +8,7 @@ import StallRecord
 struct StallFileSink: ~Copyable {
   /// Where the file is.
   let path: String
-  private var descriptor: observer_descriptor
+  private var descriptor: clinux_descriptor
   /// Whether the service has closed the file.
   private(set) var wasClosed = false
   /// The first error. What comes after it is tried all the same: the disk may have room again.
@@ -24,23 +24,23 @@ struct StallFileSink: ~Copyable {
       throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
     DirectoryFiles.ignoreMask(created)
-    descriptor = observer_descriptor_keep(created)
+    descriptor = clinux_descriptor_keep(created)
   }
 
   deinit {
     var descriptor = descriptor
-    observer_descriptor_close(&descriptor)
+    clinux_descriptor_close(&descriptor)
   }
 
   /// The file's number, open for reading and writing; `nil` when the service has closed it and it is not at its place either.
   private mutating func number() -> Int32? {
-    if observer_descriptor_is_ours(&descriptor) { return descriptor.number }
+    if clinux_descriptor_is_ours(&descriptor) { return descriptor.number }
     wasClosed = true
     guard let opened = DirectoryFiles.reopen(path, descriptor, O_RDWR) else {
       fail("the service has closed \(path), and it cannot be opened again")
       return nil
     }
-    observer_descriptor_close(&descriptor)
+    clinux_descriptor_close(&descriptor)
     descriptor = opened
     return descriptor.number
   }
@@ -134,15 +134,15 @@ enum DirectoryFiles {
   static func ignoreMask(_ descriptor: Int32) { fchmod(descriptor, 0o600) }
 
   /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it; `nil` if not.
-  static func reopen(_ path: String, _ descriptor: observer_descriptor, _ mode: Int32) -> observer_descriptor? {
+  static func reopen(_ path: String, _ descriptor: clinux_descriptor, _ mode: Int32) -> clinux_descriptor? {
     var former = descriptor
     let number = open(path, mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
     guard number >= 0 else { return nil }
-    guard observer_descriptor_is_same(&former, number) else {
+    guard clinux_descriptor_is_same(&former, number) else {
       close(number)
       return nil
     }
-    return observer_descriptor_keep(number)
+    return clinux_descriptor_keep(number)
   }
 
   /// Brings the names of the files in `directory` to the disk.

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 
 /// The signals that a thread of the watchdog's lets in while it runs code of the application.
 ///
@@ -9,12 +9,12 @@ struct HandlerMask: Sendable {
   private let creator: UInt64
 
   /// That of the calling thread, which installs a handler.
-  init() { creator = observer_mask_get() }
+  init() { creator = clinux_mask_get() }
 
   /// Runs `body`, which is the application's.
   func run<Result>(_ body: () -> Result) -> Result {
-    let own = observer_mask_set(creator | observer_mask_of_main())
-    defer { _ = observer_mask_set(own) }
+    let own = clinux_mask_set(creator | clinux_mask_of_main())
+    defer { _ = clinux_mask_set(own) }
     return body()
   }
 }

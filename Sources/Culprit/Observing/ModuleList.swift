@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import StallRecord
 
 /// The modules of the running process as far as stacks need them: those that are there at the beginning of a stall, those
@@ -32,7 +32,7 @@ struct ModuleList {
   /// Takes the modules that are there now.
   mutating func load() {
     load(now: read())
-    nextLoad = observer_clock_ns() &+ Self.interval
+    nextLoad = clinux_clock_ns() &+ Self.interval
   }
 
   /// Takes the modules `now`.
@@ -54,8 +54,8 @@ struct ModuleList {
     let read = read
     let new = cover(stack) { address in
       if let module = ProcessMap.module(at: address) { return [module] }
-      guard observer_clock_ns() >= due else { return [] }
-      due = observer_clock_ns() &+ Self.interval
+      guard clinux_clock_ns() >= due else { return [] }
+      due = clinux_clock_ns() &+ Self.interval
       return read()
     }
     nextLoad = due

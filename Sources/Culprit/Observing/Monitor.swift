@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 
 /// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a stall, for
 /// how long it has lasted and when it is over.
@@ -26,7 +28,7 @@ struct Monitor: ~Copyable {
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
   /// How much earlier than the truth a coarse begin can be.
-  private let coarseDoubt = observer_clock_coarse_doubt_ns()
+  private let coarseDoubt = clinux_clock_coarse_doubt_ns()
   private var lastTick: UInt64 = 0
   /// The requests for a capture of all threads that samplers have been woken for.
   private var threadsWanted: UInt32 = 0
@@ -59,17 +61,17 @@ struct Monitor: ~Copyable {
   @_noLocks mutating func run() {
     var allowed = Self.longestTick
     // A monitor that waits for a processor is late, too; but the process runs, and its threads' time counts.
-    let schedule = observer_task_open_schedule()
-    defer { observer_task_close_schedule(schedule) }
-    var starved = observer_task_starved_ns(schedule)
-    lastTick = observer_clock_ns()
+    let schedule = clinux_task_open_schedule()
+    defer { clinux_task_close_schedule(schedule) }
+    var starved = clinux_task_starved_ns(schedule)
+    lastTick = clinux_clock_ns()
     while true {
       let seen = observer_control_begin_look(control)
       // Asked for before looking: work that ended before the stop is still seen to have ended.
       let isStopping = observer_control_stopping(control)
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       let starvedBefore = starved
-      starved = observer_task_starved_ns(schedule)
+      starved = clinux_task_starved_ns(schedule)
       allowed &+= min(starved &- starvedBefore, Self.longestStarved)
       let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
@@ -90,7 +92,7 @@ struct Monitor: ~Copyable {
     // Not before they are used: the table takes no memory until then.
     while trackersMade < used {
       // SAFETY: the table has OBSERVER_SLOTS_MAX places.
-      (trackers + trackersMade).initialize(to: UnitTracker(seed: observer_clock_ns() &+ UInt64(trackersMade)))
+      (trackers + trackersMade).initialize(to: UnitTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
       trackersMade &+= 1
     }
     var index = 0
@@ -196,7 +198,7 @@ struct Monitor: ~Copyable {
     event.call = -1
     // SAFETY: as in look(_:_:_:).
     event.tid = threadID(index, observer_slot_read(slots + index))
-    event.cpu_ns = event.tid == 0 ? 0 : observer_clock_thread_cpu_ns(event.tid)
+    event.cpu_ns = event.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(event.tid)
     // The file that tells it may be held up, too.
     event.run_delay_ns = .max
     _ = observer_ring_write(ring, &event, nil, 0)

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Glibc
 
 /// A table of plain values, zero-filled, in pages of its own: resident only as far as it is used, and kept in memory from then
@@ -16,7 +16,7 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
     // Not counted again by the next watchdog, which gets what this one gives back.
-    observer_keep_resident(memory, min(bytes, Residency.tableBytes))
+    clinux_keep_resident(memory, min(bytes, Residency.tableBytes))
     // The first page of a mapping takes the lock of the address space when it is touched, the others do not.
     memory.storeBytes(of: 0, as: UInt8.self)
   }

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Glibc
 import Synchronization
 
@@ -7,7 +7,7 @@ final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
   private let end: Answer<Bool>
   /// Where it runs: what a child of fork(2) knows of its parent's threads is a memory that others may have by now.
-  private let process = observer_process_stamp()
+  private let process = clinux_process_stamp()
 
   /// The kernel's ids of the threads that are running.
   private static let running = Mutex<Set<Int32>>([])
@@ -43,8 +43,8 @@ final class PosixThread: Sendable {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
-    if isScheduled { observer_scheduling_prepare(&attributes) }
-    observer_mask_prepare(&attributes)
+    if isScheduled { clinux_scheduling_prepare(&attributes) }
+    clinux_mask_prepare(&attributes)
     return pthread_create(&thread, &attributes, Self.run, start.toOpaque())
   }
 
@@ -64,9 +64,9 @@ final class PosixThread: Sendable {
     guard let argument else { return nil }
     // SAFETY: the argument is a reference that was retained for this thread, consumed exactly once.
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
-    observer_scheduling_settle()
-    observer_thread_set_name(start.name)
-    let id = observer_task_self()
+    clinux_scheduling_settle()
+    clinux_task_set_name(start.name)
+    let id = clinux_task_self()
     PosixThread.running.withLock { _ = $0.insert(id) }
     start.body()
     PosixThread.running.withLock { _ = $0.remove(id) }
@@ -76,12 +76,12 @@ final class PosixThread: Sendable {
 
   /// Whether this is the thread that asks.
   var isCurrent: Bool {
-    observer_process_is(process) && thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+    clinux_process_is(process) && thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
   }
 
   /// Lets the thread end by itself, whenever that is.
   func detach() {
-    guard observer_process_is(process) else { return }
+    guard clinux_process_is(process) else { return }
     let left = thread.withLock { thread -> pthread_t? in
       defer { thread = nil }
       return thread
@@ -98,7 +98,7 @@ final class PosixThread: Sendable {
   /// - Returns: Whether there is nothing more to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
-    guard observer_process_is(process) else { return true }
+    guard clinux_process_is(process) else { return true }
     if isCurrent {
       detach()
       return true

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import Glibc
 import StallRecord
 
@@ -18,7 +18,7 @@ enum ProcessMap {
   static func module(at address: RuntimeAddress) -> Module? {
     var start: UInt64 = 0
     var file = [CChar](repeating: 0, count: Int(PATH_MAX))
-    guard observer_module_file(address.value, &start, &file, file.count) else { return nil }
+    guard clinux_module_file(address.value, &start, &file, file.count) else { return nil }
     let name = String(decoding: file.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     let path = name.isEmpty ? executablePath() : name.hasPrefix("/") ? name : "[vdso]"
     let segments = programHeaders(at: RuntimeAddress(start)).filter { $0.p_type == UInt32(PT_LOAD) }
@@ -49,7 +49,7 @@ enum ProcessMap {
     let count = readlink("/proc/thread-self/exe", &buffer, Int(PATH_MAX))
     if count > 0 { return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self) }
     // There is no /proc.
-    guard let started = observer_module_executable() else { return "" }
+    guard let started = clinux_module_executable() else { return "" }
     guard let resolved = realpath(started, nil) else { return String(cString: started) }
     defer { free(resolved) }
     return String(cString: resolved)
@@ -165,7 +165,7 @@ enum ProcessMap {
         let name: UInt32 = read(start &+ position &+ 12), name == 0x0055_4e47  // "GNU\0"
       {
         var id = [UInt8](repeating: 0, count: Int(note.n_descsz))
-        guard observer_memory_read(start &+ description, &id, id.count) else { return nil }
+        guard clinux_memory_read(start &+ description, &id, id.count) else { return nil }
         return id
       }
       position = description &+ (UInt64(note.n_descsz) &+ 3) & ~3
@@ -176,7 +176,7 @@ enum ProcessMap {
   /// The plain value at `address`, or `nil` when that cannot be read.
   private static func read<Value: BitwiseCopyable>(_ address: UInt64) -> Value? {
     withUnsafeTemporaryAllocation(of: Value.self, capacity: 1) { room in
-      guard let place = room.baseAddress, observer_memory_read(address, place, MemoryLayout<Value>.size) else {
+      guard let place = room.baseAddress, clinux_memory_read(address, place, MemoryLayout<Value>.size) else {
         return nil
       }
       // SAFETY: the whole value has been filled, and any bytes are a value of these C types.

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import StallRecord
 import Synchronization
@@ -69,7 +70,7 @@ final class RemoteModules: Sendable {
     // Who comes while an earlier one has not been answered does not wait as well.
     if isNew {
       observer_control_wake(wake.pointer)
-      _ = request.wait(until: observer_clock_ns() &+ Self.patience)
+      _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
     }
     return reading.withLock { $0.modules }
   }
@@ -92,16 +93,16 @@ final class RemoteModules: Sendable {
       let seen = observer_control_wake_word(wake.pointer)
       if observer_control_stopping(wake.pointer) { return }
       answer()
-      let began = observer_clock_ns()
+      let began = clinux_clock_ns()
       if began >= next {
         var lines: UInt32 = 0
-        let now = observer_remote_signature(&lines)
+        let now = clinux_remote_signature(&lines)
         if now != signature { look() }
         signature = now
-        let end = observer_clock_ns()
+        let end = clinux_clock_ns()
         next = end &+ max(Self.interval, (end &- began) &* Self.timePart)
       }
-      observer_wait(observer_control_wake_address(wake.pointer), seen, next)
+      clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
     }
   }
 
@@ -119,11 +120,11 @@ final class RemoteModules: Sendable {
     // Not under the lock: copying waits for the file system, and who makes a report asks for what must not be opened.
     let known = Self.found.withLock { $0.modules }
     for (key, start) in known where present[key] == nil {
-      observer_remote_remove(start)
+      clinux_remote_remove(start)
       Self.found.withLock { $0.modules[key] = nil }
     }
     for (key, module) in present where known[key] == nil {
-      guard observer_remote_add(module.start, module.end) else { continue }
+      guard clinux_remote_add(module.start, module.end) else { continue }
       Self.found.withLock { found in
         found.modules[key] = module.start
         found.unread[module.path] = "it is on a \(module.fileSystem) file system, which may not answer"
@@ -131,7 +132,7 @@ final class RemoteModules: Sendable {
       for range in module.tables {
         let bytes = Int(range.upperBound - range.lowerBound)
         guard Self.found.withLock({ $0.bytes }) + bytes <= Self.bytesMax else { continue }
-        let copied = observer_remote_copy(range.lowerBound, range.upperBound)
+        let copied = clinux_remote_copy(range.lowerBound, range.upperBound)
         Self.found.withLock { $0.bytes += copied }
       }
     }

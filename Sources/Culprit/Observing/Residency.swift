@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Synchronization
 
@@ -13,8 +14,8 @@ enum Residency {
     // The tables outlive every watchdog.
     isKept.withLock { isKept in
       if !isKept {
-        observer_keep_resident(slots, tableBytes)
-        observer_keep_resident(progress, tableBytes)
+        clinux_keep_resident(slots, tableBytes)
+        clinux_keep_resident(progress, tableBytes)
         keepCode()
       }
       isKept = true
@@ -32,7 +33,7 @@ enum Residency {
       monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), wardenCodeAnchor(), terminationCodeAnchor(),
     ]
     for anchor in anchors {
-      observer_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)
+      clinux_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)
     }
   }
 }

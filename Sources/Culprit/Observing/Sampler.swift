@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 
 /// The thread that takes stacks: of the work items that the monitor wants samples of, and of all threads.
@@ -65,7 +66,7 @@ struct Sampler: ~Copyable {
         continue
       default: break
       }
-      let deadline = wait == .max ? UInt64.max : observer_clock_ns() &+ wait
+      let deadline = wait == .max ? UInt64.max : clinux_clock_ns() &+ wait
       observer_sampler_wait(sampling, number, seen, deadline)
     }
   }
@@ -77,7 +78,7 @@ struct Sampler: ~Copyable {
 
   /// Wipes what was copied when nothing has been to do for a while. Returns how long until it is to be called again.
   @_noLocks private mutating func wipe() -> UInt64 {
-    let idle = observer_clock_ns() &- lastWork
+    let idle = clinux_clock_ns() &- lastWork
     guard idle >= wipeDelay else { return wipeDelay &- idle }
     // Memory is given back to the kernel, which may hold that up.
     reader.beginStep(ThreadReader.Target())
@@ -100,7 +101,7 @@ struct Sampler: ~Copyable {
         // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn again.
         if !hasForgotten { observer_unwind_forget() }
         hasForgotten = true
-        lastWork = observer_clock_ns()
+        lastWork = clinux_clock_ns()
         sample(Int(index))
       }
       index &+= 1
@@ -109,7 +110,7 @@ struct Sampler: ~Copyable {
     let requests = observer_control_threads_wanted(control)
     if isActive, observer_capture_all_is_wanted(sampling, requests) {
       if !sweep.isUnderWay { observer_unwind_forget() }
-      lastWork = observer_clock_ns()
+      lastWork = clinux_clock_ns()
       wait = sweep.advance(&reader, ring, requests: requests)
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
@@ -118,7 +119,7 @@ struct Sampler: ~Copyable {
 
   /// Samples slot `index`, unless its thread has been asked already.
   @_noLocks private mutating func sample(_ index: Int) {
-    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.unit, observer_clock_ns())
+    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.unit, clinux_clock_ns())
     else { return }
     guard target.threadID != 0 || target.ownerWord == 0 else {
       emit(target, reader.nobody())
@@ -149,7 +150,7 @@ struct Sampler: ~Copyable {
       reader.beginStep(target)
       target.threadID = observer_slot_owner(view.owner_word)
       reader.endStep()
-      if target.threadID != 0 { target.thread = observer_task_visit(target.threadID) }
+      if target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
       let isFirst = observer_work_tid(sampling, place, view.unit) == 0
       observer_work_seen(sampling, place, view.unit, target.threadID)
       if isFirst, target.threadID != 0 { observer_progress_suspect(progress + index, target.threadID) }
@@ -165,7 +166,7 @@ struct Sampler: ~Copyable {
       return
     }
     // A thread that is registered stays.
-    if let thread = target.thread { observer_task_leave(thread) }
+    if let thread = target.thread { observer_visit_end(thread) }
     let index = target.index
     let place = UInt32(truncatingIfNeeded: index)
     var reading = reading
@@ -179,7 +180,7 @@ struct Sampler: ~Copyable {
     case OBSERVER_UNIT_OVER: return
     case OBSERVER_CAPTURED: backoffs[index].answered()
     case OBSERVER_NO_ANSWER, OBSERVER_NO_LOOK, OBSERVER_REQUESTS_STUCK:
-      backoffs[index].notAnswered(target.unit, observer_clock_ns())
+      backoffs[index].notAnswered(target.unit, clinux_clock_ns())
     default: break
     }
     let work = observer_work_read(sampling, place)

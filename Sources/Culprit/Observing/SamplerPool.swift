@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Synchronization
 
@@ -41,9 +42,9 @@ final class SamplerPool: @unchecked Sendable {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Answer<Bool>()
       let thread = try PosixThread(name: "culprit-sample") { [self] in
-        observer_keep_stack_resident()
-        defer { observer_context_leave() }
-        guard observer_context_enter() != 0, prepare(isFirst: number == 0) else {
+        clinux_keep_stack_resident()
+        defer { clinux_context_leave() }
+        guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
           isReady.give(false)
           return
         }
@@ -68,7 +69,7 @@ final class SamplerPool: @unchecked Sendable {
   /// Allocates what the calling thread needs for taking stacks. The spare ones do with smaller caches.
   private func prepare(isFirst: Bool) -> Bool {
     observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
-      && observer_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
+      && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
   }
 
   /// Ends the threads, and waits for that until `deadline`: not for those that the kernel holds up. Returns whether all have
@@ -77,7 +78,7 @@ final class SamplerPool: @unchecked Sendable {
   func stop(until deadline: UInt64) -> Bool {
     observer_sampling_stop(sampling)
     // A step that is just under way takes some milliseconds.
-    let soon = min(deadline, observer_clock_ns() &+ 1_000_000_000)
+    let soon = min(deadline, clinux_clock_ns() &+ 1_000_000_000)
     let hasHeldUp = heldUp.samplers > 0
     return threads.withLock { $0 }.map { $0.join(until: hasHeldUp ? soon : deadline) }.allSatisfy { $0 }
   }

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
@@ -43,9 +44,9 @@ struct Sweep: ~Copyable {
     if !isUnderWay {
       guard begin(ring, requests) else { return 1_000_000 }
     }
-    let sliceEnd = observer_clock_ns() &+ slice
+    let sliceEnd = clinux_clock_ns() &+ slice
     while next < count {
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       if now &- began > longest {
         leftOut &+= UInt64(count &- next)
         next = count
@@ -63,13 +64,13 @@ struct Sweep: ~Copyable {
 
   @_noLocks private mutating func begin(_ ring: OpaquePointer, _ requests: UInt32) -> Bool {
     guard observer_ring_has_room(ring, 1) else { return false }
-    let listed = observer_task_list(&tids)
+    let listed = clinux_task_list(&tids)
     count = listed > 0 ? Int(listed) : 0
     number = observer_capture_all_begin(sampling, requests)
     next = 0
     leftOut = 0
     asked = 0
-    began = observer_clock_ns()
+    began = clinux_clock_ns()
     served = requests
     var event = event(OBSERVER_EVENT_SWEEP_BEGAN)
     isUnderWay = observer_ring_write(ring, &event, nil, 0)
@@ -90,11 +91,11 @@ struct Sweep: ~Copyable {
     // SAFETY: the list has `count` entries and stays until the next sweep begins.
     let tid = tids[next]
     next &+= 1
-    guard tid != observer_task_self() else { return }
+    guard tid != clinux_task_self() else { return }
     var target = ThreadReader.Target()
     target.index = -1
     target.threadID = tid
-    target.thread = observer_task_visit(tid)
+    target.thread = observer_visit_begin(tid)
     asked &+= 1
     if let taken = reader.read(target) { write(taken.target, taken.reading, reader, ring) }
   }
@@ -107,7 +108,7 @@ struct Sweep: ~Copyable {
     _ ring: OpaquePointer
   ) {
     asked &-= 1
-    if let thread = target.thread { observer_task_leave(thread) }
+    if let thread = target.thread { observer_visit_end(thread) }
     // It has exited since it was listed.
     if reading.status == OBSERVER_THREAD_GONE { return }
     var event = event(OBSERVER_EVENT_THREAD)
@@ -119,7 +120,7 @@ struct Sweep: ~Copyable {
     var event = observer_event()
     event.kind = kind.rawValue
     event.slot = .max
-    event.time_ns = observer_clock_ns()
+    event.time_ns = clinux_clock_ns()
     event.sweep = UInt64(number)
     event.served = served
     event.found = UInt32(truncatingIfNeeded: count)

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 
 /// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose answer
 /// comes later.
@@ -71,7 +73,7 @@ struct ThreadReader: ~Copyable {
   init(_ sampling: UnsafeMutablePointer<observer_sampling>, _ number: UInt32) {
     self.sampling = sampling
     self.number = number
-    tick = observer_clock_coarse_resolution_ns()
+    tick = clinux_clock_coarse_resolution_ns()
     frames = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     places = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
@@ -102,7 +104,7 @@ struct ThreadReader: ~Copyable {
   @_noLocks mutating func read(_ target: Target) -> (target: Target, reading: Reading)? {
     clear()
     var reading = Reading()
-    reading.time = observer_clock_ns()
+    reading.time = clinux_clock_ns()
     if observer_sampling_avoids(sampling, target.threadID) {
       reading.status = OBSERVER_SAMPLER_STOPPED
       return (target, reading)
@@ -143,7 +145,7 @@ struct ThreadReader: ~Copyable {
     clear()
     var reading = Reading()
     reading.status = OBSERVER_NO_WORKER
-    reading.time = observer_clock_ns()
+    reading.time = clinux_clock_ns()
     return reading
   }
 
@@ -168,7 +170,7 @@ struct ThreadReader: ~Copyable {
       }
       var reading = Reading()
       reading.look = sent[place].look
-      reading.time = observer_clock_ns()
+      reading.time = clinux_clock_ns()
       if observer_capture_is_answered(sent[place].request) {
         collect(place, &reading)
         return (target, reading)
@@ -215,10 +217,10 @@ struct ThreadReader: ~Copyable {
       event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
       event.call = observer_restarted_call(reading.look.pc)
     }
-    event.cpu_ns = target.threadID == 0 ? 0 : observer_clock_thread_cpu_ns(target.threadID)
+    event.cpu_ns = target.threadID == 0 ? 0 : clinux_clock_thread_cpu_ns(target.threadID)
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
     event.run_delay_ns =
-      target.slot == nil || target.threadID == 0 ? .max : observer_task_run_delay_ns(target.threadID)
+      target.slot == nil || target.threadID == 0 ? .max : clinux_task_run_delay_ns(target.threadID)
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue
@@ -297,7 +299,7 @@ struct ThreadReader: ~Copyable {
     // SAFETY: as in nextAnswer(_:).
     let thread = sent[place].target.thread
     takeBack(place)
-    if let thread { observer_task_leave(thread) }
+    if let thread { observer_visit_end(thread) }
   }
 
   /// Ends the request at `place`, whose answer is not needed any more.

@@ -1,4 +1,5 @@
 import Blame
+import CLinux
 import CObserver
 import StallRecord
 
@@ -51,7 +52,7 @@ final class ErrandRunner: Sendable {
 
   /// Hands the stalls under way to the handlers, and their files to the disk.
   private func report() {
-    let deadline = observer_clock_ns() &+ Self.patience
+    let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     for stall in request.stalls.wait(until: deadline) ?? [] {
       reporter.report(stall.recording, file: stall.file, isOver: false)
@@ -63,7 +64,7 @@ final class ErrandRunner: Sendable {
   /// delivered.
   private func sayLastWords() -> StallReport? {
     guard let doom = observer_warden_doom(warden.pointer)?.pointee else { return nil }
-    let deadline = observer_clock_ns() &+ Self.patience
+    let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
     var report: StallReport?

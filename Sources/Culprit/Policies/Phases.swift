@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import StallRecord
@@ -26,7 +27,7 @@ final class Phases: @unchecked Sendable {
   /// Watches the phases that `configuration` has budgets for. The launch has begun with the process.
   init(_ configuration: Configuration, _ control: ControlBlock, _ warden: WardenBlock) throws(WatchdogError) {
     self.warden = warden
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     var source = observer_cpu_source()
     observer_cpu_open(&source)
     var base = observer_cpu()
@@ -74,7 +75,7 @@ final class Phases: @unchecked Sendable {
     observer_cpu_open(&source)
     var now = observer_cpu()
     observer_cpu_read(&source, &now)
-    let thread = observer_clock_thread_cpu_ns(getpid())
+    let thread = clinux_clock_thread_cpu_ns(getpid())
     var from = base
     var threadFrom: UInt64 = 0
     if !isLaunch, !observer_warden_shutdown_base(warden.pointer, &from, &threadFrom) { return [] }

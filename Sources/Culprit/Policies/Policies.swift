@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import StallRecord
@@ -86,7 +87,7 @@ final class Policies: Sendable {
             systemd: systemd.map { Warden.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
-          observer_keep_stack_resident()
+          clinux_keep_stack_resident()
           warden.run()
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
@@ -119,7 +120,7 @@ final class Policies: Sendable {
     observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_READY.rawValue)
   }
 
-  func shuttingDown() { observer_warden_begin_shutdown(block.pointer, observer_clock_ns()) }
+  func shuttingDown() { observer_warden_begin_shutdown(block.pointer, clinux_clock_ns()) }
 
   /// Watches the phases that `configuration` has budgets for.
   ///
@@ -143,7 +144,7 @@ final class Policies: Sendable {
       let progress = observer_progress_table(),
       observer_progress_is_stalled(progress + shutdown.index)
     else { return }
-    let deadline = observer_clock_ns() &+ ErrandRunner.patience
+    let deadline = clinux_clock_ns() &+ ErrandRunner.patience
     // The process's end is that of its shutdown.
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
@@ -200,11 +201,11 @@ private enum ExitReport {
       defer { armed = Armed(policies: policies, isRegistered: true) }
       return !armed.isRegistered
     }
-    Self.process.store(observer_process_stamp(), ordering: .releasing)
+    Self.process.store(clinux_process_stamp(), ordering: .releasing)
     if isFirst {
       atexit {
         // Not in a child of the process, which runs this, too.
-        guard observer_process_is(ExitReport.process.load(ordering: .acquiring)) else { return }
+        guard clinux_process_is(ExitReport.process.load(ordering: .acquiring)) else { return }
         let policies = ExitReport.armed.withLockIfAvailable { $0.policies }
         policies??.reportShutdown()
       }

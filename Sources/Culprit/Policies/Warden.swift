@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 
@@ -79,12 +80,12 @@ struct Warden: ~Copyable {
 
   /// Works until it is told to stop.
   @_noLocks mutating func run() {
-    looked = observer_clock_ns()
+    looked = clinux_clock_ns()
     lastPing = looked
     observer_warden_start(own)
     while true {
       let seen = observer_warden_word(own)
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       let nextChain = followShutdown(now)
       if observer_warden_stopping(own) {
         // What has been said last is not lost.
@@ -109,7 +110,7 @@ struct Warden: ~Copyable {
       observer_warden_note_shutdown(
         own,
         history.current(),
-        observer_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
+        clinux_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
       )
       if let launch = phases.launch { observer_slot_end(launch) }
       if let shutdown = phases.shutdown {

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 
 /// Ending a process that is stuck for good.
@@ -85,18 +86,18 @@ extension Warden {
   /// Sends for `errand` and waits until it is done, but not for long.
   @_noLocks private mutating func run(_ errand: Errand) {
     send(on: errand)
-    let deadline = observer_clock_ns() &+ Self.patience
+    let deadline = clinux_clock_ns() &+ Self.patience
     while true {
       let seen = observer_warden_word(own)
       if observer_warden_is_done(own, lastErrand) || observer_warden_stopping(own) { return }
-      if observer_clock_ns() >= deadline { return }
+      if clinux_clock_ns() >= deadline { return }
       observer_warden_wait(own, seen, deadline)
     }
   }
 
   /// What processor time was used since the unit began.
   @_noLocks private mutating func measure(_ doom: UnsafeMutablePointer<observer_doom>) {
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     doom.pointee.age_ns = view.age_ns
     if view.tid != 0 { doom.pointee.tid = view.tid }
     doom.pointee.used = history.used(since: now &- min(now, view.age_ns))
@@ -104,7 +105,7 @@ extension Warden {
     doom.pointee.processors = history.processors
     doom.pointee.thread_ns = 0
     doom.pointee.thread_elapsed_ns = 0
-    let used = doom.pointee.tid == 0 ? 0 : observer_clock_thread_cpu_ns(doom.pointee.tid)
+    let used = doom.pointee.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(doom.pointee.tid)
     if view.suspected_cpu != 0, used >= view.suspected_cpu, view.suspected_ns != 0, now > view.suspected_ns {
       doom.pointee.thread_ns = used &- view.suspected_cpu
       doom.pointee.thread_elapsed_ns = now &- view.suspected_ns

@@ -1,4 +1,6 @@
+import CLinux
 import CObserver
+import CUnwind
 import Glibc
 import StallRecord
 import Synchronization
@@ -313,7 +315,7 @@ final class Recorder: Sendable {
     private var nextLoad: UInt64 = 0
 
     mutating func recent(_ read: () -> [Module]) -> [Module] {
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       if now >= nextLoad {
         modules = read()
         nextLoad = now &+ 1_000_000_000
@@ -393,9 +395,9 @@ final class Recorder: Sendable {
   /// The time of day at which the observer's clock was at `time`.
   private static func timeOfDay(_ time: UInt64) -> WallTime {
     // This thread may lose its processor between two clocks, and then they tell of different moments.
-    var (earlier, wall, later) = (observer_clock_ns(), observer_clock_wall_ns(), observer_clock_ns())
+    var (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     for _ in 0..<10 where later &- earlier > 20_000 {
-      (earlier, wall, later) = (observer_clock_ns(), observer_clock_wall_ns(), observer_clock_ns())
+      (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     }
     return WallTime(nanosecondsSince1970: wall &- (earlier &- time))
   }

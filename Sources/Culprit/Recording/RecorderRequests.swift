@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import StallRecord
 import Synchronization
@@ -43,8 +44,8 @@ final class ThreadRequest: Sendable {
     while true {
       let seen = observer_control_wake_word(word.pointer)
       if observer_control_stopping(word.pointer) { return (true, answer.withLock { $0 }) }
-      if observer_clock_ns() >= deadline { return (false, nil) }
-      observer_wait(observer_control_wake_address(word.pointer), seen, deadline)
+      if clinux_clock_ns() >= deadline { return (false, nil) }
+      clinux_wait(observer_control_wake_address(word.pointer), seen, deadline)
     }
   }
 }

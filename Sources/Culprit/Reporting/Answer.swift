@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Synchronization
 
@@ -17,8 +18,8 @@ final class Answer<Value: Sendable>: Sendable {
     while true {
       let seen = observer_control_wake_word(word.pointer)
       if observer_control_stopping(word.pointer) { return value.withLock { $0 } }
-      if observer_clock_ns() >= deadline { return nil }
-      observer_wait(observer_control_wake_address(word.pointer), seen, deadline)
+      if clinux_clock_ns() >= deadline { return nil }
+      clinux_wait(observer_control_wake_address(word.pointer), seen, deadline)
     }
   }
 }

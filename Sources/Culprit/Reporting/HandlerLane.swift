@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import Synchronization
@@ -69,7 +70,7 @@ final class HandlerLane: Sendable {
       } else if isStopping {
         return
       } else {
-        observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
+        clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
       }
     }
   }

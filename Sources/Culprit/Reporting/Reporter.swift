@@ -1,4 +1,5 @@
 import Blame
+import CLinux
 import CObserver
 import Glibc
 import Reports
@@ -141,7 +142,7 @@ final class Reporter: Sendable {
         return
       } else {
         symbolizer = nil
-        observer_wait(observer_control_wake_address(wake.pointer), seen, .max)
+        clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
       }
     }
   }
@@ -151,7 +152,7 @@ final class Reporter: Sendable {
       let blame = settings.blame(for: stall, in: recording, symbolizer)
       let culprit = blame.culprit?.frame.function ?? ""
       let decision = limiter.withLock {
-        $0.decide(source: stall.source, culprit: culprit, now: observer_clock_ns())
+        $0.decide(source: stall.source, culprit: culprit, now: clinux_clock_ns())
       }
       guard case .report(let repeats) = decision else { continue }
       let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
@@ -165,7 +166,7 @@ final class Reporter: Sendable {
 func printToStandardError(_ text: String) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {
-    let count = rest.withUnsafeBytes { observer_write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    let count = rest.withUnsafeBytes { clinux_write(STDERR_FILENO, $0.baseAddress, $0.count) }
     if count < 0, errno == EINTR { continue }
     guard count > 0 else { return }
     rest = rest.dropFirst(count)

@@ -1,5 +1,5 @@
-import Blame
 import CObserver
+import Blame
 import Reports
 import StallRecord
 import Symbols

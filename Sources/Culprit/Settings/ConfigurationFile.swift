@@ -65,7 +65,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    let descriptor = culprit_open_regular(path)
+    let descriptor = clinux_open_regular(path)
     guard descriptor >= 0 else {
       return .unreadable(descriptor == -EINVAL ? "it is not a file" : String(cString: strerror(-descriptor)))
     }
@@ -130,7 +130,7 @@ final class ConfigurationFileWatcher: Sendable {
       let seen = observer_control_wake_word(wake.pointer)
       if observer_control_stopping(wake.pointer) { return }
       if let content = file.readIfChanged() { changed(content) }
-      observer_wait(observer_control_wake_address(wake.pointer), seen, observer_clock_ns() &+ Self.interval)
+      clinux_wait(observer_control_wake_address(wake.pointer), seen, clinux_clock_ns() &+ Self.interval)
     }
   }
 

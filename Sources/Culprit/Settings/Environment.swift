@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 import StallRecord
 
 /// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
@@ -36,7 +36,7 @@ struct Environment: Sendable {
   static var ofProcess: Environment {
     var variables: [String: String] = [:]
     var index: Int32 = 0
-    while let entry = observer_environment_entry(index) {
+    while let entry = clinux_environment_entry(index) {
       // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
       let text = String(cString: entry)
       index += 1

@@ -1,4 +1,4 @@
-import CObserver
+import CLinux
 
 extension Configuration {
   /// The directory that a service of this kind keeps such files in by the conventions of systemd and the XDG base directory
@@ -12,7 +12,7 @@ extension Configuration {
   /// there is none, and in a program that has more privileges than who started it.
   public static var standardDirectory: String? {
     // SAFETY: the string is copied at once; who changes the environment meanwhile breaks every reader (setenv(3)).
-    standardDirectory(executable: ProcessMap.executablePath()) { observer_environment($0).map { String(cString: $0) } }
+    standardDirectory(executable: ProcessMap.executablePath()) { clinux_environment($0).map { String(cString: $0) } }
   }
 
   /// The variables that say where it is, the first that counts first.

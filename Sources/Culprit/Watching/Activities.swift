@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import Reports
@@ -27,7 +28,7 @@ final class Activities: Sendable {
   private let expirationBudget: Duration
   private let state = Mutex(State())
   /// Whose they are: a child of fork(2) has none of its parent's.
-  private let process = observer_process_stamp()
+  private let process = clinux_process_stamp()
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
   /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
@@ -58,9 +59,9 @@ final class Activities: Sendable {
     _ onExpiration: (@Sendable () -> Void)?
   ) throws(WatchdogError) -> Activity {
     var addresses = [UInt64](repeating: 0, count: Self.framesMax)
-    let count = observer_walk_self(&addresses, Self.framesMax)
+    let count = clinux_walk_self(&addresses, Self.framesMax)
     let beginning = Array(addresses.prefix(count))
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     let deadline = time.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
@@ -85,31 +86,31 @@ final class Activities: Sendable {
   }
 
   func end(_ number: UInt64) {
-    guard observer_process_is(process) else { return }
+    guard clinux_process_is(process) else { return }
     state.withLock { _ = $0.entries.removeValue(forKey: number) }
   }
 
   /// The last reference to the activity is gone.
   func drop(_ number: UInt64) {
-    guard observer_process_is(process) else { return }
+    guard clinux_process_is(process) else { return }
     if let entry = state.withLock({ $0.entries.removeValue(forKey: number) }), !entry.hasExpired {
       tell(entry, .dropped)
     }
   }
 
   func timeRemaining(_ number: UInt64) -> Duration? {
-    guard observer_process_is(process) else { return .zero }
+    guard clinux_process_is(process) else { return .zero }
     return state.withLock { state in
       guard let entry = state.entries[number] else { return .zero }
       guard let deadline = entry.deadline else { return nil }
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       return deadline > now ? Duration(wholeNanoseconds: deadline - now) : .zero
     }
   }
 
   /// What is going on, the oldest first: so many at most.
   func notes(limit: Int = 32) -> [StallNote] {
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     return state.withLock { $0.entries.values.sorted { $0.began < $1.began } }.prefix(limit)
       .map { entry in
         StallNote(
@@ -132,12 +133,12 @@ final class Activities: Sendable {
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
     let isTold = leaked.finish(until: deadline)
     teller.stop()
-    _ = teller.join(until: min(deadline, observer_clock_ns() &+ Self.tellingPatience))
+    _ = teller.join(until: min(deadline, clinux_clock_ns() &+ Self.tellingPatience))
     return hasEnded && isTold
   }
 
   private func tell(_ entry: Entry, _ reason: LeakedActivity.Reason) {
-    let age = Duration(wholeNanoseconds: observer_clock_ns() &- entry.began)
+    let age = Duration(wholeNanoseconds: clinux_clock_ns() &- entry.began)
     let activity = LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
     // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
     if leaked.isEmpty { teller.put { printToStandardError("culprit: \(activity)") } } else { leaked.call(activity) }
@@ -159,7 +160,7 @@ final class Activities: Sendable {
   private func run() {
     while true {
       let seen = observer_control_wake_word(wake.pointer)
-      let now = observer_clock_ns()
+      let now = clinux_clock_ns()
       let (expired, next, isStopped) = state.withLock { state in
         let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= now }
         for number in due.keys { state.entries[number]?.hasExpired = true }
@@ -168,7 +169,7 @@ final class Activities: Sendable {
       }
       if isStopped { return }
       guard !expired.isEmpty else {
-        observer_wait(observer_control_wake_address(wake.pointer), seen, next)
+        clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
         continue
       }
       let handlers = expired.compactMap(\.value.onExpiration)

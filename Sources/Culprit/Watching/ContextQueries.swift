@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import StallRecord
 import Synchronization
@@ -61,12 +62,12 @@ final class ContextQueries: Sendable {
         observer_control_wake(wake.pointer)
       }
     }
-    let deadline = observer_clock_ns() &+ Self.patience
+    let deadline = clinux_clock_ns() &+ Self.patience
     while true {
       let seen = observer_control_wake_word(wake.pointer)
       let isComplete = open.allSatisfy { entry in entry.query.answer.withLock { $0.number } == entry.number }
-      if isComplete || observer_clock_ns() >= deadline { break }
-      observer_wait(observer_control_wake_address(wake.pointer), seen, deadline)
+      if isComplete || clinux_clock_ns() >= deadline { break }
+      clinux_wait(observer_control_wake_address(wake.pointer), seen, deadline)
     }
     return all.map { query in
       let number = open.first { $0.query === query }?.number

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Glibc
 import StallRecord
@@ -58,7 +59,7 @@ final class Pinger: Sendable {
       if isStopping { return }
       var next = UInt64.max
       for source in sources { next = min(next, source.pingIfDue()) }
-      observer_wait(observer_control_wake_address(wake.pointer), seen, next)
+      clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
     }
   }
 }
@@ -137,7 +138,7 @@ final class PingedSource: Sendable {
 
   /// Sends a ping, if it is time to. Returns when to call again, on the observer's clock.
   func pingIfDue() -> UInt64 {
-    let now = observer_clock_ns()
+    let now = clinux_clock_ns()
     let suspicion = observer_slot_suspicion_ns(lease.slot)
     guard suspicion != .max else { return now &+ Self.intervalWhileOff }
     let interval = Self.interval(suspicion)
@@ -159,7 +160,7 @@ final class PingedSource: Sendable {
     send { [self] in answered(number) }
     let waits = guarded.withLock { guarded in
       guard guarded.state.isOutstanding, guarded.state.number == number, !guarded.state.isStopped else { return false }
-      observer_slot_begin_for(lease.slot, thread?.pointer, observer_clock_ns())
+      observer_slot_begin_for(lease.slot, thread?.pointer, clinux_clock_ns())
       return true
     }
     if waits { SlotRegistry.shared.look(after: suspicionTime) }
@@ -193,7 +194,7 @@ final class PingedSource: Sendable {
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       observer_slot_end(lease.slot)
       guarded.state.isOutstanding = false
-      guarded.state.next = observer_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
+      guarded.state.next = clinux_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
       if case .threadOfLastPing = worker {
         guarded.state.thread = observer_thread_current()
         guarded.state.threadUse = guarded.state.thread.map { observer_thread_use($0) } ?? 0

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import Dispatch
 import Glibc
@@ -27,7 +28,7 @@ struct QueueLayout: Sendable {
     let one = Self.content(of: queue)
     let measured = Mutex<(id: UInt32, content: [UInt64])>((0, []))
     queue.async {
-      let id = UInt32(bitPattern: observer_task_self())
+      let id = UInt32(bitPattern: clinux_task_self())
       measured.withLock { $0 = (id, Self.content(of: queue)) }
     }
     let two = Self.content(of: queue)
@@ -59,19 +60,19 @@ struct QueueLayout: Sendable {
   /// Whether `queue` says that the calling thread, which is running one of its blocks, works on it: not so for a queue
   /// whose blocks run at the same time.
   func isDrainedByCaller(_ queue: DispatchQueue) -> Bool {
-    observer_slot_owner(ownerWord(of: queue)) == observer_task_self()
+    observer_slot_owner(ownerWord(of: queue)) == clinux_task_self()
   }
 
   /// The address of libdispatch's object, which Swift's refers to after its own header of two words.
   private static func object(of queue: DispatchQueue) -> UInt64? {
     let wrapper = UInt64(UInt(bitPattern: Unmanaged.passUnretained(queue).toOpaque()))
     var object: UInt64 = 0
-    return observer_memory_read(wrapper + 16, &object, 8) && object != 0 ? object : nil
+    return clinux_memory_read(wrapper + 16, &object, 8) && object != 0 ? object : nil
   }
 
   private static func content(of queue: DispatchQueue) -> [UInt64] {
     var content = [UInt64](repeating: 0, count: words)
-    guard let object = object(of: queue), observer_memory_read(object, &content, words * 8) else { return [] }
+    guard let object = object(of: queue), clinux_memory_read(object, &content, words * 8) else { return [] }
     return content
   }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import CObserver
 import StallRecord
 import Synchronization
@@ -21,7 +22,7 @@ final class SlotRegistry: Sendable {
     let process: UInt32
 
     /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the same.
-    var isOurs: Bool { observer_process_is(process) }
+    var isOurs: Bool { clinux_process_is(process) }
 
     /// Begins and ends a scope that may take as long as it does, if the slot is the lease's still.
     func exempt() { observer_slot_exempt(slot, generation) }
@@ -177,9 +178,9 @@ final class SlotRegistry: Sendable {
       state.owners[index] = Owner(source: source, generation: generation, limits: limits)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
-      if polled, suspicion != .max { observer_control_look_by(control.pointer, observer_clock_ns() &+ suspicion) }
+      if polled, suspicion != .max { observer_control_look_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
-        Lease(slot: slot, index: index, generation: generation, process: observer_process_stamp())
+        Lease(slot: slot, index: index, generation: generation, process: clinux_process_stamp())
       )
     }
     return try lease.get()
@@ -203,7 +204,7 @@ final class SlotRegistry: Sendable {
   /// Makes sure that the monitor looks once `time` has passed.
   func look(after time: Duration) {
     guard let control = state.withLock({ $0.control }) else { return }
-    observer_control_look_by(control.pointer, observer_clock_ns() &+ time.wholeNanoseconds)
+    observer_control_look_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
   }
 
   /// The same for work that is handed over to `thread`, or to whoever the slot's words say; it counts after `delay`.
@@ -213,7 +214,7 @@ final class SlotRegistry: Sendable {
     suspicion: Duration,
     after delay: Duration = .zero
   ) {
-    observer_slot_begin_for(lease.slot, thread, observer_clock_ns() &+ delay.wholeNanoseconds)
+    observer_slot_begin_for(lease.slot, thread, clinux_clock_ns() &+ delay.wholeNanoseconds)
     look(after: delay + suspicion)
   }
 

@@ -1,5 +1,5 @@
 import Blame
-import CObserver
+import CLinux
 import Culprit
 import Glibc
 import KernelWaits
@@ -117,7 +117,7 @@ func stallInPlugin(_ path: String) throws {
   let wait = unsafeBitCast(symbol, to: Wait.self)
   let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
   tell(watchdog)
-  while observer_remote_count() == 0 { usleep(10_000) }
+  while clinux_remote_count() == 0 { usleep(10_000) }
   // Its code is in memory from now on.
   wait(1)
   say("ready")

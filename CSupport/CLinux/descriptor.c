@@ -1,0 +1,126 @@
+#define _GNU_SOURCE
+#include "clinux_descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* What a child is to close: as many as are open at a time in a service with some stalls under way. What finds no room
+ * stays open in a child until its exec or its end. */
+enum { KEPT_MAX = 256 };
+
+static struct {
+  _Atomic int number; /* the descriptor's and one; 0: the place is free; CHANGING */
+  _Atomic uint64_t device;
+  _Atomic uint64_t inode;
+  _Atomic uint64_t born_ns;
+} kept[KEPT_MAX];
+
+enum { CHANGING = -1 };
+
+/* Fills in what NUMBER stands for. Returns false when it stands for nothing. */
+static bool identify(int number, struct clinux_descriptor *found) {
+  found->number = number;
+  struct statx about;
+  if (syscall(SYS_statx, number, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &about) == 0) {
+    found->device = (uint64_t)about.stx_dev_major << 32 | about.stx_dev_minor;
+    found->inode = about.stx_ino;
+    found->born_ns = about.stx_mask & STATX_BTIME
+                         ? (uint64_t)about.stx_btime.tv_sec * UINT64_C(1000000000) + about.stx_btime.tv_nsec
+                         : 0;
+    return true;
+  }
+  if (errno == EBADF)
+    return false;
+  /* Sandboxes know fstat. */
+  struct stat old;
+  if (fstat(number, &old) != 0)
+    return false;
+  found->device = (uint64_t)old.st_dev;
+  found->inode = (uint64_t)old.st_ino;
+  found->born_ns = 0;
+  return true;
+}
+
+static bool is_equal(const struct clinux_descriptor *one, const struct clinux_descriptor *other) {
+  return one->device == other->device && one->inode == other->inode && one->born_ns == other->born_ns;
+}
+
+static struct clinux_descriptor kept_at(int index) {
+  return (struct clinux_descriptor){
+      .number = atomic_load_explicit(&kept[index].number, memory_order_acquire) - 1,
+      .device = atomic_load_explicit(&kept[index].device, memory_order_relaxed),
+      .inode = atomic_load_explicit(&kept[index].inode, memory_order_relaxed),
+      .born_ns = atomic_load_explicit(&kept[index].born_ns, memory_order_relaxed),
+  };
+}
+
+/* Runs in the child after fork(2), in its only thread. */
+static void close_parents(void) {
+  int saved_errno = errno;
+  for (int index = 0; index < KEPT_MAX; index++) {
+    struct clinux_descriptor descriptor = kept_at(index);
+    if (clinux_descriptor_is_ours(&descriptor))
+      syscall(SYS_close, descriptor.number);
+    atomic_store_explicit(&kept[index].number, 0, memory_order_relaxed);
+  }
+  errno = saved_errno;
+}
+
+static void guard(void) { pthread_atfork(NULL, NULL, close_parents); }
+
+void clinux_descriptor_start(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, guard);
+}
+
+struct clinux_descriptor clinux_descriptor_keep(int number) {
+  struct clinux_descriptor descriptor = CLINUX_NO_DESCRIPTOR;
+  int saved_errno = errno;
+  if (number >= 0 && identify(number, &descriptor)) {
+    for (int index = 0; index < KEPT_MAX; index++) {
+      int none = 0;
+      if (!atomic_compare_exchange_strong_explicit(&kept[index].number, &none, CHANGING, memory_order_acquire,
+                                                   memory_order_relaxed))
+        continue;
+      atomic_store_explicit(&kept[index].device, descriptor.device, memory_order_relaxed);
+      atomic_store_explicit(&kept[index].inode, descriptor.inode, memory_order_relaxed);
+      atomic_store_explicit(&kept[index].born_ns, descriptor.born_ns, memory_order_relaxed);
+      atomic_store_explicit(&kept[index].number, number + 1, memory_order_release);
+      break;
+    }
+  }
+  errno = saved_errno;
+  return descriptor;
+}
+
+bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int number) {
+  int saved_errno = errno;
+  struct clinux_descriptor now = CLINUX_NO_DESCRIPTOR;
+  bool is_same = descriptor->inode != 0 && number >= 0 && identify(number, &now) && is_equal(descriptor, &now);
+  errno = saved_errno;
+  return is_same;
+}
+
+bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor) {
+  return descriptor->number >= 0 && clinux_descriptor_is_same(descriptor, descriptor->number);
+}
+
+void clinux_descriptor_close(struct clinux_descriptor *descriptor) {
+  int saved_errno = errno;
+  for (int index = 0; index < KEPT_MAX && descriptor->number >= 0; index++) {
+    struct clinux_descriptor found = kept_at(index);
+    int number = found.number + 1;
+    if (found.number == descriptor->number && is_equal(&found, descriptor) &&
+        atomic_compare_exchange_strong_explicit(&kept[index].number, &number, 0, memory_order_relaxed,
+                                                memory_order_relaxed))
+      break;
+  }
+  if (clinux_descriptor_is_ours(descriptor))
+    syscall(SYS_close, descriptor->number);
+  *descriptor = CLINUX_NO_DESCRIPTOR;
+  errno = saved_errno;
+}

@@ -1,0 +1,73 @@
+/* The clocks, in nanoseconds. */
+#ifndef CLINUX_CLOCK_H
+#define CLINUX_CLOCK_H
+
+#include "clinux_base.h"
+
+#include <time.h>
+
+/* Nanoseconds of CLOCK_MONOTONIC as of the last kernel tick or the one before: about a third of the cost of the exact
+ * clock. Read through the vDSO, without a system call. Never 0.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* The length of a kernel tick, in nanoseconds, by which the coarse clock moves on: 1 to 10 ms.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_resolution_ns(void) {
+  struct timespec resolution;
+  clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);
+  return (uint64_t)resolution.tv_sec * UINT64_C(1000000000) + (uint64_t)resolution.tv_nsec;
+}
+
+/* How much older than the truth the coarse clock can be, in nanoseconds. A tick moves it on by whole ticks only, so
+ * that it can be one behind just then, and two before the next one comes (timekeeping_advance in the kernel's
+ * kernel/time/timekeeping.c). Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_coarse_doubt_ns(void) {
+  return 2 * clinux_clock_coarse_resolution_ns();
+}
+
+/* Nanoseconds of CLOCK_MONOTONIC, exact.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Nanoseconds of CLOCK_BOOTTIME, by which the kernel tells when a thread was started.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_boot_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Nanoseconds since 1970 of CLOCK_REALTIME: for people, never for durations.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_wall_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* The clock of the processor time of thread TID of this process. The id is built as clock_getcpuclockid(3) and the
+ * kernel's include/linux/posix-timers.h (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED) have it: that works for a thread id,
+ * where pthread_getcpuclockid needs a live pthread_t. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS clockid_t clinux_clock_of_thread(pid_t tid) {
+  return (clockid_t)((~(unsigned)tid << 3) | 6u);
+}
+
+/* Nanoseconds that thread TID of this process has spent on a processor, or 0 when there is no such thread.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t clinux_clock_thread_cpu_ns(pid_t tid) {
+  struct timespec used;
+  if (clock_gettime(clinux_clock_of_thread(tid), &used) != 0)
+    return 0;
+  return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,15 @@
+/* Which process this is, as far as fork(2) goes: what a child has of its parent's memory is not its own. */
+#ifndef CLINUX_PROCESS_H
+#define CLINUX_PROCESS_H
+
+#include "clinux_base.h"
+
+/* A number that is this process's, and not that of any process it was forked from, however it was forked; never 0. In a
+ * child of vfork(2), which has its parent's memory, it is the parent's. Async-signal-safe: yes, but for the first call
+ * in the first process (maps memory). Threads: any. */
+CLINUX_NO_LOCKS uint32_t clinux_process_stamp(void);
+
+/* Whether STAMP is this process's. Async-signal-safe: as above. Threads: any. */
+static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return stamp == clinux_process_stamp(); }
+
+#endif

@@ -1,0 +1,30 @@
+/* Bounded waiting for a 32-bit word to change, without a lock: a thin face of futex(2). */
+#ifndef CLINUX_WAIT_H
+#define CLINUX_WAIT_H
+
+#include "clinux_base.h"
+
+/* Waits until *WORD is no longer EXPECTED, somebody calls clinux_wake on it, or CLOCK_MONOTONIC reaches DEADLINE_NS,
+ * whichever is first. May also return early without any of them: the caller looks again. A DEADLINE_NS in the past
+ * returns at once; UINT64_MAX waits without a bound (never used by the monitor).
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void clinux_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Wakes every thread that waits for WORD.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void clinux_wake(const _Atomic uint32_t *word);
+
+/* Adds one to *WORD (releasing what was written before) and wakes every thread that waits for it.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS void clinux_notify(_Atomic uint32_t *word) {
+  atomic_fetch_add_explicit(word, 1, memory_order_release);
+  clinux_wake(word);
+}
+
+/* *WORD, acquiring what was written before it.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint32_t clinux_word(const _Atomic uint32_t *word) {
+  return atomic_load_explicit(word, memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,54 @@
+#define _GNU_SOURCE
+#include "clinux_lock.h"
+
+#include "clinux_process.h"
+#include "clinux_wait.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { HELD = 1, AWAITED = 2, STATE_BITS = 2 };
+
+/* How often a thread looks whether the lock is free before it sleeps: it is held for some instructions. */
+enum { LOOKS = 100 };
+
+static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS | HELD; }
+
+/* Whether the lock with this WORD is free for the process that writes MINE. */
+static bool is_free(uint32_t word, uint32_t mine) { return word == 0 || word >> STATE_BITS != mine >> STATE_BITS; }
+
+/* Puts TAKEN into LOCK's word, if it is free for that process. */
+static bool take(struct clinux_lock *lock, uint32_t taken) {
+  uint32_t word = atomic_load_explicit(&lock->word, memory_order_relaxed);
+  while (is_free(word, taken))
+    if (atomic_compare_exchange_weak_explicit(&lock->word, &word, taken, memory_order_acquire, memory_order_relaxed))
+      return true;
+  return false;
+}
+
+bool clinux_lock_try(struct clinux_lock *lock) { return take(lock, of_process()); }
+
+void clinux_lock_take(struct clinux_lock *lock) {
+  uint32_t mine = of_process();
+  for (int look = 0; look < LOOKS; look++)
+    if (take(lock, mine))
+      return;
+  /* Who has waited cannot know whether others do: the lock stays marked. */
+  while (!take(lock, mine | AWAITED)) {
+    uint32_t word = mine;
+    atomic_compare_exchange_strong_explicit(&lock->word, &word, mine | AWAITED, memory_order_relaxed,
+                                            memory_order_relaxed);
+    clinux_wait(&lock->word, mine | AWAITED, UINT64_MAX);
+  }
+}
+
+void clinux_lock_release(struct clinux_lock *lock) {
+  uint32_t word = atomic_exchange_explicit(&lock->word, 0, memory_order_release);
+  if ((word & AWAITED) == 0)
+    return;
+  int saved_errno = errno;
+  syscall(SYS_futex, &lock->word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+  errno = saved_errno;
+}

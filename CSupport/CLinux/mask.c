@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "clinux_mask.h"
+
+#include "clinux_task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static inline uint64_t bit(int signal) { return UINT64_C(1) << (signal - 1); }
+
+/* The C library's own (nptl): it never blocks them for long, and neither must anybody else. */
+enum { SIGNAL_CANCEL = 32, SIGNAL_SET_ID = 33 };
+
+/* The bare call, with the kernel's mask: async-signal-safe, and without the C library's view of its own signals. */
+static uint64_t change(int how, const uint64_t *mask) {
+  uint64_t before = 0;
+  syscall(SYS_rt_sigprocmask, how, mask, &before, sizeof before);
+  return before;
+}
+
+uint64_t clinux_mask_get(void) { return change(SIG_BLOCK, NULL); }
+
+uint64_t clinux_mask_set(uint64_t mask) {
+  mask &= ~(bit(SIGNAL_CANCEL) | bit(SIGNAL_SET_ID));
+  return change(SIG_SETMASK, &mask);
+}
+
+/* The line "SigBlk:\t0000000000000000" of the thread's status file (proc(5)). */
+bool clinux_mask_of_thread(int32_t tid, uint64_t *mask) {
+  int saved_errno = errno;
+  char text[4096];
+  int descriptor = clinux_task_open_file(tid, "/status");
+  ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, sizeof text);
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  static const char label[] = "\nSigBlk:\t";
+  for (ssize_t at = 0; at + (ssize_t)sizeof label + 15 <= bytes; at++) {
+    if (memcmp(text + at, label, sizeof label - 1) != 0)
+      continue;
+    *mask = 0;
+    for (const char *digit = text + at + sizeof label - 1; digit < text + at + sizeof label + 15; digit++)
+      *mask = *mask * 16 + (uint64_t)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
+    return true;
+  }
+  return false;
+}
+
+bool clinux_mask_keeps_out(int32_t tid, int signal) {
+  uint64_t mask;
+  return clinux_mask_of_thread(tid, &mask) && (mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0;
+}
+
+uint64_t clinux_mask_of_main(void) {
+  static _Atomic uint64_t known;
+  /* Of the process that the status files belong to: where /proc is that of another PID namespace, the number is
+   * another one. */
+  int32_t main_thread = (int32_t)syscall(SYS_getpid);
+  for (int attempt = 0; attempt < 5; attempt++) {
+    uint64_t mask;
+    if (!clinux_mask_of_thread(main_thread, &mask))
+      break;
+    if ((mask & bit(SIGNAL_CANCEL)) == 0) {
+      atomic_store_explicit(&known, mask, memory_order_relaxed);
+      return mask;
+    }
+    struct timespec moment = {.tv_nsec = 1000000};
+    nanosleep(&moment, NULL);
+  }
+  return atomic_load_explicit(&known, memory_order_relaxed);
+}
+
+uint64_t clinux_mask_of_own_threads(void) {
+  return ~(bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV) | bit(SIGSYS) | bit(SIGPROF));
+}
+
+void clinux_mask_prepare(pthread_attr_t *attributes) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (int signal = 1; signal <= 64; signal++)
+    if ((clinux_mask_of_own_threads() & bit(signal)) != 0)
+      sigaddset(&mask, signal);
+  pthread_attr_setsigmask_np(attributes, &mask);
+}
+
+ssize_t clinux_write(int descriptor, const void *bytes, size_t count) {
+  const uint64_t quiet = bit(SIGPIPE) | bit(SIGXFSZ) | bit(SIGTTOU);
+  uint64_t before = change(SIG_BLOCK, &quiet);
+  uint64_t pending = 0;
+  syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  ssize_t written = write(descriptor, bytes, count);
+  int error = errno;
+  /* Both are sent to the thread that writes. What was pending before is somebody else's. */
+  uint64_t sent = written >= 0 ? 0 : error == EPIPE ? bit(SIGPIPE) : error == EFBIG ? bit(SIGXFSZ) : 0;
+  sent &= ~pending;
+  struct timespec at_once = {0, 0};
+  while (sent != 0 && syscall(SYS_rt_sigtimedwait, &sent, NULL, &at_once, sizeof sent) < 0 && errno == EINTR)
+    continue;
+  change(SIG_SETMASK, &before);
+  errno = error;
+  return written;
+}

@@ -1,0 +1,358 @@
+#define _GNU_SOURCE
+#include "clinux_memory.h"
+
+#include "clinux_clock.h"
+#include "clinux_context.h"
+#include "clinux_descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
+
+/* What is used in this process, and what it uses: opened before the first reading, and closed by nobody but a child. */
+static _Atomic int way = CLINUX_MEMORY_BY_CALL;
+static struct clinux_descriptor memory_file = {.number = -1};
+static struct clinux_descriptor pipe_reader = {.number = -1};
+static struct clinux_descriptor pipe_writer = {.number = -1};
+
+/* Opens what is not open, or not any more: the service may close what is not its own. One thread at a time. */
+static void open_file(void) {
+  if (!clinux_descriptor_is_ours(&memory_file))
+    memory_file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
+}
+
+static void open_pipe(void) {
+  int ends[2];
+  if ((clinux_descriptor_is_ours(&pipe_reader) && clinux_descriptor_is_ours(&pipe_writer)) ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
+  clinux_descriptor_close(&pipe_reader);
+  clinux_descriptor_close(&pipe_writer);
+  pipe_reader = clinux_descriptor_keep(ends[0]);
+  pipe_writer = clinux_descriptor_keep(ends[1]);
+}
+
+/* Whether there is the file. */
+static bool has_file(void) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  if (clinux_descriptor_is_ours(&memory_file))
+    return true;
+  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    return false;
+  open_file();
+  atomic_flag_clear_explicit(&is_taken, memory_order_release);
+  return clinux_descriptor_is_ours(&memory_file);
+}
+
+/* A file in memory, and where it is mapped. Each context has its own, so that nobody waits for who is held up. */
+struct window {
+  atomic_flag is_taken;
+  _Atomic bool is_open;
+  struct clinux_descriptor file;
+  long mark; /* the position of the file, which nothing here moves: no other open file has it */
+  uint8_t *bytes;
+};
+static struct window windows[CLINUX_CONTEXTS_MAX + 1];
+
+/* Whether WINDOW's number still stands for its file: somebody may have closed it and opened something else. Not by
+ * clinux_descriptor_is_ours, which takes more of a handler's stack. */
+static bool is_its_own(const struct window *window) {
+  return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
+}
+
+/* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not
+ * blocked on threads of the service. */
+static bool is_limited(void) {
+  struct rlimit limit;
+  return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
+}
+
+/* Copies what can be read. Returns how many bytes that were, or -1 when there is no window to read through. */
+static long copy_through_window(uint64_t address, void *destination, size_t length) {
+  struct window *window = &windows[clinux_context];
+  if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || is_limited())
+    return -1;
+  bool is_mine = false;
+  for (int attempt = 0; attempt < 1000 && !is_mine; attempt++) {
+    is_mine = !atomic_flag_test_and_set_explicit(&window->is_taken, memory_order_acquire);
+    if (!is_mine)
+      sched_yield();
+  }
+  if (!is_mine)
+    return 0;
+  long result = -1;
+  if (is_its_own(window)) {
+    size_t copied = 0;
+    while (copied < length) {
+      size_t piece = length - copied < WINDOW_BYTES ? length - copied : WINDOW_BYTES;
+      long got = syscall(SYS_pwrite64, window->file.number, (const void *)(uintptr_t)(address + copied), piece, 0L);
+      if (got <= 0)
+        break;
+      memcpy((uint8_t *)destination + copied, window->bytes, (size_t)got);
+      /* What was on a stack is nowhere but in the copy. */
+      memset(window->bytes, 0, (size_t)got);
+      copied += (size_t)got;
+      if ((size_t)got < piece)
+        break;
+    }
+    result = (long)copied;
+  } else {
+    atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
+  }
+  atomic_flag_clear_explicit(&window->is_taken, memory_order_release);
+  return result;
+}
+
+/* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has
+ * left. */
+static bool read_by_call(uint64_t address, void *destination, size_t length) {
+  struct iovec local = {destination, length};
+  struct iovec remote = {(void *)(uintptr_t)address, length};
+  long got = syscall(SYS_process_vm_readv, (pid_t)syscall(SYS_gettid), &local, 1UL, &remote, 1UL, 0UL);
+  return got >= 0 && (size_t)got == length;
+}
+
+static bool read_by_file(uint64_t address, void *destination, size_t length) {
+  /* The kernel's file position is signed. */
+  if (address > INT64_MAX - length || !has_file())
+    return false;
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
+  return got >= 0 && (size_t)got == length;
+}
+
+/* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds,
+ * which is empty before and after. */
+static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
+  /* The service may have closed them: what is read must not be written to a file of its own. */
+  open_pipe();
+  if (!clinux_descriptor_is_ours(&pipe_reader) || !clinux_descriptor_is_ours(&pipe_writer))
+    return false;
+  for (size_t copied = 0; copied < length;) {
+    size_t piece = PAGE - (size_t)((address + copied) % PAGE);
+    if (piece > length - copied)
+      piece = length - copied;
+    long written = syscall(SYS_write, pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
+    if (written <= 0)
+      return false;
+    if (syscall(SYS_read, pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
+      return false;
+    copied += (size_t)written;
+  }
+  return true;
+}
+
+/* One at a time. Who has the pipe is inside a few system calls that do not block; to wait for it is bounded all the
+ * same. */
+static bool read_by_pipe(uint64_t address, void *destination, size_t length) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  for (int attempt = 0; attempt < 1000; attempt++) {
+    if (!atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire)) {
+      bool is_read = copy_through_pipe(address, destination, length);
+      atomic_flag_clear_explicit(&is_taken, memory_order_release);
+      return is_read;
+    }
+    sched_yield();
+  }
+  return false;
+}
+
+static clinux_memory_adviser *_Atomic adviser;
+
+void clinux_memory_set_adviser(clinux_memory_adviser *chosen) {
+  atomic_store_explicit(&adviser, chosen, memory_order_release);
+}
+
+static enum clinux_memory_advice advise(uint64_t address, size_t length, const uint8_t **copy) {
+  clinux_memory_adviser *asked = atomic_load_explicit(&adviser, memory_order_acquire);
+  return asked ? asked(address, length, copy) : CLINUX_MEMORY_READ;
+}
+
+bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
+  int saved_errno = errno;
+  bool is_read = false;
+  const uint8_t *copy = NULL;
+  enum clinux_memory_advice advice = advise(address, length, &copy);
+  if (advice == CLINUX_MEMORY_COPIED)
+    memcpy(destination, copy, length);
+  if (advice != CLINUX_MEMORY_READ)
+    return advice == CLINUX_MEMORY_COPIED;
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  if (chosen == CLINUX_MEMORY_BY_WINDOW) {
+    long copied = copy_through_window(address, destination, length);
+    is_read = copied == (long)length;
+    if (copied < 0)
+      chosen = CLINUX_MEMORY_BY_CALL;
+  }
+  switch (chosen) {
+  case CLINUX_MEMORY_BY_CALL:
+    is_read = read_by_call(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_FILE:
+    is_read = read_by_file(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_PIPE:
+    is_read = read_by_pipe(address, destination, length);
+    break;
+  default:
+    break;
+  }
+  errno = saved_errno;
+  return is_read;
+}
+
+/* A page a piece: the call transfers whole pieces only. Few at a time: this runs on a signal handler's stack. */
+static size_t read_some_by_call(uint64_t address, void *destination, size_t length) {
+  enum { BATCH = 8 };
+  pid_t self = (pid_t)syscall(SYS_gettid);
+  size_t copied = 0;
+  while (copied < length) {
+    struct iovec local[BATCH], remote[BATCH];
+    size_t asked = 0;
+    int count = 0;
+    for (; count < BATCH && copied + asked < length; count++) {
+      uint64_t from = address + copied + asked;
+      size_t left = length - copied - asked;
+      size_t to_page_end = PAGE - (size_t)(from % PAGE);
+      size_t piece = left < to_page_end ? left : to_page_end;
+      remote[count] = (struct iovec){(void *)(uintptr_t)from, piece};
+      local[count] = (struct iovec){(uint8_t *)destination + copied + asked, piece};
+      asked += piece;
+    }
+    long got = syscall(SYS_process_vm_readv, self, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
+    if (got > 0)
+      copied += (size_t)got;
+    if (got < 0 || (size_t)got < asked)
+      break;
+  }
+  return copied;
+}
+
+static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
+  if (address > INT64_MAX - length || !has_file())
+    return 0;
+  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
+  return got > 0 ? (size_t)got : 0;
+}
+
+size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length) {
+  const uint8_t *copy;
+  if (advise(address, length, &copy) == CLINUX_MEMORY_ABSENT)
+    return 0;
+  return clinux_memory_read_anyway(address, destination, length);
+}
+
+size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t length) {
+  int saved_errno = errno;
+  size_t copied = 0;
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  if (chosen == CLINUX_MEMORY_BY_WINDOW) {
+    long through = copy_through_window(address, destination, length);
+    if (through < 0)
+      chosen = CLINUX_MEMORY_BY_CALL;
+    else
+      copied = (size_t)through;
+  }
+  switch (chosen) {
+  case CLINUX_MEMORY_BY_CALL:
+    copied = read_some_by_call(address, destination, length);
+    break;
+  case CLINUX_MEMORY_BY_FILE:
+    copied = read_some_by_file(address, destination, length);
+    break;
+  default:
+    break;
+  }
+  errno = saved_errno;
+  return copied;
+}
+
+/* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are
+ * not mapped. They are closed by clinux_descriptor.h. */
+static void forget_parent(void) {
+  memory_file = pipe_reader = pipe_writer = CLINUX_NO_DESCRIPTOR;
+  for (int index = 0; index <= CLINUX_CONTEXTS_MAX; index++) {
+    struct window *window = &windows[index];
+    window->file = CLINUX_NO_DESCRIPTOR;
+    window->bytes = NULL;
+    atomic_flag_clear_explicit(&window->is_taken, memory_order_relaxed);
+    atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
+  }
+  atomic_store_explicit(&way, CLINUX_MEMORY_BY_CALL, memory_order_relaxed);
+}
+
+/* Opens WINDOW, if it is not open. One whose descriptor somebody has taken is given up: the number is his now. */
+static void open_window(struct window *window) {
+  if (window->bytes && clinux_descriptor_is_ours(&window->file)) {
+    atomic_store_explicit(&window->is_open, true, memory_order_release);
+    return;
+  }
+  int descriptor = (int)syscall(SYS_memfd_create, "culprit", 1U /* MFD_CLOEXEC */);
+  void *bytes = MAP_FAILED;
+  if (descriptor >= 0 && ftruncate(descriptor, WINDOW_BYTES) == 0)
+    bytes = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (bytes == MAP_FAILED) {
+    if (descriptor >= 0)
+      close(descriptor);
+    return;
+  }
+  /* Whoever touches a page that is not there waits for the lock of the address space. */
+  memset(bytes, 0, WINDOW_BYTES);
+  /* Stacks belong neither into core files nor to children. */
+  madvise(bytes, WINDOW_BYTES, MADV_DONTDUMP);
+  madvise(bytes, WINDOW_BYTES, MADV_DONTFORK);
+  if (window->bytes)
+    munmap(window->bytes, WINDOW_BYTES);
+  window->mark = (long)(UINT64_C(1) << 61 | (clinux_clock_ns() ^ (uint64_t)(uintptr_t)bytes << 8) >> 8);
+  lseek(descriptor, window->mark, SEEK_SET);
+  window->file = clinux_descriptor_keep(descriptor);
+  window->bytes = bytes;
+  atomic_store_explicit(&window->is_open, true, memory_order_release);
+}
+
+static void open_windows(void) {
+  /* Where a file of that size must not be written. */
+  if (is_limited())
+    return;
+  for (int index = 0; index <= CLINUX_CONTEXTS_MAX; index++)
+    open_window(&windows[index]);
+}
+
+enum clinux_memory_way clinux_memory_start(void) {
+  static bool is_guarded;
+  if (!is_guarded)
+    is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
+  uint64_t known = UINT64_C(0x0123456789abcdef);
+  for (int tried = CLINUX_MEMORY_BY_WINDOW; tried < CLINUX_MEMORY_UNREADABLE; tried++) {
+    if (tried == CLINUX_MEMORY_BY_WINDOW)
+      open_windows();
+    if (tried == CLINUX_MEMORY_BY_FILE)
+      open_file();
+    if (tried == CLINUX_MEMORY_BY_PIPE)
+      open_pipe();
+    atomic_store_explicit(&way, tried, memory_order_relaxed);
+    uint64_t found = 0;
+    bool has_windows = atomic_load_explicit(&windows[clinux_context].is_open, memory_order_relaxed);
+    if ((tried != CLINUX_MEMORY_BY_WINDOW || has_windows) &&
+        clinux_memory_read((uint64_t)(uintptr_t)&known, &found, sizeof found) && found == known)
+      break;
+    atomic_store_explicit(&way, tried + 1, memory_order_relaxed);
+  }
+  return clinux_memory_way();
+}
+
+enum clinux_memory_way clinux_memory_way(void) {
+  int chosen = atomic_load_explicit(&way, memory_order_relaxed);
+  for (int index = 0; index <= CLINUX_CONTEXTS_MAX && chosen == CLINUX_MEMORY_BY_WINDOW; index++)
+    if (!atomic_load_explicit(&windows[index].is_open, memory_order_relaxed))
+      chosen = CLINUX_MEMORY_BY_CALL;
+  return (enum clinux_memory_way)chosen;
+}

@@ -1,0 +1,49 @@
+#define _GNU_SOURCE
+#include "clinux_process.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not
+ * run. */
+static _Atomic uint32_t *_Atomic place;
+/* Where there is no such page. */
+static _Atomic uint32_t ordinary;
+/* The last number that was given, here or in a process that this one was forked from. */
+static _Atomic uint32_t last;
+
+static void forget_parent(void) { atomic_store_explicit(&ordinary, 0, memory_order_relaxed); }
+
+static _Atomic uint32_t *make_place(void) {
+  int saved_errno = errno;
+  size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+  void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  bool is_wiped = page != MAP_FAILED && madvise(page, bytes, MADV_WIPEONFORK) == 0;
+  _Atomic uint32_t *made = is_wiped ? page : &ordinary, *none = NULL;
+  if (!atomic_compare_exchange_strong_explicit(&place, &none, made, memory_order_acq_rel, memory_order_acquire)) {
+    is_wiped = false;
+    made = none; /* another thread was first */
+  } else if (made == &ordinary) {
+    pthread_atfork(NULL, NULL, forget_parent);
+  }
+  if (!is_wiped && page != MAP_FAILED)
+    munmap(page, bytes);
+  errno = saved_errno;
+  return made;
+}
+
+uint32_t clinux_process_stamp(void) {
+  _Atomic uint32_t *at = atomic_load_explicit(&place, memory_order_acquire);
+  if (__builtin_expect(!at, 0))
+    at = make_place();
+  uint32_t stamp = atomic_load_explicit(at, memory_order_relaxed);
+  if (__builtin_expect(stamp != 0, 1))
+    return stamp;
+  uint32_t next = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+  if (next == 0)
+    next = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+  return atomic_compare_exchange_strong_explicit(at, &stamp, next, memory_order_relaxed, memory_order_relaxed) ? next
+                                                                                                               : stamp;
+}

@@ -1,0 +1,99 @@
+#define _GNU_SOURCE
+#include "clinux_residency.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAGE = 4096 };
+
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+
+static uint64_t page_of(uint64_t address) { return address & ~(uint64_t)(PAGE - 1); }
+
+/* How much has been locked. */
+static _Atomic uint64_t locked;
+
+/* Whether BYTES more may be locked. The limit is the service's, which may lock memory of its own: a quarter is enough.
+ */
+static bool may_lock(uint64_t bytes) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+    return false;
+  uint64_t before = atomic_fetch_add_explicit(&locked, bytes, memory_order_relaxed);
+  if (limit.rlim_cur == RLIM_INFINITY || before + bytes <= limit.rlim_cur / 4)
+    return true;
+  atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed);
+  return false;
+}
+
+static void unlocked(uint64_t bytes) { atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed); }
+
+bool clinux_keep_resident(const void *start, size_t bytes) {
+  int saved_errno = errno;
+  uint64_t first = page_of((uint64_t)(uintptr_t)start);
+  uint64_t last = page_of((uint64_t)(uintptr_t)start + bytes + PAGE - 1);
+  bool may = may_lock(last - first);
+  bool is_kept = may && syscall(SYS_mlock2, first, last - first, MLOCK_ONFAULT) == 0;
+  if (may && !is_kept)
+    unlocked(last - first);
+  errno = saved_errno;
+  return is_kept;
+}
+
+/* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because
+ * locking splits a mapping where a part of it is kept already. */
+static bool find_code(uint64_t address, uint64_t *start, uint64_t *end) {
+  FILE *maps = fopen("/proc/thread-self/maps", "re");
+  char line[512];
+  *start = *end = 0;
+  while (maps && fgets(line, sizeof line, maps)) {
+    unsigned long first, last;
+    char access[5];
+    if (sscanf(line, "%lx-%lx %4s", &first, &last, access) != 3)
+      continue; /* the rest of a long line */
+    bool is_next = access[2] == 'x' && first == *end;
+    if (!is_next && address < *end)
+      break;
+    if (!is_next)
+      *start = first;
+    *end = access[2] == 'x' ? last : *start;
+  }
+  if (maps)
+    fclose(maps);
+  return address >= *start && address < *end;
+}
+
+bool clinux_keep_code_resident(uint64_t address, size_t bytes) {
+  uint64_t start, end;
+  if (!find_code(address, &start, &end))
+    return false;
+  uint64_t first = page_of(address - bytes), last = page_of(address + bytes + PAGE - 1);
+  if (first < start)
+    first = start;
+  if (last > end)
+    last = end;
+  bool may = may_lock(last - first);
+  if (may && mlock((const void *)(uintptr_t)first, last - first) == 0)
+    return true;
+  if (may)
+    unlocked(last - first);
+  madvise((void *)(uintptr_t)first, last - first, MADV_POPULATE_READ);
+  return false;
+}
+
+bool clinux_keep_stack_resident(void) {
+  enum { BYTES = 32 << 10 };
+  volatile uint8_t room[BYTES];
+  for (size_t at = 0; at < BYTES; at += PAGE)
+    room[at] = 0;
+  return clinux_keep_resident((const void *)room, BYTES);
+}

@@ -1,0 +1,65 @@
+#define _GNU_SOURCE
+#include "clinux_scheduling.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* As many processors as a kernel can have (NR_CPUS of arch/x86/Kconfig); written before `main`, and never again. */
+enum { PROCESSORS_MAX = 8192 };
+static unsigned long processors[PROCESSORS_MAX / (8 * sizeof(unsigned long))];
+static size_t processor_bytes;
+static int policy = SCHED_OTHER;
+static int nice_value;
+
+/* What Linux gives to processes that do not say (init_task). */
+static unsigned long timer_slack_ns = 50000;
+
+/* Of the main thread, whoever loads this library. */
+__attribute__((constructor)) static void note_start(void) {
+  int saved_errno = errno;
+  pid_t process = getpid();
+  long bytes = syscall(SYS_sched_getaffinity, process, sizeof processors, processors);
+  processor_bytes = bytes > 0 ? (size_t)bytes : 0;
+  int found = sched_getscheduler(process);
+  if (found == SCHED_BATCH || found == SCHED_IDLE)
+    policy = found;
+  errno = 0;
+  int value = getpriority(PRIO_PROCESS, (id_t)process);
+  if (errno == 0)
+    nice_value = value;
+  /* None with a real-time policy. */
+  int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+  if (slack > 0)
+    timer_slack_ns = (unsigned long)slack;
+  errno = saved_errno;
+}
+
+void clinux_scheduling_prepare(pthread_attr_t *attributes) {
+  struct sched_param parameter = {.sched_priority = 0};
+  if (policy == SCHED_OTHER) {
+    pthread_attr_setinheritsched(attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setschedpolicy(attributes, policy);
+    pthread_attr_setschedparam(attributes, &parameter);
+  }
+  if (processor_bytes > 0)
+    pthread_attr_setaffinity_np(attributes, processor_bytes, (const cpu_set_t *)(const void *)processors);
+}
+
+void clinux_scheduling_settle(void) {
+  int saved_errno = errno;
+  /* The C library's attributes know OTHER, FIFO and RR only. */
+  if (policy != SCHED_OTHER) {
+    struct sched_param parameter = {.sched_priority = 0};
+    sched_setscheduler(0, policy, &parameter);
+  }
+  id_t self = (id_t)syscall(SYS_gettid);
+  errno = 0;
+  if (getpriority(PRIO_PROCESS, self) != nice_value && errno == 0)
+    setpriority(PRIO_PROCESS, self, nice_value);
+  prctl(PR_SET_TIMERSLACK, timer_slack_ns, 0, 0, 0);
+  errno = saved_errno;
+}

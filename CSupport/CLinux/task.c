@@ -1,0 +1,182 @@
+#define _GNU_SOURCE
+#include "clinux_task.h"
+
+#include "clinux_context.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The raw call's entries: getdents64(2). */
+struct entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[];
+};
+
+enum { LIST_BYTES = 32 << 10, PAGE = 4096 };
+
+/* For each context. */
+static struct room {
+  int32_t *task_ids;
+  uint8_t *list;
+} rooms[CLINUX_CONTEXTS_MAX];
+
+static struct room *here(void) { return &rooms[clinux_context]; }
+
+int clinux_task_start(void) {
+  if (here()->task_ids)
+    return 0;
+  size_t id_bytes = sizeof(int32_t) * CLINUX_TASKS_MAX;
+  uint8_t *memory =
+      mmap(NULL, id_bytes + LIST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == (uint8_t *)MAP_FAILED)
+    return errno;
+  here()->list = memory + id_bytes;
+  here()->task_ids = (int32_t *)(void *)memory;
+  /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
+  here()->task_ids[0] = 0;
+  return 0;
+}
+
+/* The number that NAME is, 0 if it is none: "." and "..". */
+static int32_t number_of(const char *name) {
+  int32_t number = 0;
+  for (; *name >= '0' && *name <= '9'; name++)
+    number = number * 10 + (*name - '0');
+  return *name == '\0' ? number : 0;
+}
+
+int64_t clinux_task_list(const int32_t **tids) {
+  int saved_errno = errno;
+  int64_t count = 0;
+  /* A page that is not there makes the kernel wait for the lock of the address space when it writes to it; the thread
+   * itself does not. */
+  for (int at = 0; at < LIST_BYTES; at += PAGE)
+    *(volatile uint8_t *)(here()->list + at) = 0;
+  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  long bytes = descriptor < 0 ? -1 : 0;
+  while (descriptor >= 0 && (bytes = syscall(SYS_getdents64, descriptor, here()->list, (unsigned)LIST_BYTES)) > 0) {
+    for (long at = 0; at < bytes;) {
+      const struct entry *entry = (const struct entry *)(const void *)(here()->list + at);
+      int32_t tid = number_of(entry->name);
+      if (tid > 0 && count < CLINUX_TASKS_MAX)
+        here()->task_ids[count++] = tid;
+      at += entry->length;
+    }
+  }
+  if (bytes < 0)
+    count = -errno;
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  *tids = here()->task_ids;
+  return count;
+}
+
+int clinux_task_open_file(int32_t tid, const char *name) {
+  int saved_errno = errno;
+  /* Put together by hand: snprintf is not async-signal-safe. */
+  char path[sizeof "/proc/self/task/" + 10 + CLINUX_TASK_FILE_BYTES] = "/proc/self/task/";
+  char digits[10];
+  size_t count = 0, length = sizeof "/proc/self/task/" - 1;
+  for (uint32_t rest = (uint32_t)tid; rest > 0; rest /= 10)
+    digits[count++] = (char)('0' + rest % 10);
+  while (count > 0)
+    path[length++] = digits[--count];
+  strncpy(path + length, name, CLINUX_TASK_FILE_BYTES - 1);
+  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  if (descriptor < 0)
+    descriptor = -errno;
+  errno = saved_errno;
+  return descriptor;
+}
+
+int clinux_task_open_syscall(int32_t tid) { return clinux_task_open_file(tid, "/syscall"); }
+
+void clinux_task_close(int descriptor) {
+  int saved_errno = errno;
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+}
+
+bool clinux_task_is_asleep(int32_t tid) {
+  int saved_errno = errno;
+  char text[128];
+  int descriptor = clinux_task_open_file(tid, "/stat");
+  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  /* "123 (name) S 1 …": a name can have parentheses of its own, and has 15 bytes at most. */
+  long at = count < 40 ? count - 1 : 39;
+  while (at > 0 && text[at] != ')')
+    at--;
+  return at > 0 && at + 2 < count && text[at + 2] != 'R';
+}
+
+int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
+
+void clinux_task_set_name(const char *name) {
+  char kept[16] = {0};
+  strncpy(kept, name, sizeof kept - 1);
+  pthread_setname_np(pthread_self(), kept);
+}
+
+static int open_schedule(void) {
+  return (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC, 0);
+}
+
+struct clinux_descriptor clinux_task_open_schedule(void) {
+  int saved_errno = errno;
+  struct clinux_descriptor schedule = clinux_descriptor_keep(open_schedule());
+  errno = saved_errno;
+  return schedule;
+}
+
+void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
+
+/* The second of the three numbers in the schedstat file of DESCRIPTOR; UINT64_MAX when it cannot be read, or the kernel
+ * does not count: a thread that has run has had a slice, the third number. */
+static uint64_t read_run_delay(int descriptor) {
+  char text[64];
+  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  uint64_t numbers[3] = {0};
+  int number = 0;
+  for (long at = 0; at < count && number < 3; at++)
+    if (text[at] >= '0' && text[at] <= '9')
+      numbers[number] = numbers[number] * 10 + (uint64_t)(text[at] - '0');
+    else
+      number++;
+  return numbers[2] > 0 ? numbers[1] : UINT64_MAX;
+}
+
+uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
+  int saved_errno = errno;
+  bool is_ours = clinux_descriptor_is_ours(&schedule);
+  /* Where the service has closed it, it is opened each time. */
+  int descriptor = is_ours ? schedule.number : open_schedule();
+  uint64_t waited = read_run_delay(descriptor);
+  if (!is_ours && descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  return waited == UINT64_MAX ? 0 : waited;
+}
+
+uint64_t clinux_task_run_delay_ns(int32_t tid) {
+  int saved_errno = errno;
+  int descriptor = clinux_task_open_file(tid, "/schedstat");
+  uint64_t waited = read_run_delay(descriptor);
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  return waited;
+}

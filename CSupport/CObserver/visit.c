@@ -1,0 +1,42 @@
+#include "observer_visit.h"
+
+#include "clinux_clock.h"
+
+/* Of all contexts. */
+static struct observer_thread visitors[OBSERVER_VISITS_MAX];
+
+struct observer_thread *observer_visit_begin(int32_t tid) {
+  for (int index = 0; index < OBSERVER_VISITS_MAX; index++) {
+    struct observer_thread *visitor = &visitors[index];
+    uint32_t state = OBSERVER_THREAD_FREE;
+    if (!atomic_compare_exchange_strong_explicit(&visitor->state, &state, OBSERVER_THREAD_HELD, memory_order_acquire,
+                                                 memory_order_relaxed))
+      continue;
+    /* An entry of its own also where the thread is registered: that one may be another thread's before the visit is
+     * over. */
+    const struct observer_thread *registered = observer_thread_find(tid);
+    uint64_t low = registered ? atomic_load_explicit(&registered->stack_low, memory_order_relaxed) : 0;
+    uint64_t high = registered ? atomic_load_explicit(&registered->stack_high, memory_order_relaxed) : 0;
+    if (registered && observer_thread_id(registered) != tid)
+      low = high = 0;
+    atomic_store_explicit(&visitor->tid, tid, memory_order_relaxed);
+    atomic_store_explicit(&visitor->kept_out_until_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&visitor->let_in_ns, 0, memory_order_relaxed);
+    uint32_t lacks_room = registered ? atomic_load_explicit(&registered->lacks_room, memory_order_relaxed) : 0;
+    atomic_store_explicit(&visitor->lacks_room, lacks_room, memory_order_relaxed);
+    atomic_store_explicit(&visitor->stack_low, low, memory_order_relaxed);
+    atomic_store_explicit(&visitor->stack_high, high, memory_order_relaxed);
+    atomic_store_explicit(&visitor->registered_ns, clinux_clock_boot_ns(), memory_order_relaxed);
+    atomic_store_explicit(&visitor->self_address, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&visitor->use, 1, memory_order_relaxed);
+    atomic_store_explicit(&visitor->state, OBSERVER_THREAD_LIVE, memory_order_release);
+    return visitor;
+  }
+  return NULL;
+}
+
+void observer_visit_end(struct observer_thread *thread) {
+  /* Who holds it has not finished: the entry is free when he lets go. */
+  if (thread >= visitors && thread < visitors + OBSERVER_VISITS_MAX)
+    atomic_fetch_and_explicit(&thread->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
+}
