@@ -17,8 +17,10 @@ let package = Package(
       cSettings: [.headerSearchPath(".")],
       linkerSettings: [.linkedLibrary("dl")]
     ),
-    // The observing path, in C: target slots, capture.
-    .target(name: "CObserver", dependencies: ["CLinux", "CUnwind"], path: "CSupport/CObserver"),
+    // How a process ends: abort, crash notes, SIGTERM, systemd's socket, processor times.
+    .target(name: "CProcess", dependencies: ["CLinux"], path: "CSupport/CProcess"),
+    // The observing path, in C: target slots, threads, capture.
+    .target(name: "CObserver", dependencies: ["CLinux", "CProcess", "CUnwind"], path: "CSupport/CObserver"),
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
     .systemLibrary(name: "CZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
@@ -39,7 +41,8 @@ let package = Package(
     .target(
       name: "Culprit",
       dependencies: [
-        "CLinux", "CObserver", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox",
+        "CLinux", "CObserver", "CProcess", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports",
+        "BlackBox",
       ]
     ),
 

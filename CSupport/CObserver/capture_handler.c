@@ -5,7 +5,7 @@
 #include "clinux_clock.h"
 #include "clinux_memory.h"
 #include "clinux_wait.h"
-#include "observer_abort.h"
+#include "cprocess_abort.h"
 #include "observer_signal.h"
 #include "own_stack.h"
 
@@ -183,8 +183,8 @@ static void on_signal(int signal, siginfo_t *information, void *context) {
   bool from_here = from_timer || information->si_pid == (pid_t)syscall(SYS_getpid);
   uint64_t value = (uint64_t)(uintptr_t)information->si_value.sival_ptr;
   bool marked = (from_timer || (from_here && information->si_code == SI_QUEUE)) && value >> 32 == OBSERVER_SIGNAL_MAGIC;
-  if (from_timer && value == OBSERVER_ABORT_VALUE) {
-    observer_abort_expire();
+  if (from_timer && value == CPROCESS_ABORT_VALUE) {
+    cprocess_abort_expire();
   } else if (marked) {
     uint32_t index = (uint32_t)value;
     bool served = index < REQUESTS_ALL && serve(index, (pid_t)syscall(SYS_gettid), context, began);

@@ -4,17 +4,17 @@
 #include "clinux_residency.h"
 #include "clinux_task.h"
 #include "clinux_wait.h"
+#include "cprocess_abort.h"
+#include "cprocess_cpu.h"
+#include "cprocess_datagram.h"
+#include "cprocess_sigterm.h"
+#include "cprocess_warden.h"
 #include "deep_room.h"
-#include "observer_abort.h"
 #include "observer_capture.h"
-#include "observer_cpu.h"
-#include "observer_datagram.h"
 #include "observer_progress.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
-#include "observer_sigterm.h"
 #include "observer_slot.h"
-#include "observer_warden.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -33,21 +33,21 @@ bool observer_keep_own_code_resident(void) {
     size_t bytes; /* on either side: how long the file's code is, about */
   } own[] = {
 #define OWN(function, bytes) {(void (*)(void))(function), bytes}
-      OWN(observer_abort_thread, 8 << 10),
+      OWN(cprocess_abort_thread, 8 << 10),
       OWN(observer_capture_collect, 8 << 10),
       OWN(observer_capture_answered, 8 << 10),
       OWN(observer_deep_room_or, 1 << 10),
-      OWN(observer_cpu_read, 4 << 10),
-      OWN(observer_datagram_send, 4 << 10),
+      OWN(cprocess_cpu_read, 4 << 10),
+      OWN(cprocess_datagram_send, 4 << 10),
       OWN(observer_machine_registers, 1 << 10),
       OWN(observer_progress_read, 4 << 10),
       OWN(observer_ring_write, 4 << 10),
       OWN(observer_work_follow, 8 << 10),
-      OWN(observer_sigterm_chain, 4 << 10),
+      OWN(cprocess_sigterm_chain, 4 << 10),
       OWN(observer_slot_read, 8 << 10),
       OWN(clinux_task_starved_ns, 4 << 10),
       OWN(clinux_wait, 4 << 10),
-      OWN(observer_text_take, 4 << 10),
+      OWN(cprocess_text_take, 4 << 10),
       /* Of the C library; a page each. */
       OWN(clock_gettime, 1),
       OWN(getpid, 1),

@@ -20,26 +20,16 @@
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_progress.h how far stalls have come
- *   observer_warden.h   what the warden and the rest of the watchdog tell each other
- *   observer_cpu.h      processor time
- *   observer_abort.h    the end of a process that is stuck
- *   observer_sigterm.h  noticing SIGTERM without changing what it does
- *   observer_crash.h    a note about the signal that ends the process
- *   observer_datagram.h datagrams to a Unix socket, without waiting
  *   observer_ring.h     the way from the monitor to the recorder
  *   observer_restarted_call.h  which system call restart_syscall(2) has begun anew
  */
 #ifndef COBSERVER_H
 #define COBSERVER_H
 
-#include "observer_abort.h"
 #include "observer_base.h"
 #include "observer_capture.h"
 #include "observer_control.h"
 #include "observer_copy.h"
-#include "observer_cpu.h"
-#include "observer_crash.h"
-#include "observer_datagram.h"
 #include "observer_machine.h"
 #include "observer_passive.h"
 #include "observer_progress.h"
@@ -48,11 +38,9 @@
 #include "observer_ring.h"
 #include "observer_sampling.h"
 #include "observer_signal.h"
-#include "observer_sigterm.h"
 #include "observer_slot.h"
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_visit.h"
-#include "observer_warden.h"
 
 #endif

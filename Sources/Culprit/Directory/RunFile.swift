@@ -1,6 +1,6 @@
 import BlackBox
 import CLinux
-import CObserver
+import CProcess
 import Glibc
 import StallRecord
 import Synchronization
@@ -82,9 +82,9 @@ final class RunFile: Sendable {
     try create()
     guard notesCrashes, let opened = descriptor.withLock({ $0 }) else { return }
     guard endTime.load(ordering: .acquiring) == 0 else { return }
-    observer_crash_start(opened, record.number)
+    cprocess_crash_start(opened, record.number)
     // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
-    if endTime.load(ordering: .acquiring) != 0 { observer_crash_stop() }
+    if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }
 
   /// Prepares for ``end(until:)``, and has that called when the process exits without having stopped its watchdog.
@@ -134,7 +134,7 @@ final class RunFile: Sendable {
       return descriptor
     }
     guard var former else { return }
-    observer_crash_move(opened)
+    cprocess_crash_move(opened)
     clinux_descriptor_close(&former)
   }
 
@@ -183,7 +183,7 @@ final class RunFile: Sendable {
     )
     .exchanged
     if isFirst {
-      observer_crash_stop()
+      cprocess_crash_stop()
       disk.doLast()
     }
     _ = endIsWritten.wait(until: deadline)

@@ -1,4 +1,4 @@
-import CObserver
+import CProcess
 import StallRecord
 
 /// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that waits.
@@ -22,7 +22,7 @@ public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
   /// The processors of the machine.
   public var processors: Int
 
-  init(_ doom: observer_doom) {
+  init(_ doom: cprocess_doom) {
     elapsed = Duration(wholeNanoseconds: doom.elapsed_ns)
     machineElapsed = elapsed
     let used = doom.used
@@ -103,15 +103,15 @@ struct CPUHistory: ~Copyable {
   /// How many times are remembered.
   static let length = 64
 
-  private var source = observer_cpu_source()
-  private let times: UnsafeMutablePointer<observer_cpu>
+  private var source = cprocess_cpu_source()
+  private let times: UnsafeMutablePointer<cprocess_cpu>
   private var next = 0
 
   /// Allocates.
   init() {
-    observer_cpu_open(&source)
+    cprocess_cpu_open(&source)
     times = .allocate(capacity: Self.length)
-    times.initialize(repeating: observer_cpu(), count: Self.length)
+    times.initialize(repeating: cprocess_cpu(), count: Self.length)
   }
 
   deinit {
@@ -122,23 +122,23 @@ struct CPUHistory: ~Copyable {
   var processors: UInt32 { @_noLocks get { source.processors } }
 
   /// What has been used by now.
-  @_noLocks func current() -> observer_cpu {
-    var now = observer_cpu()
+  @_noLocks func current() -> cprocess_cpu {
+    var now = cprocess_cpu()
     var source = source
-    observer_cpu_read(&source, &now)
+    cprocess_cpu_read(&source, &now)
     return now
   }
 
   /// Remembers what has been used by now.
   @_noLocks mutating func note() {
     // SAFETY: `next` is below the length.
-    observer_cpu_read(&source, times + next)
+    cprocess_cpu_read(&source, times + next)
     next = (next &+ 1) % Self.length
   }
 
   /// What has been used since `begin`, or since shortly before it, as far as that is remembered: `taken_ns` is then.
-  @_noLocks func used(since begin: UInt64) -> observer_cpu {
-    var base = observer_cpu()
+  @_noLocks func used(since begin: UInt64) -> cprocess_cpu {
+    var base = cprocess_cpu()
     var index = 0
     while index < Self.length {
       // SAFETY: `index` is below the length.

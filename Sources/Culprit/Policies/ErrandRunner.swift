@@ -1,6 +1,6 @@
 import Blame
 import CLinux
-import CObserver
+import CProcess
 import StallRecord
 
 typealias TerminationHandler = @Sendable (Termination) -> Termination.Decision
@@ -31,11 +31,11 @@ final class ErrandRunner: Sendable {
 
   /// Runs errands until there are none any more.
   func run() {
-    observer_warden_start(warden.pointer)
+    cprocess_warden_start(warden.pointer)
     var last: UInt32 = 0
     var found: StallReport?
     while true {
-      let number = observer_warden_next_errand(warden.pointer, last)
+      let number = cprocess_warden_next_errand(warden.pointer, last)
       guard number != 0 else { return }
       last = number
       switch Errand(rawValue: number & 3) {
@@ -46,7 +46,7 @@ final class ErrandRunner: Sendable {
         found = nil
       case .none: break
       }
-      observer_warden_done(warden.pointer, number)
+      cprocess_warden_done(warden.pointer, number)
     }
   }
 
@@ -63,7 +63,7 @@ final class ErrandRunner: Sendable {
   /// Has the record saved, tells who is to blame for what is to end the process, and has the stall's report so far
   /// delivered.
   private func sayLastWords() -> StallReport? {
-    guard let doom = observer_warden_doom(warden.pointer)?.pointee else { return nil }
+    guard let doom = cprocess_warden_doom(warden.pointer)?.pointee else { return nil }
     let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
@@ -75,7 +75,7 @@ final class ErrandRunner: Sendable {
         told: { found in
           report = found
           let phrase = Self.phrase(found)
-          observer_text_put(observer_warden_culprit(warden.pointer), phrase, phrase.utf8.count)
+          cprocess_text_put(cprocess_warden_culprit(warden.pointer), phrase, phrase.utf8.count)
         },
         until: deadline
       )
@@ -94,7 +94,7 @@ final class ErrandRunner: Sendable {
 
   /// Asks the application.
   private func ask(_ report: StallReport?) {
-    guard let doom = observer_warden_doom(warden.pointer)?.pointee,
+    guard let doom = cprocess_warden_doom(warden.pointer)?.pointee,
       let source = SlotRegistry.shared.source(Int(doom.slot))
     else { return }
     let reason = withUnsafeBytes(of: doom.reason) { String(decoding: $0.prefix(Int(doom.bytes)), as: UTF8.self) }
@@ -110,18 +110,18 @@ final class ErrandRunner: Sendable {
     var isHandled = false
     // Each is asked, whatever the others say.
     for handler in handlers() where handler(termination) == .handled { isHandled = true }
-    if isHandled { observer_warden_spare(warden.pointer, true) }
+    if isHandled { cprocess_warden_spare(warden.pointer, true) }
   }
 }
 
 /// The words that the warden and the rest of the watchdog share, alive as long as anybody refers to them.
 final class WardenBlock: @unchecked Sendable {
   // SAFETY: every field behind the pointer is atomic or guarded by one that is; freed when the last reference goes.
-  let pointer: UnsafeMutablePointer<observer_warden>
+  let pointer: UnsafeMutablePointer<cprocess_warden>
 
   init() {
     pointer = .allocate(capacity: 1)
-    pointer.initialize(to: observer_warden())
+    pointer.initialize(to: cprocess_warden())
   }
 
   deinit { pointer.deallocate() }

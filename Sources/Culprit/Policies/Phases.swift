@@ -1,5 +1,6 @@
 import CLinux
 import CObserver
+import CProcess
 import Glibc
 import StallRecord
 import Synchronization
@@ -20,7 +21,7 @@ final class Phases: @unchecked Sendable {
   /// How long the process had been running when its launch began to be watched.
   private let head: UInt64
   /// What had been used then.
-  private let base: observer_cpu
+  private let base: cprocess_cpu
   private let processors: UInt32
   private let warden: WardenBlock
 
@@ -28,10 +29,10 @@ final class Phases: @unchecked Sendable {
   init(_ configuration: Configuration, _ control: ControlBlock, _ warden: WardenBlock) throws(WatchdogError) {
     self.warden = warden
     let now = clinux_clock_ns()
-    var source = observer_cpu_source()
-    observer_cpu_open(&source)
-    var base = observer_cpu()
-    observer_cpu_read(&source, &base)
+    var source = cprocess_cpu_source()
+    cprocess_cpu_open(&source)
+    var base = cprocess_cpu()
+    cprocess_cpu_read(&source, &base)
     self.base = base
     processors = source.processors
     // Where the slots have the id of the thread that works on them. Never freed: who looks there may be late.
@@ -71,14 +72,14 @@ final class Phases: @unchecked Sendable {
   func notes(_ source: WatchedSource) -> [StallNote] {
     guard source.kind == .phase else { return [] }
     let isLaunch = source.name == Self.launchName
-    var source = observer_cpu_source()
-    observer_cpu_open(&source)
-    var now = observer_cpu()
-    observer_cpu_read(&source, &now)
+    var source = cprocess_cpu_source()
+    cprocess_cpu_open(&source)
+    var now = cprocess_cpu()
+    cprocess_cpu_read(&source, &now)
     let thread = clinux_clock_thread_cpu_ns(getpid())
     var from = base
     var threadFrom: UInt64 = 0
-    if !isLaunch, !observer_warden_shutdown_base(warden.pointer, &from, &threadFrom) { return [] }
+    if !isLaunch, !cprocess_warden_shutdown_base(warden.pointer, &from, &threadFrom) { return [] }
     let elapsed = now.taken_ns &- from.taken_ns
     let statistics = CPUStatistics(
       // What the machine used before the watchdog was there is not known, but what this process did is.

@@ -1,5 +1,6 @@
 import CLinux
 import CObserver
+import CProcess
 import Glibc
 import StallRecord
 import Synchronization
@@ -36,7 +37,7 @@ final class Policies: Sendable {
   /// What is wrong with the surroundings, in sentences.
   var problems: [String] {
     var problems = systemd?.problems ?? []
-    if noticesTermination.withLock({ $0 }), observer_sigterm_chain(block.pointer) == OBSERVER_SIGTERM_REPLACED {
+    if noticesTermination.withLock({ $0 }), cprocess_sigterm_chain(block.pointer) == CPROCESS_SIGTERM_REPLACED {
       problems.append("SIGTERM is not noticed, because another handler has been installed for it; call shuttingDown()")
     }
     return problems
@@ -46,7 +47,7 @@ final class Policies: Sendable {
   func add(_ handler: @escaping TerminationHandler) {
     let mask = HandlerMask()
     handlers.withLock { $0.append { termination in mask.run { handler(termination) } } }
-    observer_warden_set_has_handlers(block.pointer)
+    cprocess_warden_set_has_handlers(block.pointer)
   }
 
   /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
@@ -54,7 +55,7 @@ final class Policies: Sendable {
   /// - Throws: ``PosixThreadError`` when they cannot be started.
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
     let limit = configuration.isEnabled ? configuration.terminateAfter?.wholeNanoseconds : nil
-    observer_warden_set_terminate_after_ns(block.pointer, limit ?? 0)
+    cprocess_warden_set_terminate_after_ns(block.pointer, limit ?? 0)
     let hasPhases = phases.withLock { $0 } != nil
     if systemd?.isOpen == true || limit != nil || hasPhases || configuration.noticesTermination { try start() }
   }
@@ -91,7 +92,7 @@ final class Policies: Sendable {
           warden.run()
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
-        while observer_warden_started(block.pointer) < 2 { usleep(100) }
+        while cprocess_warden_started(block.pointer) < 2 { usleep(100) }
         return nil
       } catch {
         return error
@@ -107,7 +108,7 @@ final class Policies: Sendable {
       threads.isStopped = true
       return (threads.warden, threads.runner)
     }
-    observer_warden_stop(block.pointer)
+    cprocess_warden_stop(block.pointer)
     let hasEnded = [warden, runner].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it.
@@ -117,10 +118,10 @@ final class Policies: Sendable {
 
   func launched() {
     phases.withLock { $0 }?.launched()
-    observer_warden_add_notices(block.pointer, OBSERVER_NOTICE_READY.rawValue)
+    cprocess_warden_add_notices(block.pointer, CPROCESS_NOTICE_READY.rawValue)
   }
 
-  func shuttingDown() { observer_warden_begin_shutdown(block.pointer, clinux_clock_ns()) }
+  func shuttingDown() { cprocess_warden_begin_shutdown(block.pointer, clinux_clock_ns()) }
 
   /// Watches the phases that `configuration` has budgets for.
   ///
@@ -161,18 +162,18 @@ final class Policies: Sendable {
     // Each line would be a variable of its own.
     let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in
-      observer_text_put(observer_warden_status(block.pointer), line, line.utf8.count)
+      cprocess_text_put(cprocess_warden_status(block.pointer), line, line.utf8.count)
     }
-    observer_warden_wake(block.pointer)
+    cprocess_warden_wake(block.pointer)
   }
 
   /// What systemd has been told; `nil` when it is not told anything.
   var systemdState: Watchdog.SystemdState? {
     guard systemd?.isOpen == true else { return nil }
-    let error = observer_warden_send_error(block.pointer)
+    let error = cprocess_warden_send_error(block.pointer)
     return Watchdog.SystemdState(
-      pings: observer_warden_pings(block.pointer, true),
-      hangs: observer_warden_pings(block.pointer, false),
+      pings: cprocess_warden_pings(block.pointer, true),
+      hangs: cprocess_warden_pings(block.pointer, false),
       problem: error == 0 ? nil : String(cString: strerror(error))
     )
   }

@@ -1,11 +1,11 @@
-import CObserver
+import CProcess
 import Glibc
 import Synchronization
 
 /// The way to systemd, or whoever else started the service and speaks its protocol: sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {
   // SAFETY: written by the initializer, and then by the warden only.
-  let target: UnsafeMutablePointer<observer_datagram>
+  let target: UnsafeMutablePointer<cprocess_datagram>
   /// The time without a ping after which systemd takes the service for dead, in nanoseconds; 0 when it does not watch.
   let watchdog: UInt64
   /// What is wrong with what systemd says, in sentences.
@@ -16,9 +16,9 @@ final class SystemdNotifier: @unchecked Sendable {
     guard let socket = environment.notifySocket else { return nil }
     var problems: [String] = []
     target = .allocate(capacity: 1)
-    target.initialize(to: observer_datagram())
+    target.initialize(to: cprocess_datagram())
     target.pointee.socket.number = -1
-    let error = observer_datagram_open(target, socket)
+    let error = cprocess_datagram_open(target, socket)
     if error != 0 {
       problems.append(
         "systemd cannot be told anything: NOTIFY_SOCKET is \(quoted(socket)): \(String(cString: strerror(error)))"
@@ -39,7 +39,7 @@ final class SystemdNotifier: @unchecked Sendable {
   }
 
   deinit {
-    observer_datagram_close(target)
+    cprocess_datagram_close(target)
     target.deallocate()
   }
 

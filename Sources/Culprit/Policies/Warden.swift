@@ -1,5 +1,6 @@
 import CLinux
 import CObserver
+import CProcess
 import Glibc
 
 /// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.
@@ -9,7 +10,7 @@ import Glibc
 struct Warden: ~Copyable {
   /// What it may tell systemd.
   struct Systemd {
-    var target: UnsafeMutablePointer<observer_datagram>
+    var target: UnsafeMutablePointer<cprocess_datagram>
     /// The time after which systemd takes the service for dead, 0 when it does not watch.
     var watchdog: UInt64
   }
@@ -31,14 +32,14 @@ struct Warden: ~Copyable {
   /// A monitor that has not looked for so long does not watch. It looks four times a second.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
-  let own: UnsafeMutablePointer<observer_warden>
+  let own: UnsafeMutablePointer<cprocess_warden>
   let control: UnsafeMutablePointer<observer_control>
   let progress: UnsafeMutablePointer<observer_progress>
   private let systemd: Systemd?
   private let phases: PhaseSlots
   private var isShuttingDown = false
   private var isChained = false
-  var text = PlainText(capacity: 2 * Int(OBSERVER_TEXT_BYTES))
+  var text = PlainText(capacity: 2 * Int(CPROCESS_TEXT_BYTES))
   var view = observer_progress_view()
 
   private(set) var lastErrand: UInt32 = 0
@@ -58,7 +59,7 @@ struct Warden: ~Copyable {
   private var looked: UInt64 = 0
 
   init(
-    own: UnsafeMutablePointer<observer_warden>,
+    own: UnsafeMutablePointer<cprocess_warden>,
     control: UnsafeMutablePointer<observer_control>,
     progress: UnsafeMutablePointer<observer_progress>,
     systemd: Systemd?,
@@ -82,12 +83,12 @@ struct Warden: ~Copyable {
   @_noLocks mutating func run() {
     looked = clinux_clock_ns()
     lastPing = looked
-    observer_warden_start(own)
+    cprocess_warden_start(own)
     while true {
-      let seen = observer_warden_word(own)
+      let seen = cprocess_warden_word(own)
       let now = clinux_clock_ns()
       let nextChain = followShutdown(now)
-      if observer_warden_stopping(own) {
+      if cprocess_warden_stopping(own) {
         // What has been said last is not lost.
         if let systemd { _ = tell(systemd, now) }
         return
@@ -98,16 +99,16 @@ struct Warden: ~Copyable {
         if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
       }
       next = min(next, terminateIfDue(now))
-      observer_warden_wait(own, seen, next)
+      cprocess_warden_wait(own, seen, next)
     }
   }
 
   /// Begins the shutdown when it has been said or noticed. Returns when to look again.
   @_noLocks private mutating func followShutdown(_ now: UInt64) -> UInt64 {
-    let since = observer_warden_shutdown_ns(own)
+    let since = cprocess_warden_shutdown_ns(own)
     if since != 0, !isShuttingDown {
       isShuttingDown = true
-      observer_warden_note_shutdown(
+      cprocess_warden_note_shutdown(
         own,
         history.current(),
         clinux_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
@@ -117,34 +118,34 @@ struct Warden: ~Copyable {
         observer_slot_begin_since(shutdown, since, now &- min(now, since))
         observer_control_look_by(control, now)
       }
-      observer_warden_add_notices(own, OBSERVER_NOTICE_STOPPING.rawValue)
+      cprocess_warden_add_notices(own, CPROCESS_NOTICE_STOPPING.rawValue)
     }
     guard phases.noticesTermination, !isChained else { return .max }
-    isChained = observer_sigterm_chain(own) != OBSERVER_SIGTERM_UNCHAINED
+    isChained = cprocess_sigterm_chain(own) != CPROCESS_SIGTERM_UNCHAINED
     return isChained ? .max : now &+ Self.chainInterval
   }
 
   /// Sends what somebody wants systemd to know. Returns when to try again.
   @_noLocks private mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
-    let notices = observer_warden_notices(own)
-    if notices & OBSERVER_NOTICE_READY.rawValue != 0 {
+    let notices = cprocess_warden_notices(own)
+    if notices & CPROCESS_NOTICE_READY.rawValue != 0 {
       text.clear()
       text.append("READY=1")
-      if send(systemd) { observer_warden_remove_notices(own, OBSERVER_NOTICE_READY.rawValue) } else { next = 0 }
+      if send(systemd) { cprocess_warden_remove_notices(own, CPROCESS_NOTICE_READY.rawValue) } else { next = 0 }
     }
-    if notices & OBSERVER_NOTICE_STOPPING.rawValue != 0 {
+    if notices & CPROCESS_NOTICE_STOPPING.rawValue != 0 {
       text.clear()
       text.append("STOPPING=1")
-      if send(systemd) { observer_warden_remove_notices(own, OBSERVER_NOTICE_STOPPING.rawValue) } else { next = 0 }
+      if send(systemd) { cprocess_warden_remove_notices(own, CPROCESS_NOTICE_STOPPING.rawValue) } else { next = 0 }
     }
-    let status = observer_warden_status(own)
-    let bytes = observer_text_take(status)
+    let status = cprocess_warden_status(own)
+    let bytes = cprocess_text_take(status)
     if bytes > 0 {
       text.clear()
-      text.append(observer_text_bytes(status), bytes)
+      text.append(cprocess_text_bytes(status), bytes)
       let isSent = send(systemd)
-      observer_text_taken(status, !isSent)
+      cprocess_text_taken(status, !isSent)
       if !isSent { next = 0 }
     }
     return next == 0 ? now &+ Self.resendInterval : next
@@ -158,7 +159,7 @@ struct Warden: ~Copyable {
       if !isHung {
         isHung = true
         isReported = false
-        observer_warden_count_ping(own, false)
+        cprocess_warden_count_ping(own, false)
         sayHang(systemd, isWatching: isWatching)
       }
       // Early enough for the report to be out when systemd ends the service.
@@ -180,7 +181,7 @@ struct Warden: ~Copyable {
     text.clear()
     text.append("WATCHDOG=1")
     guard send(systemd) else { return now &+ min(Self.resendInterval, systemd.watchdog / 8) }
-    observer_warden_count_ping(own, true)
+    cprocess_warden_count_ping(own, true)
     lastPing = now
     nextPing = now &+ systemd.watchdog / 2
     return nextPing
@@ -201,8 +202,8 @@ struct Warden: ~Copyable {
   }
 
   @_noLocks private mutating func send(_ systemd: Systemd) -> Bool {
-    let error = observer_datagram_send(systemd.target, text.start, text.count)
-    observer_warden_set_send_error(own, error)
+    let error = cprocess_datagram_send(systemd.target, text.start, text.count)
+    cprocess_warden_set_send_error(own, error)
     return error == 0
   }
 
@@ -255,7 +256,7 @@ struct Warden: ~Copyable {
   /// Sends the errands' thread on its way.
   @_noLocks mutating func send(on errand: Errand) {
     lastErrand = (lastErrand | 3) &+ 1 | errand.rawValue
-    observer_warden_send(own, lastErrand)
+    cprocess_warden_send(own, lastErrand)
   }
 }
 

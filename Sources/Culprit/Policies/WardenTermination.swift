@@ -1,5 +1,6 @@
 import CLinux
 import CObserver
+import CProcess
 
 /// Ending a process that is stuck for good.
 extension Warden {
@@ -10,9 +11,9 @@ extension Warden {
 
   /// Looks whether a stall is to be the end of the process, and ends it. Returns when to look again.
   @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
-    let limit = observer_warden_terminate_after_ns(own)
+    let limit = cprocess_warden_terminate_after_ns(own)
     guard limit != 0 else { return .max }
-    observer_abort_prepare()
+    cprocess_abort_prepare()
     let interval = min(max(limit / 32, 20_000_000), 1_000_000_000)
     if now >= nextNote {
       history.note()
@@ -43,44 +44,44 @@ extension Warden {
   /// Ends the process because of what ``view`` shows of slot `index`, unless somebody prevents it.
   @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
     let unit = view.unit
-    guard let doom = observer_warden_doom(own) else { return }
+    guard let doom = cprocess_warden_doom(own) else { return }
     doom.pointee.slot = UInt32(truncatingIfNeeded: index)
     doom.pointee.unit = unit
     doom.pointee.tid = view.tid
     doom.pointee.limit_ns = limit
-    _ = observer_abort_arm(Self.lastResort)
-    observer_warden_spare(own, false)
-    let isFresh = observer_text_take(observer_warden_culprit(own))
-    if isFresh > 0 { observer_text_taken(observer_warden_culprit(own), false) }
+    _ = cprocess_abort_arm(Self.lastResort)
+    cprocess_warden_spare(own, false)
+    let isFresh = cprocess_text_take(cprocess_warden_culprit(own))
+    if isFresh > 0 { cprocess_text_taken(cprocess_warden_culprit(own), false) }
     // The record to the disk, and who is to blame.
     run(.lastWords)
     guard isStill(unit, index) else {
-      observer_abort_disarm()
+      cprocess_abort_disarm()
       return
     }
     measure(doom)
     describe(doom)
-    observer_warden_set_reason(own, text.start, text.count)
-    observer_abort_say(text.start, text.count)
-    if observer_warden_has_handlers(own) { run(.terminationHandlers) }
+    cprocess_warden_set_reason(own, text.start, text.count)
+    cprocess_abort_say(text.start, text.count)
+    if cprocess_warden_has_handlers(own) { run(.terminationHandlers) }
     let isOver = !isStill(unit, index)
-    if observer_warden_stopping(own) || observer_warden_is_spared(own) || isOver {
+    if cprocess_warden_stopping(own) || cprocess_warden_is_spared(own) || isOver {
       spared[index] = unit
-      observer_abort_disarm()
+      cprocess_abort_disarm()
       text.clear()
       text.append(isOver ? "culprit: the work has ended after all" : "culprit: the end was prevented by a handler")
       text.append("; the process goes on\n")
-      observer_abort_say(text.start, text.count)
+      cprocess_abort_say(text.start, text.count)
       return
     }
-    observer_abort_disarm()
-    observer_abort_thread(doom.pointee.tid)
+    cprocess_abort_disarm()
+    cprocess_abort_thread(doom.pointee.tid)
   }
 
   /// Whether the unit goes on being stuck, and the watchdog being wanted.
   @_noLocks private mutating func isStill(_ unit: UInt64, _ index: Int) -> Bool {
     observer_progress_read(progress + index, &view)
-    return view.unit == unit && !observer_warden_stopping(own)
+    return view.unit == unit && !cprocess_warden_stopping(own)
   }
 
   /// Sends for `errand` and waits until it is done, but not for long.
@@ -88,15 +89,15 @@ extension Warden {
     send(on: errand)
     let deadline = clinux_clock_ns() &+ Self.patience
     while true {
-      let seen = observer_warden_word(own)
-      if observer_warden_is_done(own, lastErrand) || observer_warden_stopping(own) { return }
+      let seen = cprocess_warden_word(own)
+      if cprocess_warden_is_done(own, lastErrand) || cprocess_warden_stopping(own) { return }
       if clinux_clock_ns() >= deadline { return }
-      observer_warden_wait(own, seen, deadline)
+      cprocess_warden_wait(own, seen, deadline)
     }
   }
 
   /// What processor time was used since the unit began.
-  @_noLocks private mutating func measure(_ doom: UnsafeMutablePointer<observer_doom>) {
+  @_noLocks private mutating func measure(_ doom: UnsafeMutablePointer<cprocess_doom>) {
     let now = clinux_clock_ns()
     doom.pointee.age_ns = view.age_ns
     if view.tid != 0 { doom.pointee.tid = view.tid }
@@ -113,7 +114,7 @@ extension Warden {
   }
 
   /// The reason, in a paragraph.
-  @_noLocks private mutating func describe(_ doom: UnsafeMutablePointer<observer_doom>) {
+  @_noLocks private mutating func describe(_ doom: UnsafeMutablePointer<cprocess_doom>) {
     let used = doom.pointee.used
     text.clear()
     text.append("culprit: ending process ")
@@ -152,11 +153,11 @@ extension Warden {
     text.append(" s, on ")
     text.append(number: UInt64(doom.pointee.processors))
     text.append(doom.pointee.processors == 1 ? " processor. " : " processors. ")
-    let culprit = observer_warden_culprit(own)
-    let bytes = observer_text_take(culprit)
+    let culprit = cprocess_warden_culprit(own)
+    let bytes = cprocess_text_take(culprit)
     if bytes > 0 {
-      text.append(observer_text_bytes(culprit), bytes)
-      observer_text_taken(culprit, false)
+      text.append(cprocess_text_bytes(culprit), bytes)
+      cprocess_text_taken(culprit, false)
     } else {
       text.append("Who is to blame could not be told in time.")
     }

@@ -1,8 +1,8 @@
 /* The end of a process that is stuck. */
-#ifndef OBSERVER_ABORT_H
-#define OBSERVER_ABORT_H
+#ifndef CPROCESS_ABORT_H
+#define CPROCESS_ABORT_H
 
-#include "observer_base.h"
+#include "clinux_base.h"
 
 /* Ends the process by SIGABRT's default action, delivered to thread TID of it, so that a core file shows that thread
  * first.
@@ -15,30 +15,30 @@
  * included (pid_namespaces(7)). A fault ends it: the thread, or else the caller, meets an instruction that there is
  * not (SIGILL), in that handler. Does not return.
  * Async-signal-safe: yes. Threads: one at a time. */
-CLINUX_NO_LOCKS void observer_abort_thread(int32_t tid);
+CLINUX_NO_LOCKS void cprocess_abort_thread(int32_t tid);
 
-/* Makes what observer_abort_arm needs, which may not be there later: RLIMIT_SIGPENDING counts timers. Does nothing
+/* Makes what cprocess_abort_arm needs, which may not be there later: RLIMIT_SIGPENDING counts timers. Does nothing
  * when it is there. Async-signal-safe: yes. Threads: the warden. */
-CLINUX_NO_LOCKS void observer_abort_prepare(void);
+CLINUX_NO_LOCKS void cprocess_abort_prepare(void);
 
 /* Has the kernel end the process in AFTER_NS nanoseconds, whatever becomes of the calling thread until then: by
- * SIGKILL; process 1 by SIGPROF, whose handler (observer_capture.h) calls observer_abort_expire. Returns whether that
+ * SIGKILL; process 1 by SIGPROF, whose handler (observer_capture.h) calls cprocess_abort_expire. Returns whether that
  * is so: timers may be refused.
  * Async-signal-safe: yes. Threads: the warden. */
-CLINUX_NO_LOCKS bool observer_abort_arm(uint64_t after_ns);
+CLINUX_NO_LOCKS bool cprocess_abort_arm(uint64_t after_ns);
 
 /* Takes that back. Async-signal-safe: yes. Threads: the warden. */
-CLINUX_NO_LOCKS void observer_abort_disarm(void);
+CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
 
 /* What comes with that SIGPROF. */
-#define OBSERVER_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
+#define CPROCESS_ABORT_VALUE UINT64_C(0x43554c50ffffffff)
 
 /* Ends process 1, if it is to be ended still. Async-signal-safe: yes. Threads: that which the signal came to. */
-void observer_abort_expire(void);
+void cprocess_abort_expire(void);
 
 /* Writes the BYTES bytes of TEXT to standard error, as far as it takes them without being waited for: not longer than
  * half a second.
  * Async-signal-safe: yes. Threads: the warden. */
-CLINUX_NO_LOCKS void observer_abort_say(const char *text, size_t bytes);
+CLINUX_NO_LOCKS void cprocess_abort_say(const char *text, size_t bytes);
 
 #endif

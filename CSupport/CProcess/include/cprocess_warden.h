@@ -1,55 +1,55 @@
 /* What the warden, who does something about stalls that do not end, and the rest of the watchdog tell each other. */
-#ifndef OBSERVER_WARDEN_H
-#define OBSERVER_WARDEN_H
+#ifndef CPROCESS_WARDEN_H
+#define CPROCESS_WARDEN_H
 
+#include "clinux_base.h"
 #include "clinux_wait.h"
-#include "observer_base.h"
-#include "observer_cpu.h"
+#include "cprocess_cpu.h"
 
 /* The longest text that is handed over, in bytes. */
-enum { OBSERVER_TEXT_BYTES = 1024 };
+enum { CPROCESS_TEXT_BYTES = 1024 };
 
 /* A text that one thread hands to another, which must not wait for it. */
-struct observer_text {
+struct cprocess_text {
   _Atomic uint32_t state;
-  uint32_t bytes; /* belongs, with TEXT, to who has put STATE to OBSERVER_TEXT_WRITING or OBSERVER_TEXT_READING */
-  char text[OBSERVER_TEXT_BYTES];
+  uint32_t bytes; /* belongs, with TEXT, to who has put STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING */
+  char text[CPROCESS_TEXT_BYTES];
 };
 
-enum observer_text_state {
-  OBSERVER_TEXT_NONE = 0,
-  OBSERVER_TEXT_WRITING = 1,
-  OBSERVER_TEXT_READY = 2,
-  OBSERVER_TEXT_READING = 3,
+enum cprocess_text_state {
+  CPROCESS_TEXT_NONE = 0,
+  CPROCESS_TEXT_WRITING = 1,
+  CPROCESS_TEXT_READY = 2,
+  CPROCESS_TEXT_READING = 3,
 };
 
 /* What somebody wants systemd to be told, as bits. */
-enum observer_notice {
-  OBSERVER_NOTICE_READY = 1,
-  OBSERVER_NOTICE_STOPPING = 2,
+enum cprocess_notice {
+  CPROCESS_NOTICE_READY = 1,
+  CPROCESS_NOTICE_STOPPING = 2,
 };
 
 /* The end of a process. */
-struct observer_doom {
+struct cprocess_doom {
   uint32_t slot;
   uint64_t unit;
   uint64_t age_ns;
   uint64_t limit_ns;
   int32_t tid;
-  struct observer_cpu used; /* since `used.taken_ns`, */
+  struct cprocess_cpu used; /* since `used.taken_ns`, */
   uint64_t elapsed_ns;      /* which is so long ago */
   uint32_t processors;
   uint64_t thread_ns;         /* what the thread has used since its unit was suspected, */
   uint64_t thread_elapsed_ns; /* which is so long ago; 0 if unknown */
   uint32_t bytes;             /* the reason, for people */
-  char reason[2 * OBSERVER_TEXT_BYTES];
+  char reason[2 * CPROCESS_TEXT_BYTES];
 };
 
-struct observer_warden {
+struct cprocess_warden {
   _Atomic uint32_t wake; /* the warden waits on it */
   _Atomic uint32_t stop;
   _Atomic uint32_t started;            /* how many of the two threads are at work */
-  _Atomic uint32_t notices;            /* enum observer_notice, to be sent */
+  _Atomic uint32_t notices;            /* enum cprocess_notice, to be sent */
   _Atomic uint32_t errand;             /* what somebody is to do for the warden: a number, 0 for nothing; */
   _Atomic uint32_t errand_done;        /* the number of the last one that is done */
   _Atomic uint32_t errand_wake;        /* who does errands waits on it */
@@ -61,97 +61,97 @@ struct observer_warden {
   _Atomic uint32_t spared;             /* 1: he prevents it */
   _Atomic uint64_t shutdown_ns;        /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
   _Atomic uint32_t shutdown_base_set;  /* 1: what had been used then has been noted: */
-  struct observer_cpu shutdown_base;
+  struct cprocess_cpu shutdown_base;
   uint64_t shutdown_thread_base; /* by the main thread */
-  struct observer_doom doom;     /* belongs to the warden but while an errand is under way */
-  struct observer_text culprit;  /* who is to blame for it, in a phrase */
-  struct observer_text status;   /* what systemd is to be told of the service's state */
+  struct cprocess_doom doom;     /* belongs to the warden but while an errand is under way */
+  struct cprocess_text culprit;  /* who is to blame for it, in a phrase */
+  struct cprocess_text status;   /* what systemd is to be told of the service's state */
 };
 
 /* Wakes the warden. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS void observer_warden_wake(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_wake(struct cprocess_warden *warden) {
   clinux_notify(&warden->wake);
 }
 
 /* The word that the warden waits on, before it looks. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS uint32_t observer_warden_word(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint32_t cprocess_warden_word(const struct cprocess_warden *warden) {
   return clinux_word(&warden->wake);
 }
 
 /* Waits until DEADLINE_NS, or until the word is no longer SEEN. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS void observer_warden_wait(const struct observer_warden *warden, uint32_t seen,
+static inline CLINUX_NO_LOCKS void cprocess_warden_wait(const struct cprocess_warden *warden, uint32_t seen,
                                                         uint64_t deadline_ns) {
   clinux_wait(&warden->wake, seen, deadline_ns);
 }
 
 /* Makes the warden, and who does errands for it, end. Async-signal-safe: yes. Threads: any. */
-static inline void observer_warden_stop(struct observer_warden *warden) {
+static inline void cprocess_warden_stop(struct cprocess_warden *warden) {
   atomic_store_explicit(&warden->stop, 1, memory_order_release);
   clinux_notify(&warden->wake);
   clinux_notify(&warden->errand_wake);
 }
 
 /* Whether they are to end. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_warden_stopping(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool cprocess_warden_stopping(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->stop, memory_order_acquire) != 0;
 }
 
 /* The calling thread, the warden or who does its errands, has what it needs.
  * Async-signal-safe: yes. Threads: these two. */
-static inline CLINUX_NO_LOCKS void observer_warden_start(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_start(struct cprocess_warden *warden) {
   atomic_fetch_add_explicit(&warden->started, 1, memory_order_release);
 }
 
 /* How many of them have. Async-signal-safe: yes. Threads: any. */
-static inline uint32_t observer_warden_started(const struct observer_warden *warden) {
+static inline uint32_t cprocess_warden_started(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->started, memory_order_acquire);
 }
 
 /* Asks that systemd be told NOTICES. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS void observer_warden_add_notices(struct observer_warden *warden, uint32_t notices) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_add_notices(struct cprocess_warden *warden, uint32_t notices) {
   atomic_fetch_or_explicit(&warden->notices, notices, memory_order_release);
   clinux_notify(&warden->wake);
 }
 
 /* What systemd is to be told. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS uint32_t observer_warden_notices(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint32_t cprocess_warden_notices(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->notices, memory_order_acquire);
 }
 
 /* It has been told NOTICES. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS void observer_warden_remove_notices(struct observer_warden *warden, uint32_t notices) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_remove_notices(struct cprocess_warden *warden, uint32_t notices) {
   atomic_fetch_and_explicit(&warden->notices, ~notices, memory_order_relaxed);
 }
 
 /* Counts a ping that was sent or withheld. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS void observer_warden_count_ping(struct observer_warden *warden, bool sent) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_count_ping(struct cprocess_warden *warden, bool sent) {
   atomic_fetch_add_explicit(sent ? &warden->pings : &warden->pings_withheld, 1, memory_order_relaxed);
 }
 
 /* How often that was. Async-signal-safe: yes. Threads: any. */
-static inline uint64_t observer_warden_pings(const struct observer_warden *warden, bool sent) {
+static inline uint64_t cprocess_warden_pings(const struct cprocess_warden *warden, bool sent) {
   return atomic_load_explicit(sent ? &warden->pings : &warden->pings_withheld, memory_order_relaxed);
 }
 
 /* The error of the last datagram that could not be sent. Async-signal-safe: yes. Threads: any. */
-static inline int32_t observer_warden_send_error(const struct observer_warden *warden) {
+static inline int32_t cprocess_warden_send_error(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->send_error, memory_order_relaxed);
 }
-static inline CLINUX_NO_LOCKS void observer_warden_set_send_error(struct observer_warden *warden, int32_t error) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_set_send_error(struct cprocess_warden *warden, int32_t error) {
   atomic_store_explicit(&warden->send_error, error, memory_order_relaxed);
 }
 
 /* The age at which a stall is the end of the process; 0: none is. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_warden_terminate_after_ns(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint64_t cprocess_warden_terminate_after_ns(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->terminate_after_ns, memory_order_relaxed);
 }
-static inline void observer_warden_set_terminate_after_ns(struct observer_warden *warden, uint64_t after_ns) {
+static inline void cprocess_warden_set_terminate_after_ns(struct cprocess_warden *warden, uint64_t after_ns) {
   atomic_store_explicit(&warden->terminate_after_ns, after_ns, memory_order_relaxed);
   clinux_notify(&warden->wake);
 }
 
 /* The process is about to end, since TIME_NS. Only the first call counts. Async-signal-safe: yes. Threads: any. */
-static inline void observer_warden_begin_shutdown(struct observer_warden *warden, uint64_t time_ns) {
+static inline void cprocess_warden_begin_shutdown(struct cprocess_warden *warden, uint64_t time_ns) {
   uint64_t none = 0;
   atomic_compare_exchange_strong_explicit(&warden->shutdown_ns, &none, time_ns, memory_order_release,
                                           memory_order_relaxed);
@@ -159,21 +159,21 @@ static inline void observer_warden_begin_shutdown(struct observer_warden *warden
 }
 
 /* Since when; 0 when it is not. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_warden_shutdown_ns(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS uint64_t cprocess_warden_shutdown_ns(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->shutdown_ns, memory_order_acquire);
 }
 
 /* Notes what had been used when it began, in all and by the main thread. Async-signal-safe: yes. Threads: the warden.
  */
-static inline CLINUX_NO_LOCKS void observer_warden_note_shutdown(struct observer_warden *warden,
-                                                                 struct observer_cpu base, uint64_t thread_ns) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_note_shutdown(struct cprocess_warden *warden,
+                                                                 struct cprocess_cpu base, uint64_t thread_ns) {
   warden->shutdown_base = base;
   warden->shutdown_thread_base = thread_ns;
   atomic_store_explicit(&warden->shutdown_base_set, 1, memory_order_release);
 }
 
 /* That, if it has been noted. Async-signal-safe: yes. Threads: any. */
-static inline bool observer_warden_shutdown_base(const struct observer_warden *warden, struct observer_cpu *base,
+static inline bool cprocess_warden_shutdown_base(const struct cprocess_warden *warden, struct cprocess_cpu *base,
                                                  uint64_t *thread_ns) {
   if (!atomic_load_explicit(&warden->shutdown_base_set, memory_order_acquire))
     return false;
@@ -183,52 +183,52 @@ static inline bool observer_warden_shutdown_base(const struct observer_warden *w
 }
 
 /* Whether somebody wants to know of the end. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_warden_has_handlers(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool cprocess_warden_has_handlers(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->has_handlers, memory_order_acquire) != 0;
 }
-static inline void observer_warden_set_has_handlers(struct observer_warden *warden) {
+static inline void cprocess_warden_set_has_handlers(struct cprocess_warden *warden) {
   atomic_store_explicit(&warden->has_handlers, 1, memory_order_release);
 }
 
 /* Whether somebody prevents the end. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_warden_is_spared(const struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS bool cprocess_warden_is_spared(const struct cprocess_warden *warden) {
   return atomic_load_explicit(&warden->spared, memory_order_acquire) != 0;
 }
-static inline CLINUX_NO_LOCKS void observer_warden_spare(struct observer_warden *warden, bool spared) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_spare(struct cprocess_warden *warden, bool spared) {
   atomic_store_explicit(&warden->spared, spared, memory_order_release);
 }
 
 /* What the end is about. Async-signal-safe: yes. Threads: the warden; who does its errands, while he does one. */
-static inline CLINUX_NO_LOCKS struct observer_doom *observer_warden_doom(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct cprocess_doom *cprocess_warden_doom(struct cprocess_warden *warden) {
   return &warden->doom;
 }
 
 /* Sets its reason to the BYTES bytes of TEXT. Async-signal-safe: yes. Threads: the warden. */
-CLINUX_NO_LOCKS void observer_warden_set_reason(struct observer_warden *warden, const char *text, size_t bytes);
+CLINUX_NO_LOCKS void cprocess_warden_set_reason(struct cprocess_warden *warden, const char *text, size_t bytes);
 
 /* Who is to blame. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS struct observer_text *observer_warden_culprit(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_warden_culprit(struct cprocess_warden *warden) {
   return &warden->culprit;
 }
 
 /* Sends somebody on an errand: NUMBER, which is not 0 and not that of the errand before.
  * Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS void observer_warden_send(struct observer_warden *warden, uint32_t number) {
+static inline CLINUX_NO_LOCKS void cprocess_warden_send(struct cprocess_warden *warden, uint32_t number) {
   atomic_store_explicit(&warden->errand, number, memory_order_release);
   clinux_notify(&warden->errand_wake);
 }
 
 /* Whether errand NUMBER is done. Async-signal-safe: yes. Threads: the warden. */
-static inline CLINUX_NO_LOCKS bool observer_warden_is_done(const struct observer_warden *warden, uint32_t number) {
+static inline CLINUX_NO_LOCKS bool cprocess_warden_is_done(const struct cprocess_warden *warden, uint32_t number) {
   return atomic_load_explicit(&warden->errand_done, memory_order_acquire) == number;
 }
 
 /* Waits for an errand other than LAST. Returns its number, 0 when there will be none any more.
  * Async-signal-safe: yes. Threads: who does errands. */
-static inline uint32_t observer_warden_next_errand(struct observer_warden *warden, uint32_t last) {
+static inline uint32_t cprocess_warden_next_errand(struct cprocess_warden *warden, uint32_t last) {
   for (;;) {
     uint32_t seen = clinux_word(&warden->errand_wake);
-    if (observer_warden_stopping(warden))
+    if (cprocess_warden_stopping(warden))
       return 0;
     uint32_t errand = atomic_load_explicit(&warden->errand, memory_order_acquire);
     if (errand != 0 && errand != last)
@@ -238,29 +238,29 @@ static inline uint32_t observer_warden_next_errand(struct observer_warden *warde
 }
 
 /* Says that errand NUMBER is done. Async-signal-safe: yes. Threads: who does errands. */
-static inline void observer_warden_done(struct observer_warden *warden, uint32_t number) {
+static inline void cprocess_warden_done(struct cprocess_warden *warden, uint32_t number) {
   atomic_store_explicit(&warden->errand_done, number, memory_order_release);
   clinux_notify(&warden->wake);
 }
 
 /* What systemd is to be told of the service's state. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS struct observer_text *observer_warden_status(struct observer_warden *warden) {
+static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_warden_status(struct cprocess_warden *warden) {
   return &warden->status;
 }
 
-/* Hands over the BYTES bytes at BEGIN, of which OBSERVER_TEXT_BYTES are kept; replaces what has not been read yet.
+/* Hands over the BYTES bytes at BEGIN, of which CPROCESS_TEXT_BYTES are kept; replaces what has not been read yet.
  * Waits only for a reader that is just sending. Async-signal-safe: yes. Threads: one at a time. */
-void observer_text_put(struct observer_text *text, const char *begin, size_t bytes);
+void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes);
 
 /* Takes what was handed over: returns how many bytes there are in TEXT's text, 0 for nothing. When not 0,
- * observer_text_taken must follow.
+ * cprocess_text_taken must follow.
  * Async-signal-safe: yes. Threads: one. */
-CLINUX_NO_LOCKS size_t observer_text_take(struct observer_text *text);
+CLINUX_NO_LOCKS size_t cprocess_text_take(struct cprocess_text *text);
 
 /* Ends reading; KEEP leaves the text there for the next time. Async-signal-safe: yes. Threads: who took it. */
-CLINUX_NO_LOCKS void observer_text_taken(struct observer_text *text, bool keep);
+CLINUX_NO_LOCKS void cprocess_text_taken(struct cprocess_text *text, bool keep);
 
 /* The bytes of a text that was taken. Async-signal-safe: yes. Threads: who took it. */
-static inline CLINUX_NO_LOCKS const char *observer_text_bytes(const struct observer_text *text) { return text->text; }
+static inline CLINUX_NO_LOCKS const char *cprocess_text_bytes(const struct cprocess_text *text) { return text->text; }
 
 #endif

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "observer_abort.h"
+#include "cprocess_abort.h"
 
 #include "clinux_mask.h"
 #include "clinux_task.h"
@@ -16,13 +16,14 @@
 /* The thread that is to deliver SIGABRT to itself. */
 static _Atomic int32_t doomed;
 
-/* The timer of observer_abort_arm, and the process that has it: a child does not. The warden's. */
+/* The timer of cprocess_abort_arm, and the process that has it: a child does not. The warden's. */
 static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
 
 /* BEGIN ASYNC-SIGNAL-SAFE SECTION
- * Runs on a thread that may hold any lock. Allowed: plain memory, atomics, bare system calls. */
+ * Runs on a thread that may hold any lock. Allowed: plain memory, atomics, bare system calls. Forbidden: locks,
+ * allocation, stdio, anything that may enter the loader or a language runtime. */
 
 static pid_t process(void) { return (pid_t)syscall(SYS_getpid); }
 
@@ -70,7 +71,7 @@ static void deliver_end(int signal) {
   send(self, SIGABRT);
 }
 
-void observer_abort_expire(void) {
+void cprocess_abort_expire(void) {
   if (atomic_load_explicit(&is_armed, memory_order_acquire))
     meet_fault();
 }
@@ -82,7 +83,7 @@ static bool blocks(int32_t tid, int signal) {
   return clinux_mask_of_thread(tid, &mask) && (mask >> (signal - 1) & 1) != 0;
 }
 
-void observer_abort_thread(int32_t tid) {
+void cprocess_abort_thread(int32_t tid) {
   bool is_init = process() == 1;
   struct sigaction action = {.sa_handler = SIG_DFL};
   sigaction(SIGABRT, &action, NULL);
@@ -106,7 +107,7 @@ void observer_abort_thread(int32_t tid) {
   meet_fault();
 }
 
-void observer_abort_prepare(void) {
+void cprocess_abort_prepare(void) {
   if (timer_owner == process())
     return;
   int saved_errno = errno;
@@ -114,7 +115,7 @@ void observer_abort_prepare(void) {
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = process() == 1 ? SIGPROF : SIGKILL;
-  event.sigev_value.sival_ptr = (void *)(uintptr_t)OBSERVER_ABORT_VALUE;
+  event.sigev_value.sival_ptr = (void *)(uintptr_t)CPROCESS_ABORT_VALUE;
   /* The bare call: the C library's allocates. */
   if (syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &timer_id) == 0)
     timer_owner = process();
@@ -131,18 +132,18 @@ static bool set_timer(uint64_t after_ns) {
   return is_set;
 }
 
-bool observer_abort_arm(uint64_t after_ns) {
-  observer_abort_prepare();
+bool cprocess_abort_arm(uint64_t after_ns) {
+  cprocess_abort_prepare();
   atomic_store_explicit(&is_armed, true, memory_order_release);
   return set_timer(after_ns);
 }
 
-void observer_abort_disarm(void) {
+void cprocess_abort_disarm(void) {
   atomic_store_explicit(&is_armed, false, memory_order_release);
   set_timer(0);
 }
 
-void observer_abort_say(const char *text, size_t bytes) {
+void cprocess_abort_say(const char *text, size_t bytes) {
   int saved_errno = errno;
   int patience_ms = 500;
   while (bytes > 0 && patience_ms > 0) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "observer_crash.h"
+#include "cprocess_crash.h"
 
 #include "clinux_mask.h"
 
@@ -33,7 +33,8 @@ static bool installed[FATAL_SIGNALS];
 /* Whether the handler that was there before has returned to a process that lived on. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
-/* BEGIN ASYNC-SIGNAL-SAFE SECTION Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
  * atomics, bare system calls, write, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
  * loader or a language runtime. */
 
@@ -226,7 +227,7 @@ static bool is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
-void observer_crash_start(struct clinux_descriptor file, unsigned number) {
+void cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
   atomic_store(&is_noted, false);
@@ -257,7 +258,7 @@ void observer_crash_start(struct clinux_descriptor file, unsigned number) {
   }
 }
 
-void observer_crash_stop(void) {
+void cprocess_crash_stop(void) {
   atomic_store(&note_place, -1);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
@@ -269,7 +270,7 @@ void observer_crash_stop(void) {
   }
 }
 
-void observer_crash_move(struct clinux_descriptor file) {
+void cprocess_crash_move(struct clinux_descriptor file) {
   int place = atomic_load(&note_place);
   if (place < 0)
     return;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "observer_cpu.h"
+#include "cprocess_cpu.h"
 
 #include "clinux_clock.h"
 
@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-void observer_cpu_open(struct observer_cpu_source *source) {
+void cprocess_cpu_open(struct cprocess_cpu_source *source) {
   long ticks = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
   source->ticks = ticks > 0 ? (uint32_t)ticks : 100;
   source->processors = processors > 0 ? (uint32_t)processors : 1;
@@ -18,7 +18,7 @@ static uint64_t of_timeval(struct timeval time) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_usec * 1000;
 }
 
-void observer_cpu_read(const struct observer_cpu_source *source, struct observer_cpu *cpu) {
+void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu) {
   int saved_errno = errno;
   struct rusage used = {0};
   cpu->taken_ns = clinux_clock_ns();

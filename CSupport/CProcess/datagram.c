@@ -1,15 +1,15 @@
 #define _GNU_SOURCE
-#include "observer_datagram.h"
+#include "cprocess_datagram.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct observer_datagram *)0)->address, "an address has room");
+_Static_assert(sizeof(struct sockaddr_un) <= sizeof((struct cprocess_datagram *)0)->address, "an address has room");
 
 /* Opens TARGET's socket. Returns 0 or an errno value. */
-static int open_socket(struct observer_datagram *target) {
+static int open_socket(struct cprocess_datagram *target) {
   int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (descriptor < 0)
     return errno;
@@ -17,7 +17,7 @@ static int open_socket(struct observer_datagram *target) {
   return 0;
 }
 
-int observer_datagram_open(struct observer_datagram *target, const char *name) {
+int cprocess_datagram_open(struct cprocess_datagram *target, const char *name) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   size_t length = strlen(name);
   if ((name[0] != '/' && name[0] != '@') || name[1] == '\0')
@@ -37,9 +37,9 @@ int observer_datagram_open(struct observer_datagram *target, const char *name) {
   return open_socket(target);
 }
 
-void observer_datagram_close(struct observer_datagram *target) { clinux_descriptor_close(&target->socket); }
+void cprocess_datagram_close(struct cprocess_datagram *target) { clinux_descriptor_close(&target->socket); }
 
-int observer_datagram_send(struct observer_datagram *target, const char *text, size_t bytes) {
+int cprocess_datagram_send(struct cprocess_datagram *target, const char *text, size_t bytes) {
   int saved_errno = errno;
   int error = 0;
   if (!clinux_descriptor_is_ours(&target->socket)) {

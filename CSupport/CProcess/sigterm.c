@@ -1,19 +1,24 @@
 #define _GNU_SOURCE
-#include "observer_sigterm.h"
+#include "cprocess_sigterm.h"
 
 #include "clinux_clock.h"
 
 #include <errno.h>
 #include <signal.h>
 
-static struct observer_warden *_Atomic listener;
+static struct cprocess_warden *_Atomic listener;
 static struct sigaction former; /* written before `listener` is set, and never again */
+
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs in the handler, on any thread, with any lock held. Allowed: plain memory, atomics, bare system calls,
+ * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. What
+ * the service's own handler does is its own affair. */
 
 static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
-  struct observer_warden *warden = atomic_load_explicit(&listener, memory_order_acquire);
+  struct cprocess_warden *warden = atomic_load_explicit(&listener, memory_order_acquire);
   if (warden)
-    observer_warden_begin_shutdown(warden, clinux_clock_ns());
+    cprocess_warden_begin_shutdown(warden, clinux_clock_ns());
   errno = saved_errno;
   if (!warden)
     return;
@@ -23,21 +28,23 @@ static void on_sigterm(int signal, siginfo_t *information, void *context) {
     former.sa_handler(signal);
 }
 
-enum observer_sigterm_state observer_sigterm_chain(struct observer_warden *warden) {
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
+enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_warden *warden) {
   struct sigaction now;
   if (sigaction(SIGTERM, NULL, &now) != 0)
-    return OBSERVER_SIGTERM_UNCHAINED;
+    return CPROCESS_SIGTERM_UNCHAINED;
   bool is_ours = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_sigterm;
   if (is_ours || atomic_load_explicit(&listener, memory_order_relaxed)) {
     atomic_store_explicit(&listener, warden, memory_order_release);
-    return is_ours ? OBSERVER_SIGTERM_CHAINED : OBSERVER_SIGTERM_REPLACED;
+    return is_ours ? CPROCESS_SIGTERM_CHAINED : CPROCESS_SIGTERM_REPLACED;
   }
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
-    return OBSERVER_SIGTERM_UNCHAINED;
+    return CPROCESS_SIGTERM_UNCHAINED;
   former = now;
   struct sigaction ours = now;
   ours.sa_flags |= SA_SIGINFO;
   ours.sa_sigaction = on_sigterm;
   atomic_store_explicit(&listener, warden, memory_order_release);
-  return sigaction(SIGTERM, &ours, NULL) == 0 ? OBSERVER_SIGTERM_CHAINED : OBSERVER_SIGTERM_UNCHAINED;
+  return sigaction(SIGTERM, &ours, NULL) == 0 ? CPROCESS_SIGTERM_CHAINED : CPROCESS_SIGTERM_UNCHAINED;
 }

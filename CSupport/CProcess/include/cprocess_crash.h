@@ -7,24 +7,24 @@
  * same information. A handler that was there before, such as that of Swift's backtraces, is called with the flags and
  * the mask that it had; if it recovers, the line is taken back. An ignored signal stays ignored.
  */
-#ifndef OBSERVER_CRASH_H
-#define OBSERVER_CRASH_H
+#ifndef CPROCESS_CRASH_H
+#define CPROCESS_CRASH_H
 
+#include "clinux_base.h"
 #include "clinux_descriptor.h"
-#include "observer_base.h"
 
 /* Installs the handlers. The line "signal SIGNAL SENDER #CHECKSUM" of the run file NUMBER goes to FILE when this
  * process (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it back. SENDER
- * is the process that sent the signal, 0 for a fault. FILE must be open for appending until observer_crash_stop; where
+ * is the process that sent the signal, 0 for a fault. FILE must be open for appending until cprocess_crash_stop; where
  * the service has closed it, nothing is written. Async-signal-safe: no. Threads: any, one at a time. */
-void observer_crash_start(struct clinux_descriptor file, unsigned number);
+void cprocess_crash_start(struct clinux_descriptor file, unsigned number);
 
 /* Writes nothing any more. Handlers that nobody has replaced are removed.
  * Async-signal-safe: no. Threads: any, one at a time. */
-void observer_crash_stop(void);
+void cprocess_crash_stop(void);
 
 /* Has the line written to FILE from now on, if it is to be written at all: at once, so that no note is lost.
  * Async-signal-safe: yes. Threads: the disk thread. */
-void observer_crash_move(struct clinux_descriptor file);
+void cprocess_crash_move(struct clinux_descriptor file);
 
 #endif

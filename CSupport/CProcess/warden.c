@@ -1,0 +1,43 @@
+#define _GNU_SOURCE
+#include "cprocess_warden.h"
+
+#include <sched.h>
+#include <string.h>
+
+void cprocess_warden_set_reason(struct cprocess_warden *warden, const char *text, size_t bytes) {
+  struct cprocess_doom *doom = &warden->doom;
+  doom->bytes = (uint32_t)(bytes < sizeof doom->reason ? bytes : sizeof doom->reason);
+  memcpy(doom->reason, text, doom->bytes);
+}
+
+void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes) {
+  for (;;) {
+    uint32_t state = CPROCESS_TEXT_NONE;
+    if (atomic_compare_exchange_strong_explicit(&text->state, &state, CPROCESS_TEXT_WRITING, memory_order_acquire,
+                                                memory_order_relaxed))
+      break;
+    state = CPROCESS_TEXT_READY;
+    if (atomic_compare_exchange_strong_explicit(&text->state, &state, CPROCESS_TEXT_WRITING, memory_order_acquire,
+                                                memory_order_relaxed))
+      break;
+    sched_yield();
+  }
+  text->bytes = (uint32_t)(bytes < sizeof text->text ? bytes : sizeof text->text);
+  memcpy(text->text, begin, text->bytes);
+  atomic_store_explicit(&text->state, CPROCESS_TEXT_READY, memory_order_release);
+}
+
+size_t cprocess_text_take(struct cprocess_text *text) {
+  uint32_t state = CPROCESS_TEXT_READY;
+  if (!atomic_compare_exchange_strong_explicit(&text->state, &state, CPROCESS_TEXT_READING, memory_order_acquire,
+                                               memory_order_relaxed))
+    return 0;
+  if (text->bytes > 0)
+    return text->bytes;
+  atomic_store_explicit(&text->state, CPROCESS_TEXT_NONE, memory_order_release);
+  return 0;
+}
+
+void cprocess_text_taken(struct cprocess_text *text, bool keep) {
+  atomic_store_explicit(&text->state, keep ? CPROCESS_TEXT_READY : CPROCESS_TEXT_NONE, memory_order_release);
+}
