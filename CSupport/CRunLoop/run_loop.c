@@ -47,15 +47,15 @@ static void called(CFRunLoopObserverRef observer, unsigned long activity, void *
   callback->function(activity, callback->context);
 }
 
-bool run_loop_available(void) { return CFRunLoopObserverCreate != NULL && CFRunLoopAddObserver != NULL; }
+bool crunloop_available(void) { return CFRunLoopObserverCreate != NULL && CFRunLoopAddObserver != NULL; }
 
-void *run_loop_main(void) { return run_loop_available() ? CFRunLoopGetMain() : NULL; }
+void *crunloop_main(void) { return crunloop_available() ? CFRunLoopGetMain() : NULL; }
 
-void *run_loop_current(void) { return run_loop_available() ? CFRunLoopGetCurrent() : NULL; }
+void *crunloop_current(void) { return crunloop_available() ? CFRunLoopGetCurrent() : NULL; }
 
-void *run_loop_add_observer(void *loop, unsigned long activities, bool first,
+void *crunloop_add_observer(void *loop, unsigned long activities, bool first,
                             void (*function)(unsigned long activity, void *context), void *context) {
-  struct callback *callback = run_loop_available() ? malloc(sizeof *callback) : NULL;
+  struct callback *callback = crunloop_available() ? malloc(sizeof *callback) : NULL;
   if (!callback)
     return NULL;
   *callback = (struct callback){function, context};
@@ -71,7 +71,7 @@ void *run_loop_add_observer(void *loop, unsigned long activities, bool first,
   return observer;
 }
 
-void run_loop_remove_observer(void *observer) {
+void crunloop_remove_observer(void *observer) {
   CFRunLoopObserverInvalidate(observer);
   CFRelease(observer);
 }

@@ -10,7 +10,7 @@ extension Watchdog {
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
   public func watchMainRunLoop(stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: run_loop_main(), name: "main", stallThreshold: stallThreshold)
+    try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", stallThreshold: stallThreshold)
   }
 
   /// Watches the iterations of the calling thread's run loop.
@@ -24,7 +24,7 @@ extension Watchdog {
     named name: String,
     stallThreshold: Duration? = nil
   ) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: run_loop_current(), name: name, stallThreshold: stallThreshold)
+    try WatchedRunLoop(watchdog: self, loop: crunloop_current(), name: name, stallThreshold: stallThreshold)
   }
 }
 
@@ -81,11 +81,11 @@ public final class WatchedRunLoop: Sendable {
     context = Context(lease.slot)
     // Never released: a callback may be under way when the observers are removed.
     let pointer = Unmanaged.passRetained(context).toOpaque()
-    let begins = RUN_LOOP_ENTRY.rawValue | RUN_LOOP_BEFORE_TIMERS.rawValue | RUN_LOOP_AFTER_WAITING.rawValue
-    let ends = RUN_LOOP_BEFORE_WAITING.rawValue | RUN_LOOP_EXIT.rawValue
+    let begins = CRUNLOOP_ENTRY.rawValue | CRUNLOOP_BEFORE_TIMERS.rawValue | CRUNLOOP_AFTER_WAITING.rawValue
+    let ends = CRUNLOOP_BEFORE_WAITING.rawValue | CRUNLOOP_EXIT.rawValue
     let added = [
-      run_loop_add_observer(loop, UInt(begins), true, Self.iterationBegins, pointer),
-      run_loop_add_observer(loop, UInt(ends), false, Self.iterationEnds, pointer),
+      crunloop_add_observer(loop, UInt(begins), true, Self.iterationBegins, pointer),
+      crunloop_add_observer(loop, UInt(ends), false, Self.iterationEnds, pointer),
     ]
     observers.withLock { $0.pointers = added.compactMap { $0 } }
     guard added.allSatisfy({ $0 != nil }) else {
@@ -104,7 +104,7 @@ public final class WatchedRunLoop: Sendable {
       defer { observers.pointers = [] }
       return Observers(pointers: observers.pointers)
     }
-    for pointer in removed.pointers { run_loop_remove_observer(pointer) }
+    for pointer in removed.pointers { crunloop_remove_observer(pointer) }
     context.leave()
     if let lease { SlotRegistry.shared.end(lease) }
   }
@@ -113,7 +113,7 @@ public final class WatchedRunLoop: Sendable {
     guard let pointer else { return }
     // SAFETY: the pointer is the context, which is never released.
     let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
-    if activity == UInt(RUN_LOOP_ENTRY.rawValue) { context.depth.add(1, ordering: .relaxed) }
+    if activity == UInt(CRUNLOOP_ENTRY.rawValue) { context.depth.add(1, ordering: .relaxed) }
     context.mark { observer_slot_begin($0) }
   }
 
@@ -123,7 +123,7 @@ public final class WatchedRunLoop: Sendable {
     let context = Unmanaged<Context>.fromOpaque(pointer).takeUnretainedValue()
     context.mark { observer_slot_end($0) }
     // A watch that began inside a run sees an exit without an entry.
-    guard activity == UInt(RUN_LOOP_EXIT.rawValue), context.depth.load(ordering: .relaxed) > 0 else { return }
+    guard activity == UInt(CRUNLOOP_EXIT.rawValue), context.depth.load(ordering: .relaxed) > 0 else { return }
     let depth = context.depth.subtract(1, ordering: .relaxed).newValue
     if depth > 0 { context.mark { observer_slot_begin($0) } }
   }
