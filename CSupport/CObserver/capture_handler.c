@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "capture_request.h"
 #include "deep_room.h"
+#include "observer_capture.h"
 
 #include "clinux_clock.h"
 #include "clinux_memory.h"

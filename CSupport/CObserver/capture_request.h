@@ -5,7 +5,10 @@
 #define CAPTURE_REQUEST_H
 
 #include "clinux_context.h"
-#include "observer_capture.h"
+#include "observer_slot.h"
+#include "observer_thread.h"
+
+#include "CUnwind.h"
 
 /* The state is the lower part of a request's word; above it is a number that changes with every use, so that a handler
  * which looked at an earlier use cannot answer this one.

@@ -2,7 +2,9 @@
 #ifndef WALK_H
 #define WALK_H
 
-#include "unwinder.h"
+#include "stack_copy.h"
+#include "unwind_architecture.h"
+#include "unwind_stack.h"
 
 /* Each part is known to the file of its name alone, and lies in the memory that the unwinder was created in. */
 struct unwinder {

@@ -1,6 +1,7 @@
 /* CUnwind: a copied stack in, frames out.
  *
- *   unwinder.h             the unwinder, and what it is given and makes
+ *   unwinder.h             the unwinder
+ *   unwind_stack.h         what it is given and makes
  *   stack_copy.h           a copied stack
  *   unwind_registers.h     registers of a thread
  *   unwind_architecture.h  what is different between processor architectures
@@ -11,6 +12,7 @@
 #include "stack_copy.h"
 #include "unwind_architecture.h"
 #include "unwind_registers.h"
+#include "unwind_stack.h"
 #include "unwinder.h"
 
 #endif
