@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /* The thread that is to deliver SIGABRT to itself. */
-static _Atomic int32_t doomed;
+static _Atomic int32_t aborting;
 
-/* The timer of cprocess_abort_arm, and the process that has it: a child does not. The warden's. */
+/* The timer of cprocess_abort_arm, and the process that has it: a child does not. The escalation thread's. */
 static int timer_id;
 static pid_t timer_owner;
 static _Atomic bool is_armed;
@@ -59,11 +59,11 @@ static void meet_fault(void) {
   syscall(SYS_exit_group, 128 + SIGABRT);
 }
 
-/* Runs on the doomed thread, and on others that were sent SIGPROF just before: those go on. */
+/* Runs on the aborting thread, and on others that were sent SIGPROF just before: those go on. */
 static void deliver_end(int signal) {
   (void)signal;
   int32_t self = clinux_task_self();
-  if (atomic_load_explicit(&doomed, memory_order_acquire) != self)
+  if (atomic_load_explicit(&aborting, memory_order_acquire) != self)
     return;
   if (process() == 1)
     meet_fault();
@@ -91,7 +91,7 @@ void cprocess_abort_thread(int32_t tid) {
     send(tid, SIGABRT);
     wait_ms(500);
   } else if (tid != 0) {
-    atomic_store_explicit(&doomed, tid, memory_order_release);
+    atomic_store_explicit(&aborting, tid, memory_order_release);
     struct sigaction deliver = {.sa_handler = deliver_end, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigaction(SIGPROF, &deliver, NULL);
     send(tid, SIGPROF);

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 
-static struct cprocess_warden *_Atomic listener;
+static struct cprocess_escalation *_Atomic listener;
 static struct sigaction former; /* written before `listener` is set, and never again */
 
 /* BEGIN ASYNC-SIGNAL-SAFE SECTION
@@ -16,11 +16,11 @@ static struct sigaction former; /* written before `listener` is set, and never a
 
 static void on_sigterm(int signal, siginfo_t *information, void *context) {
   int saved_errno = errno;
-  struct cprocess_warden *warden = atomic_load_explicit(&listener, memory_order_acquire);
-  if (warden)
-    cprocess_warden_begin_shutdown(warden, clinux_clock_ns());
+  struct cprocess_escalation *escalation = atomic_load_explicit(&listener, memory_order_acquire);
+  if (escalation)
+    cprocess_escalation_begin_shutdown(escalation, clinux_clock_ns());
   errno = saved_errno;
-  if (!warden)
+  if (!escalation)
     return;
   if (former.sa_flags & SA_SIGINFO)
     former.sa_sigaction(signal, information, context);
@@ -30,13 +30,13 @@ static void on_sigterm(int signal, siginfo_t *information, void *context) {
 
 /* END ASYNC-SIGNAL-SAFE SECTION */
 
-enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_warden *warden) {
+enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *escalation) {
   struct sigaction now;
   if (sigaction(SIGTERM, NULL, &now) != 0)
     return CPROCESS_SIGTERM_UNCHAINED;
   bool is_ours = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_sigterm;
   if (is_ours || atomic_load_explicit(&listener, memory_order_relaxed)) {
-    atomic_store_explicit(&listener, warden, memory_order_release);
+    atomic_store_explicit(&listener, escalation, memory_order_release);
     return is_ours ? CPROCESS_SIGTERM_CHAINED : CPROCESS_SIGTERM_REPLACED;
   }
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
@@ -45,6 +45,6 @@ enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_warden *warde
   struct sigaction ours = now;
   ours.sa_flags |= SA_SIGINFO;
   ours.sa_sigaction = on_sigterm;
-  atomic_store_explicit(&listener, warden, memory_order_release);
+  atomic_store_explicit(&listener, escalation, memory_order_release);
   return sigaction(SIGTERM, &ours, NULL) == 0 ? CPROCESS_SIGTERM_CHAINED : CPROCESS_SIGTERM_UNCHAINED;
 }

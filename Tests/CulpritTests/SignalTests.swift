@@ -15,8 +15,8 @@ import Testing
 
   private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
 
-  /// Handlers of the application run with what their creator blocks, and with what the main thread has blocked since; so does what
-  /// they start.
+  /// Handlers of the application run with what their creator blocks, and with what the main thread has blocked since;
+  /// so does what they start.
   @Test func handlersRunWithTheMaskOfTheirCreator() throws {
     try withDirectory { directory in
       let child = try play(["masks", directory])
@@ -39,7 +39,7 @@ import Testing
     try withDirectory { directory in
       let child = try play(["masks", directory])
       let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
-      for name in ["disk", "errand", "expire", "handler", "monitor", "ping", "record", "report", "warden"] {
+      for name in ["disk", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "worker"] {
         #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
       }
       let faults = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF].map(bit).reduce(0, |)
@@ -51,7 +51,8 @@ import Testing
     }
   }
 
-  /// A service that starts the watchdog and then reads SIGTERM from a descriptor is not ended by one that comes to another thread.
+  /// A service that starts the watchdog and then reads SIGTERM from a descriptor is not ended by one that comes to
+  /// another thread.
   @Test func aSignalIsLeftToWhoReadsIt() throws {
     let child = try play(["signalfd"])
     #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
@@ -64,7 +65,8 @@ import Testing
     #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
   }
 
-  /// A standard error that nobody reads any more (SIGPIPE), or a file that may not grow (SIGXFSZ), costs reports and nothing else.
+  /// A standard error that nobody reads any more (SIGPIPE), or a file that may not grow (SIGXFSZ), costs reports and
+  /// nothing else.
   @Test(arguments: ["pipe", "file"]) func aDeadStandardErrorHarmsNobody(way: String) throws {
     try withDirectory { directory in
       let child = try play(["report-to-nobody", way, "\(directory)/errors"])
@@ -160,7 +162,8 @@ import Testing
     }
   }
 
-  /// A watchdog that is started by a thread with real-time priority on one processor takes neither over, in none of its threads.
+  /// A watchdog that is started by a thread with real-time priority on one processor takes neither over, in none of its
+  /// threads.
   @Test func ownThreadsAreScheduledAsTheProcessWas() throws {
     try withDirectory { directory in
       let child = try play(["unusual", directory])

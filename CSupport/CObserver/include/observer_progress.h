@@ -1,5 +1,5 @@
-/* How far stalls have come: what the monitor tells the warden, who decides what is done about a stall that does not
- * end.
+/* How far stalls have come: what the monitor tells the escalation thread, who decides what is done about a stall that
+ * does not end.
  *
  * One entry for each target slot, in a table that is never freed. It also has a name for the source, in fixed memory:
  * who asks may have to do without the allocator. */
@@ -12,7 +12,7 @@
 enum { OBSERVER_NAME_WORDS = 12 };
 
 struct observer_progress {
-  /* Written by the monitor, read by the warden. */
+  /* Written by the monitor, read by the escalation thread. */
   _Atomic uint64_t unit; /* the unit that is stalled, 0 when none is; written last */
   _Atomic uint64_t age_ns;
   _Atomic uint64_t threshold_ns;
@@ -20,7 +20,7 @@ struct observer_progress {
   _Atomic uint64_t suspected_cpu; /* and that thread's processor time then; 0 if unknown */
   _Atomic int32_t tid;            /* the thread that was seen last; 0 if unknown */
 
-  /* Written by the slot's owner while the slot is not marked, read by the warden. */
+  /* Written by the slot's owner while the slot is not marked, read by the escalation thread. */
   _Atomic uint32_t kind; /* a number for people's word for what it is; as in files */
   _Atomic uint32_t name_bytes;
   _Atomic uint64_t name[OBSERVER_NAME_WORDS];

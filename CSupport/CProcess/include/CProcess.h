@@ -1,7 +1,7 @@
 /* CProcess: how a process ends, and what it tells of that.
  *
  * Which header for what:
- *   cprocess_warden.h    what the warden and the rest of the watchdog tell each other
+ *   cprocess_escalation.h    what the escalation thread and the rest of the watchdog tell each other
  *   cprocess_abort.h     the end of a process that is stuck
  *   cprocess_crash.h     a note about the signal that ends the process
  *   cprocess_sigterm.h   noticing SIGTERM without changing what it does
@@ -15,7 +15,7 @@
 #include "cprocess_cpu.h"
 #include "cprocess_crash.h"
 #include "cprocess_datagram.h"
+#include "cprocess_escalation.h"
 #include "cprocess_sigterm.h"
-#include "cprocess_warden.h"
 
 #endif

@@ -18,16 +18,16 @@
 CLINUX_NO_LOCKS void cprocess_abort_thread(int32_t tid);
 
 /* Makes what cprocess_abort_arm needs, which may not be there later: RLIMIT_SIGPENDING counts timers. Does nothing
- * when it is there. Async-signal-safe: yes. Threads: the warden. */
+ * when it is there. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_prepare(void);
 
 /* Has the kernel end the process in AFTER_NS nanoseconds, whatever becomes of the calling thread until then: by
  * SIGKILL; process 1 by SIGPROF, whose handler (observer_capture.h) calls cprocess_abort_expire. Returns whether that
  * is so: timers may be refused.
- * Async-signal-safe: yes. Threads: the warden. */
+ * Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS bool cprocess_abort_arm(uint64_t after_ns);
 
-/* Takes that back. Async-signal-safe: yes. Threads: the warden. */
+/* Takes that back. Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_disarm(void);
 
 /* What comes with that SIGPROF. */
@@ -38,7 +38,7 @@ void cprocess_abort_expire(void);
 
 /* Writes the BYTES bytes of TEXT to standard error, as far as it takes them without being waited for: not longer than
  * half a second.
- * Async-signal-safe: yes. Threads: the warden. */
+ * Async-signal-safe: yes. Threads: the escalation thread. */
 CLINUX_NO_LOCKS void cprocess_abort_say(const char *text, size_t bytes);
 
 #endif

@@ -2,13 +2,13 @@ import CLinux
 import CObserver
 import CUnwind
 
-/// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a stall, for
-/// how long it has lasted and when it is over.
+/// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a
+/// stall, for how long it has lasted and when it is over.
 ///
-/// It must go on working when every pool, the allocator, the loader and a file system are stuck: it reads no memory but the
-/// watchdog's own and takes no stack. Who takes stacks is a sampler (``Sampler``); the monitor asks it for samples, and replaces
-/// one that is held up. Everything that the monitor needs is allocated before it starts, and `@_noLocks` makes the compiler
-/// reject whatever could take a lock of the runtime or allocate.
+/// It must go on working when every pool, the allocator, the loader and a file system are stuck: it reads no memory but
+/// the watchdog's own and takes no stack. Who takes stacks is a sampler (``Sampler``); the monitor asks it for samples,
+/// and replaces one that is held up. Everything that the monitor needs is allocated before it starts, and `@_noLocks`
+/// makes the compiler reject whatever could take a lock of the runtime or allocate.
 struct Monitor: ~Copyable {
   /// One tick adds no more than this to the age of a unit of work, however long the process was stopped, frozen or
   /// suspended since the last one.
@@ -50,11 +50,12 @@ struct Monitor: ~Copyable {
     samplers = SamplerSupervisor(sampling)
   }
 
-  /// How much of its waiting for a processor counts in one go: where a virtual machine is held and its clock goes on, all
-  /// of that looks like waiting, if the monitor was about to run.
+  /// How much of its waiting for a processor counts in one go: where a virtual machine is held and its clock goes on,
+  /// all of that looks like waiting, if the monitor was about to run.
   private static let longestStarved: UInt64 = 1_000_000_000
 
-  /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the scheduler.
+  /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the
+  /// scheduler.
   @_noLocks static func allowance(planned: UInt64) -> UInt64 { planned &+ max(planned / 8, 10_000_000) }
 
   /// Watches until the control says stop.
@@ -188,7 +189,8 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Tells the recorder that a sample of the unit in slot `index` could not be taken because the kernel holds up who takes them.
+  /// Tells the recorder that a sample of the unit in slot `index` could not be taken because the kernel holds up who
+  /// takes them.
   @_noLocks private func tellUnsampled(_ index: Int, _ tick: UnitTracker.Tick) {
     let unit = trackers[index].unit
     guard unit != 0 else { return }
@@ -204,7 +206,7 @@ struct Monitor: ~Copyable {
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 
-  /// Tells the warden how far a stall has come.
+  /// Tells the escalation thread how far a stall has come.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: UnitTracker.Step) {
     // SAFETY: as in look(_:_:); `progress` has as many entries.
     let entry = progress + index

@@ -2,14 +2,14 @@ import CLinux
 import CObserver
 import Synchronization
 
-/// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the warden and of the
-/// handler, and their tables.
+/// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the escalation
+/// thread and of the handler, and their tables.
 enum Residency {
   /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together.
   private static let reach = 24 << 10
 
-  /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought into memory
-  /// once.
+  /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought
+  /// into memory once.
   static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ progress: UnsafeMutablePointer<observer_progress>) {
     // The tables outlive every watchdog.
     isKept.withLock { isKept in
@@ -30,7 +30,7 @@ enum Residency {
   private static func keepCode() {
     observer_keep_own_code_resident()
     let anchors = [
-      monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), wardenCodeAnchor(), terminationCodeAnchor(),
+      monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), escalationCodeAnchor(), terminationCodeAnchor(),
     ]
     for anchor in anchors {
       clinux_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)

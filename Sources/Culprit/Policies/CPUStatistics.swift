@@ -1,7 +1,8 @@
 import CProcess
 import StallRecord
 
-/// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that waits.
+/// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that
+/// waits.
 public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
   /// The time that the statistics are about: from about the begin of the unit on.
   public var elapsed: Duration
@@ -22,18 +23,18 @@ public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
   /// The processors of the machine.
   public var processors: Int
 
-  init(_ doom: cprocess_doom) {
-    elapsed = Duration(wholeNanoseconds: doom.elapsed_ns)
+  init(_ termination: cprocess_termination_request) {
+    elapsed = Duration(wholeNanoseconds: termination.elapsed_ns)
     machineElapsed = elapsed
-    let used = doom.used
+    let used = termination.used
     let isTold = used.machine_user_ns > 0 || used.machine_system_ns > 0
     machineUser = isTold ? Duration(wholeNanoseconds: used.machine_user_ns) : nil
     machineSystem = !isTold ? nil : Duration(wholeNanoseconds: used.machine_system_ns)
     user = Duration(wholeNanoseconds: used.user_ns)
     system = Duration(wholeNanoseconds: used.system_ns)
-    thread = doom.thread_elapsed_ns > 0 ? Duration(wholeNanoseconds: doom.thread_ns) : nil
-    threadElapsed = Duration(wholeNanoseconds: doom.thread_elapsed_ns)
-    processors = Int(doom.processors)
+    thread = termination.thread_elapsed_ns > 0 ? Duration(wholeNanoseconds: termination.thread_ns) : nil
+    threadElapsed = Duration(wholeNanoseconds: termination.thread_elapsed_ns)
+    processors = Int(termination.processors)
   }
 
   init(

@@ -5,7 +5,8 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a unit of work of the main thread.
+/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a unit of work of the main
+/// thread.
 final class Phases: @unchecked Sendable {
   // SAFETY: the slots and the word are never freed; what changes is under the mutex.
   static let launchName = "launch"
@@ -23,11 +24,11 @@ final class Phases: @unchecked Sendable {
   /// What had been used then.
   private let base: cprocess_cpu
   private let processors: UInt32
-  private let warden: WardenBlock
+  private let escalation: EscalationBlock
 
   /// Watches the phases that `configuration` has budgets for. The launch has begun with the process.
-  init(_ configuration: Configuration, _ control: ControlBlock, _ warden: WardenBlock) throws(WatchdogError) {
-    self.warden = warden
+  init(_ configuration: Configuration, _ control: ControlBlock, _ escalation: EscalationBlock) throws(WatchdogError) {
+    self.escalation = escalation
     let now = clinux_clock_ns()
     var source = cprocess_cpu_source()
     cprocess_cpu_open(&source)
@@ -65,7 +66,7 @@ final class Phases: @unchecked Sendable {
     if let launch { SlotRegistry.shared.endUnit(launch) }
   }
 
-  /// Ends the watch. The warden must have ended.
+  /// Ends the watch. The escalation thread must have ended.
   func end() { for lease in [launch, shutdown] { if let lease { SlotRegistry.shared.end(lease) } } }
 
   /// What is to be noted about a phase that takes too long, now.
@@ -79,7 +80,7 @@ final class Phases: @unchecked Sendable {
     let thread = clinux_clock_thread_cpu_ns(getpid())
     var from = base
     var threadFrom: UInt64 = 0
-    if !isLaunch, !cprocess_warden_shutdown_base(warden.pointer, &from, &threadFrom) { return [] }
+    if !isLaunch, !cprocess_escalation_shutdown_base(escalation.pointer, &from, &threadFrom) { return [] }
     let elapsed = now.taken_ns &- from.taken_ns
     let statistics = CPUStatistics(
       // What the machine used before the watchdog was there is not known, but what this process did is.
@@ -131,7 +132,7 @@ extension Watchdog {
   /// ``Configuration/notifiesSystemd`` says so.
   public func launched() { policies?.launched() }
 
-  /// The service is about to end: its shutdown begins (``Configuration/shutdownBudget``). Systemd is told STOPPING=1, if
-  /// ``Configuration/notifiesSystemd`` says so.
+  /// The service is about to end: its shutdown begins (``Configuration/shutdownBudget``). Systemd is told STOPPING=1,
+  /// if ``Configuration/notifiesSystemd`` says so.
   public func shuttingDown() { policies?.shuttingDown() }
 }

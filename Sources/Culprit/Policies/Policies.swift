@@ -5,17 +5,17 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// What is done about stalls that do not end, and whom it is told: the warden and its errands' thread.
+/// What is done about stalls that do not end, and whom it is told: the escalation thread and the blocking worker.
 ///
 /// Neither thread is started before the configuration wants one of them.
 final class Policies: Sendable {
   private struct Threads {
-    var warden: PosixThread?
-    var runner: PosixThread?
+    var escalation: PosixThread?
+    var worker: PosixThread?
     var isStopped = false
   }
 
-  let block = WardenBlock()
+  let block = EscalationBlock()
   private let control: ControlBlock
   private let recorder: Recorder
   private let reporter: Reporter
@@ -47,7 +47,7 @@ final class Policies: Sendable {
   func add(_ handler: @escaping TerminationHandler) {
     let mask = HandlerMask()
     handlers.withLock { $0.append { termination in mask.run { handler(termination) } } }
-    cprocess_warden_set_has_handlers(block.pointer)
+    cprocess_escalation_set_has_handlers(block.pointer)
   }
 
   /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
@@ -55,44 +55,44 @@ final class Policies: Sendable {
   /// - Throws: ``PosixThreadError`` when they cannot be started.
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
     let limit = configuration.isEnabled ? configuration.terminateAfter?.wholeNanoseconds : nil
-    cprocess_warden_set_terminate_after_ns(block.pointer, limit ?? 0)
+    cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
     let hasPhases = phases.withLock { $0 } != nil
     if systemd?.isOpen == true || limit != nil || hasPhases || configuration.noticesTermination { try start() }
   }
 
   private func start() throws(PosixThreadError) {
     let error: PosixThreadError? = threads.withLock { threads in
-      guard threads.warden == nil, !threads.isStopped, let progress = observer_progress_table() else { return nil }
+      guard threads.escalation == nil, !threads.isStopped, let progress = observer_progress_table() else { return nil }
       do throws(PosixThreadError) {
-        let runner = ErrandRunner(
-          warden: block,
+        let worker = BlockingWorker(
+          escalation: block,
           recorder: recorder,
           reporter: reporter,
           handlers: { [weak self] in self?.handlers.withLock { $0 } ?? [] }
         )
-        threads.runner = try PosixThread(name: "culprit-errand") { runner.run() }
+        threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
         let table = ProgressTable(
           pointer: progress,
-          phases: Warden.PhaseSlots(
+          phases: EscalationThread.PhaseSlots(
             launch: found?.launch?.slot,
             shutdown: found?.shutdown?.slot,
             noticesTermination: noticesTermination.withLock { $0 }
           )
         )
-        threads.warden = try PosixThread(name: "culprit-warden") { [block, control, systemd] in
-          var warden = Warden(
+        threads.escalation = try PosixThread(name: "culprit-escalat") { [block, control, systemd] in
+          var thread = EscalationThread(
             own: block.pointer,
             control: control.pointer,
             progress: table.pointer,
-            systemd: systemd.map { Warden.Systemd(target: $0.target, watchdog: $0.watchdog) },
+            systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
           clinux_keep_stack_resident()
-          warden.run()
+          thread.run()
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
-        while cprocess_warden_started(block.pointer) < 2 { usleep(100) }
+        while cprocess_escalation_started(block.pointer) < 2 { usleep(100) }
         return nil
       } catch {
         return error
@@ -104,12 +104,12 @@ final class Policies: Sendable {
   /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
-    let (warden, runner) = threads.withLock { threads in
+    let (escalation, worker) = threads.withLock { threads in
       threads.isStopped = true
-      return (threads.warden, threads.runner)
+      return (threads.escalation, threads.worker)
     }
-    cprocess_warden_stop(block.pointer)
-    let hasEnded = [warden, runner].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    cprocess_escalation_stop(block.pointer)
+    let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it.
     handlers.withLock { $0 = [] }
@@ -118,10 +118,10 @@ final class Policies: Sendable {
 
   func launched() {
     phases.withLock { $0 }?.launched()
-    cprocess_warden_add_notices(block.pointer, CPROCESS_NOTICE_READY.rawValue)
+    cprocess_escalation_add_notices(block.pointer, CPROCESS_NOTICE_READY.rawValue)
   }
 
-  func shuttingDown() { cprocess_warden_begin_shutdown(block.pointer, clinux_clock_ns()) }
+  func shuttingDown() { cprocess_escalation_begin_shutdown(block.pointer, clinux_clock_ns()) }
 
   /// Watches the phases that `configuration` has budgets for.
   ///
@@ -145,7 +145,7 @@ final class Policies: Sendable {
       let progress = observer_progress_table(),
       observer_progress_is_stalled(progress + shutdown.index)
     else { return }
-    let deadline = clinux_clock_ns() &+ ErrandRunner.patience
+    let deadline = clinux_clock_ns() &+ BlockingWorker.patience
     // The process's end is that of its shutdown.
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
@@ -162,18 +162,18 @@ final class Policies: Sendable {
     // Each line would be a variable of its own.
     let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in
-      cprocess_text_put(cprocess_warden_status(block.pointer), line, line.utf8.count)
+      cprocess_text_put(cprocess_escalation_status(block.pointer), line, line.utf8.count)
     }
-    cprocess_warden_wake(block.pointer)
+    cprocess_escalation_wake(block.pointer)
   }
 
   /// What systemd has been told; `nil` when it is not told anything.
   var systemdState: Watchdog.SystemdState? {
     guard systemd?.isOpen == true else { return nil }
-    let error = cprocess_warden_send_error(block.pointer)
+    let error = cprocess_escalation_send_error(block.pointer)
     return Watchdog.SystemdState(
-      pings: cprocess_warden_pings(block.pointer, true),
-      hangs: cprocess_warden_pings(block.pointer, false),
+      pings: cprocess_escalation_pings(block.pointer, true),
+      hangs: cprocess_escalation_pings(block.pointer, false),
       problem: error == 0 ? nil : String(cString: strerror(error))
     )
   }
@@ -181,7 +181,7 @@ final class Policies: Sendable {
   private struct ProgressTable: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
     let pointer: UnsafeMutablePointer<observer_progress>
-    let phases: Warden.PhaseSlots
+    let phases: EscalationThread.PhaseSlots
   }
 }
 

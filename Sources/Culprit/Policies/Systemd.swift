@@ -4,7 +4,7 @@ import Synchronization
 
 /// The way to systemd, or whoever else started the service and speaks its protocol: sd_notify(3).
 final class SystemdNotifier: @unchecked Sendable {
-  // SAFETY: written by the initializer, and then by the warden only.
+  // SAFETY: written by the initializer, and then by the escalation thread only.
   let target: UnsafeMutablePointer<cprocess_datagram>
   /// The time without a ping after which systemd takes the service for dead, in nanoseconds; 0 when it does not watch.
   let watchdog: UInt64

@@ -34,8 +34,8 @@ extension Watchdog {
   /// Calls `handler` before the process is ended for being stuck (``Configuration/terminateAfter``), on a thread of the
   /// watchdog's own. The record has been saved by then, and the reason has been written to standard error.
   ///
-  /// The process ends unless a handler returns ``Termination/Decision/handled`` within two seconds. When the stuck thread
-  /// holds the lock of the allocator, handlers that allocate are not heard.
+  /// The process ends unless a handler returns ``Termination/Decision/handled`` within two seconds. When the stuck
+  /// thread holds the lock of the allocator, handlers that allocate are not heard.
   public func onTerminate(_ handler: @escaping @Sendable (Termination) -> Termination.Decision) {
     policies?.add(handler)
   }

@@ -5,40 +5,40 @@ import StallRecord
 
 typealias TerminationHandler = @Sendable (Termination) -> Termination.Decision
 
-/// The thread that does what the warden cannot do itself, because it may block: it allocates, waits for the disk and calls
-/// the application's handlers.
-final class ErrandRunner: Sendable {
+/// The thread that does what the escalation thread must not do itself, because it may block: it allocates, waits for
+/// the disk and calls the application's handlers.
+final class BlockingWorker: Sendable {
   /// How long the recorder and the disk are waited for.
   static let patience: UInt64 = 2_000_000_000
 
-  private let warden: WardenBlock
+  private let escalation: EscalationBlock
   private let recorder: Recorder
   private let reporter: Reporter
   /// What the application wants asked before its process is ended.
   private let handlers: @Sendable () -> [TerminationHandler]
 
   init(
-    warden: WardenBlock,
+    escalation: EscalationBlock,
     recorder: Recorder,
     reporter: Reporter,
     handlers: @escaping @Sendable () -> [TerminationHandler]
   ) {
     self.handlers = handlers
-    self.warden = warden
+    self.escalation = escalation
     self.recorder = recorder
     self.reporter = reporter
   }
 
-  /// Runs errands until there are none any more.
+  /// Serves requests until there are none any more.
   func run() {
-    cprocess_warden_start(warden.pointer)
+    cprocess_escalation_start(escalation.pointer)
     var last: UInt32 = 0
     var found: StallReport?
     while true {
-      let number = cprocess_warden_next_errand(warden.pointer, last)
+      let number = cprocess_escalation_next_request(escalation.pointer, last)
       guard number != 0 else { return }
       last = number
-      switch Errand(rawValue: number & 3) {
+      switch EscalationRequest(rawValue: number & 3) {
       case .lastReport: report()
       case .lastWords: found = sayLastWords()
       case .terminationHandlers:
@@ -46,7 +46,7 @@ final class ErrandRunner: Sendable {
         found = nil
       case .none: break
       }
-      cprocess_warden_done(warden.pointer, number)
+      cprocess_escalation_done(escalation.pointer, number)
     }
   }
 
@@ -63,19 +63,19 @@ final class ErrandRunner: Sendable {
   /// Has the record saved, tells who is to blame for what is to end the process, and has the stall's report so far
   /// delivered.
   private func sayLastWords() -> StallReport? {
-    guard let doom = cprocess_warden_doom(warden.pointer)?.pointee else { return nil }
+    guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return nil }
     let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
     var report: StallReport?
-    if let stall = stalls.first(where: { $0.slot == Int(doom.slot) && $0.unit == doom.unit }) {
+    if let stall = stalls.first(where: { $0.slot == Int(ending.slot) && $0.unit == ending.unit }) {
       reporter.reportLast(
         stall.recording,
         file: stall.file,
         told: { found in
           report = found
           let phrase = Self.phrase(found)
-          cprocess_text_put(cprocess_warden_culprit(warden.pointer), phrase, phrase.utf8.count)
+          cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), phrase, phrase.utf8.count)
         },
         until: deadline
       )
@@ -94,34 +94,34 @@ final class ErrandRunner: Sendable {
 
   /// Asks the application.
   private func ask(_ report: StallReport?) {
-    guard let doom = cprocess_warden_doom(warden.pointer)?.pointee,
-      let source = SlotRegistry.shared.source(Int(doom.slot))
+    guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee,
+      let source = SlotRegistry.shared.source(Int(ending.slot))
     else { return }
-    let reason = withUnsafeBytes(of: doom.reason) { String(decoding: $0.prefix(Int(doom.bytes)), as: UTF8.self) }
+    let reason = withUnsafeBytes(of: ending.reason) { String(decoding: $0.prefix(Int(ending.bytes)), as: UTF8.self) }
     let termination = Termination(
       source: source,
-      threadID: doom.tid,
-      allowance: Duration(wholeNanoseconds: doom.limit_ns),
-      elapsed: Duration(wholeNanoseconds: doom.age_ns),
-      cpu: CPUStatistics(doom),
+      threadID: ending.tid,
+      allowance: Duration(wholeNanoseconds: ending.limit_ns),
+      elapsed: Duration(wholeNanoseconds: ending.age_ns),
+      cpu: CPUStatistics(ending),
       report: report,
       description: reason
     )
     var isHandled = false
     // Each is asked, whatever the others say.
     for handler in handlers() where handler(termination) == .handled { isHandled = true }
-    if isHandled { cprocess_warden_spare(warden.pointer, true) }
+    if isHandled { cprocess_escalation_veto(escalation.pointer, true) }
   }
 }
 
-/// The words that the warden and the rest of the watchdog share, alive as long as anybody refers to them.
-final class WardenBlock: @unchecked Sendable {
+/// The words that the escalation thread and the rest of the watchdog share, alive as long as anybody refers to them.
+final class EscalationBlock: @unchecked Sendable {
   // SAFETY: every field behind the pointer is atomic or guarded by one that is; freed when the last reference goes.
-  let pointer: UnsafeMutablePointer<cprocess_warden>
+  let pointer: UnsafeMutablePointer<cprocess_escalation>
 
   init() {
     pointer = .allocate(capacity: 1)
-    pointer.initialize(to: cprocess_warden())
+    pointer.initialize(to: cprocess_escalation())
   }
 
   deinit { pointer.deallocate() }

@@ -1,13 +1,13 @@
 #define _GNU_SOURCE
-#include "cprocess_warden.h"
+#include "cprocess_escalation.h"
 
 #include <sched.h>
 #include <string.h>
 
-void cprocess_warden_set_reason(struct cprocess_warden *warden, const char *text, size_t bytes) {
-  struct cprocess_doom *doom = &warden->doom;
-  doom->bytes = (uint32_t)(bytes < sizeof doom->reason ? bytes : sizeof doom->reason);
-  memcpy(doom->reason, text, doom->bytes);
+void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, const char *text, size_t bytes) {
+  struct cprocess_termination_request *termination = &escalation->termination;
+  termination->bytes = (uint32_t)(bytes < sizeof termination->reason ? bytes : sizeof termination->reason);
+  memcpy(termination->reason, text, termination->bytes);
 }
 
 void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes) {

@@ -3,15 +3,16 @@ import CObserver
 import CProcess
 
 /// Ending a process that is stuck for good.
-extension Warden {
-  /// How long each errand may take.
+extension EscalationThread {
+  /// How long each request may take.
   private static let patience: UInt64 = 2_000_000_000
-  /// The kernel ends the process when the warden itself is held up: by a full disk behind standard error, for one.
+  /// The kernel ends the process when the escalation thread itself is held up: by a full disk behind standard error,
+  /// for one.
   private static let lastResort: UInt64 = 3 * patience
 
   /// Looks whether a stall is to be the end of the process, and ends it. Returns when to look again.
   @_noLocks mutating func terminateIfDue(_ now: UInt64) -> UInt64 {
-    let limit = cprocess_warden_terminate_after_ns(own)
+    let limit = cprocess_escalation_terminate_after_ns(own)
     guard limit != 0 else { return .max }
     cprocess_abort_prepare()
     let interval = min(max(limit / 32, 20_000_000), 1_000_000_000)
@@ -27,7 +28,7 @@ extension Warden {
       let entry = progress + index
       if observer_progress_is_stalled(entry) {
         observer_progress_read(entry, &view)
-        if view.unit != 0, view.unit != spared[index] {
+        if view.unit != 0, view.unit != vetoed[index] {
           if view.age_ns >= limit {
             terminate(index, limit)
             // What was waited for has taken time.
@@ -41,32 +42,32 @@ extension Warden {
     return next
   }
 
-  /// Ends the process because of what ``view`` shows of slot `index`, unless somebody prevents it.
+  /// Ends the process because of what ``view`` shows of slot `index`, unless a handler vetoes it.
   @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
     let unit = view.unit
-    guard let doom = cprocess_warden_doom(own) else { return }
-    doom.pointee.slot = UInt32(truncatingIfNeeded: index)
-    doom.pointee.unit = unit
-    doom.pointee.tid = view.tid
-    doom.pointee.limit_ns = limit
+    guard let termination = cprocess_escalation_termination(own) else { return }
+    termination.pointee.slot = UInt32(truncatingIfNeeded: index)
+    termination.pointee.unit = unit
+    termination.pointee.tid = view.tid
+    termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    cprocess_warden_spare(own, false)
-    let isFresh = cprocess_text_take(cprocess_warden_culprit(own))
-    if isFresh > 0 { cprocess_text_taken(cprocess_warden_culprit(own), false) }
+    cprocess_escalation_veto(own, false)
+    let isFresh = cprocess_text_take(cprocess_escalation_culprit(own))
+    if isFresh > 0 { cprocess_text_taken(cprocess_escalation_culprit(own), false) }
     // The record to the disk, and who is to blame.
     run(.lastWords)
     guard isStill(unit, index) else {
       cprocess_abort_disarm()
       return
     }
-    measure(doom)
-    describe(doom)
-    cprocess_warden_set_reason(own, text.start, text.count)
+    measure(termination)
+    describe(termination)
+    cprocess_escalation_set_reason(own, text.start, text.count)
     cprocess_abort_say(text.start, text.count)
-    if cprocess_warden_has_handlers(own) { run(.terminationHandlers) }
+    if cprocess_escalation_has_handlers(own) { run(.terminationHandlers) }
     let isOver = !isStill(unit, index)
-    if cprocess_warden_stopping(own) || cprocess_warden_is_spared(own) || isOver {
-      spared[index] = unit
+    if cprocess_escalation_stopping(own) || cprocess_escalation_is_vetoed(own) || isOver {
+      vetoed[index] = unit
       cprocess_abort_disarm()
       text.clear()
       text.append(isOver ? "culprit: the work has ended after all" : "culprit: the end was prevented by a handler")
@@ -75,47 +76,47 @@ extension Warden {
       return
     }
     cprocess_abort_disarm()
-    cprocess_abort_thread(doom.pointee.tid)
+    cprocess_abort_thread(termination.pointee.tid)
   }
 
   /// Whether the unit goes on being stuck, and the watchdog being wanted.
   @_noLocks private mutating func isStill(_ unit: UInt64, _ index: Int) -> Bool {
     observer_progress_read(progress + index, &view)
-    return view.unit == unit && !cprocess_warden_stopping(own)
+    return view.unit == unit && !cprocess_escalation_stopping(own)
   }
 
-  /// Sends for `errand` and waits until it is done, but not for long.
-  @_noLocks private mutating func run(_ errand: Errand) {
-    send(on: errand)
+  /// Sends `request` and waits until it is done, but not for long.
+  @_noLocks private mutating func run(_ request: EscalationRequest) {
+    send(request)
     let deadline = clinux_clock_ns() &+ Self.patience
     while true {
-      let seen = cprocess_warden_word(own)
-      if cprocess_warden_is_done(own, lastErrand) || cprocess_warden_stopping(own) { return }
+      let seen = cprocess_escalation_word(own)
+      if cprocess_escalation_is_done(own, lastRequest) || cprocess_escalation_stopping(own) { return }
       if clinux_clock_ns() >= deadline { return }
-      cprocess_warden_wait(own, seen, deadline)
+      cprocess_escalation_wait(own, seen, deadline)
     }
   }
 
   /// What processor time was used since the unit began.
-  @_noLocks private mutating func measure(_ doom: UnsafeMutablePointer<cprocess_doom>) {
+  @_noLocks private mutating func measure(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let now = clinux_clock_ns()
-    doom.pointee.age_ns = view.age_ns
-    if view.tid != 0 { doom.pointee.tid = view.tid }
-    doom.pointee.used = history.used(since: now &- min(now, view.age_ns))
-    doom.pointee.elapsed_ns = now &- doom.pointee.used.taken_ns
-    doom.pointee.processors = history.processors
-    doom.pointee.thread_ns = 0
-    doom.pointee.thread_elapsed_ns = 0
-    let used = doom.pointee.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(doom.pointee.tid)
+    termination.pointee.age_ns = view.age_ns
+    if view.tid != 0 { termination.pointee.tid = view.tid }
+    termination.pointee.used = history.used(since: now &- min(now, view.age_ns))
+    termination.pointee.elapsed_ns = now &- termination.pointee.used.taken_ns
+    termination.pointee.processors = history.processors
+    termination.pointee.thread_ns = 0
+    termination.pointee.thread_elapsed_ns = 0
+    let used = termination.pointee.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(termination.pointee.tid)
     if view.suspected_cpu != 0, used >= view.suspected_cpu, view.suspected_ns != 0, now > view.suspected_ns {
-      doom.pointee.thread_ns = used &- view.suspected_cpu
-      doom.pointee.thread_elapsed_ns = now &- view.suspected_ns
+      termination.pointee.thread_ns = used &- view.suspected_cpu
+      termination.pointee.thread_elapsed_ns = now &- view.suspected_ns
     }
   }
 
   /// The reason, in a paragraph.
-  @_noLocks private mutating func describe(_ doom: UnsafeMutablePointer<cprocess_doom>) {
-    let used = doom.pointee.used
+  @_noLocks private mutating func describe(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
+    let used = termination.pointee.used
     text.clear()
     text.append("culprit: ending process ")
     text.append(number: UInt64(truncatingIfNeeded: processID))
@@ -124,36 +125,36 @@ extension Warden {
     text.append(" \"")
     appendName()
     text.append("\" ")
-    if doom.pointee.tid != 0 {
+    if termination.pointee.tid != 0 {
       text.append("on thread ")
-      text.append(number: UInt64(truncatingIfNeeded: Int(doom.pointee.tid)))
+      text.append(number: UInt64(truncatingIfNeeded: Int(termination.pointee.tid)))
       text.append(" ")
     }
     text.append("has been stuck for ")
-    text.append(seconds: doom.pointee.age_ns)
+    text.append(seconds: termination.pointee.age_ns)
     text.append(" s and exhausted its allowance of ")
-    text.append(seconds: doom.pointee.limit_ns)
+    text.append(seconds: termination.pointee.limit_ns)
     text.append(" s. ")
-    let all = UInt64(doom.pointee.processors) &* doom.pointee.elapsed_ns
+    let all = UInt64(termination.pointee.processors) &* termination.pointee.elapsed_ns
     if used.machine_user_ns > 0 || used.machine_system_ns > 0 {
       text.append("Elapsed total CPU time (seconds): ")
       appendTimes(used.machine_user_ns, used.machine_system_ns, of: all)
     }
     text.append("Elapsed application CPU time (seconds): ")
     appendTimes(used.user_ns, used.system_ns, of: all)
-    if doom.pointee.thread_elapsed_ns > 0 {
+    if termination.pointee.thread_elapsed_ns > 0 {
       text.append("The thread's own: ")
-      text.append(seconds: doom.pointee.thread_ns, digits: 3)
+      text.append(seconds: termination.pointee.thread_ns, digits: 3)
       text.append(", ")
-      appendPercent(doom.pointee.thread_ns, of: doom.pointee.thread_elapsed_ns)
+      appendPercent(termination.pointee.thread_ns, of: termination.pointee.thread_elapsed_ns)
       text.append(" of one. ")
     }
     text.append("These are of the last ")
-    text.append(seconds: doom.pointee.elapsed_ns)
+    text.append(seconds: termination.pointee.elapsed_ns)
     text.append(" s, on ")
-    text.append(number: UInt64(doom.pointee.processors))
-    text.append(doom.pointee.processors == 1 ? " processor. " : " processors. ")
-    let culprit = cprocess_warden_culprit(own)
+    text.append(number: UInt64(termination.pointee.processors))
+    text.append(termination.pointee.processors == 1 ? " processor. " : " processors. ")
+    let culprit = cprocess_escalation_culprit(own)
     let bytes = cprocess_text_take(culprit)
     if bytes > 0 {
       text.append(cprocess_text_bytes(culprit), bytes)

@@ -5,9 +5,9 @@ import Glibc
 
 /// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.
 ///
-/// Like the monitor it must go on working when every pool, the allocator and the disk are stuck. What may block is done by
-/// others, on its errands, and it waits for them only so long.
-struct Warden: ~Copyable {
+/// Like the monitor it must go on working when every pool, the allocator and the disk are stuck. What may block is done
+/// by others at its request, and it waits for them only so long.
+struct EscalationThread: ~Copyable {
   /// What it may tell systemd.
   struct Systemd {
     var target: UnsafeMutablePointer<cprocess_datagram>
@@ -32,7 +32,7 @@ struct Warden: ~Copyable {
   /// A monitor that has not looked for so long does not watch. It looks four times a second.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
-  let own: UnsafeMutablePointer<cprocess_warden>
+  let own: UnsafeMutablePointer<cprocess_escalation>
   let control: UnsafeMutablePointer<observer_control>
   let progress: UnsafeMutablePointer<observer_progress>
   private let systemd: Systemd?
@@ -42,14 +42,14 @@ struct Warden: ~Copyable {
   var text = PlainText(capacity: 2 * Int(CPROCESS_TEXT_BYTES))
   var view = observer_progress_view()
 
-  private(set) var lastErrand: UInt32 = 0
+  private(set) var lastRequest: UInt32 = 0
   private var lastPing: UInt64 = 0
   private var nextPing: UInt64 = 0
   /// What processor time had been used when, and when that is to be noted again.
   var history = CPUHistory()
   var nextNote: UInt64 = 0
-  /// By slot, the unit that is not to be the end of the process any more.
-  let spared: UnsafeMutablePointer<UInt64>
+  /// By slot, the unit whose end of the process was vetoed.
+  let vetoed: UnsafeMutablePointer<UInt64>
   let processID = Int(getpid())
   /// Whether pings are being withheld, and whether the last report has been made since.
   private var isHung = false
@@ -59,7 +59,7 @@ struct Warden: ~Copyable {
   private var looked: UInt64 = 0
 
   init(
-    own: UnsafeMutablePointer<cprocess_warden>,
+    own: UnsafeMutablePointer<cprocess_escalation>,
     control: UnsafeMutablePointer<observer_control>,
     progress: UnsafeMutablePointer<observer_progress>,
     systemd: Systemd?,
@@ -70,25 +70,25 @@ struct Warden: ~Copyable {
     self.progress = progress
     self.systemd = systemd
     self.phases = phases
-    spared = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
-    spared.initialize(repeating: 0, count: Int(OBSERVER_SLOTS_MAX))
+    vetoed = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
+    vetoed.initialize(repeating: 0, count: Int(OBSERVER_SLOTS_MAX))
   }
 
   deinit {
     // SAFETY: allocated by the initializer, and nobody else has it.
-    spared.deallocate()
+    vetoed.deallocate()
   }
 
   /// Works until it is told to stop.
   @_noLocks mutating func run() {
     looked = clinux_clock_ns()
     lastPing = looked
-    cprocess_warden_start(own)
+    cprocess_escalation_start(own)
     while true {
-      let seen = cprocess_warden_word(own)
+      let seen = cprocess_escalation_word(own)
       let now = clinux_clock_ns()
       let nextChain = followShutdown(now)
-      if cprocess_warden_stopping(own) {
+      if cprocess_escalation_stopping(own) {
         // What has been said last is not lost.
         if let systemd { _ = tell(systemd, now) }
         return
@@ -99,16 +99,16 @@ struct Warden: ~Copyable {
         if systemd.watchdog > 0 { next = min(next, ping(systemd, now)) }
       }
       next = min(next, terminateIfDue(now))
-      cprocess_warden_wait(own, seen, next)
+      cprocess_escalation_wait(own, seen, next)
     }
   }
 
   /// Begins the shutdown when it has been said or noticed. Returns when to look again.
   @_noLocks private mutating func followShutdown(_ now: UInt64) -> UInt64 {
-    let since = cprocess_warden_shutdown_ns(own)
+    let since = cprocess_escalation_shutdown_ns(own)
     if since != 0, !isShuttingDown {
       isShuttingDown = true
-      cprocess_warden_note_shutdown(
+      cprocess_escalation_note_shutdown(
         own,
         history.current(),
         clinux_clock_thread_cpu_ns(pid_t(truncatingIfNeeded: processID))
@@ -118,7 +118,7 @@ struct Warden: ~Copyable {
         observer_slot_begin_since(shutdown, since, now &- min(now, since))
         observer_control_look_by(control, now)
       }
-      cprocess_warden_add_notices(own, CPROCESS_NOTICE_STOPPING.rawValue)
+      cprocess_escalation_add_notices(own, CPROCESS_NOTICE_STOPPING.rawValue)
     }
     guard phases.noticesTermination, !isChained else { return .max }
     isChained = cprocess_sigterm_chain(own) != CPROCESS_SIGTERM_UNCHAINED
@@ -128,18 +128,18 @@ struct Warden: ~Copyable {
   /// Sends what somebody wants systemd to know. Returns when to try again.
   @_noLocks private mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
-    let notices = cprocess_warden_notices(own)
+    let notices = cprocess_escalation_notices(own)
     if notices & CPROCESS_NOTICE_READY.rawValue != 0 {
       text.clear()
       text.append("READY=1")
-      if send(systemd) { cprocess_warden_remove_notices(own, CPROCESS_NOTICE_READY.rawValue) } else { next = 0 }
+      if send(systemd) { cprocess_escalation_remove_notices(own, CPROCESS_NOTICE_READY.rawValue) } else { next = 0 }
     }
     if notices & CPROCESS_NOTICE_STOPPING.rawValue != 0 {
       text.clear()
       text.append("STOPPING=1")
-      if send(systemd) { cprocess_warden_remove_notices(own, CPROCESS_NOTICE_STOPPING.rawValue) } else { next = 0 }
+      if send(systemd) { cprocess_escalation_remove_notices(own, CPROCESS_NOTICE_STOPPING.rawValue) } else { next = 0 }
     }
-    let status = cprocess_warden_status(own)
+    let status = cprocess_escalation_status(own)
     let bytes = cprocess_text_take(status)
     if bytes > 0 {
       text.clear()
@@ -159,14 +159,14 @@ struct Warden: ~Copyable {
       if !isHung {
         isHung = true
         isReported = false
-        cprocess_warden_count_ping(own, false)
+        cprocess_escalation_count_ping(own, false)
         sayHang(systemd, isWatching: isWatching)
       }
       // Early enough for the report to be out when systemd ends the service.
       let reportTime = lastPing &+ systemd.watchdog &- min(systemd.watchdog / 4, 2_000_000_000)
       if !isReported, now >= reportTime {
         isReported = true
-        send(on: .lastReport)
+        send(.lastReport)
       }
       return isReported ? now &+ Self.hangInterval : min(now &+ Self.hangInterval, reportTime)
     }
@@ -181,7 +181,7 @@ struct Warden: ~Copyable {
     text.clear()
     text.append("WATCHDOG=1")
     guard send(systemd) else { return now &+ min(Self.resendInterval, systemd.watchdog / 8) }
-    cprocess_warden_count_ping(own, true)
+    cprocess_escalation_count_ping(own, true)
     lastPing = now
     nextPing = now &+ systemd.watchdog / 2
     return nextPing
@@ -203,7 +203,7 @@ struct Warden: ~Copyable {
 
   @_noLocks private mutating func send(_ systemd: Systemd) -> Bool {
     let error = cprocess_datagram_send(systemd.target, text.start, text.count)
-    cprocess_warden_set_send_error(own, error)
+    cprocess_escalation_set_send_error(own, error)
     return error == 0
   }
 
@@ -253,15 +253,15 @@ struct Warden: ~Copyable {
     text.makePrintable(from: start)
   }
 
-  /// Sends the errands' thread on its way.
-  @_noLocks mutating func send(on errand: Errand) {
-    lastErrand = (lastErrand | 3) &+ 1 | errand.rawValue
-    cprocess_warden_send(own, lastErrand)
+  /// Sends a request to the blocking worker.
+  @_noLocks mutating func send(_ request: EscalationRequest) {
+    lastRequest = (lastRequest | 3) &+ 1 | request.rawValue
+    cprocess_escalation_send_request(own, lastRequest)
   }
 }
 
-/// What the warden has others do for it, because it may block. The lower two bits of an errand's number.
-enum Errand: UInt32 {
+/// What the escalation thread asks the blocking worker for. The lower two bits of a request's number.
+enum EscalationRequest: UInt32 {
   /// Report the stalls that are under way, as far as they were seen.
   case lastReport = 1
   /// The same before the process is ended, and find out who is to blame.
@@ -271,4 +271,4 @@ enum Errand: UInt32 {
 }
 
 /// Where this file's code lies (``Residency``).
-func wardenCodeAnchor() -> CodeAnchor { { 4 } }
+func escalationCodeAnchor() -> CodeAnchor { { 4 } }
