@@ -12,30 +12,30 @@
 #include "observer_unwind.h"
 
 enum observer_event_kind {
-  OBSERVER_EVENT_SAMPLE = 1,      /* a stack of a unit under suspicion or in a stall */
-  OBSERVER_EVENT_STALL_BEGAN = 2, /* the unit passed its threshold */
-  OBSERVER_EVENT_UNIT_ENDED = 3,  /* a unit that was sampled is over, stalled or not */
-  OBSERVER_EVENT_SWEEP_BEGAN = 4, /* all threads are being captured, for the stalls that were declared by now */
-  OBSERVER_EVENT_THREAD = 5,      /* one of them */
-  OBSERVER_EVENT_SWEEP_ENDED = 6, /* that was all */
-  OBSERVER_EVENT_HANG = 7,        /* a stall has lasted so long that it is a hang */
-  OBSERVER_EVENT_GOES_ON = 8,     /* a stall still lasts; not sent again when there is no room */
+  OBSERVER_EVENT_SAMPLE = 1,            /* a stack of a unit under suspicion or in a stall */
+  OBSERVER_EVENT_STALL_BEGAN = 2,       /* the unit passed its threshold */
+  OBSERVER_EVENT_UNIT_ENDED = 3,        /* a unit that was sampled is over, stalled or not */
+  OBSERVER_EVENT_ALL_THREADS_BEGAN = 4, /* all threads are being captured, for the stalls that were declared by now */
+  OBSERVER_EVENT_THREAD = 5,            /* one of them */
+  OBSERVER_EVENT_ALL_THREADS_ENDED = 6, /* that was all */
+  OBSERVER_EVENT_HANG = 7,              /* a stall has lasted so long that it is a hang */
+  OBSERVER_EVENT_GOES_ON = 8,           /* a stall still lasts; not sent again when there is no room */
 };
 
 struct observer_event {
-  uint32_t kind;         /* enum observer_event_kind */
-  uint32_t slot;         /* index of the target slot */
-  uint32_t generation;   /* the slot's owner when the event happened */
-  int32_t tid;           /* the thread that worked on the unit, 0 if unknown */
-  uint64_t unit;         /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
-  uint64_t time_ns;      /* when it happened, CLOCK_MONOTONIC */
-  uint64_t age_ns;       /* age of the unit by then, without the times when the process was not running */
-  uint64_t gap_ns;       /* how much was left out of age_ns for that reason so far */
-  uint64_t lost;         /* samples of this unit that found the ring full so far; sweeps: threads that were left out */
+  uint32_t kind;       /* enum observer_event_kind */
+  uint32_t slot;       /* index of the target slot */
+  uint32_t generation; /* the slot's owner when the event happened */
+  int32_t tid;         /* the thread that worked on the unit, 0 if unknown */
+  uint64_t unit;       /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
+  uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
+  uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
+  uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
+  uint64_t lost;       /* samples of this unit that found the ring full so far; all threads: those that were left out */
   uint64_t threshold_ns; /* what the unit may take; stalls only */
-  uint64_t sweep;        /* which capture of all threads; sweeps and their threads only */
-  uint32_t served;       /* the last request for a capture of all threads that this one answers; sweeps only */
-  uint32_t found;        /* how many threads there were; sweeps only */
+  uint64_t all_threads;  /* which all-threads capture; these and their threads only */
+  uint32_t served; /* the last request for a capture of all threads that this one answers; all-threads captures only */
+  uint32_t found;  /* how many threads there were; all-threads captures only */
   /* Samples and threads only. */
   uint64_t cpu_ns; /* the thread's processor time so far */
   uint64_t

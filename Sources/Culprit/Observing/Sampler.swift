@@ -3,8 +3,9 @@ import CObserver
 
 /// The thread that takes stacks: of the work items that the monitor wants samples of, and of all threads.
 ///
-/// Reading a stack is what the kernel may hold up. Nobody waits for a sampler: one that does not come back is replaced, and when
-/// it comes back all the same it finds that its work has been given to another. What it needs is allocated before it starts.
+/// Reading a stack is what the kernel may hold up. Nobody waits for a sampler: one that does not come back is replaced,
+/// and when it comes back all the same it finds that its work has been given to another. What it needs is allocated
+/// before it starts.
 struct Sampler: ~Copyable {
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
@@ -20,7 +21,7 @@ struct Sampler: ~Copyable {
   /// When there was last something to do; 0 when everything has been wiped since.
   private var lastWork: UInt64 = 0
   private var reader: ThreadReader
-  private var sweep: Sweep
+  private var allThreads: AllThreadsCapture
 
   init(
     number: UInt32,
@@ -39,7 +40,7 @@ struct Sampler: ~Copyable {
     self.backoffs = backoffs
     self.ring = ring
     reader = ThreadReader(sampling, number)
-    sweep = Sweep(sampling)
+    allThreads = AllThreadsCapture(sampling)
   }
 
   /// Works until it is told to stop. The supervisor must have been told that this one is ready.
@@ -59,7 +60,7 @@ struct Sampler: ~Copyable {
         if wait == .max, lastWork > 0 { wait = wipe() }
       case OBSERVER_SAMPLER_HELD_UP:
         reader.takeAllBack()
-        sweep.abandon()
+        allThreads.abandon()
         observer_capture_wipe()
         lastWork = 0
         observer_sampler_come_back(sampling, number)
@@ -98,7 +99,8 @@ struct Sampler: ~Copyable {
     var index: UInt32 = 0
     while index < used, isActive {
       if observer_work_take(sampling, index) {
-        // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn again.
+        // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn
+        // again.
         if !hasForgotten { observer_unwind_forget() }
         hasForgotten = true
         lastWork = clinux_clock_ns()
@@ -109,9 +111,9 @@ struct Sampler: ~Copyable {
     var wait = UInt64.max
     let requests = observer_control_threads_wanted(control)
     if isActive, observer_capture_all_is_wanted(sampling, requests) {
-      if !sweep.isUnderWay { observer_unwind_forget() }
+      if !allThreads.isUnderWay { observer_unwind_forget() }
       lastWork = clinux_clock_ns()
-      wait = sweep.advance(&reader, ring, requests: requests)
+      wait = allThreads.advance(&reader, ring, requests: requests)
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
     return wait
@@ -162,7 +164,7 @@ struct Sampler: ~Copyable {
   /// Tells the recorder of a sample.
   @_noLocks private mutating func emit(_ target: ThreadReader.Target, _ reading: ThreadReader.Reading) {
     guard let slot = target.slot else {
-      sweep.write(target, reading, reader, ring)
+      allThreads.write(target, reading, reader, ring)
       return
     }
     // A thread that is registered stays.
@@ -192,8 +194,8 @@ struct Sampler: ~Copyable {
     event.generation = work.generation
     event.unit = work.unit
     event.time_ns = reading.time
-    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after the
-    // process had been stopped.
+    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after
+    // the process had been stopped.
     event.age_ns =
       reading.time >= work.tick_ns
       ? work.age_ns &+ min(reading.time &- work.tick_ns, longestTick)
@@ -211,7 +213,8 @@ struct Sampler: ~Copyable {
   }
 }
 
-/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten seconds.
+/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten
+/// seconds.
 struct SampleBackoff: BitwiseCopyable {
   private var unit: UInt64 = 0
   private var wait: UInt64 = 0

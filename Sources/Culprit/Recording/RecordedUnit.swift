@@ -5,8 +5,8 @@ import StallRecord
 struct RecordedUnit: ~Copyable {
   let unit: UInt64
   let generation: UInt32
-  /// The sweep whose threads belong to this stall.
-  var sweep: UInt64?
+  /// The all-threads capture whose threads belong to this stall.
+  var allThreads: UInt64?
   private(set) var stall: Stall?
   private var store = SampleStore()
   /// What observing the unit cost before it was a stall.
@@ -23,7 +23,8 @@ struct RecordedUnit: ~Copyable {
   /// The last system call that the unit's thread was seen in, and where.
   private var lastCall: (call: Int32, place: StackFrame)?
 
-  /// A unit that was sampled for the first time when the process had the modules `earlier`; `read` reads those that it has.
+  /// A unit that was sampled for the first time when the process had the modules `earlier`; `read` reads those that it
+  /// has.
   init(unit: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
     self.unit = unit
     self.generation = generation

@@ -5,8 +5,8 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and has stalls
-/// saved as they happen, by the disk thread.
+/// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and has
+/// stalls saved as they happen, by the disk thread.
 ///
 /// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
 final class Recorder: Sendable {
@@ -48,8 +48,8 @@ final class Recorder: Sendable {
 
     /// The ring with the oldest event, and that event; `nil` when there is none.
     ///
-    /// What a sampler tells of a unit comes after what the monitor has told of the unit before it: so the monitor's ring is
-    /// looked at last.
+    /// What a sampler tells of a unit comes after what the monitor has told of the unit before it: so the monitor's
+    /// ring is looked at last.
     func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
       var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
       for ring in samplers { found = older(found, ring) }
@@ -83,8 +83,8 @@ final class Recorder: Sendable {
   ///   - notes: What is to be noted about a stall that has begun; may take a moment.
   ///   - phaseNotes: What is to be noted about a source that is a phase of the process, at any time.
   ///   - name: Puts the names of what a recording has into its file; must not block.
-  ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread, and the file, which is to be
-  ///     closed, unless it has been; must not block.
+  ///   - deliver: Receives a recording of each stall when it is over, on the recorder thread, and the file, which is to
+  ///     be closed, unless it has been; must not block.
   init(
     rings: Rings,
     process: ObservedProcess,
@@ -200,7 +200,7 @@ final class Recorder: Sendable {
       defer { requests = ThreadRequests(isClosed: true) }
       return requests.waiting
     }
-    for request in left + (state.sweep?.requests ?? []) { request.finish(nil) }
+    for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
   }
 
   /// Keeps a non-copyable unit in a dictionary.
@@ -213,16 +213,17 @@ final class Recorder: Sendable {
   private struct State {
     /// The units under suspicion and in a stall, by their slots.
     var units: [Int: Box] = [:]
-    /// The last unit of each slot that has ended, and the slot's owner then: what a sampler tells of it late is about nothing.
+    /// The last unit of each slot that has ended, and the slot's owner then: what a sampler tells of it late is about
+    /// nothing.
     var ended: [Int: (unit: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
-    var sweep: SweepRecord?
+    var allThreads: AllThreadsRecord?
     /// Code that was there when a unit came under suspicion may be gone when it is a stall.
     var modules = RecentModules()
   }
 
   /// A capture of all threads that is under way.
-  private struct SweepRecord {
+  private struct AllThreadsRecord {
     var number: UInt64
     var requests: [ThreadRequest]
     /// What the requests get.
@@ -240,8 +241,9 @@ final class Recorder: Sendable {
     // SAFETY: the ring's reader may use the event until it consumes it.
     let head = event.pointee
     switch head.kind {
-    case OBSERVER_EVENT_SWEEP_BEGAN.rawValue, OBSERVER_EVENT_THREAD.rawValue, OBSERVER_EVENT_SWEEP_ENDED.rawValue:
-      handleSweep(event, &state)
+    case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue, OBSERVER_EVENT_THREAD.rawValue,
+      OBSERVER_EVENT_ALL_THREADS_ENDED.rawValue:
+      handleAllThreads(event, &state)
       return
     default: break
     }
@@ -308,8 +310,8 @@ final class Recorder: Sendable {
     return box
   }
 
-  /// The process's modules, read when they are asked for, and then once a second at most: there may be thousands of units
-  /// under suspicion in a second.
+  /// The process's modules, read when they are asked for, and then once a second at most: there may be thousands of
+  /// units under suspicion in a second.
   private struct RecentModules {
     private var modules: [Module] = []
     private var nextLoad: UInt64 = 0
@@ -325,13 +327,13 @@ final class Recorder: Sendable {
   }
 
   /// Threads go to each stall that was declared before their capture began, and to who asked for them.
-  private func handleSweep(_ event: UnsafePointer<observer_event>, _ state: inout State) {
+  private func handleAllThreads(_ event: UnsafePointer<observer_event>, _ state: inout State) {
     // SAFETY: as in handle(_:_:).
     let head = event.pointee
     switch head.kind {
-    case OBSERVER_EVENT_SWEEP_BEGAN.rawValue:
-      for box in state.units.values where box.unit.stall != nil && box.unit.sweep == nil {
-        box.unit.sweep = head.sweep
+    case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue:
+      for box in state.units.values where box.unit.stall != nil && box.unit.allThreads == nil {
+        box.unit.allThreads = head.all_threads
       }
       var requests = threadRequests.withLock { requests in
         // The numbers may have wrapped around.
@@ -340,17 +342,17 @@ final class Recorder: Sendable {
         return answered
       }
       // One that a sampler has left unfinished is begun anew.
-      if let unfinished = state.sweep {
+      if let unfinished = state.allThreads {
         requests += unfinished.requests
-        for box in state.units.values where box.unit.sweep == unfinished.number {
-          box.unit.sweep = head.sweep
+        for box in state.units.values where box.unit.allThreads == unfinished.number {
+          box.unit.allThreads = head.all_threads
           box.unit.beginOthersAnew()
         }
       }
-      state.sweep = SweepRecord(number: head.sweep, requests: requests)
+      state.allThreads = AllThreadsRecord(number: head.all_threads, requests: requests)
     case OBSERVER_EVENT_THREAD.rawValue:
       guard !PosixThread.isOurs(head.tid) else { return }
-      guard state.sweep?.number == head.sweep else { return }
+      guard state.allThreads?.number == head.all_threads else { return }
       let look = look(event)
       let thread = ThreadSample(
         thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
@@ -361,23 +363,25 @@ final class Recorder: Sendable {
         handlerTime: look.sample.handlerTime,
         unwindTime: look.sample.unwindTime
       )
-      for box in state.units.values where box.unit.sweep == head.sweep {
+      for box in state.units.values where box.unit.allThreads == head.all_threads {
         box.unit.add(other: thread, stack: look.stack)
       }
-      if let sweep = state.sweep, !sweep.requests.isEmpty {
+      if let capture = state.allThreads, !capture.requests.isEmpty {
         var placed = thread
-        placed.stack = look.stack.map { state.sweep?.stacks.place(of: $0) } ?? nil
-        state.sweep?.all.threads.append(placed)
+        placed.stack = look.stack.map { state.allThreads?.stacks.place(of: $0) } ?? nil
+        state.allThreads?.all.threads.append(placed)
       }
     default:
-      guard state.sweep?.number == head.sweep else { return }
-      for box in state.units.values where box.unit.sweep == head.sweep { box.unit.endOthers(leftOut: Int(head.lost)) }
-      if var sweep = state.sweep, !sweep.requests.isEmpty {
-        sweep.all.leftOut = Int(head.lost)
-        sweep.all.isComplete = true
-        for request in sweep.requests { request.finish((sweep.all, sweep.stacks.stacks)) }
+      guard state.allThreads?.number == head.all_threads else { return }
+      for box in state.units.values where box.unit.allThreads == head.all_threads {
+        box.unit.endOthers(leftOut: Int(head.lost))
       }
-      state.sweep = nil
+      if var capture = state.allThreads, !capture.requests.isEmpty {
+        capture.all.leftOut = Int(head.lost)
+        capture.all.isComplete = true
+        for request in capture.requests { request.finish((capture.all, capture.stacks.stacks)) }
+      }
+      state.allThreads = nil
     }
   }
 

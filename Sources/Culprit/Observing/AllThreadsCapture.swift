@@ -3,13 +3,14 @@ import CObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
 ///
-/// A slice at a time, so that the sampler goes on taking samples meanwhile. Stalls that are declared before a sweep
-/// begins share it; one that a sampler has left unfinished is begun anew by the next. When the ring is full the sweep pauses; after ``longest`` what is left is left out and counted.
-struct Sweep: ~Copyable {
-  /// How long the sampler works on a sweep before it takes samples again.
+/// A slice at a time, so that the sampler goes on taking samples meanwhile. Stalls that are declared before a capture
+/// begins share it; one that a sampler has left unfinished is begun anew by the next. When the ring is full the capture
+/// pauses; after ``longest`` what is left is left out and counted.
+struct AllThreadsCapture: ~Copyable {
+  /// How long the sampler works on a capture before it takes samples again.
   let slice: UInt64 = 10_000_000
 
-  /// How long a sweep may take.
+  /// How long a capture may take.
   private let longest: UInt64 = 10_000_000_000
 
   /// How many threads may be asked at the same time: some requests are left for what is watched.
@@ -29,13 +30,13 @@ struct Sweep: ~Copyable {
 
   init(_ sampling: UnsafeMutablePointer<observer_sampling>) { self.sampling = sampling }
 
-  /// Leaves the sweep that is under way to another sampler.
+  /// Leaves the capture that is under way to another sampler.
   @_noLocks mutating func abandon() {
     isUnderWay = false
     asked = 0
   }
 
-  /// Works on the sweep for a slice of time. Returns how long until it is to be called again.
+  /// Works on the capture for a slice of time. Returns how long until it is to be called again.
   @_noLocks mutating func advance(
     _ reader: inout ThreadReader,
     _ ring: OpaquePointer,
@@ -72,13 +73,13 @@ struct Sweep: ~Copyable {
     asked = 0
     began = clinux_clock_ns()
     served = requests
-    var event = event(OBSERVER_EVENT_SWEEP_BEGAN)
+    var event = event(OBSERVER_EVENT_ALL_THREADS_BEGAN)
     isUnderWay = observer_ring_write(ring, &event, nil, 0)
     return isUnderWay
   }
 
   @_noLocks private mutating func end(_ ring: OpaquePointer) -> Bool {
-    var event = event(OBSERVER_EVENT_SWEEP_ENDED)
+    var event = event(OBSERVER_EVENT_ALL_THREADS_ENDED)
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     isUnderWay = false
     observer_capture_all_end(sampling, number)
@@ -88,7 +89,7 @@ struct Sweep: ~Copyable {
   /// Captures the next thread, or asks it.
   @_noLocks private mutating func capture(_ reader: inout ThreadReader, _ ring: OpaquePointer) {
     guard let tids else { return }
-    // SAFETY: the list has `count` entries and stays until the next sweep begins.
+    // SAFETY: the list has `count` entries and stays until the next capture begins.
     let tid = tids[next]
     next &+= 1
     guard tid != clinux_task_self() else { return }
@@ -121,7 +122,7 @@ struct Sweep: ~Copyable {
     event.kind = kind.rawValue
     event.slot = .max
     event.time_ns = clinux_clock_ns()
-    event.sweep = UInt64(number)
+    event.all_threads = UInt64(number)
     event.served = served
     event.found = UInt32(truncatingIfNeeded: count)
     event.lost = leftOut
