@@ -99,8 +99,8 @@ import Testing
     #expect(disk.result(until: clinux_clock_ns() &+ 50_000_000) { true } == nil)
     #expect(!disk.stop(until: clinux_clock_ns() &+ 50_000_000))
     #expect((disk.heldUp ?? .zero) >= .milliseconds(50))
-    let isDone = Answer<Bool>()
-    disk.put { isDone.give(true) }
+    let isDone = Promise<Bool>()
+    disk.put { isDone.fulfill(true) }
     gate.open()
     #expect(isDone.wait(until: .max) == true)
     #expect(disk.stop(until: .max))

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The one thread of the watchdog that touches its directory: it may wait for the disk for as long as that takes.
 ///
-/// What it is to do waits in a queue of bounded size. What finds no room there is refused, and who wanted it done counts it:
-/// neither the service, nor the monitor, nor the recorder ever waits for a disk.
+/// What it is to do waits in a queue of bounded size. What finds no room there is refused, and who wanted it done
+/// counts it: neither the service, nor the monitor, nor the recorder ever waits for a disk.
 final class DiskThread: Sendable {
   /// How many bytes what waits may take: some thousand samples.
   private static let bytesMax = 8 << 20
@@ -27,7 +27,7 @@ final class DiskThread: Sendable {
   private let state = Mutex(State())
   private let wantsLast = Atomic<Bool>(false)
   private let wake = ControlBlock()
-  private let hasEnded = Answer<Bool>()
+  private let hasEnded = Promise<Bool>()
   /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
   private let began = Atomic<UInt64>(0)
 
@@ -46,7 +46,7 @@ final class DiskThread: Sendable {
     // Nobody waits for it by its handle: it may never end.
     try PosixThread(name: "culprit-disk") { [self] in
       run()
-      hasEnded.give(true)
+      hasEnded.fulfill(true)
     }
     .detach()
   }
@@ -72,9 +72,9 @@ final class DiskThread: Sendable {
 
   /// Has `work` done, and waits for its result until `deadline`; `nil` when there is none by then.
   func result<Result: Sendable>(until deadline: UInt64, of work: @escaping @Sendable () -> Result) -> Result? {
-    let answer = Answer<Result>()
-    put(isVital: true) { answer.give(work()) }
-    return answer.wait(until: deadline)
+    let promise = Promise<Result>()
+    put(isVital: true) { promise.fulfill(work()) }
+    return promise.wait(until: deadline)
   }
 
   /// Keeps `work` ready for ``doLast()``.
@@ -82,7 +82,8 @@ final class DiskThread: Sendable {
 
   /// Has done, once, what was prepared, after everything that was put in before.
   ///
-  /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of either.
+  /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of
+  /// either.
   func doLast() {
     wantsLast.store(true, ordering: .releasing)
     observer_control_wake(wake.pointer)

@@ -6,20 +6,21 @@ import Synchronization
 
 /// Tells of the earlier runs that left something in the directory, each once.
 ///
-/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before it is told
-/// of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report` has them.
+/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before it
+/// is told of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report`
+/// has them.
 final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
   let own: String
   let settings: ReportSettings
-  private let lane = HandlerLane()
-  /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on: naming
-  /// what many stalls have may take long, and nobody else will tell of them.
+  private let thread = HandlerThread()
+  /// Whether the application is being told, which may take as long as it likes; the disk may not. From the renaming on:
+  /// naming what many stalls have may take long, and nobody else will tell of them.
   private let isTelling = Atomic<Bool>(false)
   /// Whether nobody waits any more: what has not been renamed by then is left for the next launch.
   private let isGivenUp = Atomic<Bool>(false)
-  /// Held by whoever claims a run, or adds to the file of a stall: in one process closing a file takes away what another thread
-  /// has locked of it, and half of what is added is no record.
+  /// Held by whoever claims a run, or adds to the file of a stall: in one process closing a file takes away what
+  /// another thread has locked of it, and half of what is added is no record.
   let files = Mutex(())
   /// Whether the watchdog is being stopped.
   let isStopping = Atomic<Bool>(false)
@@ -36,7 +37,7 @@ final class PreviousRuns: Sendable {
 
   /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
   func tell(_ handler: @escaping @Sendable (PreviousRun) -> Void) {
-    lane.put { [self] in
+    thread.put { [self] in
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
         if let (record, verdict, stalls) = files.withLock({ _ in claim(name) }) {
@@ -47,12 +48,12 @@ final class PreviousRuns: Sendable {
     }
   }
 
-  /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that does not
-  /// answer. Returns whether it has been.
+  /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that
+  /// does not answer. Returns whether it has been.
   func finish(until deadline: UInt64) -> Bool {
     isStopping.store(true, ordering: .relaxed)
-    lane.stop()
-    while !lane.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
+    thread.stop()
+    while !thread.join(until: min(deadline, clinux_clock_ns() &+ Self.patience)) {
       guard isTelling.load(ordering: .relaxed), clinux_clock_ns() < deadline else {
         isGivenUp.store(true, ordering: .relaxed)
         return false
@@ -99,11 +100,11 @@ final class PreviousRuns: Sendable {
 }
 
 extension Watchdog {
-  /// Calls `handler` with each earlier run of the service that has left something in ``Configuration/directory``, is over, and
-  /// has not been told of: how it ended and, when that was in mid-stall, who is to blame.
+  /// Calls `handler` with each earlier run of the service that has left something in ``Configuration/directory``, is
+  /// over, and has not been told of: how it ended and, when that was in mid-stall, who is to blame.
   ///
-  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is told of
-  /// once, also when several processes start together. Runs that go on are left alone, whichever process they are. Does nothing
-  /// without a directory. ``stop()`` waits for it.
+  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is
+  /// told of once, also when several processes start together. Runs that go on are left alone, whichever process they
+  /// are. Does nothing without a directory. ``stop()`` waits for it.
   public func onPreviousRun(_ handler: @escaping @Sendable (PreviousRun) -> Void) { previousRuns?.tell(handler) }
 }

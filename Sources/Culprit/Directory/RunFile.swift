@@ -5,7 +5,8 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The file in which this run of the service says who it is, and that it has ended. Used by the disk thread, but for its end.
+/// The file in which this run of the service says who it is, and that it has ended. Used by the disk thread, but for
+/// its end.
 ///
 /// It is locked (fcntl(2), which no child inherits) from before it has its name until the process is over.
 final class RunFile: Sendable {
@@ -23,7 +24,7 @@ final class RunFile: Sendable {
   private let owner = clinux_process_stamp()
   /// When the run ended, on the wall clock; 0 while it goes on.
   private let endTime = Atomic<UInt64>(0)
-  private let endIsWritten = Answer<Bool>()
+  private let endIsWritten = Promise<Bool>()
 
   /// The file of the watchdog that runs, for when the process exits without having stopped it.
   private static let current = Mutex<RunFile?>(nil)
@@ -95,8 +96,8 @@ final class RunFile: Sendable {
     Self.currentOwner.store(owner, ordering: .releasing)
   }
 
-  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it before; opens it
-  /// once more when the service has closed it. On the disk thread.
+  /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it
+  /// before; opens it once more when the service has closed it. On the disk thread.
   func ensure() {
     guard endTime.load(ordering: .acquiring) == 0 else { return }
     guard let opened = descriptor.withLock({ $0 }) else {
@@ -170,8 +171,8 @@ final class RunFile: Sendable {
     DirectoryFiles.flush(directory)
   }
 
-  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also when another
-  /// thread says it: the process may exit when this one returns. Does nothing in a child of the process.
+  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also
+  /// when another thread says it: the process may exit when this one returns. Does nothing in a child of the process.
   ///
   /// Neither allocates nor locks what anybody keeps, for exit(3) in a handler (``DiskThread/doLast()``).
   func end(until deadline: UInt64) {
@@ -205,7 +206,7 @@ final class RunFile: Sendable {
       }
     }
     Self.current.withLock { if $0 === self { $0 = nil } }
-    endIsWritten.give(true)
+    endIsWritten.fulfill(true)
   }
 
   private static func append(_ text: String, to descriptor: Int32) -> Bool {

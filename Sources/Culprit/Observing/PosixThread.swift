@@ -5,7 +5,7 @@ import Synchronization
 /// A thread of the watchdog's own: never from Dispatch or Swift Concurrency, whose pools may be what is stuck.
 final class PosixThread: Sendable {
   private let thread: Mutex<pthread_t?>
-  private let end: Answer<Bool>
+  private let end: Promise<Bool>
   /// Where it runs: what a child of fork(2) knows of its parent's threads is a memory that others may have by now.
   private let process = clinux_process_stamp()
 
@@ -20,12 +20,12 @@ final class PosixThread: Sendable {
 
   /// Starts a thread called `name` (at most 15 characters) that runs `body`.
   ///
-  /// It blocks every signal that the service may be sent, and is scheduled as the process was when it was started, whoever the
-  /// caller is. Code of the application runs in it by ``HandlerMask/run(_:)``.
+  /// It blocks every signal that the service may be sent, and is scheduled as the process was when it was started,
+  /// whoever the caller is. Code of the application runs in it by ``HandlerMask/run(_:)``.
   ///
   /// - Throws: The error number of pthread_create(3).
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
-    end = Answer<Bool>()
+    end = Promise<Bool>()
     let start = Unmanaged.passRetained(Start(name, body, end))
     var created = pthread_t()
     var error = Self.create(&created, isScheduled: true, start)
@@ -38,7 +38,8 @@ final class PosixThread: Sendable {
     thread = Mutex(created)
   }
 
-  /// Creates a thread with the mask of the watchdog's threads. Returns the error number of pthread_create(3), 0 for none.
+  /// Creates a thread with the mask of the watchdog's threads. Returns the error number of pthread_create(3), 0 for
+  /// none.
   private static func create(_ thread: inout pthread_t, isScheduled: Bool, _ start: Unmanaged<Start>) -> Int32 {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
@@ -52,8 +53,8 @@ final class PosixThread: Sendable {
   private final class Start {
     let name: String
     let body: @Sendable () -> Void
-    let end: Answer<Bool>
-    init(_ name: String, _ body: @escaping @Sendable () -> Void, _ end: Answer<Bool>) {
+    let end: Promise<Bool>
+    init(_ name: String, _ body: @escaping @Sendable () -> Void, _ end: Promise<Bool>) {
       self.name = name
       self.body = body
       self.end = end
@@ -70,7 +71,7 @@ final class PosixThread: Sendable {
     PosixThread.running.withLock { _ = $0.insert(id) }
     start.body()
     PosixThread.running.withLock { _ = $0.remove(id) }
-    start.end.give(true)
+    start.end.fulfill(true)
     return nil
   }
 
@@ -92,8 +93,9 @@ final class PosixThread: Sendable {
   /// Nobody will wait for the thread: what there is of it goes when it ends.
   deinit { detach() }
 
-  /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is called by
-  /// the thread itself, or in a child of its process. One that has not ended by then ends by itself, whenever that is.
+  /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is
+  /// called by the thread itself, or in a child of its process. One that has not ended by then ends by itself, whenever
+  /// that is.
   ///
   /// - Returns: Whether there is nothing more to wait for.
   @discardableResult

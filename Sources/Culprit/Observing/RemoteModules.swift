@@ -3,14 +3,15 @@ import CObserver
 import StallRecord
 import Synchronization
 
-/// The modules of this process whose files are on file systems that somebody else answers for, a process or another machine:
-/// such a file system may stop answering, and who reads from it then can be neither interrupted nor killed.
+/// The modules of this process whose files are on file systems that somebody else answers for, a process or another
+/// machine: such a file system may stop answering, and who reads from it then can be neither interrupted nor killed.
 ///
 /// What unwinding needs of them is copied soon after they have been loaded. Their files are not opened in process.
-/// Those on the file system of the service's own executable are not meant: when that does not answer, the service does not
-/// run either.
+/// Those on the file system of the service's own executable are not meant: when that does not answer, the service does
+/// not run either.
 ///
-/// The same thread reads which modules there are for the recorder: that takes a lock of the kernel's, which a stall may hold.
+/// The same thread reads which modules there are for the recorder: that takes a lock of the kernel's, which a stall may
+/// hold.
 final class RemoteModules: Sendable {
   /// How often it is looked whether modules have come or gone.
   private static let interval: UInt64 = 5_000_000_000
@@ -31,7 +32,7 @@ final class RemoteModules: Sendable {
   private struct Reading {
     var modules: [Module] = []
     /// Who waits for it to be read anew; `nil` when nobody does.
-    var request: Answer<Bool>?
+    var request: Promise<Bool>?
   }
   /// One for the process, like its modules.
   private static let found = Mutex(Found())
@@ -59,11 +60,12 @@ final class RemoteModules: Sendable {
   /// Makes the thread end, soon.
   func stop() { observer_control_stop(wake.pointer) }
 
-  /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in time.
+  /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in
+  /// time.
   func present() -> [Module] {
     let (request, isNew) = reading.withLock { reading in
       if let request = reading.request { return (request, false) }
-      let request = Answer<Bool>()
+      let request = Promise<Bool>()
       reading.request = request
       return (request, true)
     }
@@ -83,7 +85,7 @@ final class RemoteModules: Sendable {
       if !modules.isEmpty { reading.modules = modules }
       reading.request = nil
     }
-    request.give(true)
+    request.fulfill(true)
   }
 
   private func run() {
@@ -106,8 +108,8 @@ final class RemoteModules: Sendable {
     }
   }
 
-  /// Finds those that have come, copies what is needed of them, and forgets those that have gone. Leaves that to an earlier
-  /// watchdog's thread while that is at it.
+  /// Finds those that have come, copies what is needed of them, and forgets those that have gone. Leaves that to an
+  /// earlier watchdog's thread while that is at it.
   private func look() { Self.looking.withLockIfAvailable { _ in lookAlone() } }
 
   private static let looking = Mutex(())

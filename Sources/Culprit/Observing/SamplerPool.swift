@@ -29,10 +29,11 @@ final class SamplerPool: @unchecked Sendable {
     (Int(observer_sampling_held_up(sampling)), Int(observer_sampling_count(sampling)))
   }
 
-  /// Starts the threads, and waits until they have what they need: work that stalls right away may hold the allocator's lock.
+  /// Starts the threads, and waits until they have what they need: work that stalls right away may hold the allocator's
+  /// lock.
   ///
-  /// - Throws: The error of the first one that cannot be started. Fewer than usual are no error: those of an earlier watchdog
-  ///   may still be held up.
+  /// - Throws: The error of the first one that cannot be started. Fewer than usual are no error: those of an earlier
+  ///   watchdog may still be held up.
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
@@ -40,12 +41,12 @@ final class SamplerPool: @unchecked Sendable {
   ) throws(PosixThreadError) {
     let tables = Tables(slots: slots, progress: progress)
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
-      let isReady = Answer<Bool>()
+      let isReady = Promise<Bool>()
       let thread = try PosixThread(name: "culprit-sample") { [self] in
         clinux_keep_stack_resident()
         defer { clinux_context_leave() }
         guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
-          isReady.give(false)
+          isReady.fulfill(false)
           return
         }
         var sampler = Sampler(
@@ -58,7 +59,7 @@ final class SamplerPool: @unchecked Sendable {
           ring: rings.samplers[number]
         )
         observer_sampler_ready(sampling, UInt32(number))
-        isReady.give(true)
+        isReady.fulfill(true)
         sampler.run()
       }
       threads.withLock { $0.append(thread) }
@@ -72,8 +73,8 @@ final class SamplerPool: @unchecked Sendable {
       && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
   }
 
-  /// Ends the threads, and waits for that until `deadline`: not for those that the kernel holds up. Returns whether all have
-  /// ended.
+  /// Ends the threads, and waits for that until `deadline`: not for those that the kernel holds up. Returns whether all
+  /// have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
     observer_sampling_stop(sampling)

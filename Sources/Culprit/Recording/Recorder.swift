@@ -11,7 +11,7 @@ import Synchronization
 /// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
 final class Recorder: Sendable {
   private let rings: Rings
-  private let stopping = WakeWord()
+  private let stopping = StopFlag()
   private let process: ObservedProcess
   private let box: BlackBoxWriter?
   private let keepsRecovered: Bool
@@ -162,7 +162,7 @@ final class Recorder: Sendable {
         StallSoFar(slot: slot, unit: box.unit.unit, recording: $0, file: box.unit.file)
       }
     }
-    for request in requests { request.stalls.give(stalls) }
+    for request in requests { request.stalls.fulfill(stalls) }
     let files = stalled.compactMap { $0.value.unit.sync() }
     // What has ended has been told of: no more of it is to come.
     for slot in requests.compactMap(\.ending) {
@@ -170,12 +170,12 @@ final class Recorder: Sendable {
       if !keepsRecovered { file?.close(keepsFile: false) }
     }
     guard let disk = self.box?.disk else {
-      for request in requests { request.saved.give(true) }
+      for request in requests { request.saved.fulfill(true) }
       return
     }
     disk.put(isVital: true) {
       let areWhole = files.allSatisfy(\.isWhole)
-      for request in requests { request.saved.give(areWhole) }
+      for request in requests { request.saved.fulfill(areWhole) }
     }
   }
 

@@ -17,9 +17,9 @@ final class SoFarRequest: Sendable {
   /// The slot of the stall that is over.
   let ending: Int?
   /// What has been seen of them; none has an end, but for that.
-  let stalls = Answer<[StallSoFar]>()
+  let stalls = Promise<[StallSoFar]>()
   /// Whether all of it is on the disk, as far as it is to be saved at all.
-  let saved = Answer<Bool>()
+  let saved = Promise<Bool>()
 
   init(ending: Int?) { self.ending = ending }
 }
@@ -51,7 +51,7 @@ final class ThreadRequest: Sendable {
 }
 
 /// A flag that is set once.
-final class WakeWord: Sendable {
+final class StopFlag: Sendable {
   private let word = Atomic<Bool>(false)
 
   var isSet: Bool { word.load(ordering: .acquiring) }

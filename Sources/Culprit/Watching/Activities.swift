@@ -32,7 +32,7 @@ final class Activities: Sendable {
   private let wake = ControlBlock()
   private let thread = Mutex<PosixThread?>(nil)
   /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
-  private let teller = HandlerLane()
+  private let teller = HandlerThread()
 
   /// How long ``stop()`` waits for whoever reads standard error.
   private static let tellingPatience: UInt64 = 2_000_000_000
@@ -42,7 +42,8 @@ final class Activities: Sendable {
   /// So many frames of the beginning's stack are kept.
   private static let framesMax = 64
 
-  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationBudget`.
+  /// At most `limit` activities at a time. All expiration handlers that are called together may take
+  /// `expirationBudget`.
   init(limit: Int, expirationBudget: Duration) {
     self.limit = limit
     self.expirationBudget = expirationBudget
@@ -122,8 +123,8 @@ final class Activities: Sendable {
       }
   }
 
-  /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one. Returns
-  /// whether none is running.
+  /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one.
+  /// Returns whether none is running.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopped = true

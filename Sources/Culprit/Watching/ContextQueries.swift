@@ -22,7 +22,7 @@ final class ContextQueries: Sendable {
   private final class Query: Sendable {
     let title: String
     let describe: @Sendable () -> String
-    let lane = HandlerLane()
+    let thread = HandlerThread()
     /// The number of the last question that was asked, and of the last that was answered.
     let asked = Mutex<UInt64>(0)
     let answer = Mutex<(number: UInt64, text: String)>((0, ""))
@@ -56,7 +56,7 @@ final class ContextQueries: Sendable {
       }
       guard let number else { continue }
       open.append((query, number))
-      query.lane.put { [self] in
+      query.thread.put { [self] in
         let text = query.describe()
         query.answer.withLock { $0 = (number, text) }
         observer_control_wake(wake.pointer)
@@ -78,5 +78,5 @@ final class ContextQueries: Sendable {
   }
 
   /// Asks no more. One that does not return is left alone.
-  func stop() { for query in queries.withLock({ $0 }) { query.lane.stop() } }
+  func stop() { for query in queries.withLock({ $0 }) { query.thread.stop() } }
 }

@@ -5,9 +5,9 @@ import Synchronization
 extension Watchdog {
   /// Runs `body`, which may take `budget`.
   ///
-  /// When it takes longer, a stall of the section is reported; `body` is not interrupted. Sections may be nested and run
-  /// on many threads at once. When no more sections can be watched (4,096 sources at a time), or the watchdog has been
-  /// stopped, `body` runs all the same.
+  /// When it takes longer, a stall of the section is reported; `body` is not interrupted. Sections may be nested and
+  /// run on many threads at once. When no more sections can be watched (4,096 sources at a time), or the watchdog has
+  /// been stopped, `body` runs all the same.
   ///
   /// - Parameters:
   ///   - name: What reports call the section.
@@ -52,8 +52,8 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: What reports call the section.
   ///   - budget: What it may take; less than 10 ms counts as 10 ms.
-  ///   - onFire: Called once, when the budget runs out before the timer is invalidated; on a thread of its own, while the
-  ///     section may still be under way. The stall is reported besides.
+  ///   - onFire: Called once, when the budget runs out before the timer is invalidated; on a thread of its own, while
+  ///     the section may still be under way. The stall is reported besides.
   /// - Returns: The timer, to be invalidated when the section is over.
   public func timer(
     _ name: String,
@@ -95,9 +95,9 @@ extension Watchdog {
 
 /// A timer on a critical section of the thread that created it.
 ///
-/// It runs from its creation until ``invalidate()``, or until the last reference is gone. When the section's budget runs
-/// out before that, it fires, once: a stall is reported, and its handler is called. Either it is invalidated or it fires:
-/// whoever comes second finds that out.
+/// It runs from its creation until ``invalidate()``, or until the last reference is gone. When the section's budget
+/// runs out before that, it fires, once: a stall is reported, and its handler is called. Either it is invalidated or it
+/// fires: whoever comes second finds that out.
 public final class SectionTimer: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     case running
@@ -109,7 +109,7 @@ public final class SectionTimer: Sendable {
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
   private let onFire: (@Sendable (StallEvent) -> Void)?
-  private let lane = HandlerLane()
+  private let thread = HandlerThread()
   private let watchdog: Watchdog
 
   init(watchdog: Watchdog, lease: SlotRegistry.Lease?, onFire: (@Sendable (StallEvent) -> Void)?) {
@@ -120,8 +120,8 @@ public final class SectionTimer: Sendable {
 
   deinit {
     invalidate()
-    // The lane of a child's parent has no thread, and may be half changed.
-    if lease?.isOurs != false { lane.stop() }
+    // A handler thread of a child's parent does not run, and may be half changed.
+    if lease?.isOurs != false { thread.stop() }
   }
 
   /// Whether the section is watched at all: not when too many sources are, or the watchdog has been stopped.
@@ -129,9 +129,9 @@ public final class SectionTimer: Sendable {
 
   /// Ends the section. May be called from any thread.
   ///
-  /// - Returns: Whether this kept the timer from firing. `false` when it has fired, or was invalidated before. The handler
-  ///   is not called after `true` was returned; the stall of a section that had taken too long by then is reported all the
-  ///   same.
+  /// - Returns: Whether this kept the timer from firing. `false` when it has fired, or was invalidated before. The
+  ///   handler is not called after `true` was returned; the stall of a section that had taken too long by then is
+  ///   reported all the same.
   @discardableResult
   public func invalidate() -> Bool {
     // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
@@ -155,14 +155,14 @@ public final class SectionTimer: Sendable {
     return try body()
   }
 
-  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread could
-  /// hold when the process is forked in a section.
+  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread
+  /// could hold when the process is forked in a section.
   static func prepare(for watchdog: Watchdog) { SectionTimer(watchdog: watchdog, lease: nil, onFire: nil).invalidate() }
 
   /// The budget has run out.
   fileprivate func fire(_ event: StallEvent) {
     let fires = phase.compareExchange(expected: .running, desired: .fired, ordering: .acquiringAndReleasing).exchanged
     guard fires, let onFire else { return }
-    lane.put { onFire(event) }
+    thread.put { onFire(event) }
   }
 }

@@ -6,7 +6,7 @@ import Synchronization
 /// A thread that calls one of the application's handlers, once for each thing it is told, in order.
 ///
 /// Every handler has one of its own: a handler that blocks holds up neither the watchdog nor other handlers.
-final class HandlerLane: Sendable {
+final class HandlerThread: Sendable {
   /// The most that waits for a handler; what comes then is dropped and counted.
   private static let waitingMax = 64
 
@@ -36,7 +36,7 @@ final class HandlerLane: Sendable {
     }
   }
 
-  /// Runs `call` on the lane's thread, after what was put in before.
+  /// Runs `call` on the thread, after what was put in before.
   ///
   /// - Returns: Whether there is a thread; without one nothing is ever called.
   @discardableResult
@@ -55,8 +55,8 @@ final class HandlerLane: Sendable {
     observer_control_wake(wake.pointer)
   }
 
-  /// Waits for that until `deadline`, on the observer's clock, unless it is called by the handler. Returns whether there is
-  /// nothing more to wait for.
+  /// Waits for that until `deadline`, on the observer's clock, unless it is called by the handler. Returns whether
+  /// there is nothing more to wait for.
   func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
   private func run() {
@@ -76,30 +76,30 @@ final class HandlerLane: Sendable {
   }
 }
 
-/// The handlers of one kind, each with its lane.
+/// The handlers of one kind, each with its thread.
 final class Handlers<Subject: Sendable>: Sendable {
   typealias Handler = @Sendable (Subject) -> Void
 
   private struct State {
-    var lanes: [(handler: Handler, lane: HandlerLane)] = []
-    var former: [HandlerLane] = []
+    var current: [(handler: Handler, thread: HandlerThread)] = []
+    var former: [HandlerThread] = []
   }
 
   private let state = Mutex(State())
 
   /// Whether there is none.
-  var isEmpty: Bool { state.withLock { $0.lanes.isEmpty } }
+  var isEmpty: Bool { state.withLock { $0.current.isEmpty } }
 
   /// What handlers were not told of, because they could not keep up.
   var dropped: UInt64 {
-    state.withLock { state in (state.lanes.map(\.lane) + state.former).reduce(0) { $0 + $1.dropped } }
+    state.withLock { state in (state.current.map(\.thread) + state.former).reduce(0) { $0 + $1.dropped } }
   }
 
   func add(_ handler: @escaping Handler) {
-    let lane = HandlerLane()
+    let thread = HandlerThread()
     // Now, because a thread cannot be made in every stall: it takes the lock of the address space.
-    lane.start()
-    state.withLock { $0.lanes.append((handler, lane)) }
+    thread.start()
+    state.withLock { $0.current.append((handler, thread)) }
   }
 
   /// Calls every handler with `subject`, soon.
@@ -107,21 +107,21 @@ final class Handlers<Subject: Sendable>: Sendable {
   /// - Returns: Whether there is any that can be called: where a thread cannot be made it cannot.
   @discardableResult
   func call(_ subject: Subject) -> Bool {
-    state.withLock({ $0.lanes }).map { handler, lane in lane.put { handler(subject) } }.contains(true)
+    state.withLock({ $0.current }).map { handler, thread in thread.put { handler(subject) } }.contains(true)
   }
 
-  /// The same; the answer comes when every handler has returned.
-  func callLast(_ subject: Subject) -> Answer<Bool> {
-    let answer = Answer<Bool>()
-    let lanes = state.withLock { $0.lanes }
-    let left = Counter(lanes.count)
-    for (handler, lane) in lanes {
-      lane.put {
+  /// The same; the promise is fulfilled when every handler has returned.
+  func callLast(_ subject: Subject) -> Promise<Bool> {
+    let promise = Promise<Bool>()
+    let threads = state.withLock { $0.current }
+    let left = Counter(threads.count)
+    for (handler, thread) in threads {
+      thread.put {
         handler(subject)
-        if left.isLast() { answer.give(true) }
+        if left.isLast() { promise.fulfill(true) }
       }
     }
-    return answer
+    return promise
   }
 
   private final class Counter: Sendable {
@@ -135,18 +135,18 @@ final class Handlers<Subject: Sendable>: Sendable {
     }
   }
 
-  /// Waits until every handler has been called for everything, until `deadline` at most, and forgets them: a handler may refer
-  /// to the watchdog that refers to it. Returns whether every one has been.
+  /// Waits until every handler has been called for everything, until `deadline` at most, and forgets them: a handler
+  /// may refer to the watchdog that refers to it. Returns whether every one has been.
   @discardableResult
   func finish(until deadline: UInt64) -> Bool {
-    let lanes = state.withLock { state in
+    let threads = state.withLock { state in
       defer {
-        state.former += state.lanes.map(\.lane)
-        state.lanes = []
+        state.former += state.current.map(\.thread)
+        state.current = []
       }
-      return state.lanes.map(\.lane)
+      return state.current.map(\.thread)
     }
-    for lane in lanes { lane.stop() }
-    return lanes.map { $0.join(until: deadline) }.allSatisfy { $0 }
+    for thread in threads { thread.stop() }
+    return threads.map { $0.join(until: deadline) }.allSatisfy { $0 }
   }
 }

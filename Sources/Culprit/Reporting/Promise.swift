@@ -3,12 +3,12 @@ import CObserver
 import Synchronization
 
 /// What one thread waits for and another gives, once. Waiting has a bound.
-final class Answer<Value: Sendable>: Sendable {
+final class Promise<Value: Sendable>: Sendable {
   private let value = Mutex<Value?>(nil)
   private let word = ControlBlock()
 
-  /// Gives the answer.
-  func give(_ value: Value) {
+  /// Fulfils the promise.
+  func fulfill(_ value: Value) {
     self.value.withLock { $0 = value }
     observer_control_stop(word.pointer)
   }
