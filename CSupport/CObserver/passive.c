@@ -182,7 +182,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
-    status = OBSERVER_NO_LOOK;
+    status = OBSERVER_STATE_UNKNOWN;
   } else if (is_blocked(look)) {
     is_copied = !slot || observer_slot_unit(slot) == unit;
     if (!is_copied) {
@@ -194,7 +194,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       else
         look->activity = OBSERVER_RUNNING;
     } else {
-      status = OBSERVER_UNTOUCHABLE;
+      status = OBSERVER_UNREADABLE;
     }
   }
   clinux_task_close(descriptor);

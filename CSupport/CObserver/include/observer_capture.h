@@ -29,11 +29,11 @@ enum observer_capture_status {
       4, /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
   OBSERVER_REQUESTS_STUCK = 5,   /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,      /* the thread runs, so that it cannot be read from outside */
-  OBSERVER_NO_LOOK = 7,          /* the kernel does not tell what the thread is doing */
+  OBSERVER_STATE_UNKNOWN = 7,    /* the kernel does not tell what the thread is doing */
   OBSERVER_NO_WORKER = 10,       /* nobody works on the unit: it waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
-  OBSERVER_UNTOUCHABLE =
+  OBSERVER_UNREADABLE =
       8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
 };
 

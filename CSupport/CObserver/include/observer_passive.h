@@ -38,9 +38,9 @@ int observer_passive_start(size_t stack_bytes_max);
 
 /* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
  * says what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs,
- * or did so while it was copied. OBSERVER_NO_LOOK: the kernel does not tell (a process that is not dumpable, /proc that
- * is not mounted). OBSERVER_UNTOUCHABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes. Threads:
- * a sampler, in its own context. */
+ * or did so while it was copied. OBSERVER_STATE_UNKNOWN: the kernel does not tell (a process that is not dumpable,
+ * /proc that is not mounted). OBSERVER_UNREADABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes.
+ * Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                         const struct observer_slot *slot, uint64_t unit,
                                                                         struct observer_look *look,

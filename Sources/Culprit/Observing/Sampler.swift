@@ -181,7 +181,7 @@ struct Sampler: ~Copyable {
     switch reading.status {
     case OBSERVER_UNIT_OVER: return
     case OBSERVER_CAPTURED: backoffs[index].answered()
-    case OBSERVER_NO_ANSWER, OBSERVER_NO_LOOK, OBSERVER_REQUESTS_STUCK:
+    case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
       backoffs[index].notAnswered(target.unit, clinux_clock_ns())
     default: break
     }

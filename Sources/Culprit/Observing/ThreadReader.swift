@@ -2,11 +2,11 @@ import CLinux
 import CObserver
 import CUnwind
 
-/// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose answer
-/// comes later.
+/// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose
+/// answer comes later.
 ///
-/// A thread that is blocked is never sent a signal, however incomplete its stack is when read from outside: what it waits
-/// in would return early. Nothing here waits for a thread.
+/// A thread that is blocked is never sent a signal, however incomplete its stack is when read from outside: what it
+/// waits in would return early. Nothing here waits for a thread.
 struct ThreadReader: ~Copyable {
   /// Whose stack is to be taken.
   struct Target {
@@ -19,11 +19,13 @@ struct ThreadReader: ~Copyable {
     var unit: UInt64 = 0
     /// The slot's owner then.
     var generation: UInt32 = 0
-    /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing does.
+    /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing
+    /// does.
     var ownerWord: UInt64 = 0
     var progressWord: UInt64 = 0
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
+    // one.
     @_noLocks init() {}
   }
 
@@ -111,7 +113,7 @@ struct ThreadReader: ~Copyable {
     }
     reading.status = readFromOutside(target, &reading)
     switch reading.status {
-    case OBSERVER_CAPTURED, OBSERVER_UNIT_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNTOUCHABLE: return (target, reading)
+    case OBSERVER_CAPTURED, OBSERVER_UNIT_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNREADABLE: return (target, reading)
     default: break
     }
     var place = 0
@@ -181,15 +183,17 @@ struct ThreadReader: ~Copyable {
       clear()
       var seen = reading
       seen.status = readFromOutside(target, &seen)
-      if seen.status != OBSERVER_NOT_BLOCKED, seen.status != OBSERVER_NO_LOOK {
+      if seen.status != OBSERVER_NOT_BLOCKED, seen.status != OBSERVER_STATE_UNKNOWN {
         takeBack(place)
         return (target, seen)
       }
-      let patience = seen.status == OBSERVER_NO_LOOK ? Self.blindPatience : Self.patience
+      let patience = seen.status == OBSERVER_STATE_UNKNOWN ? Self.blindPatience : Self.patience
       guard reading.time &- sent[place].time >= patience else { continue }
       collect(place, &reading)
       // A thread that did not run, and of which the kernel does not tell, is blocked as far as can be known.
-      if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_NO_LOOK { reading.status = OBSERVER_NO_LOOK }
+      if reading.status == OBSERVER_NO_ANSWER, seen.status == OBSERVER_STATE_UNKNOWN {
+        reading.status = OBSERVER_STATE_UNKNOWN
+      }
       return (target, reading)
     }
     return nil
