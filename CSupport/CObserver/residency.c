@@ -11,10 +11,10 @@
 #include "cprocess_sigterm.h"
 #include "deep_room.h"
 #include "observer_capture.h"
-#include "observer_progress.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
 #include "observer_slot.h"
+#include "observer_stall.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -40,7 +40,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(cprocess_cpu_read, 4 << 10),
       OWN(cprocess_datagram_send, 4 << 10),
       OWN(observer_machine_registers, 1 << 10),
-      OWN(observer_progress_read, 4 << 10),
+      OWN(observer_stall_read, 4 << 10),
       OWN(observer_ring_write, 4 << 10),
       OWN(observer_work_follow, 8 << 10),
       OWN(cprocess_sigterm_chain, 4 << 10),

@@ -81,9 +81,9 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   view.threshold_ns = atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
   view.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
   view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
-  view.owner_word = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
-  view.progress_word = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
-  view.head_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
+  view.owner_tid_address = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
+  view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
+  view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
   view.excused = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
@@ -124,7 +124,7 @@ static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspici
   atomic_store_explicit(&slot->exact_begins, observer_slot_needs_exact(threshold_ns), memory_order_relaxed);
 }
 
-void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {
+void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {
   atomic_store_explicit(&slot->owner_tid_address, owner_tid_address, memory_order_relaxed);
   atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
 }
@@ -138,7 +138,7 @@ int32_t observer_slot_owner(uint64_t owner_tid_address) {
              : 0;
 }
 
-uint32_t observer_slot_progress(uint64_t queue_head_address) {
+uint32_t observer_slot_queue_head(uint64_t queue_head_address) {
   uint64_t word = 0;
   if (queue_head_address == 0 || !clinux_memory_read(queue_head_address, &word, sizeof word))
     return 0;
@@ -198,7 +198,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   if (generation == 0)
     generation = 1;
   set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
-  observer_slot_set_words(slot, 0, 0);
+  observer_slot_set_addresses(slot, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->exempt_depth, (uint64_t)generation << 32, memory_order_relaxed);

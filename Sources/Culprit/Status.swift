@@ -39,13 +39,13 @@ extension Watchdog {
 
     /// What hangs of what `control`'s monitor watches.
     static func found(_ control: ControlBlock) -> [Hang] {
-      guard let progress = observer_progress_table() else { return [] }
+      guard let stalls = observer_stall_table() else { return [] }
       let delay = observer_control_hang_delay_ns(control.pointer)
       var found: [Hang] = []
       for index in 0..<Int(min(observer_control_slots_used(control.pointer), UInt32(OBSERVER_SLOTS_MAX))) {
-        var view = observer_progress_view()
+        var view = observer_stall_snapshot()
         // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-        observer_progress_read(progress + index, &view)
+        observer_stall_read(stalls + index, &view)
         let (limit, overflow) = view.threshold_ns.addingReportingOverflow(delay)
         guard view.unit != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
           continue
@@ -68,27 +68,27 @@ extension Watchdog {
 
   /// Something that cannot be observed here, because the process or its sandbox lacks what it takes.
   public enum Limitation: Hashable, Sendable, CustomStringConvertible {
-    /// Stacks of blocked threads are missing: the kernel does not tell what threads do, for `reason`. Threads that compute
-    /// are captured all the same.
+    /// Stacks of blocked threads are missing: the kernel does not tell what threads do, for `reason`. Threads that
+    /// compute are captured all the same.
     case blockedThreads(reason: String)
-    /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are sent their signal at once: a
-    /// system call that the thread enters in just that moment can return early.
+    /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are
+    /// sent their signal at once: a system call that the thread enters in just that moment can return early.
     case signalsAtOnce
-    /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not known,
-    /// are missing for threads that compute.
+    /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not
+    /// known, are missing for threads that compute.
     case unknownStacks
     /// The list of the process's threads cannot be read, for `reason`: a stall's record has no other threads.
     case otherThreads(reason: String)
-    /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up in it can
-    /// hold up the monitor.
+    /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up
+    /// in it can hold up the monitor.
     case sharedUnwinder
     /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
     case handlerReplaced
-    /// The kernel holds up `samplers` of the `of` threads that can take stacks. While that is all of them, no stack is taken;
-    /// stalls are noticed, timed and acted on all the same.
+    /// The kernel holds up `samplers` of the `of` threads that can take stacks. While that is all of them, no stack is
+    /// taken; stalls are noticed, timed and acted on all the same.
     case samplersHeldUp(Int, of: Int)
-    /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in which a page
-    /// fault is not answered may have no stacks.
+    /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in
+    /// which a page fault is not answered may have no stacks.
     case readingWaits
 
     /// What is lost, and why, in a sentence without its end.

@@ -54,7 +54,8 @@ public final class Watchdog: Sendable {
 
   /// `nil` when it is disabled.
   private let startedParts: Parts?
-  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not there.
+  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not
+  /// there.
   private var parts: Parts? { clinux_process_is(process) ? startedParts : nil }
   /// Whose watchdog it is.
   private let process = clinux_process_stamp()
@@ -64,8 +65,8 @@ public final class Watchdog: Sendable {
 
   /// Starts a watchdog.
   ///
-  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. What makes
-  /// no sense there is told of on standard error and in ``status``, and left out.
+  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. What
+  /// makes no sense there is told of on standard error and in ``status``, and left out.
   ///
   /// - Throws: ``WatchdogError`` when `configuration` makes no sense, stacks cannot be captured here, the directory
   ///   cannot be used, or a watchdog is running already. Nothing is watched then.
@@ -158,7 +159,7 @@ public final class Watchdog: Sendable {
     if let missing = observer_unwind_start() { throw .cannotObserve(String(cString: missing)) }
     let error = observer_capture_start(configuration.stackBytesMax)
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
-    guard let slots = observer_slot_table(), let progress = observer_progress_table(),
+    guard let slots = observer_slot_table(), let stalls = observer_stall_table(),
       let rings = Recorder.Rings(samplers: Int(OBSERVER_SAMPLERS_MAX)),
       let trackers = MonitorTable<UnitTracker>(count: Int(OBSERVER_SLOTS_MAX)),
       let samplers = SamplerPool(stackBytesMax: configuration.stackBytesMax, rings)
@@ -195,7 +196,7 @@ public final class Watchdog: Sendable {
       name: { reporter.name($0, in: $1) },
       deliver: { reporter.report($0, file: $1, isOver: true) }
     )
-    let table = SlotTable(pointer: slots, progress: progress)
+    let table = SlotTable(pointer: slots, stalls: stalls)
     let policies = Policies(
       control: control,
       recorder: recorder,
@@ -211,14 +212,14 @@ public final class Watchdog: Sendable {
         recorder.run()
       }
       try remoteModules.start()
-      try samplers.start(control, slots: table.pointer, progress: table.progress)
-      Residency.keep(table.pointer, table.progress)
+      try samplers.start(control, slots: table.pointer, stalls: table.stalls)
+      Residency.keep(table.pointer, table.stalls)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
         clinux_keep_stack_resident()
         var monitor = Monitor(
           control: control.pointer,
           slots: table.pointer,
-          progress: table.progress,
+          stalls: table.stalls,
           sampling: samplers.sampling,
           trackers: trackers.pointer,
           ring: rings.monitor
@@ -305,17 +306,17 @@ public final class Watchdog: Sendable {
   var isDisabled: Bool { startedParts == nil }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
-  /// delivered, after 10 s at the latest, and at once when it is called by a handler. Does nothing the second time, not even
-  /// wait.
+  /// delivered, after 10 s at the latest, and at once when it is called by a handler. Does nothing the second time, not
+  /// even wait.
   ///
-  /// Loops and sections may go on marking their work; nobody looks. In a child of the watched process (fork(2)) there is
-  /// nothing to stop.
+  /// Loops and sections may go on marking their work; nobody looks. In a child of the watched process (fork(2)) there
+  /// is nothing to stop.
   public func stop() { stop(patience: .seconds(10)) }
 
   /// Ends the watch as ``stop()`` does, with a limit of its own.
   ///
-  /// - Parameter patience: How long to wait at most. What has not ended by then (a handler that does not return, a thread that
-  ///   the kernel or the allocator holds up) ends by itself, whenever that is.
+  /// - Parameter patience: How long to wait at most. What has not ended by then (a handler that does not return, a
+  ///   thread that the kernel or the allocator holds up) ends by itself, whenever that is.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
@@ -351,8 +352,8 @@ public final class Watchdog: Sendable {
 
   /// The monitor of this watchdog, for leasing slots.
   ///
-  /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no monitor;
-  ///   ``WatchdogError/disabled``.
+  /// - Throws: ``WatchdogError/notInThisProcess(watched:)`` in a child of the watched process, where there is no
+  ///   monitor; ``WatchdogError/disabled``.
   func control() throws(WatchdogError) -> ControlBlock {
     guard let startedParts else { throw .disabled }
     guard let parts else { throw .notInThisProcess(watched: startedParts.processID) }
@@ -368,8 +369,8 @@ public final class Watchdog: Sendable {
   /// What tells of earlier runs; `nil` without a directory.
   var previousRuns: PreviousRuns? { parts?.previousRuns }
 
-  /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore. Pauses
-  /// may be nested.
+  /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore.
+  /// Pauses may be nested.
   public func pause() { if let parts { observer_control_pause(parts.control.pointer) } }
 
   /// Ends the last pause. Does nothing when there is none.
@@ -378,10 +379,11 @@ public final class Watchdog: Sendable {
   /// What is done about stalls that do not end.
   var policies: Policies? { parts?.policies }
 
-  /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked at.
+  /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked
+  /// at.
   ///
-  /// Waits until that is done, some milliseconds for each hundred threads; then names what was found, on the calling thread, in
-  /// the time that reading symbols takes. May be called by a handler. Never uses the network.
+  /// Waits until that is done, some milliseconds for each hundred threads; then names what was found, on the calling
+  /// thread, in the time that reading symbols takes. May be called by a handler. Never uses the network.
   ///
   /// - Parameter timeout: How long to wait at most; 10 s unless told otherwise.
   /// - Returns: The threads with their stacks, but for those of the watchdog itself.
@@ -406,13 +408,13 @@ public final class Watchdog: Sendable {
 
   /// Calls `handler` with a report after every stall.
   ///
-  /// Each handler is called on a thread of its own, with one report at a time: one that blocks holds up nobody else. Reports
-  /// that come while 64 wait for it are dropped, and ``Status/reportsDropped`` counts them. While there is no handler, reports
-  /// go to standard error.
+  /// Each handler is called on a thread of its own, with one report at a time: one that blocks holds up nobody else.
+  /// Reports that come while 64 wait for it are dropped, and ``Status/reportsDropped`` counts them. While there is no
+  /// handler, reports go to standard error.
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts?.reporter.ended.add(handler) }
 
-  /// Calls `handler` when a stall begins: when a unit of work has passed its threshold and goes on. On a thread of its own, as
-  /// for ``onStall(_:)``.
+  /// Calls `handler` when a stall begins: when a unit of work has passed its threshold and goes on. On a thread of its
+  /// own, as for ``onStall(_:)``.
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) { parts?.reporter.begun.add(handler) }
 
   /// Calls `handler` when a stall becomes a hang (``Configuration/hangThreshold``). On a thread of its own, as for
@@ -453,7 +455,7 @@ public final class Watchdog: Sendable {
   private struct SlotTable: @unchecked Sendable {
     // SAFETY: the table is never freed, and its fields are atomic.
     let pointer: UnsafeMutablePointer<observer_slot>
-    let progress: UnsafeMutablePointer<observer_progress>
+    let stalls: UnsafeMutablePointer<observer_stall>
   }
 
   private static func captureProblem(_ error: Int32) -> String {

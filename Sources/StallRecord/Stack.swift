@@ -80,7 +80,7 @@ public struct Stack: Hashable, Sendable {
 public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   /// There is a stack.
   case captured = 0
-  /// The unit of work ended before its thread could be looked at.
+  /// The work item ended before its thread could be looked at.
   case unitOver = 1
   /// The thread had exited, or was never known.
   case threadGone = 2

@@ -102,7 +102,7 @@ public struct ObservedThread: Hashable, Sendable {
 
 /// One look at a stalled thread.
 public struct Sample: Hashable, Sendable {
-  /// How old the unit of work was.
+  /// How old the work item was.
   public var age: Duration
   /// The stack, as an index into ``Recording/stacks``; `nil` when none was captured or it was lost with a damaged file.
   public var stack: Int?
@@ -125,7 +125,7 @@ public struct Sample: Hashable, Sendable {
   /// How long the thread had been ready to run so far, and had no processor; `nil` if unknown.
   public var runDelay: Duration?
 
-  /// A look at a thread whose unit of work was `age` old.
+  /// A look at a thread whose work item was `age` old.
   public init(
     age: Duration,
     stack: Int?,
@@ -151,7 +151,7 @@ public struct Sample: Hashable, Sendable {
   }
 }
 
-/// A unit of work that took longer than its threshold.
+/// A work item that took longer than its threshold.
 public struct Stall: Hashable, Sendable, Identifiable {
   /// Tells the stalls of one process apart.
   public var id: UInt64

@@ -47,7 +47,7 @@ import Testing
       types.contains { name.hasPrefix("$s7Culprit\($0)") } && !name.hasSuffix("WOh")
     }
     let names = [
-      "observer_ring_write", "observer_progress_set", "observer_work_follow", "observer_slot_read", "on_signal",
+      "observer_ring_write", "observer_stall_set", "observer_work_follow", "observer_slot_read", "on_signal",
     ]
     let c = try functions { names.contains(String($0)) }
     #expect(swift.count > 50)

@@ -19,7 +19,7 @@
  *   observer_visit.h    entries of threads that are captured once
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_unwind.h   frames from a copied stack, by CUnwind
- *   observer_progress.h how far stalls have come
+ *   observer_stall.h the stalls that go on
  *   observer_ring.h     the way from the monitor to the recorder
  *   observer_restarted_call.h  which system call restart_syscall(2) has begun anew
  */
@@ -32,13 +32,13 @@
 #include "observer_copy.h"
 #include "observer_machine.h"
 #include "observer_passive.h"
-#include "observer_progress.h"
 #include "observer_residency.h"
 #include "observer_restarted_call.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
 #include "observer_signal.h"
 #include "observer_slot.h"
+#include "observer_stall.h"
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_visit.h"

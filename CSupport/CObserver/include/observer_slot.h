@@ -78,9 +78,9 @@ struct observer_slot_view {
   uint64_t threshold_ns;
   uint64_t early_interval_ns;
   uint64_t interval_ns;
-  uint64_t owner_word;
-  uint64_t progress_word;
-  uint64_t head_ns;
+  uint64_t owner_tid_address;
+  uint64_t queue_head_address;
+  uint64_t unwatched_ns;
   bool excused;
 };
 
@@ -175,11 +175,11 @@ CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
  * Async-signal-safe: yes. Threads: a sampler. */
-CLINUX_NO_LOCKS uint32_t observer_slot_progress(uint64_t queue_head_address);
+CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 
-/* Says where SLOT, which must not be marked, has its owner and its progress; both 0 for a slot whose begins say it.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
-void observer_slot_set_words(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
+/* Says where SLOT, which must not be marked, has its owner and the head of its queue; both 0 for a slot whose begins
+ * say it. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
 
 /* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
  * Async-signal-safe: yes. Threads: any. */

@@ -12,7 +12,7 @@ final class StallFileHandle: Sendable {
   /// The file, once it is there. Locked by the disk thread only, which may be held up for long meanwhile.
   private let file = Mutex<GrowingStallFile?>(nil)
   /// How far the stall has come, when the file is yet to be told.
-  private let progress = Mutex<Stall?>(nil)
+  private let pending = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
   /// The addresses that the file has the names of, as they are looked up.
   private let named = Mutex<Set<RuntimeAddress>>([])
@@ -72,16 +72,16 @@ final class StallFileHandle: Sendable {
 
   /// The stall has come as far as `stall` says.
   func goesOn(_ stall: Stall) {
-    let isWaiting = progress.withLock { progress in
-      defer { progress = stall }
-      return progress != nil
+    let isWaiting = pending.withLock { pending in
+      defer { pending = stall }
+      return pending != nil
     }
     // The file is told the latest.
     guard !isWaiting else { return }
     put(isVital: true) { [self] file in
-      let stall = progress.withLock { progress in
-        defer { progress = nil }
-        return progress
+      let stall = pending.withLock { pending in
+        defer { pending = nil }
+        return pending
       }
       if let stall { file.goesOn(stall, refused: refused.load(ordering: .relaxed)) }
     }
@@ -92,7 +92,8 @@ final class StallFileHandle: Sendable {
     put(isVital: true) { [self] in $0.end(stall, refused: refused.load(ordering: .relaxed)) }
   }
 
-  /// Adds the names of what the stacks of `recording` have, as far as the file does not have them. Works on the calling thread.
+  /// Adds the names of what the stacks of `recording` have, as far as the file does not have them. Works on the calling
+  /// thread.
   ///
   /// What needs a file that cannot be read is left out: it may be there when the file is looked at.
   func addNames(of recording: Recording, _ symbolizer: Symbolizer) {

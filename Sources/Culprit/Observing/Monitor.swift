@@ -20,7 +20,7 @@ struct Monitor: ~Copyable {
 
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
-  private let progress: UnsafeMutablePointer<observer_progress>
+  private let stalls: UnsafeMutablePointer<observer_stall>
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let ring: OpaquePointer
   private let trackers: UnsafeMutablePointer<UnitTracker>
@@ -36,14 +36,14 @@ struct Monitor: ~Copyable {
   init(
     control: UnsafeMutablePointer<observer_control>,
     slots: UnsafeMutablePointer<observer_slot>,
-    progress: UnsafeMutablePointer<observer_progress>,
+    stalls: UnsafeMutablePointer<observer_stall>,
     sampling: UnsafeMutablePointer<observer_sampling>,
     trackers: UnsafeMutablePointer<UnitTracker>,
     ring: OpaquePointer
   ) {
     self.control = control
     self.slots = slots
-    self.progress = progress
+    self.stalls = stalls
     self.sampling = sampling
     self.ring = ring
     self.trackers = trackers
@@ -125,7 +125,7 @@ struct Monitor: ~Copyable {
       earlyInterval: view.early_interval_ns,
       interval: view.interval_ns
     )
-    look.head = view.head_ns
+    look.unwatched = view.unwatched_ns
     look.hangDelay = observer_control_hang_delay_ns(control)
     look.isExcused = view.excused || observer_control_paused(control)
     return (view, look)
@@ -208,15 +208,15 @@ struct Monitor: ~Copyable {
 
   /// Tells the escalation thread how far a stall has come.
   @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: UnitTracker.Step) {
-    // SAFETY: as in look(_:_:); `progress` has as many entries.
-    let entry = progress + index
+    // SAFETY: as in look(_:_:); `stalls` has as many entries.
+    let entry = stalls + index
     let tracker = trackers + index
-    if step.suspect { observer_progress_suspect(entry, threadID(index, view)) }
+    if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
     if tracker.pointee.isStalled {
       let tid = threadID(index, view)
-      observer_progress_set(entry, tracker.pointee.unit, tracker.pointee.age, tracker.pointee.threshold, tid)
+      observer_stall_set(entry, tracker.pointee.unit, tracker.pointee.age, tracker.pointee.threshold, tid)
     } else {
-      observer_progress_clear(entry)
+      observer_stall_clear(entry)
     }
   }
 
@@ -271,7 +271,7 @@ struct Monitor: ~Copyable {
 
   /// Who works on the unit in slot `index`: who marked it, or who a sampler has seen, where the unit does not say.
   @_noLocks private func threadID(_ index: Int, _ view: observer_slot_view) -> Int32 {
-    if view.owner_word != 0 { return lastThreadID(index) }
+    if view.owner_tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }
 

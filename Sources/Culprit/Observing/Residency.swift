@@ -10,12 +10,12 @@ enum Residency {
 
   /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought
   /// into memory once.
-  static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ progress: UnsafeMutablePointer<observer_progress>) {
+  static func keep(_ slots: UnsafeMutablePointer<observer_slot>, _ stalls: UnsafeMutablePointer<observer_stall>) {
     // The tables outlive every watchdog.
     isKept.withLock { isKept in
       if !isKept {
         clinux_keep_resident(slots, tableBytes)
-        clinux_keep_resident(progress, tableBytes)
+        clinux_keep_resident(stalls, tableBytes)
         keepCode()
       }
       isKept = true

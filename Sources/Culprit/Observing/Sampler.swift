@@ -11,7 +11,7 @@ struct Sampler: ~Copyable {
   private let number: UInt32
   private let control: UnsafeMutablePointer<observer_control>
   private let slots: UnsafeMutablePointer<observer_slot>
-  private let progress: UnsafeMutablePointer<observer_progress>
+  private let stalls: UnsafeMutablePointer<observer_stall>
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
   private let ring: OpaquePointer
   // A constant of another file is none to the check of @_noLocks.
@@ -28,7 +28,7 @@ struct Sampler: ~Copyable {
     sampling: UnsafeMutablePointer<observer_sampling>,
     control: UnsafeMutablePointer<observer_control>,
     slots: UnsafeMutablePointer<observer_slot>,
-    progress: UnsafeMutablePointer<observer_progress>,
+    stalls: UnsafeMutablePointer<observer_stall>,
     backoffs: UnsafeMutablePointer<SampleBackoff>,
     ring: OpaquePointer
   ) {
@@ -36,7 +36,7 @@ struct Sampler: ~Copyable {
     self.number = number
     self.control = control
     self.slots = slots
-    self.progress = progress
+    self.stalls = stalls
     self.backoffs = backoffs
     self.ring = ring
     reader = ThreadReader(sampling, number)
@@ -123,7 +123,7 @@ struct Sampler: ~Copyable {
   @_noLocks private mutating func sample(_ index: Int) {
     guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.unit, clinux_clock_ns())
     else { return }
-    guard target.threadID != 0 || target.ownerWord == 0 else {
+    guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
       emit(target, reader.nobody())
       return
     }
@@ -140,24 +140,26 @@ struct Sampler: ~Copyable {
     guard view.unit != 0, view.unit == work.unit, view.generation == work.generation else { return nil }
     var target = ThreadReader.Target()
     target.index = index
-    target.ownerWord = view.owner_word
-    target.progressWord = view.progress_word
+    target.ownerTIDAddress = view.owner_tid_address
+    target.queueHeadAddress = view.queue_head_address
     target.slot = UnsafePointer(slot)
     target.unit = view.unit
     target.generation = view.generation
-    if view.owner_word == 0 {
+    if view.owner_tid_address == 0 {
       target.thread = view.thread
       target.threadID = view.thread.map { observer_thread_id($0) } ?? 0
     } else {
       reader.beginStep(target)
-      target.threadID = observer_slot_owner(view.owner_word)
+      target.threadID = observer_slot_owner(view.owner_tid_address)
       reader.endStep()
       if target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
       let isFirst = observer_work_tid(sampling, place, view.unit) == 0
       observer_work_seen(sampling, place, view.unit, target.threadID)
-      if isFirst, target.threadID != 0 { observer_progress_suspect(progress + index, target.threadID) }
+      if isFirst, target.threadID != 0 { observer_stall_suspect(stalls + index, target.threadID) }
     }
-    if target.threadID != 0, view.owner_word == 0 { observer_work_seen(sampling, place, view.unit, target.threadID) }
+    if target.threadID != 0, view.owner_tid_address == 0 {
+      observer_work_seen(sampling, place, view.unit, target.threadID)
+    }
     return target
   }
 
@@ -173,9 +175,9 @@ struct Sampler: ~Copyable {
     let place = UInt32(truncatingIfNeeded: index)
     var reading = reading
     // What another thread works on by now is not what this one was seen to do.
-    if target.threadID != 0, target.ownerWord != 0 {
+    if target.threadID != 0, target.ownerTIDAddress != 0 {
       reader.beginStep(target)
-      if observer_slot_owner(target.ownerWord) != target.threadID { reading = reader.nobody() }
+      if observer_slot_owner(target.ownerTIDAddress) != target.threadID { reading = reader.nobody() }
       reader.endStep()
     }
     switch reading.status {
@@ -204,9 +206,9 @@ struct Sampler: ~Copyable {
     event.lost = observer_work_lost(sampling, place, work.unit)
     reader.describe(target, reading, &event)
     observer_slot_label(slot, &event.label)
-    if target.progressWord != 0 {
+    if target.queueHeadAddress != 0 {
       reader.beginStep(target)
-      event.progress = observer_slot_progress(target.progressWord)
+      event.queue_head = observer_slot_queue_head(target.queueHeadAddress)
       reader.endStep()
     }
     if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.unit) }

@@ -37,9 +37,9 @@ final class SamplerPool: @unchecked Sendable {
   func start(
     _ control: ControlBlock,
     slots: UnsafeMutablePointer<observer_slot>,
-    progress: UnsafeMutablePointer<observer_progress>
+    stalls: UnsafeMutablePointer<observer_stall>
   ) throws(PosixThreadError) {
-    let tables = Tables(slots: slots, progress: progress)
+    let tables = Tables(slots: slots, stalls: stalls)
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
       let thread = try PosixThread(name: "culprit-sample") { [self] in
@@ -54,7 +54,7 @@ final class SamplerPool: @unchecked Sendable {
           sampling: sampling,
           control: control.pointer,
           slots: tables.slots,
-          progress: tables.progress,
+          stalls: tables.stalls,
           backoffs: backoffs.pointer,
           ring: rings.samplers[number]
         )
@@ -87,6 +87,6 @@ final class SamplerPool: @unchecked Sendable {
   private struct Tables: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
     let slots: UnsafeMutablePointer<observer_slot>
-    let progress: UnsafeMutablePointer<observer_progress>
+    let stalls: UnsafeMutablePointer<observer_stall>
   }
 }

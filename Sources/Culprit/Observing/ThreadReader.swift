@@ -21,8 +21,8 @@ struct ThreadReader: ~Copyable {
     var generation: UInt32 = 0
     /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing
     /// does.
-    var ownerWord: UInt64 = 0
-    var progressWord: UInt64 = 0
+    var ownerTIDAddress: UInt64 = 0
+    var queueHeadAddress: UInt64 = 0
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.

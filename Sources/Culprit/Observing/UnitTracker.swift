@@ -3,8 +3,8 @@
 /// A pure state machine: what the slot shows and what time has passed come in, what to do comes out. It reads no clock,
 /// so that tests drive time. All times are nanoseconds.
 struct UnitTracker {
-  /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's duration
-  /// to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
+  /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
+  /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
   static let tellInterval: UInt64 = 100_000_000
 
   /// What the slot shows.
@@ -21,11 +21,12 @@ struct UnitTracker {
     /// How long after the threshold the stall is a hang.
     var hangDelay = UInt64.max
     /// How old the unit was when its watch began.
-    var head: UInt64 = 0
+    var unwatched: UInt64 = 0
     /// Whether the unit may take as long as it does just now.
     var isExcused = false
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
+    // one.
     @_noLocks init(
       unit: UInt64,
       doubt: UInt64,
@@ -183,8 +184,8 @@ struct UnitTracker {
     if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
   }
 
-  /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and ended
-  /// between two ticks.
+  /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and
+  /// ended between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
 
   /// Whether the unit is being sampled.
@@ -209,7 +210,8 @@ struct UnitTracker {
     unit = 0
   }
 
-  /// When the unit began, at the latest: counted from an earlier time, work that kept to its limit would be called a stall.
+  /// When the unit began, at the latest: counted from an earlier time, work that kept to its limit would be called a
+  /// stall.
   @_noLocks private func begun(_ look: Look) -> UInt64 { look.unit &+ look.doubt }
 
   @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
@@ -218,7 +220,7 @@ struct UnitTracker {
     generation = look.generation
     // The unit is younger than the last tick, or that tick would have seen it.
     let claimed = tick.now &- begun(look)
-    age = min(claimed, tick.allowed &+ look.head)
+    age = min(claimed, tick.allowed &+ look.unwatched)
     gap = claimed &- age
     nextSample = 0
     isClosed = false
@@ -227,8 +229,8 @@ struct UnitTracker {
     excused = 0
   }
 
-  /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so that
-  /// the moment at which other watchdogs take their only stack is on record.
+  /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so
+  /// that the moment at which other watchdogs take their only stack is on record.
   @_noLocks private mutating func schedule(_ look: Look) {
     let gap = gaps.next(age < look.threshold ? look.earlyInterval : look.interval)
     // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
@@ -254,10 +256,11 @@ struct UnitTracker {
   }
 }
 
-/// The times between samples: drawn at random from half to one and a half times the interval, which they are on average.
+/// The times between samples: drawn at random from half to one and a half times the interval, which they are on
+/// average.
 ///
-/// Work that cycles with the interval would be seen at one phase only, however many samples there are. A gap that is spread over
-/// one whole interval makes the phases of any two samples independent of each other.
+/// Work that cycles with the interval would be seen at one phase only, however many samples there are. A gap that is
+/// spread over one whole interval makes the phases of any two samples independent of each other.
 struct SampleGaps: BitwiseCopyable {
   private var state: UInt64
 

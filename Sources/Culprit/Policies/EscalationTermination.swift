@@ -25,9 +25,9 @@ extension EscalationThread {
     var index = 0
     while index < used {
       // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of both tables.
-      let entry = progress + index
-      if observer_progress_is_stalled(entry) {
-        observer_progress_read(entry, &view)
+      let entry = stalls + index
+      if observer_stall_is_stalled(entry) {
+        observer_stall_read(entry, &view)
         if view.unit != 0, view.unit != vetoed[index] {
           if view.age_ns >= limit {
             terminate(index, limit)
@@ -81,7 +81,7 @@ extension EscalationThread {
 
   /// Whether the unit goes on being stuck, and the watchdog being wanted.
   @_noLocks private mutating func isStill(_ unit: UInt64, _ index: Int) -> Bool {
-    observer_progress_read(progress + index, &view)
+    observer_stall_read(stalls + index, &view)
     return view.unit == unit && !cprocess_escalation_stopping(own)
   }
 

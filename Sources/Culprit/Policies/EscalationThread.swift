@@ -34,13 +34,13 @@ struct EscalationThread: ~Copyable {
 
   let own: UnsafeMutablePointer<cprocess_escalation>
   let control: UnsafeMutablePointer<observer_control>
-  let progress: UnsafeMutablePointer<observer_progress>
+  let stalls: UnsafeMutablePointer<observer_stall>
   private let systemd: Systemd?
   private let phases: PhaseSlots
   private var isShuttingDown = false
   private var isChained = false
   var text = PlainText(capacity: 2 * Int(CPROCESS_TEXT_BYTES))
-  var view = observer_progress_view()
+  var view = observer_stall_snapshot()
 
   private(set) var lastRequest: UInt32 = 0
   private var lastPing: UInt64 = 0
@@ -61,13 +61,13 @@ struct EscalationThread: ~Copyable {
   init(
     own: UnsafeMutablePointer<cprocess_escalation>,
     control: UnsafeMutablePointer<observer_control>,
-    progress: UnsafeMutablePointer<observer_progress>,
+    stalls: UnsafeMutablePointer<observer_stall>,
     systemd: Systemd?,
     phases: PhaseSlots
   ) {
     self.own = own
     self.control = control
-    self.progress = progress
+    self.stalls = stalls
     self.systemd = systemd
     self.phases = phases
     vetoed = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))
@@ -226,9 +226,9 @@ struct EscalationThread: ~Copyable {
     var index = 0
     while index < used {
       // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
-      let entry = progress + index
-      if observer_progress_is_stalled(entry) {
-        observer_progress_read(entry, &view)
+      let entry = stalls + index
+      if observer_stall_is_stalled(entry) {
+        observer_stall_read(entry, &view)
         let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay)
         if view.unit != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
           longest = view.age_ns
@@ -238,7 +238,7 @@ struct EscalationThread: ~Copyable {
       index &+= 1
     }
     guard let found else { return false }
-    observer_progress_read(progress + found, &view)
+    observer_stall_read(stalls + found, &view)
     return view.unit != 0
   }
 
@@ -247,7 +247,7 @@ struct EscalationThread: ~Copyable {
     let start = text.count
     var index = 0
     while index < Int(view.name_bytes) {
-      text.append(observer_progress_name_byte(&view, index))
+      text.append(observer_stall_name_byte(&view, index))
       index &+= 1
     }
     text.makePrintable(from: start)

@@ -42,7 +42,7 @@ final class Phases: @unchecked Sendable {
     func lease(_ name: String, _ budget: Duration) throws(WatchdogError) -> SlotRegistry.Lease {
       let source = WatchedSource(kind: .phase, name: name)
       let lease = try SlotRegistry.shared.lease(source, for: control, threshold: budget, polled: false)
-      observer_slot_set_words(lease.slot, UInt64(UInt(bitPattern: mainThread)), 0)
+      observer_slot_set_addresses(lease.slot, UInt64(UInt(bitPattern: mainThread)), 0)
       return lease
     }
     shutdown = try configuration.shutdownBudget.map { budget throws(WatchdogError) in

@@ -62,7 +62,7 @@ final class Policies: Sendable {
 
   private func start() throws(PosixThreadError) {
     let error: PosixThreadError? = threads.withLock { threads in
-      guard threads.escalation == nil, !threads.isStopped, let progress = observer_progress_table() else { return nil }
+      guard threads.escalation == nil, !threads.isStopped, let stalls = observer_stall_table() else { return nil }
       do throws(PosixThreadError) {
         let worker = BlockingWorker(
           escalation: block,
@@ -73,7 +73,7 @@ final class Policies: Sendable {
         threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
         let table = ProgressTable(
-          pointer: progress,
+          pointer: stalls,
           phases: EscalationThread.PhaseSlots(
             launch: found?.launch?.slot,
             shutdown: found?.shutdown?.slot,
@@ -84,7 +84,7 @@ final class Policies: Sendable {
           var thread = EscalationThread(
             own: block.pointer,
             control: control.pointer,
-            progress: table.pointer,
+            stalls: table.pointer,
             systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
@@ -142,8 +142,8 @@ final class Policies: Sendable {
   /// Reports a shutdown that has taken too long, when the process ends without having stopped its watchdog.
   func reportShutdown() {
     guard let shutdown = phases.withLock({ $0 })?.shutdown, SlotRegistry.shared.owns(shutdown),
-      let progress = observer_progress_table(),
-      observer_progress_is_stalled(progress + shutdown.index)
+      let table = observer_stall_table(),
+      observer_stall_is_stalled(table + shutdown.index)
     else { return }
     let deadline = clinux_clock_ns() &+ BlockingWorker.patience
     // The process's end is that of its shutdown.
@@ -180,7 +180,7 @@ final class Policies: Sendable {
 
   private struct ProgressTable: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
-    let pointer: UnsafeMutablePointer<observer_progress>
+    let pointer: UnsafeMutablePointer<observer_stall>
     let phases: EscalationThread.PhaseSlots
   }
 }

@@ -432,7 +432,7 @@ final class Recorder: Sendable {
       handlerTime: Duration(wholeNanoseconds: head.handler_ns),
       unwindTime: Duration(wholeNanoseconds: head.unwind_ns),
       label: Self.text(of: head.label),
-      progress: head.progress,
+      progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns)
     )
     return RecordedLook(

@@ -4,10 +4,11 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries' loops.
+/// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries'
+/// loops.
 ///
-/// A ping is a unit of work: it begins when it has been sent and ends when it is run. Each source has one outstanding at a time,
-/// so that a source that is stuck is not filled up with pings.
+/// A ping is a unit of work: it begins when it has been sent and ends when it is run. Each source has one outstanding
+/// at a time, so that a source that is stuck is not filled up with pings.
 final class Pinger: Sendable {
   private struct State {
     var sources: [PingedSource] = []
@@ -41,8 +42,8 @@ final class Pinger: Sendable {
   /// Sends no more pings to `source`.
   func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
 
-  /// Sends no more pings, and waits until none is being sent, until `deadline` at most, unless it is called by what sends one.
-  /// Returns whether none is.
+  /// Sends no more pings, and waits until none is being sent, until `deadline` at most, unless it is called by what
+  /// sends one. Returns whether none is.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { state in
       state.isStopping = true
@@ -71,7 +72,7 @@ final class PingedSource: Sendable {
     /// The thread that ran the ping before, if the thread has not ended since: a loop that stays on its thread.
     case threadOfLastPing
     /// Where the words say it. `check` is called by each ping and tells whether they can be believed.
-    case words(owner: UInt64, progress: UInt64, check: @Sendable () -> Bool)
+    case addresses(owner: UInt64, queueHead: UInt64, check: @Sendable () -> Bool)
     /// Nobody knows.
     case unknown
   }
@@ -93,7 +94,8 @@ final class PingedSource: Sendable {
   }
 
   private struct Guarded: @unchecked Sendable {
-    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the number of its use.
+    // SAFETY: entries of threads are never freed; the pointer is used under the mutex and checked by the number of its
+    // use.
     var state = State()
   }
 
@@ -125,8 +127,8 @@ final class PingedSource: Sendable {
     self.pinger = pinger
     switch worker {
     case .threadOfLastPing: break
-    case .words(let owner, let progress, _): observer_slot_set_words(lease.slot, owner, progress)
-    case .unknown: observer_slot_set_words(lease.slot, Self.nowhere, 0)
+    case .addresses(let owner, let queueHead, _): observer_slot_set_addresses(lease.slot, owner, queueHead)
+    case .unknown: observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
     }
     do {
       try pinger.add(self)
@@ -154,7 +156,8 @@ final class PingedSource: Sendable {
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard let number else { return next }
-    // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is stuck.
+    // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is
+    // stuck.
     let suspicionTime = Duration(wholeNanoseconds: suspicion)
     SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicionTime, after: Self.sendingMax)
     send { [self] in answered(number) }
@@ -188,7 +191,7 @@ final class PingedSource: Sendable {
     // A child of fork(2) may have inherited the ping; the slot is its parent's.
     guard lease.isOurs else { return }
     var holds = true
-    if case .words(_, _, let check) = worker { holds = check() }
+    if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in
       // A library that runs it twice ends nothing twice, nor what was sent later.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
@@ -201,7 +204,7 @@ final class PingedSource: Sendable {
       }
       if !holds, guarded.state.wordsHold {
         guarded.state.wordsHold = false
-        observer_slot_set_words(lease.slot, Self.nowhere, 0)
+        observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
       }
       return guarded.state.isStopped
     }

@@ -6,9 +6,9 @@ import Synchronization
 
 /// Where libdispatch's queues keep the thread that drains them and the first block that waits.
 ///
-/// That is nowhere documented and differs from version to version. So it is found out with a queue of our own: what changes
-/// when blocks are added to it, and what is this thread's id while it runs one. Where that finds nothing, or more than one
-/// place, queues are watched without it: a stall is noticed, and who works on the queue is not known.
+/// That is nowhere documented and differs from version to version. So it is found out with a queue of our own: what
+/// changes when blocks are added to it, and what is this thread's id while it runs one. Where that finds nothing, or
+/// more than one place, queues are watched without it: a stall is noticed, and who works on the queue is not known.
 struct QueueLayout: Sendable {
   /// Offsets from the queue's beginning, in bytes.
   private var owner: Int
@@ -52,15 +52,17 @@ struct QueueLayout: Sendable {
   private static let threadMask: UInt32 = 0x3fff_ffff
 
   /// Where `queue` says who works on it.
-  func ownerWord(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(owner) } ?? 0 }
+  func ownerTIDAddress(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(owner) } ?? 0 }
 
   /// Where `queue` has the first block that waits.
-  func progressWord(of queue: DispatchQueue) -> UInt64 { Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0 }
+  func queueHeadAddress(of queue: DispatchQueue) -> UInt64 {
+    Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0
+  }
 
   /// Whether `queue` says that the calling thread, which is running one of its blocks, works on it: not so for a queue
   /// whose blocks run at the same time.
   func isDrainedByCaller(_ queue: DispatchQueue) -> Bool {
-    observer_slot_owner(ownerWord(of: queue)) == clinux_task_self()
+    observer_slot_owner(ownerTIDAddress(of: queue)) == clinux_task_self()
   }
 
   /// The address of libdispatch's object, which Swift's refers to after its own header of two words.

@@ -86,7 +86,7 @@ extension Watchdog {
     if onCallingThread {
       SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     } else {
-      observer_slot_set_words(lease.slot, PingedSource.nowhere, 0)
+      observer_slot_set_addresses(lease.slot, PingedSource.nowhere, 0)
       SlotRegistry.shared.begin(lease, for: nil, suspicion: limits.suspicion)
     }
     return timer

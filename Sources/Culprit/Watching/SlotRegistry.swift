@@ -8,9 +8,9 @@ private let labelBytes = OBSERVER_LABEL_WORDS * 8
 
 /// Who owns which target slot.
 ///
-/// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on marking
-/// its slot, which must therefore not be given to anybody else. A child of fork(2) begins with none (``startOver()``): what its
-/// parent leased can be marked and ended in it to no effect, and without a lock.
+/// One for the process, like the slots themselves: a loop object may outlive the watchdog that made it and go on
+/// marking its slot, which must therefore not be given to anybody else. A child of fork(2) begins with none
+/// (``startOver()``): what its parent leased can be marked and ended in it to no effect, and without a lock.
 final class SlotRegistry: Sendable {
   /// A slot as its owner holds it.
   struct Lease: @unchecked Sendable {
@@ -21,7 +21,8 @@ final class SlotRegistry: Sendable {
     /// Whose it is: a child of fork(2) has copies of its parent's.
     let process: UInt32
 
-    /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the same.
+    /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the
+    /// same.
     var isOurs: Bool { clinux_process_is(process) }
 
     /// Begins and ends a scope that may take as long as it does, if the slot is the lease's still.
@@ -71,11 +72,12 @@ final class SlotRegistry: Sendable {
 
   private let state = Mutex(State())
 
-  /// In a child of fork(2), before its first watchdog: nothing is leased. What the parent leased stays in the parent's slots.
+  /// In a child of fork(2), before its first watchdog: nothing is leased. What the parent leased stays in the parent's
+  /// slots.
   func startOver() { state.startOver(State()) }
 
-  /// Makes the slots visible to the monitor that `control` belongs to, and forgets what an earlier watchdog saw in them. Before
-  /// anybody asks how far stalls have come.
+  /// Makes the slots visible to the monitor that `control` belongs to, and forgets what an earlier watchdog saw in
+  /// them. Before anybody asks how far stalls have come.
   func activate(_ control: ControlBlock) {
     state.withLock { state in
       for index in state.owners.indices { forgetStall(index) }
@@ -138,7 +140,7 @@ final class SlotRegistry: Sendable {
   /// Forgets how far a stall in slot `index` has come.
   private func forgetStall(_ index: Int) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
-    if let progress = observer_progress_table() { observer_progress_reset(progress + index) }
+    if let stalls = observer_stall_table() { observer_stall_reset(stalls + index) }
   }
 
   /// Leases a slot for `source`.
@@ -167,9 +169,9 @@ final class SlotRegistry: Sendable {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
       }
       forgetStall(index)
-      if let progress = observer_progress_table() {
+      if let stalls = observer_stall_table() {
         // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
-        observer_progress_set_name(progress + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
+        observer_stall_set_name(stalls + index, UInt32(source.kind.code), source.name, source.name.utf8.count)
       }
       let limits = Limits(threshold: threshold, interval: interval, polled: polled)
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
@@ -260,8 +262,8 @@ final class SlotRegistry: Sendable {
     }
   }
 
-  /// Ends the watch, if it has not been stopped, and gives the slot back. Its owner must not mark it any more. Does nothing
-  /// when it has been given back.
+  /// Ends the watch, if it has not been stopped, and gives the slot back. Its owner must not mark it any more. Does
+  /// nothing when it has been given back.
   func end(_ lease: Lease) {
     // Not even a lock is taken for what is the parent's.
     guard lease.isOurs else { return }

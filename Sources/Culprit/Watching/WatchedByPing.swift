@@ -23,9 +23,9 @@ extension Watchdog {
   /// Watches a dispatch queue, the main queue for one.
   ///
   /// A small block is put into the queue again and again, one at a time, each an eighth of the threshold after the one
-  /// before it was run. When it waits for longer than the threshold, that is a stall of the queue: of the thread that works
-  /// on it then, where it is a serial one. The report tells whether the queue stands still or only has more work than it
-  /// can do.
+  /// before it was run. When it waits for longer than the threshold, that is a stall of the queue: of the thread that
+  /// works on it then, where it is a serial one. The report tells whether the queue stands still or only has more work
+  /// than it can do.
   ///
   /// - Parameters:
   ///   - queue: The queue.
@@ -49,8 +49,8 @@ extension Watchdog {
 
   /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
   ///
-  /// A small task is started again and again. When none of the threads comes to run it within the threshold, all threads
-  /// are captured, and the report says what those of the pool are occupied with.
+  /// A small task is started again and again. When none of the threads comes to run it within the threshold, all
+  /// threads are captured, and the report says what those of the pool are occupied with.
   ///
   /// - Parameter stallThreshold: How long a task may wait for a thread, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
@@ -83,8 +83,8 @@ extension Watchdog {
 
   /// Watches a serial executor of Swift concurrency: an actor's own.
   ///
-  /// Whoever ran the ping before is taken for the executor's thread. An executor that moves from thread to thread should be
-  /// watched as what it runs on: a dispatch queue, for one.
+  /// Whoever ran the ping before is taken for the executor's thread. An executor that moves from thread to thread
+  /// should be watched as what it runs on: a dispatch queue, for one.
   ///
   /// - Parameters:
   ///   - executor: The executor.
@@ -119,7 +119,8 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: What reports call the loop. No two of the same name can be watched at a time.
   ///   - stallThreshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
-  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's own.
+  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's
+  /// own.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(
@@ -130,8 +131,8 @@ extension Watchdog {
     try watchLoops(named: name, stallThreshold: stallThreshold, execute: [execute], isGroup: false)
   }
 
-  /// Watches a group of event loops, a thread each: those of an event loop group. Reports call them by the group's name and
-  /// their number from 1.
+  /// Watches a group of event loops, a thread each: those of an event loop group. Reports call them by the group's name
+  /// and their number from 1.
   ///
   /// - Parameters:
   ///   - name: What the group is called.
@@ -169,7 +170,7 @@ extension Watchdog {
   /// Who works on `queue`.
   private func worker(of queue: DispatchQueue) -> PingedSource.Worker {
     guard !isDisabled, let layout = QueueLayout.current else { return .unknown }
-    return .words(owner: layout.ownerWord(of: queue), progress: layout.progressWord(of: queue)) {
+    return .addresses(owner: layout.ownerTIDAddress(of: queue), queueHead: layout.queueHeadAddress(of: queue)) {
       layout.isDrainedByCaller(queue)
     }
   }
@@ -193,8 +194,8 @@ extension Watchdog {
   }
 }
 
-/// Runs the part of a task that hands work over to an actor at once, where the task is made: not on a thread of the pool, which
-/// may be what is stuck.
+/// Runs the part of a task that hands work over to an actor at once, where the task is made: not on a thread of the
+/// pool, which may be what is stuck.
 private final class HandingOver: TaskExecutor {
   func enqueue(_ job: consuming ExecutorJob) { UnownedJob(job).runSynchronously(on: asUnownedTaskExecutor()) }
 }

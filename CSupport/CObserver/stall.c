@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "observer_progress.h"
+#include "observer_stall.h"
 
 #include "clinux_clock.h"
 #include "clinux_lock.h"
@@ -9,24 +9,24 @@
 #include <sys/mman.h>
 
 /* The table, and the process that it is of. */
-static struct observer_progress *_Atomic entries;
+static struct observer_stall *_Atomic entries;
 static _Atomic uint32_t entries_process;
 static struct clinux_lock entries_lock;
 
-static struct observer_progress *table_if_any(void) {
+static struct observer_stall *table_if_any(void) {
   if (!clinux_process_is(atomic_load_explicit(&entries_process, memory_order_acquire)))
     return NULL;
   return atomic_load_explicit(&entries, memory_order_relaxed);
 }
 
-struct observer_progress *observer_progress_table(void) {
-  struct observer_progress *table = table_if_any();
+struct observer_stall *observer_stall_table(void) {
+  struct observer_stall *table = table_if_any();
   if (table)
     return table;
   clinux_lock_take(&entries_lock);
   table = table_if_any();
   if (!table) {
-    void *memory = mmap(NULL, sizeof(struct observer_progress) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
+    void *memory = mmap(NULL, sizeof(struct observer_stall) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     table = memory == MAP_FAILED ? NULL : memory;
     atomic_store_explicit(&entries, table, memory_order_relaxed);
@@ -36,7 +36,7 @@ struct observer_progress *observer_progress_table(void) {
   return table;
 }
 
-void observer_progress_reset(struct observer_progress *entry) {
+void observer_stall_reset(struct observer_stall *entry) {
   atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&entry->age_ns, 0, memory_order_relaxed);
@@ -46,7 +46,7 @@ void observer_progress_reset(struct observer_progress *entry) {
   atomic_store_explicit(&entry->tid, 0, memory_order_relaxed);
 }
 
-void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text, size_t bytes) {
+void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes) {
   uint64_t words[OBSERVER_NAME_WORDS] = {0};
   if (bytes > sizeof words) {
     bytes = sizeof words;
@@ -62,14 +62,14 @@ void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, 
     atomic_store_explicit(&entry->name[index], words[index], memory_order_relaxed);
 }
 
-void observer_progress_suspect(struct observer_progress *entry, int32_t tid) {
+void observer_stall_suspect(struct observer_stall *entry, int32_t tid) {
   atomic_store_explicit(&entry->suspected_ns, clinux_clock_ns(), memory_order_relaxed);
   atomic_store_explicit(&entry->suspected_cpu, tid == 0 ? 0 : clinux_clock_thread_cpu_ns(tid), memory_order_relaxed);
   atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
 }
 
-void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns, uint64_t threshold_ns,
-                           int32_t tid) {
+void observer_stall_set(struct observer_stall *entry, uint64_t unit, uint64_t age_ns, uint64_t threshold_ns,
+                        int32_t tid) {
   uint64_t former = atomic_load_explicit(&entry->unit, memory_order_relaxed);
   if (former != unit && former != 0)
     atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
@@ -81,7 +81,7 @@ void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint6
   atomic_store_explicit(&entry->unit, unit, memory_order_release);
 }
 
-void observer_progress_read(const struct observer_progress *entry, struct observer_progress_view *view) {
+void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view) {
   view->unit = atomic_load_explicit(&entry->unit, memory_order_acquire);
   view->age_ns = atomic_load_explicit(&entry->age_ns, memory_order_relaxed);
   view->threshold_ns = atomic_load_explicit(&entry->threshold_ns, memory_order_relaxed);

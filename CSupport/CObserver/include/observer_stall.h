@@ -1,17 +1,17 @@
-/* How far stalls have come: what the monitor tells the escalation thread, who decides what is done about a stall that
+/* The stalls that go on: what the monitor tells the escalation thread, who decides what is done about a stall that
  * does not end.
  *
  * One entry for each target slot, in a table that is never freed. It also has a name for the source, in fixed memory:
  * who asks may have to do without the allocator. */
-#ifndef OBSERVER_PROGRESS_H
-#define OBSERVER_PROGRESS_H
+#ifndef OBSERVER_STALL_H
+#define OBSERVER_STALL_H
 
 #include "observer_base.h"
 
 /* The longest name, in words of eight bytes; what is longer is cut. */
 enum { OBSERVER_NAME_WORDS = 12 };
 
-struct observer_progress {
+struct observer_stall {
   /* Written by the monitor, read by the escalation thread. */
   _Atomic uint64_t unit; /* the unit that is stalled, 0 when none is; written last */
   _Atomic uint64_t age_ns;
@@ -27,7 +27,7 @@ struct observer_progress {
 };
 
 /* A look at an entry. */
-struct observer_progress_view {
+struct observer_stall_snapshot {
   uint64_t unit; /* 0: nothing is stalled there */
   uint64_t age_ns;
   uint64_t threshold_ns;
@@ -42,43 +42,43 @@ struct observer_progress_view {
 /* The process's table, OBSERVER_SLOTS_MAX entries, zero-filled and resident only as far as it is used; NULL when there
  * is no memory for it. The same pointer at every call; another one in a child of fork(2). Async-signal-safe: no (the
  * first call maps memory). Threads: any. */
-struct observer_progress *observer_progress_table(void);
+struct observer_stall *observer_stall_table(void);
 
 /* Forgets everything of ENTRY but its name: another watchdog begins, or another owner has the slot.
  * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's unit. */
-void observer_progress_reset(struct observer_progress *entry);
+void observer_stall_reset(struct observer_stall *entry);
 
 /* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of
  * which OBSERVER_NAME_WORDS * 8 are kept, cut between two characters. Async-signal-safe: yes. Threads: the slot's
  * owner. */
-void observer_progress_set_name(struct observer_progress *entry, uint32_t kind, const char *text, size_t bytes);
+void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
 /* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
  * Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void observer_progress_suspect(struct observer_progress *entry, int32_t tid);
+CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
 /* Tells that UNIT is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void observer_progress_set(struct observer_progress *entry, uint64_t unit, uint64_t age_ns,
-                                           uint64_t threshold_ns, int32_t tid);
+CLINUX_NO_LOCKS void observer_stall_set(struct observer_stall *entry, uint64_t unit, uint64_t age_ns,
+                                        uint64_t threshold_ns, int32_t tid);
 
 /* Tells that nothing is stalled. Async-signal-safe: yes. Threads: the monitor. */
-static inline CLINUX_NO_LOCKS void observer_progress_clear(struct observer_progress *entry) {
+static inline CLINUX_NO_LOCKS void observer_stall_clear(struct observer_stall *entry) {
   if (__builtin_expect(atomic_load_explicit(&entry->unit, memory_order_relaxed) != 0, 0))
     atomic_store_explicit(&entry->unit, 0, memory_order_release);
 }
 
 /* Whether something is stalled. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool observer_progress_is_stalled(const struct observer_progress *entry) {
+static inline CLINUX_NO_LOCKS bool observer_stall_is_stalled(const struct observer_stall *entry) {
   return atomic_load_explicit(&entry->unit, memory_order_acquire) != 0;
 }
 
 /* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS char observer_progress_name_byte(const struct observer_progress_view *view, long index) {
+static inline CLINUX_NO_LOCKS char observer_stall_name_byte(const struct observer_stall_snapshot *view, long index) {
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 
 /* Reads ENTRY; an entry that changes meanwhile counts as not stalled, the next look sees it.
  * Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS void observer_progress_read(const struct observer_progress *entry, struct observer_progress_view *view);
+CLINUX_NO_LOCKS void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view);
 
 #endif
