@@ -84,7 +84,7 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   view.owner_tid_address = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
-  view.excused = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
+  view.is_exempt = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.unit)
@@ -92,8 +92,8 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   return view;
 }
 
-bool observer_slot_attend(struct observer_slot *slot, uint64_t unit) {
-  atomic_store_explicit(&slot->attended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
+bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t unit) {
+  atomic_store_explicit(&slot->end_time_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                         memory_order_seq_cst);
   atomic_store_explicit(&slot->end_time_wanted, unit, memory_order_seq_cst);
   if (atomic_load_explicit(&slot->began_ns, memory_order_seq_cst) == unit)

@@ -7,8 +7,8 @@ import Testing
 
 /// A slot of the process's table that no other test uses, put back at the end.
 ///
-/// From the far end of the table, so that the slots before it stay unused: their generation 0 ends the thread-exit hook's
-/// walk, which is why tests of that hook use slot 0.
+/// From the far end of the table, so that the slots before it stay unused: their generation 0 ends the thread-exit
+/// hook's walk, which is why tests of that hook use slot 0.
 func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) throws -> Result {
   let slot = try #require(observer_slot_table()) + index
   try #require(observer_slot_retire(slot))
@@ -76,11 +76,11 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  @Test func attendedUnitsEndWithAnExactTime() throws {
+  @Test func unitsWhoseEndTimeIsWantedEndWithAnExactTime() throws {
     try withSlot(4002) { slot in
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
-      #expect(observer_slot_attend(slot, unit))
+      #expect(observer_slot_want_end_time(slot, unit))
       let before = clinux_clock_ns()
       observer_slot_end(slot)
       let after = clinux_clock_ns()
@@ -89,12 +89,12 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  /// The unit after an attended one must not overwrite the time that the monitor has yet to read.
+  /// The unit after one whose end time was wanted must not overwrite the time that the monitor has yet to read.
   @Test func theNextUnitKeepsTheEndOfTheAttendedOne() throws {
     try withSlot(4003) { slot in
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
-      #expect(observer_slot_attend(slot, unit))
+      #expect(observer_slot_want_end_time(slot, unit))
       observer_slot_end(slot)
       let ended = observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation)
       observer_slot_begin(slot)
@@ -103,25 +103,25 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  @Test func unattendedUnitsHaveNoExactEnd() throws {
+  @Test func otherUnitsHaveNoExactEnd() throws {
     try withSlot(4004) { slot in
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
       observer_slot_end(slot)
       #expect(observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation) == 0)
-      #expect(!observer_slot_attend(slot, unit))
+      #expect(!observer_slot_want_end_time(slot, unit))
     }
   }
 
   @Test func theOwnerLearnsWhetherTheMonitorLooked() throws {
     try withSlot(4005) { slot in
       observer_slot_begin(slot)
-      #expect(!observer_slot_was_attended(slot))
-      #expect(observer_slot_attend(slot, observer_slot_unit(slot)))
+      #expect(!observer_slot_end_time_was_wanted(slot))
+      #expect(observer_slot_want_end_time(slot, observer_slot_unit(slot)))
       observer_slot_end(slot)
-      #expect(observer_slot_was_attended(slot))
+      #expect(observer_slot_end_time_was_wanted(slot))
       _ = observer_slot_configure(slot, false, 1, 1, 1, 1)
-      #expect(!observer_slot_was_attended(slot))
+      #expect(!observer_slot_end_time_was_wanted(slot))
     }
   }
 
@@ -150,13 +150,13 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     try withSlot(4006) { slot in
       let former = observer_slot_read(slot).generation
       observer_slot_exempt(slot, former)
-      #expect(observer_slot_read(slot).excused)
+      #expect(observer_slot_read(slot).is_exempt)
       #expect(observer_slot_retire(slot))
       let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
-      #expect(present != former && !observer_slot_read(slot).excused)
+      #expect(present != former && !observer_slot_read(slot).is_exempt)
       observer_slot_exempt_no_more(slot, former)
       observer_slot_exempt(slot, former)
-      #expect(!observer_slot_read(slot).excused)
+      #expect(!observer_slot_read(slot).is_exempt)
       observer_slot_set_label(slot, present, "own", 3)
       observer_slot_set_label(slot, former, "foreign", 7)
       var label = observer_label()
@@ -165,10 +165,10 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       observer_slot_exempt(slot, present)
       observer_slot_exempt(slot, present)
       observer_slot_exempt_no_more(slot, present)
-      #expect(observer_slot_read(slot).excused)
+      #expect(observer_slot_read(slot).is_exempt)
       observer_slot_exempt_no_more(slot, present)
       observer_slot_exempt_no_more(slot, present)
-      #expect(!observer_slot_read(slot).excused)
+      #expect(!observer_slot_read(slot).is_exempt)
     }
   }
 
@@ -177,7 +177,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     try withSlot(4007) { slot in
       observer_slot_begin(slot)
       let unit = observer_slot_unit(slot)
-      #expect(observer_slot_attend(slot, unit))
+      #expect(observer_slot_want_end_time(slot, unit))
       observer_slot_end(slot)
       #expect(observer_slot_retire(slot))
       let former = observer_slot_read(slot).generation

@@ -195,7 +195,7 @@ import Testing
       #expect(timer.invalidate())
       usleep(300_000)
       #expect(reports.all.isEmpty)
-      // Only that part of the time is excused.
+      // Only that part of the time is exempt.
       let began = ContinuousClock.now
       loop.turn {
         loop.expectingSlow { _ = usleep(300_000) }

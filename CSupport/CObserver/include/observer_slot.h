@@ -42,7 +42,7 @@ struct observer_slot {
   _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
   _Atomic uint64_t
       exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
-  _Atomic uint32_t attended_generation; /* the owner whose work the monitor looked at last */
+  _Atomic uint32_t end_time_generation; /* the owner that an end time was wanted of last */
   _Atomic uint32_t ended_generation;    /* the owner whose unit `ended_unit` was */
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
   uint32_t reserved_watched;
@@ -81,7 +81,7 @@ struct observer_slot_view {
   uint64_t owner_tid_address;
   uint64_t queue_head_address;
   uint64_t unwatched_ns;
-  bool excused;
+  bool is_exempt;
 };
 
 /* A unit's label. */
@@ -183,10 +183,11 @@ void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_
 
 /* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
  * Async-signal-safe: yes. Threads: any. */
-static inline bool observer_slot_was_attended(const struct observer_slot *slot) {
-  /* Pairs with observer_slot_attend: either the monitor sees that the unit has ended, or this sees that it looked. */
+static inline bool observer_slot_end_time_was_wanted(const struct observer_slot *slot) {
+  /* Pairs with observer_slot_want_end_time: either the monitor sees that the unit has ended, or this sees that it
+   * looked. */
   atomic_thread_fence(memory_order_seq_cst);
-  return atomic_load_explicit(&slot->attended_generation, memory_order_seq_cst) ==
+  return atomic_load_explicit(&slot->end_time_generation, memory_order_seq_cst) ==
          atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
@@ -222,7 +223,7 @@ CLINUX_NO_LOCKS struct observer_slot_view observer_slot_read(const struct observ
 
 /* Asks for the exact end of UNIT. Returns false, and asks for nothing, when SLOT has moved on.
  * Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS bool observer_slot_attend(struct observer_slot *slot, uint64_t unit);
+CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t unit);
 
 /* The exact end of UNIT, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */

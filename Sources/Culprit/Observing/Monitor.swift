@@ -127,7 +127,7 @@ struct Monitor: ~Copyable {
     )
     look.unwatched = view.unwatched_ns
     look.hangDelay = observer_control_hang_delay_ns(control)
-    look.isExcused = view.excused || observer_control_paused(control)
+    look.isExempt = view.is_exempt || observer_control_paused(control)
     return (view, look)
   }
 
@@ -180,7 +180,7 @@ struct Monitor: ~Copyable {
     let unit = trackers[index].unit
     let place = UInt32(truncatingIfNeeded: index)
     // SAFETY: as in look(_:_:_:).
-    guard observer_slot_attend(slots + index, unit) else { return false }
+    guard observer_slot_want_end_time(slots + index, unit) else { return false }
     if samplers.isStopped || observer_work_is_avoided(sampling, place, unit) {
       tellUnsampled(index, tick)
       return false
@@ -237,8 +237,8 @@ struct Monitor: ~Copyable {
 
   /// Tells the recorder that the unit in slot `index` is a stall. Returns whether that was possible.
   @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
-    // A unit that is declared at first sight has not been attended to yet.
-    guard observer_slot_attend(slots + index, view.unit) else { return true }
+    // A unit that is declared at first sight was not asked for its end time yet.
+    guard observer_slot_want_end_time(slots + index, view.unit) else { return true }
     guard tell(index, threadID(index, view), view.threshold_ns, tick) else { return false }
     observer_sampling_stall_declared(sampling)
     return true

@@ -23,7 +23,7 @@ struct UnitTracker {
     /// How old the unit was when its watch began.
     var unwatched: UInt64 = 0
     /// Whether the unit may take as long as it does just now.
-    var isExcused = false
+    var isExempt = false
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.
@@ -103,8 +103,8 @@ struct UnitTracker {
   /// How old the unit is, not counting the times when the process was not running, and what was not counted.
   private(set) var age: UInt64 = 0
   private(set) var gap: UInt64 = 0
-  /// How much of its time was excused: it is not in the age.
-  private(set) var excused: UInt64 = 0
+  /// How much of its time was exempt: it is not in the age.
+  private(set) var exemptTime: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
   /// The age at which the recorder is told next that the stall goes on.
@@ -151,7 +151,7 @@ struct UnitTracker {
       }
       begin(look, tick)
     } else {
-      if look.isExcused { excused &+= tick.charged } else { age &+= tick.charged }
+      if look.isExempt { exemptTime &+= tick.charged } else { age &+= tick.charged }
       gap &+= tick.elapsed &- tick.charged
     }
     if age >= look.suspicion, age >= nextSample {
@@ -226,7 +226,7 @@ struct UnitTracker {
     isClosed = false
     isDeclared = false
     isHangTold = false
-    excused = 0
+    exemptTime = 0
   }
 
   /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so

@@ -72,7 +72,7 @@ final class Policies: Sendable {
         )
         threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
-        let table = ProgressTable(
+        let table = StallTable(
           pointer: stalls,
           phases: EscalationThread.PhaseSlots(
             launch: found?.launch?.slot,
@@ -178,7 +178,7 @@ final class Policies: Sendable {
     )
   }
 
-  private struct ProgressTable: @unchecked Sendable {
+  private struct StallTable: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
     let pointer: UnsafeMutablePointer<observer_stall>
     let phases: EscalationThread.PhaseSlots

@@ -297,7 +297,7 @@ final class SlotRegistry: Sendable {
 
   /// Keeps what the slot watched for a recorder that is late, if the monitor can have told it anything.
   private func remember(_ lease: Lease, _ state: inout State) {
-    guard observer_slot_was_attended(lease.slot), let owner = state.owners[lease.index] else { return }
+    guard observer_slot_end_time_was_wanted(lease.slot), let owner = state.owners[lease.index] else { return }
     let former = Former(index: lease.index, generation: lease.generation, source: owner.source)
     if state.former.count < Self.formerMax {
       state.former.append(former)
