@@ -50,19 +50,19 @@ import Testing
   @Test func whatADiskThatIsStuckCannotTakeIsCounted() throws {
     try withDirectory { directory in
       let box = try box(directory)
-      let handle = StallFileHandle(box, process: process, stall: stall(1), modules: [], samples: [])
+      let queue = StallFileQueue(box, process: process, stall: stall(1), modules: [], samples: [])
       let gate = Gate()
       box.disk.put { gate.pass() }
-      for number in 0..<2000 { handle.add(look(number).0, look(number).1, []) }
+      for number in 0..<2000 { queue.add(look(number).0, look(number).1, []) }
       // Nor does one that begins now find room; nothing waits for either.
-      let late = StallFileHandle(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(look))
+      let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(look))
       late.add(look(0).0, look(0).1, [])
       late.close(keepsFile: true)
       gate.open()
       var ended = stall(1)
       ended.hasEnded = true
-      handle.end(ended)
-      handle.close(keepsFile: true)
+      queue.end(ended)
+      queue.close(keepsFile: true)
       box.stop()
       let files = try stallFiles(in: directory)
       #expect(files.count == 1)
@@ -82,7 +82,7 @@ import Testing
       let box = try box(directory)
       var early = stall(1)
       early.began = WallTime(nanosecondsSince1970: 1_789_999_999_000_000_000)
-      StallFileHandle(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
+      StallFileQueue(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
       box.stop()
       let file = try #require(stallFiles(in: directory).first)
       #expect(file.hasSuffix("/\(box.run.name.dropLast(4))-1.stall"), "\(file)")

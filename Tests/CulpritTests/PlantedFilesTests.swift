@@ -5,7 +5,8 @@ import Testing
 @testable import BlackBox
 @testable import Culprit
 
-/// What others have put into the directory under names like ours is neither followed, blocked on, written through nor told of.
+/// What others have put into the directory under names like ours is neither followed, blocked on, written through nor
+/// told of.
 @Suite struct PlantedFilesTests {
   /// How something is planted.
   enum Planted: CaseIterable {
@@ -166,12 +167,12 @@ import Testing
       stall.began = time
       for suffix in [".new", "-1.stall"] { try planted.plant(at: stem + suffix, "\(others)/file") }
       var before = try (state(ours), state(others))
-      #expect(throws: StallFileSinkError.self) {
+      #expect(throws: AppendOnlyFileError.self) {
         _ = try runFile(ours, process)
       }
-      #expect(throws: StallFileSinkError.self) {
+      #expect(throws: AppendOnlyFileError.self) {
         let box = BlackBoxWriter(ours, Configuration(), process, ProblemList())
-        _ = try GrowingStallFile(box, process: process, stall: stall)
+        _ = try StallFileAppender(box, process: process, stall: stall)
       }
       #expect(try state(ours) == before.0)
       #expect(try state(others) == before.1)
@@ -181,7 +182,7 @@ import Testing
       try planted.plant(at: stem + ".run", "\(others)/file")
       before = try (state(ours), state(others))
       if planted == .directory {
-        #expect(throws: StallFileSinkError.self) {
+        #expect(throws: AppendOnlyFileError.self) {
           _ = try runFile(ours, process)
         }
         #expect(try state(ours) == before.0)
@@ -263,7 +264,8 @@ import Testing
           "group 12345 can remove what is saved in \(place), or put something else there: its mode is 770"
         ]
       )
-      // Who can rename a directory on the way, whether it is passed by its name or by a link, decides what is at its end.
+      // Who can rename a directory on the way, whether it is passed by its name or by a link, decides what is at its
+      // end.
       let inner = "\(place)/a/b"
       let way = "\(directory)/way"
       try #require(mkdir("\(place)/a", 0o700) == 0 && mkdir(inner, 0o700) == 0 && symlink("place/./a", way) == 0)

@@ -2,8 +2,8 @@ import CLinux
 import StallRecord
 import Synchronization
 
-/// What a watchdog keeps in its directory: the file of this run, those of its stalls, and order. All of it is done by the disk
-/// thread.
+/// What a watchdog keeps in its directory: the file of this run, those of its stalls, and order. All of it is done by
+/// the disk thread.
 final class BlackBoxWriter: Sendable {
   /// Where it is.
   let directory: String
@@ -57,7 +57,7 @@ final class BlackBoxWriter: Sendable {
         return error
       }
       DirectoryRisks.found(directory).forEach(problems.note)
-      do throws(StallFileSinkError) { try run.open() } catch { problems.note(error.text) }
+      do throws(AppendOnlyFileError) { try run.open() } catch { problems.note(error.text) }
       return nil
     }
     if case .some(.some(let error)) = result {

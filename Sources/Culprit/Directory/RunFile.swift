@@ -79,7 +79,7 @@ final class RunFile: Sendable {
   /// Creates the file. On the disk thread.
   ///
   /// - Throws: Why there is none.
-  func open() throws(StallFileSinkError) {
+  func open() throws(AppendOnlyFileError) {
     try create()
     guard notesCrashes, let opened = descriptor.withLock({ $0 }) else { return }
     guard endTime.load(ordering: .acquiring) == 0 else { return }
@@ -148,12 +148,12 @@ final class RunFile: Sendable {
   }
 
   /// Creates the file and takes it for the one that is open.
-  private func create() throws(StallFileSinkError) {
+  private func create() throws(AppendOnlyFileError) {
     // Nobody must find it without its lock.
     let new = "\(directory)/\(stem).new"
     let number = Glibc.open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard number >= 0 else {
-      throw StallFileSinkError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
+      throw AppendOnlyFileError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
     }
     DirectoryFiles.ignoreMask(number)
     var created = clinux_descriptor_keep(number)
@@ -164,7 +164,7 @@ final class RunFile: Sendable {
       let error = errno
       unlink(new)
       clinux_descriptor_close(&created)
-      throw StallFileSinkError(text: "cannot write \(new): \(String(cString: strerror(error)))")
+      throw AppendOnlyFileError(text: "cannot write \(new): \(String(cString: strerror(error)))")
     }
     // Another file than that of before: closing that one takes no lock away from this.
     replace(created)

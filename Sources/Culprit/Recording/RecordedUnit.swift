@@ -17,7 +17,7 @@ struct RecordedUnit: ~Copyable {
   private var knownOthers: Set<Int32> = []
   private var modules: ModuleList
   /// Where the stall is saved, if it is.
-  private(set) var file: StallFileHandle?
+  private(set) var file: StallFileQueue?
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
   /// The last system call that the unit's thread was seen in, and where.
@@ -64,7 +64,7 @@ struct RecordedUnit: ~Copyable {
     let (samples, stacks) = store.content
     for stack in stacks { modules.cover(stack) }
     guard let box else { return }
-    file = StallFileHandle(
+    file = StallFileQueue(
       box,
       process: process,
       stall: stall,
@@ -153,13 +153,13 @@ struct RecordedUnit: ~Copyable {
   }
 
   /// Brings what was saved so far to the disk. Returns the file, if there is to be one.
-  func sync() -> StallFileHandle? {
+  func sync() -> StallFileQueue? {
     file?.sync()
     return file
   }
 
   /// Gives the file away: nothing more of it comes from here.
-  mutating func release() -> StallFileHandle? {
+  mutating func release() -> StallFileQueue? {
     defer { file = nil }
     return file
   }

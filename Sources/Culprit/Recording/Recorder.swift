@@ -20,8 +20,8 @@ final class Recorder: Sendable {
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
   private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
-  private let name: @Sendable (Recording, StallFileHandle) -> Void
-  private let deliver: @Sendable (Recording, StallFileHandle?) -> Void
+  private let name: @Sendable (Recording, StallFileQueue) -> Void
+  private let deliver: @Sendable (Recording, StallFileQueue?) -> Void
   private let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   private let threadRequests = Mutex(ThreadRequests())
@@ -97,8 +97,8 @@ final class Recorder: Sendable {
     announce: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],
     phaseNotes: @escaping @Sendable (WatchedSource) -> [StallNote],
-    name: @escaping @Sendable (Recording, StallFileHandle) -> Void,
-    deliver: @escaping @Sendable (Recording, StallFileHandle?) -> Void
+    name: @escaping @Sendable (Recording, StallFileQueue) -> Void,
+    deliver: @escaping @Sendable (Recording, StallFileQueue?) -> Void
   ) {
     self.phaseNotes = phaseNotes
     self.rings = rings

@@ -9,7 +9,7 @@ struct StallSoFar: Sendable {
   var unit: UInt64
   var recording: Recording
   /// Where it is saved, if it is. Of a stall that is over with that, it is whoever has asked for it that closes it.
-  var file: StallFileHandle?
+  var file: StallFileQueue?
 }
 
 /// Somebody who waits for the stalls that are under way.

@@ -7,8 +7,8 @@ import StallRecord
 import Symbols
 import Synchronization
 
-/// The thread that names what was recorded, finds who is to blame and tells the application's handlers, each of which is
-/// called on a thread of its own.
+/// The thread that names what was recorded, finds who is to blame and tells the application's handlers, each of which
+/// is called on a thread of its own.
 final class Reporter: Sendable {
   /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
@@ -17,7 +17,7 @@ final class Reporter: Sendable {
   private struct Work {
     var recording: Recording
     /// Where it is saved, to get its names.
-    var file: StallFileHandle?
+    var file: StallFileQueue?
     /// Whether handlers are told.
     var isReported: Bool
     /// Whether nothing more is to come: then the file is complete.
@@ -57,13 +57,14 @@ final class Reporter: Sendable {
   /// Tells handlers that a stall has begun, or has become a hang.
   func announce(_ event: StallEvent) { (event.isHang ? hung : begun).call(event) }
 
-  /// Reports `recording` soon, and puts its names into `file`, where it is saved. If the stall is over, the file is closed then.
-  func report(_ recording: Recording, file: StallFileHandle?, isOver: Bool) {
+  /// Reports `recording` soon, and puts its names into `file`, where it is saved. If the stall is over, the file is
+  /// closed then.
+  func report(_ recording: Recording, file: StallFileQueue?, isOver: Bool) {
     put(Work(recording: recording, file: file, isReported: true, isOver: isOver))
   }
 
   /// Puts the names of `recording`, of a stall that goes on, into `file` soon.
-  func name(_ recording: Recording, in file: StallFileHandle) {
+  func name(_ recording: Recording, in file: StallFileQueue) {
     put(Work(recording: recording, file: file, isReported: false, isOver: false))
   }
 
@@ -87,11 +88,12 @@ final class Reporter: Sendable {
     observer_control_wake(wake.pointer)
   }
 
-  /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into `file`,
-  /// where it is saved. Works on the calling thread, until `deadline` at most in waiting for handlers, and for no server.
+  /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into
+  /// `file`, where it is saved. Works on the calling thread, until `deadline` at most in waiting for handlers, and for
+  /// no server.
   func reportLast(
     _ recording: Recording,
-    file: StallFileHandle?,
+    file: StallFileQueue?,
     told: (StallReport) -> Void,
     until deadline: UInt64
   ) {
@@ -108,8 +110,8 @@ final class Reporter: Sendable {
     }
   }
 
-  /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()`` has
-  /// returned. Returns whether they have been.
+  /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()``
+  /// has returned. Returns whether they have been.
   func finish(until deadline: UInt64) -> Bool {
     let areCalled = [begun, hung].map { $0.finish(until: deadline) } + [ended.finish(until: deadline)]
     // The client's library must not be at work when the process exits, if that can be had.
@@ -119,7 +121,8 @@ final class Reporter: Sendable {
 
   /// Reports until it is stopped.
   func run() {
-    // Kept from report to report while they come one after the other: opening the modules' files takes most of the time.
+    // Kept from report to report while they come one after the other: opening the modules' files takes most of the
+    // time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = observer_control_wake_word(wake.pointer)
@@ -162,7 +165,8 @@ final class Reporter: Sendable {
   }
 }
 
-/// Writes `text` to standard error, past the C library's buffer and its lock. Where nobody reads it any more, it is lost.
+/// Writes `text` to standard error, past the C library's buffer and its lock. Where nobody reads it any more, it is
+/// lost.
 func printToStandardError(_ text: String) {
   var rest = Array(text.utf8)[...]
   while !rest.isEmpty {

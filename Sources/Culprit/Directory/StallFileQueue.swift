@@ -5,12 +5,12 @@ import Synchronization
 /// What the recorder has of the file of a stall: everything is put into the disk thread's queue.
 ///
 /// A sample that finds no room there is counted as lost by the file; the recorder still has it.
-final class StallFileHandle: Sendable {
+final class StallFileQueue: Sendable {
   private let box: BlackBoxWriter
   private var disk: DiskThread { box.disk }
   private let problems: ProblemList
   /// The file, once it is there. Locked by the disk thread only, which may be held up for long meanwhile.
-  private let file = Mutex<GrowingStallFile?>(nil)
+  private let file = Mutex<StallFileAppender?>(nil)
   /// How far the stall has come, when the file is yet to be told.
   private let pending = Mutex<Stall?>(nil)
   private let refused = Atomic<UInt64>(0)
@@ -38,8 +38,8 @@ final class StallFileHandle: Sendable {
     let isTaken = disk.put(bytes: bytes) { [self] in
       box.run.ensure()
       file.withLock { file in
-        do throws(StallFileSinkError) {
-          file = try GrowingStallFile(box, process: process, stall: stall)
+        do throws(AppendOnlyFileError) {
+          file = try StallFileAppender(box, process: process, stall: stall)
         } catch {
           problems.note(error.text)
         }
@@ -151,7 +151,7 @@ final class StallFileHandle: Sendable {
   private func put(
     bytes: Int = 256,
     isVital: Bool = false,
-    _ work: @escaping @Sendable (inout GrowingStallFile) -> Void
+    _ work: @escaping @Sendable (inout StallFileAppender) -> Void
   ) -> Bool {
     guard !isMissing.load(ordering: .relaxed) else { return false }
     return disk.put(bytes: bytes, isVital: isVital) { [self] in

@@ -5,7 +5,7 @@ import StallRecord
 /// A file that grows by whole records.
 ///
 /// Used by the disk thread only: the disk may be what the service is stuck on, and nobody else may wait for it.
-struct StallFileSink: ~Copyable {
+struct AppendOnlyFile: ~Copyable {
   /// Where the file is.
   let path: String
   private var descriptor: clinux_descriptor
@@ -13,15 +13,16 @@ struct StallFileSink: ~Copyable {
   private(set) var wasClosed = false
   /// The first error. What comes after it is tried all the same: the disk may have room again.
   private(set) var failure: String?
-  /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut short.
+  /// How many bytes of whole records there are: the next one goes behind them, over what is left of one that was cut
+  /// short.
   private(set) var bytes: off_t = 0
 
   /// Creates the file at `path`. An existing one is not touched, and a link at the place not followed.
-  init(path: String) throws(StallFileSinkError) {
+  init(path: String) throws(AppendOnlyFileError) {
     self.path = path
     let created = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard created >= 0 else {
-      throw StallFileSinkError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
+      throw AppendOnlyFileError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
     }
     DirectoryFiles.ignoreMask(created)
     descriptor = clinux_descriptor_keep(created)
@@ -32,7 +33,8 @@ struct StallFileSink: ~Copyable {
     clinux_descriptor_close(&descriptor)
   }
 
-  /// The file's number, open for reading and writing; `nil` when the service has closed it and it is not at its place either.
+  /// The file's number, open for reading and writing; `nil` when the service has closed it and it is not at its place
+  /// either.
   private mutating func number() -> Int32? {
     if clinux_descriptor_is_ours(&descriptor) { return descriptor.number }
     wasClosed = true
@@ -95,7 +97,7 @@ struct StallFileSink: ~Copyable {
   }
 
   /// Copies everything that it has to `other`, which must be empty. Returns whether that was possible.
-  mutating func copy(to other: inout StallFileSink) -> Bool {
+  mutating func copy(to other: inout AppendOnlyFile) -> Bool {
     guard let number = number() else { return false }
     var content = [UInt8](repeating: 0, count: Int(bytes))
     var read = 0
@@ -124,16 +126,18 @@ struct StallFileSink: ~Copyable {
 }
 
 /// A file could not be created.
-struct StallFileSinkError: Error {
+struct AppendOnlyFileError: Error {
   var text: String
 }
 
 /// What is done with directories as such.
 enum DirectoryFiles {
-  /// Gives a new file the mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to read it.
+  /// Gives a new file the mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to
+  /// read it.
   static func ignoreMask(_ descriptor: Int32) { fchmod(descriptor, 0o600) }
 
-  /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it; `nil` if not.
+  /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it;
+  /// `nil` if not.
   static func reopen(_ path: String, _ descriptor: clinux_descriptor, _ mode: Int32) -> clinux_descriptor? {
     var former = descriptor
     let number = open(path, mode | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)

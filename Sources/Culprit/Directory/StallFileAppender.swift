@@ -4,9 +4,10 @@ import StallRecord
 
 /// The `.stall` file of one stall, which grows while the stall lasts and can be read at every moment.
 ///
-/// Used by the disk thread only. What cannot be written is counted, if it is a sample, or tried again before everything else.
-struct GrowingStallFile: ~Copyable {
-  private var sink: StallFileSink
+/// Used by the disk thread only. What cannot be written is counted, if it is a sample, or tried again before everything
+/// else.
+struct StallFileAppender: ~Copyable {
+  private var file: AppendOnlyFile
   private let directory: String
   private let process: ObservedProcess
   private let run: RunFile
@@ -37,12 +38,13 @@ struct GrowingStallFile: ~Copyable {
   private static let checkInterval: UInt64 = 1_000_000_000
 
   /// Creates the file of `stall` in the directory of `box`. Its name sorts by time.
-  init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(StallFileSinkError) {
-    // A launch begins before its watchdog does, and marks are as coarse as their clock; the name tells which run it belongs to.
+  init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall) throws(AppendOnlyFileError) {
+    // A launch begins before its watchdog does, and marks are as coarse as their clock; the name tells which run it
+    // belongs to.
     let time =
       stall.began.nanosecondsSince1970 > process.watchedSince.nanosecondsSince1970 ? stall.began : process.watchedSince
     let name = "culprit-\(time.fileNamePart)-\(process.id)-\(stall.id).stall"
-    sink = try StallFileSink(path: "\(box.directory)/\(name)")
+    file = try AppendOnlyFile(path: "\(box.directory)/\(name)")
     directory = box.directory
     run = box.run
     pace = box.pace
@@ -55,7 +57,7 @@ struct GrowingStallFile: ~Copyable {
   deinit { pace.leave(place) }
 
   /// The first error.
-  var failure: String? { sink.failure }
+  var failure: String? { file.failure }
 
   /// Writes the beginning, with the modules that are known.
   mutating func begin(_ modules: [Module]) {
@@ -129,17 +131,17 @@ struct GrowingStallFile: ~Copyable {
 
   /// Brings everything to the disk.
   mutating func sync() {
-    sink.flush()
+    file.flush()
     if lastSync == 0 { DirectoryFiles.flush(directory) }
     lastSync = clinux_clock_ns()
     pace.synced(&place, at: lastSync)
   }
 
   /// Removes the file; it is closed when this value is let go.
-  mutating func remove() { sink.remove() }
+  mutating func remove() { file.remove() }
 
   /// Removes a file that nothing could be written to.
-  mutating func removeIfEmpty() { if sink.bytes == 0 { sink.remove() } }
+  mutating func removeIfEmpty() { if file.bytes == 0 { file.remove() } }
 
   /// The stall with what the disk has cost it, too.
   private var state: Stall {
@@ -152,7 +154,7 @@ struct GrowingStallFile: ~Copyable {
     guard let statePlace else { return }
     var record = StallFileWriter.record(ofStateOf: state)
     StallFileWriter.tag(&record, tag)
-    sink.replace(record, at: statePlace)
+    file.replace(record, at: statePlace)
   }
 
   /// Writes what must be there before anything else. Returns whether it is there.
@@ -165,7 +167,7 @@ struct GrowingStallFile: ~Copyable {
         + StallFileWriter.record(ofBeginOf: stall)
       var records = head + StallFileWriter.record(ofStateOf: state)
       StallFileWriter.tag(&records, tag)
-      guard sink.append(header + records) else { return false }
+      guard file.append(header + records) else { return false }
       statePlace = off_t(header.count + head.count)
     }
     while let record = owed.first {
@@ -181,7 +183,7 @@ struct GrowingStallFile: ~Copyable {
   private mutating func put(_ records: [UInt8]) -> Bool {
     var tagged = records
     StallFileWriter.tag(&tagged, tag)
-    return sink.append(tagged)
+    return file.append(tagged)
   }
 
   /// Writes `stack`, if the file does not have it. Returns its number in the file, `nil` when it could not be written.
@@ -195,10 +197,11 @@ struct GrowingStallFile: ~Copyable {
     return stackCount
   }
 
-  /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is open.
+  /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is
+  /// open.
   private mutating func returnIfGone() {
-    let isGone = sink.isGone
-    if sink.wasClosed {
+    let isGone = file.isGone
+    if file.wasClosed {
       // With it the file of the run.
       run.ensure()
       problems.note("\(directory): the service has closed files that are not its own; they have been opened again")
@@ -207,13 +210,13 @@ struct GrowingStallFile: ~Copyable {
     // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
     run.ensure()
     do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }
-    guard var anew = try? StallFileSink(path: sink.path) else { return }
-    guard sink.copy(to: &anew) else {
+    guard var anew = try? AppendOnlyFile(path: file.path) else { return }
+    guard file.copy(to: &anew) else {
       anew.remove()
       return
     }
-    problems.note("\(sink.path) was removed while it was written, and has been made anew")
-    sink = anew
+    problems.note("\(file.path) was removed while it was written, and has been made anew")
+    file = anew
     lastSync = 0
   }
 
