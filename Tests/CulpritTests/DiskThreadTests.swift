@@ -136,19 +136,19 @@ import Testing
 
   /// Files that ask in the same order over and over all have their turns, also when one of them leaves while it waits.
   @Test func filesOfManyStallsTakeTurns() {
-    let pace = SyncPace()
-    var places = [SyncPace.Place](repeating: SyncPace.Place(), count: 50)
+    let scheduler = FsyncScheduler()
+    var places = [FsyncScheduler.Place](repeating: FsyncScheduler.Place(), count: 50)
     var synced = [UInt64](repeating: 0, count: 50)
     var turns = [Int](repeating: 0, count: 50)
     for tick in 1...300 {
       for index in places.indices where index != 20 || tick <= 20 {
         let now = 1_000_000_000_000 + UInt64(tick) * 103_000_000
-        guard pace.isTurn(&places[index], lastSync: synced[index], now: now) else { continue }
-        pace.synced(&places[index], at: now)
+        guard scheduler.isTurn(&places[index], lastSync: synced[index], now: now) else { continue }
+        scheduler.synced(&places[index], at: now)
         synced[index] = now
         turns[index] += 1
       }
-      if tick == 20 { pace.leave(places[20]) }
+      if tick == 20 { scheduler.leave(places[20]) }
     }
     // Every second tick there was a turn.
     #expect(turns.reduce(0, +) == 150 && turns[20] == 0)

@@ -104,7 +104,7 @@ import Testing
       let plain = "culprit-20260101T000000.000Z-7.told"
       try Self.record.write(to: URL(fileURLWithPath: "\(ours)/\(plain)"))
       let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
-      Housekeeping(directory: ours, limits: limits, own: nil).tidy()
+      RetentionPolicy(directory: ours, limits: limits, own: nil).enforce()
       #expect(try state(ours) == before.0)
       #expect(try state(others) == before.1)
     }
@@ -208,7 +208,7 @@ import Testing
         try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
       }
       let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
-      Housekeeping(directory: directory, limits: limits, own: file.name).tidy()
+      RetentionPolicy(directory: directory, limits: limits, own: file.name).enforce()
       let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Configuration()))
       runs.tell { _ in }
       _ = runs.finish(until: .max)

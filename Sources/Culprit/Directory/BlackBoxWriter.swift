@@ -8,10 +8,10 @@ final class BlackBoxWriter: Sendable {
   /// Where it is.
   let directory: String
   let disk = DiskThread()
-  let pace = SyncPace()
+  let fsyncs = FsyncScheduler()
   let problems: ProblemList
   let run: RunFile
-  private let housekeeping: Housekeeping
+  private let retention: RetentionPolicy
   private let tidying = Mutex(Tidying())
 
   /// When order is made.
@@ -42,7 +42,7 @@ final class BlackBoxWriter: Sendable {
       disk: disk,
       problems: problems
     )
-    housekeeping = Housekeeping(directory: directory, limits: configuration.directoryLimits, own: run.name)
+    retention = RetentionPolicy(directory: directory, limits: configuration.directoryLimits, own: run.name)
   }
 
   /// Starts the disk thread, makes the directory and the file of this run, and waits for that, but not for long.
@@ -69,12 +69,12 @@ final class BlackBoxWriter: Sendable {
   }
 
   /// Removes what is too much, soon: at most once a second, and once more, if need be, when the watchdog is stopped.
-  func tidy() {
+  func enforceRetention() {
     tidying.withLock { $0.isWanted = true }
-    tidyIfWanted(interval: Self.tidyingInterval)
+    enforceRetentionIfWanted(interval: Self.tidyingInterval)
   }
 
-  private func tidyIfWanted(interval: UInt64) {
+  private func enforceRetentionIfWanted(interval: UInt64) {
     let now = clinux_clock_ns()
     let isDue = tidying.withLock { tidying in
       guard tidying.isWanted, !tidying.isWaiting, now &- tidying.last >= interval else { return false }
@@ -88,14 +88,14 @@ final class BlackBoxWriter: Sendable {
         tidying.isWanted = false
         tidying.isWaiting = false
       }
-      housekeeping.tidy()
+      retention.enforce()
     }
   }
 
   /// Says that the run has ended, and waits until everything is written, but not for long.
   func stop() {
     let deadline = clinux_clock_ns() &+ Self.stopPatience
-    tidyIfWanted(interval: 0)
+    enforceRetentionIfWanted(interval: 0)
     run.end(until: deadline)
     if !disk.stop(until: deadline) { problems.note("\(directory): the disk did not take everything in time") }
   }

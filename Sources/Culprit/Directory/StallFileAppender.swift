@@ -11,7 +11,7 @@ struct StallFileAppender: ~Copyable {
   private let directory: String
   private let process: ObservedProcess
   private let run: RunFile
-  private let pace: SyncPace
+  private let fsyncs: FsyncScheduler
   private let problems: ProblemList
   /// The stall as far as the file is to tell of it.
   private var stall: Stall
@@ -30,7 +30,7 @@ struct StallFileAppender: ~Copyable {
   private var areNamesWhole = true
   private var lastSync: UInt64 = 0
   /// Among the files that wait to be synced.
-  private var place = SyncPace.Place()
+  private var place = FsyncScheduler.Place()
   /// When it is looked at whether the file is still in its place.
   private var nextCheck: UInt64 = 0
 
@@ -47,14 +47,14 @@ struct StallFileAppender: ~Copyable {
     file = try AppendOnlyFile(path: "\(box.directory)/\(name)")
     directory = box.directory
     run = box.run
-    pace = box.pace
+    fsyncs = box.fsyncs
     problems = box.problems
     tag = UInt16.random(in: 1...UInt16.max)
     self.process = process
     self.stall = stall
   }
 
-  deinit { pace.leave(place) }
+  deinit { fsyncs.leave(place) }
 
   /// The first error.
   var failure: String? { file.failure }
@@ -134,7 +134,7 @@ struct StallFileAppender: ~Copyable {
     file.flush()
     if lastSync == 0 { DirectoryFiles.flush(directory) }
     lastSync = clinux_clock_ns()
-    pace.synced(&place, at: lastSync)
+    fsyncs.synced(&place, at: lastSync)
   }
 
   /// Removes the file; it is closed when this value is let go.
@@ -222,6 +222,6 @@ struct StallFileAppender: ~Copyable {
 
   private mutating func syncIfDue() {
     let now = clinux_clock_ns()
-    if pace.isTurn(&place, lastSync: lastSync, now: now) { sync() }
+    if fsyncs.isTurn(&place, lastSync: lastSync, now: now) { sync() }
   }
 }

@@ -141,7 +141,7 @@ final class StallFileQueue: Sendable {
         file = nil
       }
     }
-    box.tidy()
+    box.enforceRetention()
   }
 
   /// Whether everything so far could be written; on the disk thread.

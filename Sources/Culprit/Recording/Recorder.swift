@@ -181,7 +181,7 @@ final class Recorder: Sendable {
 
   /// Records until it is stopped.
   func run() {
-    box?.tidy()
+    box?.enforceRetention()
     var state = State()
     while true {
       let seen = observer_ring_published(rings.monitor)

@@ -5,7 +5,7 @@ import StallRecord
 /// Keeps a directory within its limits. On the disk thread.
 ///
 /// Links, files of other users and what is no plain file neither count nor go.
-struct Housekeeping: Sendable {
+struct RetentionPolicy: Sendable {
   let directory: String
   let limits: DirectoryLimits
   /// The file of this run: it is not even opened, because closing it would take its lock away.
@@ -23,7 +23,7 @@ struct Housekeeping: Sendable {
   private static let unnamedAge = 3600
 
   /// Removes what is too much.
-  func tidy() {
+  func enforce() {
     let box = BlackBoxDirectory(path: directory, owner: geteuid())
     guard let names = try? box.names([".run", ".told", ".stall", ".new"]) else { return }
     // Runs that go on, and those that are over and have not been told of.
@@ -54,8 +54,8 @@ struct Housekeeping: Sendable {
         }
       }
     }
-    // A hang that nobody has been told of stays, with its run; a service that is killed over and over may leave any number of
-    // the others.
+    // A hang that nobody has been told of stays, with its run; a service that is killed over and over may leave any
+    // number of the others.
     let open = stalls.filter(\.isFatal).map(\.name)
     let hung = untold.map(\.name).filter { run in open.contains { FileNames.belongs($0, to: run) } }
     let kept = (stalls + untold + others).sorted { $0.name < $1.name }
@@ -109,8 +109,8 @@ struct Housekeeping: Sendable {
     return name.hasSuffix(".run") && isRunning ? .live : .over
   }
 
-  /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, says it in its
-  /// beginning, and one of an older version at its end.
+  /// Whether the stall that the file `name` has has no end. A file with one stall, as the recorder writes it, says it
+  /// in its beginning, and one of an older version at its end.
   private func isOpen(_ name: String, in box: BlackBoxDirectory) -> Bool {
     guard let descriptor = box.open(name, O_RDONLY) else { return false }
     defer { close(descriptor) }
@@ -129,8 +129,8 @@ struct Housekeeping: Sendable {
 
 /// What names of files tell.
 enum FileNames {
-  /// Whether the stall of the file `stall` may be of the run of the file `run`: "culprit-20261120T102351.204Z-4242-1.stall" of
-  /// "culprit-20261120T102340.000Z-4242.run".
+  /// Whether the stall of the file `stall` may be of the run of the file `run`:
+  /// "culprit-20261120T102351.204Z-4242-1.stall" of "culprit-20261120T102340.000Z-4242.run".
   static func belongs(_ stall: String, to run: String) -> Bool {
     let (one, other) = (parts(stall), parts(run))
     return one.process == other.process && one.time >= other.time

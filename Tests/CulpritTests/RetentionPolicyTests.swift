@@ -6,7 +6,7 @@ import Testing
 @testable import Culprit
 
 /// What is removed of what earlier runs left, and what stays.
-@Suite struct HousekeepingTests {
+@Suite struct RetentionPolicyTests {
   private func stall(ended: Bool) -> Data {
     let stall = Stall(
       id: 1,
@@ -44,7 +44,7 @@ import Testing
       var removed: [[String]] = []
       for limit in [3, 2, 1, 0] {
         let limits = DirectoryLimits(files: limit)
-        Housekeeping(directory: directory, limits: limits, own: nil).tidy()
+        RetentionPolicy(directory: directory, limits: limits, own: nil).enforce()
         let left = Set(try FileManager.default.contentsOfDirectory(atPath: directory))
         removed.append(files.map(\.name).filter { !left.contains($0) })
       }
@@ -65,7 +65,7 @@ import Testing
       defer { close(watch) }
       try #require(inotify_add_watch(watch, directory, UInt32(IN_OPEN)) >= 0)
       for (limit, opens) in [(2, false), (1, true)] {
-        Housekeeping(directory: directory, limits: DirectoryLimits(files: limit), own: nil).tidy()
+        RetentionPolicy(directory: directory, limits: DirectoryLimits(files: limit), own: nil).enforce()
         var events = [UInt8](repeating: 0, count: 1 << 16)
         let count = max(0, read(watch, &events, events.count))
         #expect(String(decoding: events[..<count], as: UTF8.self).contains("culprit-") == opens, "limit \(limit)")
@@ -93,15 +93,15 @@ import Testing
           let name = "culprit-20260101T00000\(second).000Z-8-\(number).stall"
           try stall(ended: true).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
         }
-        box.tidy()
+        box.enforceRetention()
       }
       box.stop()
       #expect(try stallFiles(in: directory).count == 1)
     }
   }
 
-  /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those that hung
-  /// stay, and that of a process that runs.
+  /// A service that is killed at once, over and over, and never asks: its runs go like others, the oldest first; those
+  /// that hung stay, and that of a process that runs.
   @Test func runsThatNobodyAsksForAreLimited() throws {
     try withDirectory { directory in
       var files = (10..<30).map { ("culprit-20260101T0000\($0).000Z-\($0).run", run(ended: false)) }
@@ -120,7 +120,7 @@ import Testing
       )
       let parentName = "culprit-20260101T000001.000Z-\(getppid()).run"
       try Data(parent.text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(parentName)"))
-      Housekeeping(directory: directory, limits: DirectoryLimits(files: 5), own: nil).tidy()
+      RetentionPolicy(directory: directory, limits: DirectoryLimits(files: 5), own: nil).enforce()
       let hung = files.filter { $0.0.contains("Z-11") }.map(\.0)
       #expect(try left(directory) == ([parentName] + hung + files[15..<20].map(\.0)).sorted())
     }
@@ -152,7 +152,7 @@ import Testing
     ] {
       try withDirectory { directory in
         try write(files, directory)
-        Housekeeping(directory: directory, limits: DirectoryLimits(bytes: limit), own: nil).tidy()
+        RetentionPolicy(directory: directory, limits: DirectoryLimits(bytes: limit), own: nil).enforce()
         #expect(try left(directory) == names.filter { !gone.contains($0) }, "\(limit) of \(total)")
       }
     }
@@ -181,7 +181,7 @@ import Testing
         let date = Date(timeIntervalSinceNow: -file.age)
         try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(file.name)")
       }
-      Housekeeping(directory: directory, limits: DirectoryLimits(), own: nil).tidy()
+      RetentionPolicy(directory: directory, limits: DirectoryLimits(), own: nil).enforce()
       #expect(try left(directory) == files.filter(\.stays).map(\.name).sorted())
     }
   }

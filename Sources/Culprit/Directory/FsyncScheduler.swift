@@ -1,8 +1,9 @@
-/// How often files are synced: one soon, and not many times a second, however many stalls there are. On the disk thread only.
+/// How often files are synced: one soon, and not many times a second, however many stalls there are. On the disk thread
+/// only.
 ///
-/// Files ask in the same order over and over. They take turns in the order in which they have come to need it, or those behind would
-/// wait for as long as there are a few before them.
-final class SyncPace: @unchecked Sendable {
+/// Files ask in the same order over and over. They take turns in the order in which they have come to need it, or those
+/// behind would wait for as long as there are a few before them.
+final class FsyncScheduler: @unchecked Sendable {
   // SAFETY: the disk thread alone uses it.
   private var last: UInt64 = 0
   /// The numbers of those that wait for their turn, ascending.
