@@ -128,7 +128,7 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   return is_kept_out || now < until;
 }
 
-static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t unit,
+static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t item,
                                         enum observer_send_when when, bool is_awaited, uint32_t *index) {
   if (!thread || !observer_thread_is_live(thread))
     return OBSERVER_THREAD_GONE;
@@ -146,7 +146,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   request->thread_use = observer_thread_use(thread);
   request->tid = tid;
   request->slot = slot;
-  request->unit = unit;
+  request->item = item;
   request->is_awaited = is_awaited;
   request->stack_low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   request->stack_high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
@@ -167,8 +167,8 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
 }
 
 enum observer_capture_status observer_capture_send(struct observer_thread *thread, const struct observer_slot *slot,
-                                                   uint64_t unit, enum observer_send_when when, uint32_t *index) {
-  return ask(thread, slot, unit, when, false, index);
+                                                   uint64_t item, enum observer_send_when when, uint32_t *index) {
+  return ask(thread, slot, item, when, false, index);
 }
 
 enum observer_capture_status observer_capture_collect(uint32_t index, const struct stack_copy **copy) {
@@ -194,7 +194,7 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
   case REQUEST_OVER:
     set_state(request, REQUEST_IDLE);
     request->sent = false;
-    return OBSERVER_UNIT_OVER;
+    return OBSERVER_WORK_ITEM_OVER;
   case REQUEST_ARMED: /* nobody had begun to answer, and now nobody will */
     request->sent = false;
     return OBSERVER_NO_ANSWER;
@@ -207,9 +207,9 @@ enum observer_capture_status observer_capture_collect(uint32_t index, const stru
 }
 
 enum observer_capture_status observer_capture(struct observer_thread *thread, const struct observer_slot *slot,
-                                              uint64_t unit, uint64_t timeout_ns, const struct stack_copy **copy) {
+                                              uint64_t item, uint64_t timeout_ns, const struct stack_copy **copy) {
   uint32_t index;
-  enum observer_capture_status status = ask(thread, slot, unit, OBSERVER_SEND_NOW, true, &index);
+  enum observer_capture_status status = ask(thread, slot, item, OBSERVER_SEND_NOW, true, &index);
   if (status != OBSERVER_CAPTURED)
     return status;
   await(&observer_requests[index], clinux_clock_ns() + timeout_ns);

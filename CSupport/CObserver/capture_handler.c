@@ -60,7 +60,7 @@ static size_t bytes_wanted(uint64_t start, size_t capacity) {
 /* Answers REQUEST, whose word is COPYING in a use of it, in a handler that began at BEGAN. Returns the state that it
  * ends in. */
 static enum observer_request_state answer(struct observer_request *request, const void *context, uint64_t began) {
-  if (request->slot && observer_slot_unit(request->slot) != request->unit)
+  if (request->slot && observer_slot_work_item(request->slot) != request->item)
     return REQUEST_OVER;
   struct stack_copy *copy = &request->copy;
   observer_machine_registers(context, &copy->registers);

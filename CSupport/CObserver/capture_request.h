@@ -36,7 +36,7 @@ struct observer_request {
   /* Written by the monitor before ARMED, read by the handler. */
   pid_t tid;
   const struct observer_slot *slot;
-  uint64_t unit;
+  uint64_t item;
   bool is_awaited;       /* the monitor sleeps until it is answered */
   _Atomic uint32_t mark; /* an observer_signal_mark; also written between ARMED and the signal */
   uint64_t stack_low;

@@ -164,7 +164,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
 }
 
 enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
-                                                        const struct observer_slot *slot, uint64_t unit,
+                                                        const struct observer_slot *slot, uint64_t item,
                                                         struct observer_look *look, const struct stack_copy **copy) {
   memset(look, 0, sizeof *look);
   if (!thread || !observer_thread_hold(thread))
@@ -184,9 +184,9 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_STATE_UNKNOWN;
   } else if (is_blocked(look)) {
-    is_copied = !slot || observer_slot_unit(slot) == unit;
+    is_copied = !slot || observer_slot_work_item(slot) == item;
     if (!is_copied) {
-      status = OBSERVER_UNIT_OVER;
+      status = OBSERVER_WORK_ITEM_OVER;
     } else if (copy_stack(thread, look)) {
       struct observer_look after = look_at(descriptor);
       if (same_look(look, &after) && clinux_clock_thread_cpu_ns(tid) == used)

@@ -23,7 +23,7 @@ struct observer_sampling *observer_sampling_create(void) {
   }
   sampling->work = memory;
   /* The first page of a mapping takes the lock of the address space when it is touched, the others do not. */
-  atomic_store_explicit(&sampling->work[0].unit, 0, memory_order_relaxed);
+  atomic_store_explicit(&sampling->work[0].item, 0, memory_order_relaxed);
   return sampling;
 }
 
@@ -34,44 +34,44 @@ void observer_sampling_destroy(struct observer_sampling *sampling) {
 
 void observer_work_follow(struct observer_sampling *sampling, uint32_t index, struct observer_work_view view) {
   struct observer_work *work = &sampling->work[index];
-  atomic_store_explicit(&work->unit, 0, memory_order_relaxed);
+  atomic_store_explicit(&work->item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&work->generation, view.generation, memory_order_relaxed);
   atomic_store_explicit(&work->age_ns, view.age_ns, memory_order_relaxed);
   atomic_store_explicit(&work->gap_ns, view.gap_ns, memory_order_relaxed);
   atomic_store_explicit(&work->tick_ns, view.tick_ns, memory_order_relaxed);
-  atomic_store_explicit(&work->unit, view.unit, memory_order_release);
+  atomic_store_explicit(&work->item, view.item, memory_order_release);
 }
 
 static struct observer_work_view read_once(const struct observer_work *work) {
-  struct observer_work_view view = {.unit = atomic_load_explicit(&work->unit, memory_order_acquire)};
+  struct observer_work_view view = {.item = atomic_load_explicit(&work->item, memory_order_acquire)};
   view.generation = atomic_load_explicit(&work->generation, memory_order_relaxed);
   view.age_ns = atomic_load_explicit(&work->age_ns, memory_order_relaxed);
   view.gap_ns = atomic_load_explicit(&work->gap_ns, memory_order_relaxed);
   view.tick_ns = atomic_load_explicit(&work->tick_ns, memory_order_relaxed);
   atomic_thread_fence(memory_order_acquire);
-  uint64_t now = atomic_load_explicit(&work->unit, memory_order_relaxed);
-  /* Two writes of the same unit in between differ in their time. */
-  if (now != view.unit || atomic_load_explicit(&work->tick_ns, memory_order_relaxed) != view.tick_ns)
-    view.unit = 0;
+  uint64_t now = atomic_load_explicit(&work->item, memory_order_relaxed);
+  /* Two writes of the same work item in between differ in their time. */
+  if (now != view.item || atomic_load_explicit(&work->tick_ns, memory_order_relaxed) != view.tick_ns)
+    view.item = 0;
   return view;
 }
 
 struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index) {
   struct observer_work_view view = read_once(&sampling->work[index]);
   /* The monitor was writing: it takes some nanoseconds, unless it has lost its processor. */
-  for (int attempt = 0; attempt < 100 && view.unit == 0; attempt++)
+  for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(&sampling->work[index]);
   return view;
 }
 
-void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t unit) {
+void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t item) {
   struct observer_work *work = &sampling->work[index];
-  uint64_t before = observer_work_lost(sampling, index, unit);
-  atomic_store_explicit(&work->lost_unit, 0, memory_order_relaxed);
+  uint64_t before = observer_work_lost(sampling, index, item);
+  atomic_store_explicit(&work->lost_item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&work->lost, before + 1, memory_order_relaxed);
-  atomic_store_explicit(&work->lost_unit, unit, memory_order_release);
+  atomic_store_explicit(&work->lost_item, item, memory_order_release);
 }
 
 void observer_sampler_ready(struct observer_sampling *sampling, uint32_t number) {
@@ -95,7 +95,7 @@ int32_t observer_sampler_give_up(struct observer_sampling *sampling, uint32_t nu
   int32_t slot = atomic_load_explicit(&sampler->slot, memory_order_relaxed);
   if (slot >= 0)
     atomic_store_explicit(&sampling->work[slot].avoided,
-                          atomic_load_explicit(&sampling->work[slot].unit, memory_order_relaxed), memory_order_relaxed);
+                          atomic_load_explicit(&sampling->work[slot].item, memory_order_relaxed), memory_order_relaxed);
   atomic_store_explicit(&sampling->avoided_tids[number], atomic_load_explicit(&sampler->target, memory_order_relaxed),
                         memory_order_relaxed);
   atomic_fetch_add_explicit(&sampling->replaced, 1, memory_order_relaxed);

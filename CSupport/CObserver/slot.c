@@ -19,21 +19,21 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Ends the unit that THREAD, which exits, has left marked in SLOT, if there is one. */
+/* Ends the work item that THREAD, which exits, has left marked in SLOT, if there is one. */
 static void end_left(struct observer_slot *slot, const struct observer_thread *thread) {
-  uint64_t unit = observer_slot_unit(slot);
-  if (unit == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
+  uint64_t item = observer_slot_work_item(slot);
+  if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
     return;
-  if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit)
+  if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == item)
     observer_slot_end_timed(slot);
   /* Another thread may have begun the next one meanwhile. */
-  atomic_compare_exchange_strong_explicit(&slot->began_ns, &unit, OBSERVER_IDLE, memory_order_release,
+  atomic_compare_exchange_strong_explicit(&slot->began_ns, &item, OBSERVER_IDLE, memory_order_release,
                                           memory_order_relaxed);
 }
 
-/* Ends what THREAD, which exits, has left marked. A unit of work ends with its thread: without this a loop whose owner
+/* Ends what THREAD, which exits, has left marked. A work item ends with its thread: without this a loop whose owner
  * forgot `ended` would be reported as stalled for ever. */
-static void end_units_of(const struct observer_thread *thread) {
+static void end_work_of(const struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
     if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
@@ -52,7 +52,7 @@ struct observer_slot *observer_slot_table(void) {
     void *memory = mmap(NULL, sizeof(struct observer_slot) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     table = memory == MAP_FAILED ? NULL : memory;
-    observer_thread_at_exit(end_units_of);
+    observer_thread_at_exit(end_work_of);
     atomic_store_explicit(&slots, table, memory_order_relaxed);
     atomic_store_explicit(&slots_process, clinux_process_stamp(), memory_order_release);
   }
@@ -61,19 +61,19 @@ struct observer_slot *observer_slot_table(void) {
 }
 
 void observer_slot_end_timed(struct observer_slot *slot) {
-  uint64_t unit = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
-  if (unit != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == unit) {
+  uint64_t item = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
+  if (item != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == item) {
     atomic_store_explicit(&slot->ended_ns, clinux_clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->ended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                           memory_order_relaxed);
-    atomic_store_explicit(&slot->ended_unit, unit, memory_order_release);
+    atomic_store_explicit(&slot->ended_item, item, memory_order_release);
   }
-  /* One unit, one exact end: the next unit's must not replace it before the monitor has read it. */
+  /* One work item, one exact end: the next work item's must not replace it before the monitor has read it. */
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
 struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
-  struct observer_slot_view view = {.unit = atomic_load_explicit(&slot->began_ns, memory_order_acquire)};
+  struct observer_slot_view view = {.item = atomic_load_explicit(&slot->began_ns, memory_order_acquire)};
   view.thread = atomic_load_explicit(&slot->thread, memory_order_relaxed);
   view.generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
   view.polled = atomic_load_explicit(&slot->polled, memory_order_relaxed) != 0;
@@ -87,26 +87,26 @@ struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
   view.is_exempt = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
-  if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.unit)
-    view.unit = OBSERVER_IDLE;
+  if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.item)
+    view.item = OBSERVER_IDLE;
   return view;
 }
 
-bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t unit) {
+bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t item) {
   atomic_store_explicit(&slot->end_time_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                         memory_order_seq_cst);
-  atomic_store_explicit(&slot->end_time_wanted, unit, memory_order_seq_cst);
-  if (atomic_load_explicit(&slot->began_ns, memory_order_seq_cst) == unit)
+  atomic_store_explicit(&slot->end_time_wanted, item, memory_order_seq_cst);
+  if (atomic_load_explicit(&slot->began_ns, memory_order_seq_cst) == item)
     return true;
-  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &unit, 0, memory_order_relaxed, memory_order_relaxed);
+  atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &item, 0, memory_order_relaxed, memory_order_relaxed);
   return false;
 }
 
-uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation) {
-  uint64_t asked = unit;
+uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint32_t generation) {
+  uint64_t asked = item;
   atomic_compare_exchange_strong_explicit(&slot->end_time_wanted, &asked, 0, memory_order_relaxed,
                                           memory_order_relaxed);
-  if (atomic_load_explicit(&slot->ended_unit, memory_order_acquire) != unit ||
+  if (atomic_load_explicit(&slot->ended_item, memory_order_acquire) != item ||
       atomic_load_explicit(&slot->ended_generation, memory_order_relaxed) != generation)
     return 0;
   return atomic_load_explicit(&slot->ended_ns, memory_order_relaxed);
@@ -114,7 +114,7 @@ uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint3
 
 static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                        uint64_t early_interval_ns, uint64_t interval_ns) {
-  /* A reader that sees any of these also sees that the former owner's unit is over (observer_slot_read). */
+  /* A reader that sees any of these also sees that the former owner's work item is over (observer_slot_read). */
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&slot->polled, polled, memory_order_relaxed);
   atomic_store_explicit(&slot->suspicion_ns, suspicion_ns, memory_order_relaxed);

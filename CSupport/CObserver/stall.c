@@ -37,7 +37,7 @@ struct observer_stall *observer_stall_table(void) {
 }
 
 void observer_stall_reset(struct observer_stall *entry) {
-  atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
+  atomic_store_explicit(&entry->item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&entry->age_ns, 0, memory_order_relaxed);
   atomic_store_explicit(&entry->threshold_ns, 0, memory_order_relaxed);
@@ -68,21 +68,21 @@ void observer_stall_suspect(struct observer_stall *entry, int32_t tid) {
   atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
 }
 
-void observer_stall_set(struct observer_stall *entry, uint64_t unit, uint64_t age_ns, uint64_t threshold_ns,
+void observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns, uint64_t threshold_ns,
                         int32_t tid) {
-  uint64_t former = atomic_load_explicit(&entry->unit, memory_order_relaxed);
-  if (former != unit && former != 0)
-    atomic_store_explicit(&entry->unit, 0, memory_order_relaxed);
+  uint64_t former = atomic_load_explicit(&entry->item, memory_order_relaxed);
+  if (former != item && former != 0)
+    atomic_store_explicit(&entry->item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&entry->age_ns, age_ns, memory_order_relaxed);
   atomic_store_explicit(&entry->threshold_ns, threshold_ns, memory_order_relaxed);
   if (tid != 0)
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
-  atomic_store_explicit(&entry->unit, unit, memory_order_release);
+  atomic_store_explicit(&entry->item, item, memory_order_release);
 }
 
 void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view) {
-  view->unit = atomic_load_explicit(&entry->unit, memory_order_acquire);
+  view->item = atomic_load_explicit(&entry->item, memory_order_acquire);
   view->age_ns = atomic_load_explicit(&entry->age_ns, memory_order_relaxed);
   view->threshold_ns = atomic_load_explicit(&entry->threshold_ns, memory_order_relaxed);
   view->suspected_ns = atomic_load_explicit(&entry->suspected_ns, memory_order_relaxed);
@@ -97,6 +97,6 @@ void observer_stall_read(const struct observer_stall *entry, struct observer_sta
   if (view->name_bytes > sizeof view->name)
     view->name_bytes = 0;
   atomic_thread_fence(memory_order_acquire);
-  if (atomic_load_explicit(&entry->unit, memory_order_relaxed) != view->unit)
-    view->unit = 0;
+  if (atomic_load_explicit(&entry->item, memory_order_relaxed) != view->item)
+    view->item = 0;
 }

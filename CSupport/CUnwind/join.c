@@ -38,13 +38,13 @@ struct kept_stacks {
 size_t cunwind_kept_stacks_bytes(void) { return sizeof(struct kept_stacks); }
 
 static bool is_same(const struct unwind_work_item *one, const struct unwind_work_item *other) {
-  return one->slot == other->slot && one->generation == other->generation && one->unit == other->unit &&
+  return one->slot == other->slot && one->generation == other->generation && one->began_ns == other->began_ns &&
          one->tid == other->tid;
 }
 
 /* What is kept of ITEM; NULL if nothing is. */
 static struct kept *find(struct kept_stacks *stacks, const struct unwind_work_item *item) {
-  /* Those that were never used have no unit, and lie behind those that were. */
+  /* Those that were never used have no work item, and lie behind those that were. */
   for (int index = 0; index < KEPT && stacks->kept[index].used != 0; index++)
     if (is_same(&stacks->kept[index].item, item))
       return &stacks->kept[index];
@@ -222,7 +222,7 @@ void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, stru
                   struct unwind_stack *stack) {
   struct kept_stacks *stacks = unwinder->kept;
   /* Elsewhere than on the thread's own stack another one may have been in the same place. */
-  if (item.unit == 0 || stack->count == 0 || copy->own_end != copy->own_low)
+  if (item.began_ns == 0 || stack->count == 0 || copy->own_end != copy->own_low)
     return;
   if (stack->end == UNWIND_END_OUTERMOST) {
     keep(stacks, &item, stack);

@@ -47,7 +47,7 @@ extension Watchdog {
         // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
         observer_stall_read(stalls + index, &view)
         let (limit, overflow) = view.threshold_ns.addingReportingOverflow(delay)
-        guard view.unit != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
+        guard view.item != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
           continue
         }
         found.append(Hang(source: source, age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid))

@@ -161,7 +161,7 @@ public final class Watchdog: Sendable {
     guard error == 0 else { throw .cannotObserve(captureProblem(error)) }
     guard let slots = observer_slot_table(), let stalls = observer_stall_table(),
       let rings = Recorder.Rings(samplers: Int(OBSERVER_SAMPLERS_MAX)),
-      let trackers = MonitorTable<UnitTracker>(count: Int(OBSERVER_SLOTS_MAX)),
+      let trackers = MonitorTable<WorkItemTracker>(count: Int(OBSERVER_SLOTS_MAX)),
       let samplers = SamplerPool(stackBytesMax: configuration.stackBytesMax, rings)
     else {
       throw .cannotObserve("there is no memory for the tables")
@@ -369,7 +369,7 @@ public final class Watchdog: Sendable {
   /// What tells of earlier runs; `nil` without a directory.
   var previousRuns: PreviousRuns? { parts?.previousRuns }
 
-  /// Lets no unit of work grow older until ``resume()``: for a time in which stalls are expected, such as a restore.
+  /// Lets no work item grow older until ``resume()``: for a time in which stalls are expected, such as a restore.
   /// Pauses may be nested.
   public func pause() { if let parts { observer_control_pause(parts.control.pointer) } }
 
@@ -413,7 +413,7 @@ public final class Watchdog: Sendable {
   /// handler, reports go to standard error.
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) { parts?.reporter.ended.add(handler) }
 
-  /// Calls `handler` when a stall begins: when a unit of work has passed its threshold and goes on. On a thread of its
+  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its
   /// own, as for ``onStall(_:)``.
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) { parts?.reporter.begun.add(handler) }
 

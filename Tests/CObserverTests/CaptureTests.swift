@@ -60,7 +60,7 @@ private func capturing(
         Unmanaged.passUnretained(job).toOpaque()
       )
       defer { workload_thread_stop(thread) }
-      while observer_slot_unit(slot) == 0 { sched_yield() }
+      while observer_slot_work_item(slot) == 0 { sched_yield() }
       // Into the body: the mark is set just before it.
       usleep(20_000)
       try look(slot)
@@ -86,10 +86,10 @@ private func named(_ stack: unwind_stack) -> [String] {
 /// What the thread of the test that is running is to block in; read by that thread.
 nonisolated(unsafe) private var blockKind = WORKLOAD_READ
 
-private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? = nil) -> Captured {
+private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? = nil) -> Captured {
   let view = observer_slot_read(slot)
   var copy: UnsafePointer<stack_copy>?
-  let status = observer_capture(view.thread, slot, unit ?? view.unit, 20_000_000_000, &copy)
+  let status = observer_capture(view.thread, slot, item ?? view.item, 20_000_000_000, &copy)
   guard let copy, status == OBSERVER_CAPTURED else { return .failed(status) }
   let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
   defer { frames.deallocate() }
@@ -129,8 +129,8 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       var first: UnsafePointer<stack_copy>?
       var second: UnsafePointer<stack_copy>?
       let timeout: UInt64 = 20_000_000_000
-      try #require(observer_capture(view.thread, slot, view.unit, timeout, &first) == OBSERVER_CAPTURED)
-      try #require(observer_capture(view.thread, slot, view.unit, timeout, &second) == OBSERVER_CAPTURED)
+      try #require(observer_capture(view.thread, slot, view.item, timeout, &first) == OBSERVER_CAPTURED)
+      try #require(observer_capture(view.thread, slot, view.item, timeout, &second) == OBSERVER_CAPTURED)
       let released = try #require(first).pointee
       let kept = try #require(second).pointee
       func isEmpty(_ copy: stack_copy) -> Bool {
@@ -197,14 +197,14 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
-  /// There is room for one deep stack at a time. Who finds it taken copies what fits into its own; it is taken over and over, and
-  /// its memory is given back to the kernel.
+  /// There is room for one deep stack at a time. Who finds it taken copies what fits into its own; it is taken over and
+  /// over, and its memory is given back to the kernel.
   @Test func oneDeepStackIsCopiedAtATime() throws {
     try capturing(slot: 3006, stackBytes: 8 << 20, { workload_recurse(3000, .max, $0) }) { slot in
       let view = observer_slot_read(slot)
       for _ in 0..<20 {
         var copy: UnsafePointer<stack_copy>?
-        try #require(observer_capture(view.thread, slot, view.unit, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
+        try #require(observer_capture(view.thread, slot, view.item, 20_000_000_000, &copy) == OBSERVER_CAPTURED)
         let deep = try #require(copy)
         try #require(!deep.pointee.truncated && deep.pointee.stack_bytes > 1 << 20)
         guard case .stack(let stack, let other) = capture(slot) else {
@@ -273,7 +273,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
         let view = observer_slot_read(slot)
         var look = observer_look()
         var copy: UnsafePointer<stack_copy>?
-        let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+        let status = observer_capture_passively(view.thread, slot, view.item, &look, &copy)
         // Between two calls, and after a signal, the thread runs for a moment.
         guard let copy, status == OBSERVER_CAPTURED else {
           usleep(1000)
@@ -297,7 +297,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let view = observer_slot_read(slot)
       var look = observer_look()
       var copy: UnsafePointer<stack_copy>?
-      #expect(observer_capture_passively(view.thread, slot, view.unit, &look, &copy) == OBSERVER_NOT_BLOCKED)
+      #expect(observer_capture_passively(view.thread, slot, view.item, &look, &copy) == OBSERVER_NOT_BLOCKED)
       #expect(look.activity == OBSERVER_RUNNING)
     }
   }
@@ -366,7 +366,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let answered = observer_capture_answered()
       var index: UInt32 = 0
       #expect(
-        observer_capture_send(view.thread, slot, view.unit, OBSERVER_SEND_WHEN_RUNNING, &index) == OBSERVER_CAPTURED
+        observer_capture_send(view.thread, slot, view.item, OBSERVER_SEND_WHEN_RUNNING, &index) == OBSERVER_CAPTURED
       )
       let thread = observer_thread_id(view.thread)
       workload_signal_thread(thread, SIGPROF)
@@ -403,14 +403,14 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
     }
   }
 
-  /// Samples must not show the unit that came after the one that was suspected.
-  @Test func aUnitThatIsOverIsNotCaptured() throws {
+  /// Samples must not show the work item that came after the one that was suspected.
+  @Test func aWorkItemThatIsOverIsNotCaptured() throws {
     try capturing(slot: 3005, { workload_spin(.max, $0) }) { slot in
-      guard case .failed(let status) = capture(slot, unit: 1) else {
-        Issue.record("captured a unit that is over")
+      guard case .failed(let status) = capture(slot, item: 1) else {
+        Issue.record("captured a item that is over")
         return
       }
-      #expect(status == OBSERVER_UNIT_OVER)
+      #expect(status == OBSERVER_WORK_ITEM_OVER)
     }
   }
 
@@ -431,7 +431,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, unit: UInt64? 
       let view = observer_slot_read(slot)
       var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
-      #expect(observer_capture(view.thread, slot, view.unit, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
+      #expect(observer_capture(view.thread, slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
       while observer_capture_late() == late { usleep(1000) }
       guard case .stack(let stack, _) = capture(slot) else {
         Issue.record("not captured after the signal was unblocked")

@@ -8,7 +8,8 @@ import TestSupport
 import TestWorkloads
 import Testing
 
-/// Every kind of frame that a stack can have: complete, or cut and saying so, and never with a caller left out or made up.
+/// Every kind of frame that a stack can have: complete, or cut and saying so, and never with a caller left out or made
+/// up.
 @Suite(.serialized, .usesObserver) struct FrameKindTests {
   /// Captures `thread` `count` times; each stack must satisfy `check`.
   private func sightings(of thread: ObservedThread, count: Int = 200, _ check: (Sighting) throws -> Void) throws {
@@ -44,7 +45,8 @@ import Testing
     #expect(innermost.count { $0 != "__clock_gettime" && $0 != "frames_in_vdso" } > 20, "\(Set(innermost))")
   }
 
-  /// A stub is too short to be met in: a thread that is in the function behind one, which needs no stack, is put back into it.
+  /// A stub is too short to be met in: a thread that is in the function behind one, which needs no stack, is put back
+  /// into it.
   @Test func linkageStubs() throws {
     var inStub = 0
     try observing(slot: 3041, { frames_through_stub($0) }) { thread in
@@ -186,8 +188,8 @@ import Testing
     }
   }
 
-  /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there, and the frame of what the
-  /// innermost of them called is between.
+  /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there, and the
+  /// frame of what the innermost of them called is between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func aStackThatIsJoined() throws {
     try observing(slot: 3066, { frames_undescribed_lost($0) }) { thread in
       var complete: [String]?
@@ -234,7 +236,7 @@ import Testing
     }
   }
 
-  /// Another thread, or another unit of work, on the same stack has nothing to do with it.
+  /// Another thread, or another work item, on the same stack has nothing to do with it.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func aStackIsNotJoinedWithOtherWork() throws {
     try observing(slot: 3068, { frames_undescribed_lost($0) }) { thread in

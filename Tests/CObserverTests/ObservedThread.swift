@@ -69,13 +69,13 @@ struct ObservedThread {
   /// Captures it by signal, waiting for at most ten seconds unless told otherwise.
   func signalled(
     timeout: Duration = .seconds(10),
-    unit: UInt64? = nil,
+    item: UInt64? = nil,
     generation: UInt32 = 1,
     check: (stack_copy) -> Void = { _ in }
   ) -> Sighting {
     let view = observer_slot_read(slot)
     var copy: UnsafePointer<stack_copy>?
-    let status = observer_capture(view.thread, slot, unit ?? view.unit, timeout.wholeNanoseconds, &copy)
+    let status = observer_capture(view.thread, slot, item ?? view.item, timeout.wholeNanoseconds, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status) }
     defer { observer_capture_release(copy) }
     check(copy.pointee)
@@ -87,7 +87,7 @@ struct ObservedThread {
     let view = observer_slot_read(slot)
     var look = observer_look()
     var copy: UnsafePointer<stack_copy>?
-    let status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy)
+    let status = observer_capture_passively(view.thread, slot, view.item, &look, &copy)
     guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, look: look) }
     check(copy.pointee)
     return sighting(of: copy.pointee, look)
@@ -114,7 +114,7 @@ struct ObservedThread {
     if joins {
       let view = observer_slot_read(slot)
       let tid = view.thread.map { observer_thread_id($0) } ?? 0
-      observer_join(&copy, unwind_work_item(slot: 0, generation: generation, unit: view.unit, tid: tid), &stack)
+      observer_join(&copy, unwind_work_item(slot: 0, generation: generation, began_ns: view.item, tid: tid), &stack)
     }
     let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
     return Sighting(
@@ -184,7 +184,7 @@ func observing(
         Unmanaged.passUnretained(job).toOpaque()
       )
       defer { workload_thread_stop(thread) }
-      while observer_slot_unit(slot) == 0, !job.hasEnded.load(ordering: .acquiring) { sched_yield() }
+      while observer_slot_work_item(slot) == 0, !job.hasEnded.load(ordering: .acquiring) { sched_yield() }
       // Into the body: the mark is set just before it.
       usleep(20_000)
       try look(ObservedThread(slot: slot))

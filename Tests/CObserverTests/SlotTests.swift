@@ -23,17 +23,17 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
 @Suite(.usesObserver) struct SlotTests {
   @Test func beginAndEndMarkTheSlot() throws {
     try withSlot(4000) { slot in
-      #expect(observer_slot_unit(slot) == 0)
+      #expect(observer_slot_work_item(slot) == 0)
       let before = clinux_clock_coarse_ns()
       observer_slot_begin(slot)
-      let unit = observer_slot_unit(slot)
-      #expect(unit >= before && unit <= clinux_clock_ns())
+      let item = observer_slot_work_item(slot)
+      #expect(item >= before && item <= clinux_clock_ns())
       let view = observer_slot_read(slot)
-      #expect(view.unit == unit)
+      #expect(view.item == item)
       #expect(view.thread == observer_thread_current())
       #expect((view.suspicion_ns, view.threshold_ns) == (10, 80))
       observer_slot_end(slot)
-      #expect(observer_slot_unit(slot) == 0)
+      #expect(observer_slot_work_item(slot) == 0)
     }
   }
 
@@ -44,27 +44,27 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       for _ in 0..<1000 {
         let before = clinux_clock_ns()
         observer_slot_begin(slot)
-        let unit = observer_slot_unit(slot)
+        let item = observer_slot_work_item(slot)
         // A nanosecond says which clock it was.
-        try #require(unit + 1 >= before && unit <= clinux_clock_ns() && observer_slot_doubt_ns(unit, 8) == 0)
+        try #require(item + 1 >= before && item <= clinux_clock_ns() && observer_slot_doubt_ns(item, 8) == 0)
         observer_slot_end(slot)
       }
       observer_slot_limit(slot, true, second, 4 * second, second, second)
       observer_slot_begin(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 8)
+      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 8)
       observer_slot_end(slot)
       observer_slot_limit(slot, true, 1, 10_000_000, 1, 1)
       observer_slot_begin(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_end(slot)
       // What is exact by its nature stays so.
       observer_slot_limit(slot, true, second, 4 * second, second, second)
       observer_slot_begin_exact(slot)
-      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_begin_for(slot, nil, 4711)
-      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
       observer_slot_begin_since(slot, 4711, 0)
-      #expect(observer_slot_doubt_ns(observer_slot_unit(slot), 8) == 0)
+      #expect(observer_slot_doubt_ns(observer_slot_work_item(slot), 8) == 0)
     }
   }
 
@@ -72,44 +72,44 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     try withSlot(4001) { slot in
       observer_slot_end(slot)
       observer_slot_end_timed(slot)
-      #expect(observer_slot_unit(slot) == 0)
+      #expect(observer_slot_work_item(slot) == 0)
     }
   }
 
-  @Test func unitsWhoseEndTimeIsWantedEndWithAnExactTime() throws {
+  @Test func workItemsWhoseEndTimeIsWantedEndWithAnExactTime() throws {
     try withSlot(4002) { slot in
       observer_slot_begin(slot)
-      let unit = observer_slot_unit(slot)
-      #expect(observer_slot_want_end_time(slot, unit))
+      let item = observer_slot_work_item(slot)
+      #expect(observer_slot_want_end_time(slot, item))
       let before = clinux_clock_ns()
       observer_slot_end(slot)
       let after = clinux_clock_ns()
-      let ended = observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation)
+      let ended = observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation)
       #expect(ended >= before && ended <= after)
     }
   }
 
-  /// The unit after one whose end time was wanted must not overwrite the time that the monitor has yet to read.
-  @Test func theNextUnitKeepsTheEndOfTheAttendedOne() throws {
+  /// The work item after one whose end time was wanted must not overwrite the time that the monitor has yet to read.
+  @Test func theNextWorkItemKeepsTheEndOfTheAttendedOne() throws {
     try withSlot(4003) { slot in
       observer_slot_begin(slot)
-      let unit = observer_slot_unit(slot)
-      #expect(observer_slot_want_end_time(slot, unit))
+      let item = observer_slot_work_item(slot)
+      #expect(observer_slot_want_end_time(slot, item))
       observer_slot_end(slot)
-      let ended = observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation)
+      let ended = observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation)
       observer_slot_begin(slot)
       observer_slot_end(slot)
-      #expect(observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation) == ended)
+      #expect(observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation) == ended)
     }
   }
 
-  @Test func otherUnitsHaveNoExactEnd() throws {
+  @Test func otherWorkItemsHaveNoExactEnd() throws {
     try withSlot(4004) { slot in
       observer_slot_begin(slot)
-      let unit = observer_slot_unit(slot)
+      let item = observer_slot_work_item(slot)
       observer_slot_end(slot)
-      #expect(observer_slot_ended_ns(slot, unit, observer_slot_read(slot).generation) == 0)
-      #expect(!observer_slot_want_end_time(slot, unit))
+      #expect(observer_slot_ended_ns(slot, item, observer_slot_read(slot).generation) == 0)
+      #expect(!observer_slot_want_end_time(slot, item))
     }
   }
 
@@ -117,7 +117,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     try withSlot(4005) { slot in
       observer_slot_begin(slot)
       #expect(!observer_slot_end_time_was_wanted(slot))
-      #expect(observer_slot_want_end_time(slot, observer_slot_unit(slot)))
+      #expect(observer_slot_want_end_time(slot, observer_slot_work_item(slot)))
       observer_slot_end(slot)
       #expect(observer_slot_end_time_was_wanted(slot))
       _ = observer_slot_configure(slot, false, 1, 1, 1, 1)
@@ -125,11 +125,11 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  /// A unit of work ends with its thread: otherwise a loop whose owner forgot `ended` would be stuck for ever.
-  @Test func threadsThatExitEndTheirUnits() throws {
+  /// A work item ends with its thread: otherwise a loop whose owner forgot `ended` would be stuck for ever.
+  @Test func threadsThatExitEndTheirWorkItems() throws {
     try withSlot(0) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
-      #expect(observer_slot_unit(slot) == 0)
+      #expect(observer_slot_work_item(slot) == 0)
       let thread = try #require(observer_slot_read(slot).thread)
       #expect(observer_thread_id(thread) == 0 || thread == observer_thread_current())
     }
@@ -172,19 +172,19 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  /// The end of a unit of the former owner is not that of one that began in the same tick of the coarse clock.
+  /// The end of a work item of the former owner is not that of one that began in the same tick of the coarse clock.
   @Test func theEndThatWasAskedForIsItsOwners() throws {
     try withSlot(4007) { slot in
       observer_slot_begin(slot)
-      let unit = observer_slot_unit(slot)
-      #expect(observer_slot_want_end_time(slot, unit))
+      let item = observer_slot_work_item(slot)
+      #expect(observer_slot_want_end_time(slot, item))
       observer_slot_end(slot)
       #expect(observer_slot_retire(slot))
       let former = observer_slot_read(slot).generation
       let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
-      #expect(observer_slot_ended_ns(slot, unit, present) == 0)
+      #expect(observer_slot_ended_ns(slot, item, present) == 0)
       // It is still that of the former one, of which the monitor may not have asked yet.
-      #expect(observer_slot_ended_ns(slot, unit, former) != 0)
+      #expect(observer_slot_ended_ns(slot, item, former) != 0)
     }
   }
 
@@ -246,7 +246,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
   private func event(_ number: UInt64) -> observer_event {
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
-    event.unit = number
+    event.item = number
     return event
   }
 
@@ -271,7 +271,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       }
       for _ in 0..<5 {
         guard let found = observer_ring_read(ring) else { break }
-        #expect(found.pointee.unit == read)
+        #expect(found.pointee.item == read)
         let expected = frames(Int(read % 200), read)
         #expect(found.pointee.count == UInt32(expected.count))
         let content = UnsafeBufferPointer(start: observer_event_frames(found), count: expected.count)
@@ -294,7 +294,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
     #expect(count > 30)
     for number in 0..<count {
-      #expect(observer_ring_read(ring)?.pointee.unit == number)
+      #expect(observer_ring_read(ring)?.pointee.item == number)
       observer_ring_consume(ring)
     }
     #expect(observer_ring_read(ring) == nil)
@@ -317,7 +317,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
         while number < 50_000, stop?.pointee == 0 {
           var next = observer_event()
           next.kind = OBSERVER_EVENT_SAMPLE.rawValue
-          next.unit = number
+          next.item = number
           if observer_ring_write(OpaquePointer(ring), &next, nil, 0) { number += 1 }
         }
       },
@@ -330,7 +330,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
         observer_ring_wait(ring, seen)
         continue
       }
-      if found.pointee.unit != expected { break }
+      if found.pointee.item != expected { break }
       observer_ring_consume(ring)
       expected += 1
     }

@@ -23,7 +23,7 @@ import Testing
         guard let slots else { return 0 }
         let slot = slots.assumingMemoryBound(to: observer_slot.self) + Int(place)
         observer_slot_begin_exact(slot)
-        return observer_slot_unit(slot)
+        return observer_slot_work_item(slot)
       },
       { slots, place in
         guard let slots else { return }
@@ -45,13 +45,13 @@ import Testing
       let isPassive = round % 32 < count
       let status =
         isPassive
-        ? observer_capture_passively(view.thread, slots + place, view.unit, &look, &copy)
-        : observer_capture(view.thread, slots + place, view.unit, 20_000_000, &copy)
+        ? observer_capture_passively(view.thread, slots + place, view.item, &look, &copy)
+        : observer_capture(view.thread, slots + place, view.item, 20_000_000, &copy)
       statuses[status.rawValue, default: 0] += 1
       guard let copy, status == OBSERVER_CAPTURED else { continue }
-      // Between two units the copy is of no unit, and nobody would have asked for it.
-      if view.unit != 0 {
-        let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.unit)
+      // Between two work items the copy is of no work item, and nobody would have asked for it.
+      if view.item != 0 {
+        let sign = workload_storm_shows(copy.pointee.stack, copy.pointee.stack_bytes, Int32(place), view.item)
         signs[sign.rawValue, default: 0] += 1
       }
       observer_capture_release(copy)
@@ -62,7 +62,7 @@ import Testing
     #expect(signs[WORKLOAD_STORM_WRONG.rawValue] == nil, "\(signs) \(statuses)")
     #expect(signs[WORKLOAD_STORM_RIGHT.rawValue, default: 0] > 20, "\(signs) \(statuses)")
     // Marks that were forgotten have ended with their threads.
-    for place in 0..<count { #expect(observer_slot_unit(slots + place) == 0) }
+    for place in 0..<count { #expect(observer_slot_work_item(slots + place) == 0) }
   }
 
   /// A thread that left by the bare system call could not say so. Its id is another thread's by now.
@@ -89,8 +89,8 @@ import Testing
     }
   }
 
-  /// A thread in vfork(2) cannot be interrupted until its child has ended, and can be seen all the same. What was sent to
-  /// it meanwhile comes late and disturbs nobody.
+  /// A thread in vfork(2) cannot be interrupted until its child has ended, and can be seen all the same. What was sent
+  /// to it meanwhile comes late and disturbs nobody.
   @Test func aThreadThatCannotBeInterruptedIsSeen() throws {
     try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
       defer { workload_end_child() }
@@ -120,7 +120,8 @@ import Testing
     }
   }
 
-  /// A thread that computes and blocks the signal has no stack; that it used a processor is known, and the report says so.
+  /// A thread that computes and blocks the signal has no stack; that it used a processor is known, and the report says
+  /// so.
   @Test func aThreadThatDoesNotAnswerIsReportedAsFarAsItIsKnown() throws {
     let reports = Reported()
     let watchdog = try Watchdog(
@@ -150,8 +151,8 @@ import Testing
     #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
   }
 
-  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most. By a signal, and by
-  /// the freezers of both versions of control groups, as far as there are some that this process may use.
+  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most. By a signal, and
+  /// by the freezers of both versions of control groups, as far as there are some that this process may use.
   @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
   func aStoppedProcessIsNotAStall(way: String, computes: Bool) throws {
     try withTemporaryDirectory { directory in

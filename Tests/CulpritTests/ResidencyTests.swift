@@ -41,7 +41,7 @@ import Testing
     let watchdog = try Watchdog(Configuration())
     defer { watchdog.stop() }
     let locked = try lockedRanges()
-    let types = ["7MonitorV", "11UnitTrackerV", "17SamplerSupervisorV", "16EscalationThreadV"]
+    let types = ["7MonitorV", "15WorkItemTrackerV", "17SamplerSupervisorV", "16EscalationThreadV"]
     // What destroys a value (WOh) is shared by the files that do, and runs when all is over.
     let swift = try functions { name in
       types.contains { name.hasPrefix("$s7Culprit\($0)") } && !name.hasSuffix("WOh")

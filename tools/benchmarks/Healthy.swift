@@ -2,7 +2,7 @@ import Culprit
 import Glibc
 import Synchronization
 
-/// The least that marking a unit of work can cost: the time of its begin and two stores.
+/// The least that marking a work item can cost: the time of its begin and two stores.
 final class BareMark: Sendable {
   private let began = Atomic<UInt64>(0)
 

@@ -6,7 +6,7 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// What watching costs a unit of work, for each kind of source, beside the same work unwatched; what many sources cost the
+/// What watching costs a work item, for each kind of source, beside the same work unwatched; what many sources cost the
 /// monitor; and how late the watchdog is.
 func benchSources(_ figures: Figures) throws { try SourcesBench(rounds: 40, stalls: 20, seconds: 10).run(figures) }
 
@@ -22,13 +22,13 @@ private struct SourcesBench {
   var seconds: UInt32
 
   func run(_ figures: Figures) throws {
-    try units(figures)
+    try workItems(figures)
     try many(figures)
     try delays(figures)
   }
 
   /// The cost for each kind of source.
-  private func units(_ figures: Figures) throws {
+  private func workItems(_ figures: Figures) throws {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
     let loop = try watchdog.watchLoop(named: "loop")

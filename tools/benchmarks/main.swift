@@ -24,7 +24,7 @@ let table = OptionTable(
     Benchmarks:
       blame     600 random stalls of more than forty kinds of work: is the function that took most of each named, and is
                 what is said of it right? blame-briefly: a dozen of them
-      healthy   what marking a unit of work costs
+      healthy   what marking a work item costs
       idle      what a watchdog costs a service that does nothing
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
                 figures that take minutes

@@ -113,14 +113,14 @@ int main(int count, char **arguments) {
       usleep(500);
       /* A chain also waits, for a moment, on its way to where it blocks. */
       if (arrived)
-        status = observer_capture_passively(view.thread, slot, view.unit, &look, &copy);
+        status = observer_capture_passively(view.thread, slot, view.item, &look, &copy);
     }
     if (status == OBSERVER_CAPTURED) {
       uint64_t began = used_ns();
       observer_unwind(copy, &from_outside);
       if (used_ns() - began > slowest)
         slowest = used_ns() - began;
-      status = observer_capture(view.thread, slot, view.unit, UINT64_C(2000000000), &copy);
+      status = observer_capture(view.thread, slot, view.item, UINT64_C(2000000000), &copy);
     }
     if (status == OBSERVER_CAPTURED) {
       observer_unwind(copy, &by_signal);

@@ -14,9 +14,9 @@ struct SourcesSoak {
   private final class Load: Sendable {
     let isOver = Atomic<Bool>(false)
     let reports = Mutex<[String]>([])
-    let units = Mutex<[String: Int]>([:])
+    let items = Mutex<[String: Int]>([:])
 
-    func count(_ source: String, _ number: Int = 1) { units.withLock { $0[source, default: 0] += number } }
+    func count(_ source: String, _ number: Int = 1) { items.withLock { $0[source, default: 0] += number } }
 
     /// Runs `body` again and again on a thread of its own, until the soak is over.
     func `repeat`(_ source: String, _ threads: Threads, _ body: @escaping @Sendable () -> Void) {
@@ -104,17 +104,17 @@ struct SourcesSoak {
     executor.stop()
     let nearFalse = near.tell(figures)
     watchdog.stop()
-    let units = load.units.withLock { $0 }
-    for (source, count) in units.sorted(by: { $0.key < $1.key }) { figures.note("\(source): \(count) units of work") }
+    let items = load.items.withLock { $0 }
+    for (source, count) in items.sorted(by: { $0.key < $1.key }) { figures.note("\(source): \(count) work items") }
     let reports = load.reports.withLock { $0 }
     for report in reports { figures.note(report.replacingOccurrences(of: "\n", with: "\n# ")) }
     figures.print("sources.seconds", Double(seconds), "s")
-    figures.print("sources.kinds", Double(units.count), "kinds", in: 9...9)
+    figures.print("sources.kinds", Double(items.count), "kinds", in: 9...9)
     figures.print(
-      "sources.units",
-      Double(units.values.reduce(0, +)),
-      "units",
-      in: Double(units.count)...Double.infinity
+      "sources.items",
+      Double(items.values.reduce(0, +)),
+      "items",
+      in: Double(items.count)...Double.infinity
     )
     figures.print("sources.false_reports", Double(reports.count + nearFalse), "reports", in: 0...0)
   }

@@ -4,7 +4,7 @@
 
 #include "clinux_base.h"
 
-/* The most units of work that can be watched at the same time. */
+/* The most work items that can be watched at the same time. */
 #define OBSERVER_SLOTS_MAX 4096
 
 /* The most threads that can be registered at the same time. */

@@ -21,16 +21,16 @@
 
 /* How a capture went. */
 enum observer_capture_status {
-  OBSERVER_CAPTURED = 0,    /* there is a copy */
-  OBSERVER_UNIT_OVER = 1,   /* the unit of work ended before its thread could be looked at: no copy */
-  OBSERVER_THREAD_GONE = 2, /* the thread is not registered, or has exited */
-  OBSERVER_NO_ANSWER = 3,   /* the thread did not run the handler before the deadline, or blocks the signal */
+  OBSERVER_CAPTURED = 0,       /* there is a copy */
+  OBSERVER_WORK_ITEM_OVER = 1, /* the work item ended before its thread could be looked at: no copy */
+  OBSERVER_THREAD_GONE = 2,    /* the thread is not registered, or has exited */
+  OBSERVER_NO_ANSWER = 3,      /* the thread did not run the handler before the deadline, or blocks the signal */
   OBSERVER_NOT_SIGNALLED =
       4, /* the kernel refused to send the signal, or the thread's alternate stack is too small for it */
   OBSERVER_REQUESTS_STUCK = 5,   /* every request is held by a thread that began to answer and was stopped in it */
   OBSERVER_NOT_BLOCKED = 6,      /* the thread runs, so that it cannot be read from outside */
   OBSERVER_STATE_UNKNOWN = 7,    /* the kernel does not tell what the thread is doing */
-  OBSERVER_NO_WORKER = 10,       /* nobody works on the unit: it waits for a thread */
+  OBSERVER_NO_WORKER = 10,       /* nobody works on the work item: it waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
   OBSERVER_UNREADABLE =
@@ -57,12 +57,12 @@ int observer_capture_prepare(size_t stack_bytes_max);
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_capture_start(size_t stack_bytes_max);
 
-/* Asks THREAD for a copy of its registers and stack, provided that it still works on UNIT of SLOT when it comes to it
+/* Asks THREAD for a copy of its registers and stack, provided that it still works on ITEM of SLOT when it comes to it
  * (a NULL SLOT: whatever it works on). Returns OBSERVER_CAPTURED when the signal is on its way; *INDEX must then be
  * given to observer_capture_collect, once. At most OBSERVER_REQUESTS_MAX threads can be asked at the same time.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_send(struct observer_thread *thread,
-                                                                   const struct observer_slot *slot, uint64_t unit,
+                                                                   const struct observer_slot *slot, uint64_t item,
                                                                    enum observer_send_when when, uint32_t *index);
 
 /* Whether request INDEX is answered. Async-signal-safe: yes. Threads: a sampler, in its own context. */
@@ -76,7 +76,7 @@ CLINUX_NO_LOCKS enum observer_capture_status observer_capture_collect(uint32_t i
 /* All of it in one, with OBSERVER_SEND_NOW: for a thread that may be disturbed. Waits for at most TIMEOUT_NS.
  * Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture(struct observer_thread *thread,
-                                                              const struct observer_slot *slot, uint64_t unit,
+                                                              const struct observer_slot *slot, uint64_t item,
                                                               uint64_t timeout_ns, const struct stack_copy **copy);
 
 /* Gives the request of COPY back, and wipes COPY if it has none. What a request has copied stays until

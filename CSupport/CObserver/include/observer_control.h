@@ -12,7 +12,7 @@ struct observer_control {
   _Atomic uint64_t wakes_at_ns;    /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
   _Atomic uint64_t wakeups;        /* how often it has looked */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
-  _Atomic uint32_t paused;         /* not 0: no unit of work grows older */
+  _Atomic uint32_t paused;         /* not 0: no work item grows older */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
 };
 
@@ -26,7 +26,7 @@ static inline void observer_control_set_hang_delay_ns(struct observer_control *c
   atomic_store_explicit(&control->hang_delay_ns, delay_ns, memory_order_relaxed);
 }
 
-/* Whether no unit of work is to grow older. Async-signal-safe: yes. Threads: the monitor. */
+/* Whether no work item is to grow older. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS bool observer_control_paused(const struct observer_control *control) {
   return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
 }
@@ -100,7 +100,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct obs
  * monitor is looking. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_look(struct observer_control *control) {
   atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
-  /* Pairs with the fence in observer_control_look_by: either the monitor sees the new unit, or it is woken. */
+  /* Pairs with the fence in observer_control_look_by: either the monitor sees the new work item, or it is woken. */
   atomic_thread_fence(memory_order_seq_cst);
   atomic_fetch_add_explicit(&control->wakeups, 1, memory_order_relaxed);
   return clinux_word(&control->wake);

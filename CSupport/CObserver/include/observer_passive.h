@@ -36,13 +36,13 @@ struct observer_look observer_look_parse(const char *text, size_t length);
  * Returns 0 or an errno value. Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_passive_start(size_t stack_bytes_max);
 
-/* Looks at THREAD and, if it is blocked and works on UNIT of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
+/* Looks at THREAD and, if it is blocked and works on ITEM of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
  * says what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs,
  * or did so while it was copied. OBSERVER_STATE_UNKNOWN: the kernel does not tell (a process that is not dumpable,
  * /proc that is not mounted). OBSERVER_UNREADABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes.
  * Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
-                                                                        const struct observer_slot *slot, uint64_t unit,
+                                                                        const struct observer_slot *slot, uint64_t item,
                                                                         struct observer_look *look,
                                                                         const struct stack_copy **copy);
 

@@ -1,8 +1,8 @@
 /* The way from the monitor and the samplers to the recorder: rings of events of varying length.
  *
  * Each ring has one writer, and all of them have the same reader (the recorder), no lock. A writer never waits: when
- * its ring is full a sample is dropped and counted. Events that open or close something (a stall, a unit) must not be
- * lost; their writer keeps them and tries again on its next tick.
+ * its ring is full a sample is dropped and counted. Events that open or close something (a stall, a work item) must not
+ * be lost; their writer keeps them and tries again on its next tick.
  */
 #ifndef OBSERVER_RING_H
 #define OBSERVER_RING_H
@@ -12,9 +12,9 @@
 #include "observer_unwind.h"
 
 enum observer_event_kind {
-  OBSERVER_EVENT_SAMPLE = 1,            /* a stack of a unit under suspicion or in a stall */
-  OBSERVER_EVENT_STALL_BEGAN = 2,       /* the unit passed its threshold */
-  OBSERVER_EVENT_UNIT_ENDED = 3,        /* a unit that was sampled is over, stalled or not */
+  OBSERVER_EVENT_SAMPLE = 1,            /* a stack of a work item under suspicion or in a stall */
+  OBSERVER_EVENT_STALL_BEGAN = 2,       /* the work item passed its threshold */
+  OBSERVER_EVENT_WORK_ITEM_ENDED = 3,   /* a work item that was sampled is over, stalled or not */
   OBSERVER_EVENT_ALL_THREADS_BEGAN = 4, /* all threads are being captured, for the stalls that were declared by now */
   OBSERVER_EVENT_THREAD = 5,            /* one of them */
   OBSERVER_EVENT_ALL_THREADS_ENDED = 6, /* that was all */
@@ -26,13 +26,13 @@ struct observer_event {
   uint32_t kind;       /* enum observer_event_kind */
   uint32_t slot;       /* index of the target slot */
   uint32_t generation; /* the slot's owner when the event happened */
-  int32_t tid;         /* the thread that worked on the unit, 0 if unknown */
-  uint64_t unit;       /* the unit: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
+  int32_t tid;         /* the thread that worked on the work item, 0 if unknown */
+  uint64_t item;       /* the work item: its begin, CLOCK_MONOTONIC, as observer_slot.h has it */
   uint64_t time_ns;    /* when it happened, CLOCK_MONOTONIC */
-  uint64_t age_ns;     /* age of the unit by then, without the times when the process was not running */
+  uint64_t age_ns;     /* age of the work item by then, without the times when the process was not running */
   uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
-  uint64_t lost;       /* samples of this unit that found the ring full so far; all threads: those that were left out */
-  uint64_t threshold_ns; /* what the unit may take; stalls only */
+  uint64_t lost; /* samples of this work item that found the ring full so far; all threads: those that were left out */
+  uint64_t threshold_ns; /* what the work item may take; stalls only */
   uint64_t all_threads;  /* which all-threads capture; these and their threads only */
   uint32_t served; /* the last request for a capture of all threads that this one answers; all-threads captures only */
   uint32_t found;  /* how many threads there were; all-threads captures only */
@@ -47,7 +47,7 @@ struct observer_event {
   uint32_t activity;   /* enum observer_activity */
   int32_t call;        /* the system call that the thread was blocked in, -1 if in none, or not known */
   uint32_t count;      /* frames that follow */
-  uint32_t queue_head; /* observer_slot_queue_head of the unit's slot; samples only */
+  uint32_t queue_head; /* observer_slot_queue_head of the work item's slot; samples only */
   struct observer_label label;
   uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */

@@ -17,24 +17,24 @@
 /* The work item that is followed in a target slot, and the samples of it that are wanted. */
 struct observer_work {
   /* Written by the monitor. */
-  _Atomic uint64_t unit; /* 0: none is followed; written last when another one is */
+  _Atomic uint64_t item; /* 0: none is followed; written last when another one is */
   _Atomic uint32_t generation;
   _Atomic uint32_t wanted;  /* how many samples have been asked for */
   _Atomic uint64_t age_ns;  /* how old it was, */
   _Atomic uint64_t gap_ns;  /* and how much of its time was not counted, */
   _Atomic uint64_t tick_ns; /* at this time */
-  _Atomic uint64_t avoided; /* the unit whose stack has held up a sampler: it is not read again */
+  _Atomic uint64_t avoided; /* the work item whose stack has held up a sampler: it is not read again */
   /* Written by the sampler at work. */
   _Atomic uint32_t taken;     /* the value of `wanted` that was served last */
   _Atomic int32_t tid;        /* who was seen to work */
-  _Atomic uint64_t seen_unit; /* on this unit */
+  _Atomic uint64_t seen_item; /* on this work item */
   _Atomic uint64_t lost;      /* samples that found no room in the ring */
-  _Atomic uint64_t lost_unit; /* of this unit */
+  _Atomic uint64_t lost_item; /* of this work item */
 };
 
 /* The state of a work item at a tick. */
 struct observer_work_view {
-  uint64_t unit; /* 0: none, or another one since */
+  uint64_t item; /* 0: none, or another one since */
   uint32_t generation;
   uint64_t age_ns, gap_ns, tick_ns;
 };
@@ -80,11 +80,11 @@ CLINUX_NO_LOCKS void observer_work_follow(struct observer_sampling *sampling, ui
 
 /* Says that nothing is. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling *sampling, uint32_t index) {
-  if (__builtin_expect(atomic_load_explicit(&sampling->work[index].unit, memory_order_relaxed) != 0, 0))
-    atomic_store_explicit(&sampling->work[index].unit, 0, memory_order_release);
+  if (__builtin_expect(atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed) != 0, 0))
+    atomic_store_explicit(&sampling->work[index].item, 0, memory_order_release);
 }
 
-/* That; its unit is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
+/* That; its work item is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index);
 
 /* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots.
@@ -103,36 +103,36 @@ static inline CLINUX_NO_LOCKS bool observer_work_take(struct observer_sampling *
   return true;
 }
 
-/* Whether UNIT of slot INDEX must not be read. Async-signal-safe: yes. Threads: any. */
+/* Whether ITEM of slot INDEX must not be read. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_work_is_avoided(const struct observer_sampling *sampling, uint32_t index,
-                                                            uint64_t unit) {
-  return atomic_load_explicit(&sampling->work[index].avoided, memory_order_relaxed) == unit;
+                                                            uint64_t item) {
+  return atomic_load_explicit(&sampling->work[index].avoided, memory_order_relaxed) == item;
 }
 
-/* Notes that thread TID works on UNIT of slot INDEX. Async-signal-safe: yes. Threads: the sampler at work. */
-static inline CLINUX_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index, uint64_t unit,
+/* Notes that thread TID works on ITEM of slot INDEX. Async-signal-safe: yes. Threads: the sampler at work. */
+static inline CLINUX_NO_LOCKS void observer_work_seen(struct observer_sampling *sampling, uint32_t index, uint64_t item,
                                                       int32_t tid) {
-  atomic_store_explicit(&sampling->work[index].seen_unit, 0, memory_order_relaxed);
+  atomic_store_explicit(&sampling->work[index].seen_item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
   atomic_store_explicit(&sampling->work[index].tid, tid, memory_order_relaxed);
-  atomic_store_explicit(&sampling->work[index].seen_unit, unit, memory_order_release);
+  atomic_store_explicit(&sampling->work[index].seen_item, item, memory_order_release);
 }
 
-/* Who was seen to work on UNIT of slot INDEX last; 0 if nobody was. Async-signal-safe: yes. Threads: any. */
+/* Who was seen to work on ITEM of slot INDEX last; 0 if nobody was. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS int32_t observer_work_tid(const struct observer_sampling *sampling, uint32_t index,
-                                                        uint64_t unit) {
-  if (atomic_load_explicit(&sampling->work[index].seen_unit, memory_order_acquire) != unit)
+                                                        uint64_t item) {
+  if (atomic_load_explicit(&sampling->work[index].seen_item, memory_order_acquire) != item)
     return 0;
   return atomic_load_explicit(&sampling->work[index].tid, memory_order_relaxed);
 }
 
-/* Counts a sample of UNIT that found no room. Async-signal-safe: yes. Threads: the sampler at work. */
-CLINUX_NO_LOCKS void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t unit);
+/* Counts a sample of ITEM that found no room. Async-signal-safe: yes. Threads: the sampler at work. */
+CLINUX_NO_LOCKS void observer_work_lose(struct observer_sampling *sampling, uint32_t index, uint64_t item);
 
-/* How many of UNIT did not. Async-signal-safe: yes. Threads: any. */
+/* How many of ITEM did not. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_sampling *sampling, uint32_t index,
-                                                          uint64_t unit) {
-  if (atomic_load_explicit(&sampling->work[index].lost_unit, memory_order_acquire) != unit)
+                                                          uint64_t item) {
+  if (atomic_load_explicit(&sampling->work[index].lost_item, memory_order_acquire) != item)
     return 0;
   return atomic_load_explicit(&sampling->work[index].lost, memory_order_relaxed);
 }

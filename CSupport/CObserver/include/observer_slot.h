@@ -1,14 +1,14 @@
 /* Target slots: which thread works on what since when.
  *
- * A slot belongs to one watched loop or section. The watched thread marks the begin of a unit of work with two stores
+ * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores
  * and its end with one load and one store; it makes no system call and takes no lock. The monitor reads the slots on
  * its tick. Slots live in one table that is never freed: a slot that is still marked after the watchdog has stopped
  * does no harm.
  *
- * A unit of work is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
- * cheaper and can be old (clinux_clock_coarse_doubt_ns). Two units that begin within the same kernel tick then have
- * the same name, which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact) the
- * time is exact. The last bit of the name says which: OBSERVER_COARSE.
+ * A work item is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
+ * cheaper and can be old (clinux_clock_coarse_doubt_ns). Two work items that begin within the same kernel tick then
+ * have the same name, which is harmless: the doubt is longer. Where the threshold is short (observer_slot_needs_exact)
+ * the time is exact. The last bit of the name says which: OBSERVER_COARSE.
  */
 #ifndef OBSERVER_SLOT_H
 #define OBSERVER_SLOT_H
@@ -32,34 +32,35 @@ enum { OBSERVER_LABEL_WORDS = 7 };
 
 struct observer_slot {
   /* Written by the watched thread, read by the monitor. */
-  _Atomic uint64_t began_ns;              /* begin of the unit under way, coarse or not; OBSERVER_IDLE between units */
+  _Atomic uint64_t began_ns; /* begin of the work item under way, coarse or not; OBSERVER_IDLE between work items */
   struct observer_thread *_Atomic thread; /* who works on it; NULL when the thread could not be registered */
 
-  /* Set by the monitor to the unit it has begun to sample, cleared by that unit's end. Tells the watched thread that
-   * this one end is worth an exact time. */
+  /* Set by the monitor to the work item it has begun to sample, cleared by that work item's end. Tells the watched
+   * thread that this one end is worth an exact time. */
   _Atomic uint64_t end_time_wanted;
-  _Atomic uint64_t ended_ns;   /* exact end of the unit `ended_unit` */
-  _Atomic uint64_t ended_unit; /* the unit whose end was timed last */
+  _Atomic uint64_t ended_ns;   /* exact end of the work item `ended_item` */
+  _Atomic uint64_t ended_item; /* the work item whose end was timed last */
   _Atomic uint64_t
       exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
   _Atomic uint32_t end_time_generation; /* the owner that an end time was wanted of last */
-  _Atomic uint32_t ended_generation;    /* the owner whose unit `ended_unit` was */
+  _Atomic uint32_t ended_generation;    /* the owner whose work item `ended_item` was */
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
   uint32_t reserved_watched;
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
-  _Atomic uint32_t polled;            /* 1: units begin without telling the monitor; it must look often enough */
+  _Atomic uint32_t polled;            /* 1: work items begin without telling the monitor; it must look often enough */
   _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
-  _Atomic uint64_t threshold_ns;      /* age at which the unit is a stall */
+  _Atomic uint64_t threshold_ns;      /* age at which the work item is a stall */
   _Atomic uint64_t early_interval_ns; /* time between samples before the threshold */
   _Atomic uint64_t interval_ns;       /* time between samples after it */
   _Atomic uint64_t owner_tid_address; /* of 32 bits whose lower 30 are the id of who works on it now; 0: see `thread` */
   _Atomic uint64_t queue_head_address; /* of a word that changes when waiting work is taken up; 0: none */
-  _Atomic uint64_t unwatched_ns;       /* how old the unit was when its watch began */
+  _Atomic uint64_t unwatched_ns;       /* how old the work item was when its watch began */
 
-  /* Written by the owner, read by the monitor: a text of its own about the unit. From the top: the owner's generation,
-   * 32 bits; how often the label was changed, 24 bits, odd while it is being changed; its length in bytes. */
+  /* Written by the owner, read by the monitor: a text of its own about the work item. From the top: the owner's
+   * generation, 32 bits; how often the label was changed, 24 bits, odd while it is being changed; its length in bytes.
+   */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
 };
@@ -70,7 +71,7 @@ _Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_s
 
 /* A consistent look at a slot. */
 struct observer_slot_view {
-  uint64_t unit; /* OBSERVER_IDLE, or the unit under way; the other fields belong to it */
+  uint64_t item; /* OBSERVER_IDLE, or the work item under way; the other fields belong to it */
   struct observer_thread *thread;
   uint32_t generation;
   bool polled;
@@ -84,7 +85,7 @@ struct observer_slot_view {
   bool is_exempt;
 };
 
-/* A unit's label. */
+/* A work item's label. */
 struct observer_label {
   uint32_t bytes; /* 0: none */
   char text[OBSERVER_LABEL_WORDS * 8];
@@ -99,11 +100,11 @@ struct observer_slot *observer_slot_table(void);
 /* The same, NULL when this process has not asked for it. Async-signal-safe: yes. Threads: any. */
 struct observer_slot *observer_slot_table_if_any(void);
 
-/* Ends the unit that SLOT is marked with, taking the exact time because the monitor asked for it.
+/* Ends the work item that SLOT is marked with, taking the exact time because the monitor asked for it.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
 CLINUX_NO_LOCKS void observer_slot_end_timed(struct observer_slot *slot);
 
-/* Marks the begin of a unit of work on the calling thread. A slot that is already marked starts a new unit.
+/* Marks the begin of a work item on the calling thread. A slot that is already marked starts a new work item.
  * Async-signal-safe: no (the first call on a thread registers it). Threads: the slot's watched thread. */
 static inline void observer_slot_begin(struct observer_slot *slot) {
   atomic_store_explicit(&slot->thread, observer_thread_current(), memory_order_relaxed);
@@ -120,17 +121,17 @@ static inline void observer_slot_begin_exact(struct observer_slot *slot) {
   atomic_store_explicit(&slot->began_ns, clinux_clock_ns() & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks the begin of a unit at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work; NULL
- * when that is not known. A slot that is already marked starts a new unit. Async-signal-safe: yes. Threads: any, one at
- * a time for the same slot. */
+/* Marks the begin of a work item at BEGAN_NS, which may be yet to come, for THREAD, which will have to do the work;
+ * NULL when that is not known. A slot that is already marked starts a new work item. Async-signal-safe: yes. Threads:
+ * any, one at a time for the same slot. */
 static inline void observer_slot_begin_for(struct observer_slot *slot, struct observer_thread *thread,
                                            uint64_t began_ns) {
   atomic_store_explicit(&slot->thread, thread, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
 }
 
-/* Marks the begin of a unit that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words name.
- * Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+/* Marks the begin of a work item that began at BEGAN_NS, UNWATCHED_NS before its watch does, for whom the slot's words
+ * name. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
 static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slot *slot, uint64_t began_ns,
                                                              uint64_t unwatched_ns) {
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
@@ -169,8 +170,8 @@ bool observer_slot_retire(struct observer_slot *slot);
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
-/* The id of the thread that works on a unit whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot be
- * read. Async-signal-safe: yes. Threads: a sampler. */
+/* The id of the thread that works on a work item whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot
+ * be read. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);
 
 /* What is at QUEUE_HEAD_ADDRESS, made small: it tells two states apart, and nothing else. 0 when it cannot be read.
@@ -181,17 +182,17 @@ CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
  * say it. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
 
-/* Whether the monitor has asked for the end of a unit since SLOT got its owner: it may have told the recorder of it.
- * Async-signal-safe: yes. Threads: any. */
+/* Whether the monitor has asked for the end of a work item since SLOT got its owner: it may have told the recorder of
+ * it. Async-signal-safe: yes. Threads: any. */
 static inline bool observer_slot_end_time_was_wanted(const struct observer_slot *slot) {
-  /* Pairs with observer_slot_want_end_time: either the monitor sees that the unit has ended, or this sees that it
+  /* Pairs with observer_slot_want_end_time: either the monitor sees that the work item has ended, or this sees that it
    * looked. */
   atomic_thread_fence(memory_order_seq_cst);
   return atomic_load_explicit(&slot->end_time_generation, memory_order_seq_cst) ==
          atomic_load_explicit(&slot->generation, memory_order_relaxed);
 }
 
-/* Marks the end of the unit under way. Does nothing when there is none.
+/* Marks the end of the work item under way. Does nothing when there is none.
  * Async-signal-safe: yes. Threads: the slot's watched thread. */
 static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot) {
   if (__builtin_expect(atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) != 0, 0))
@@ -199,47 +200,47 @@ static inline CLINUX_NO_LOCKS void observer_slot_end(struct observer_slot *slot)
   atomic_store_explicit(&slot->began_ns, OBSERVER_IDLE, memory_order_release);
 }
 
-/* Whether begins of units that may take THRESHOLD_NS are worth an exact time. Async-signal-safe: yes. Threads: any. */
+/* Whether begins of work items that may take THRESHOLD_NS are worth an exact time. Async-signal-safe: yes. Threads:
+ * any. */
 static inline bool observer_slot_needs_exact(uint64_t threshold_ns) {
   return threshold_ns < OBSERVER_SHORT_IN_DOUBTS * clinux_clock_coarse_doubt_ns();
 }
 
-/* How much earlier than the truth the time of UNIT's begin can be; COARSE_DOUBT_NS where it is a coarse one.
+/* How much earlier than the truth the time of ITEM's begin can be; COARSE_DOUBT_NS where it is a coarse one.
  * Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t unit, uint64_t coarse_doubt_ns) {
-  return (unit & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
+static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t item, uint64_t coarse_doubt_ns) {
+  return (item & OBSERVER_COARSE) != 0 ? coarse_doubt_ns : 0;
 }
 
-/* The unit under way in SLOT, or OBSERVER_IDLE.
+/* The work item under way in SLOT, or OBSERVER_IDLE.
  * Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS uint64_t observer_slot_unit(const struct observer_slot *slot) {
+static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->began_ns, memory_order_acquire);
 }
 
-/* Reads SLOT without tearing: the fields returned with a unit were those of that unit. A slot that changes during the
- * read is returned as idle; the next tick sees it.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* Reads SLOT without tearing: the fields returned with a work item were those of that work item. A slot that changes
+ * during the read is returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS struct observer_slot_view observer_slot_read(const struct observer_slot *slot);
 
-/* Asks for the exact end of UNIT. Returns false, and asks for nothing, when SLOT has moved on.
+/* Asks for the exact end of ITEM. Returns false, and asks for nothing, when SLOT has moved on.
  * Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t unit);
+CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uint64_t item);
 
-/* The exact end of UNIT, or 0 when it was not timed. Withdraws the request for it.
+/* The exact end of ITEM, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t unit, uint32_t generation);
+CLINUX_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint32_t generation);
 
 /* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
  * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
 uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                                  uint64_t early_interval_ns, uint64_t interval_ns);
 
-/* Gives SLOT, which may be marked, other limits; the unit under way is judged by them from the monitor's next look on.
- * Async-signal-safe: yes. Threads: as observer_slot_configure. */
+/* Gives SLOT, which may be marked, other limits; the work item under way is judged by them from the monitor's next look
+ * on. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_limit(struct observer_slot *slot, bool polled, uint64_t suspicion_ns, uint64_t threshold_ns,
                          uint64_t early_interval_ns, uint64_t interval_ns);
 
-/* The age at which a unit of SLOT is suspected now; UINT64_MAX: never. Async-signal-safe: yes. Threads: any. */
+/* The age at which a work item of SLOT is suspected now; UINT64_MAX: never. Async-signal-safe: yes. Threads: any. */
 static inline uint64_t observer_slot_suspicion_ns(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
 }

@@ -13,10 +13,10 @@ enum { OBSERVER_NAME_WORDS = 12 };
 
 struct observer_stall {
   /* Written by the monitor, read by the escalation thread. */
-  _Atomic uint64_t unit; /* the unit that is stalled, 0 when none is; written last */
+  _Atomic uint64_t item; /* the work item that is stalled, 0 when none is; written last */
   _Atomic uint64_t age_ns;
   _Atomic uint64_t threshold_ns;
-  _Atomic uint64_t suspected_ns;  /* when the monitor first looked at the unit's thread, CLOCK_MONOTONIC, */
+  _Atomic uint64_t suspected_ns;  /* when the monitor first looked at the work item's thread, CLOCK_MONOTONIC, */
   _Atomic uint64_t suspected_cpu; /* and that thread's processor time then; 0 if unknown */
   _Atomic int32_t tid;            /* the thread that was seen last; 0 if unknown */
 
@@ -28,7 +28,7 @@ struct observer_stall {
 
 /* A look at an entry. */
 struct observer_stall_snapshot {
-  uint64_t unit; /* 0: nothing is stalled there */
+  uint64_t item; /* 0: nothing is stalled there */
   uint64_t age_ns;
   uint64_t threshold_ns;
   uint64_t suspected_ns;
@@ -45,7 +45,7 @@ struct observer_stall_snapshot {
 struct observer_stall *observer_stall_table(void);
 
 /* Forgets everything of ENTRY but its name: another watchdog begins, or another owner has the slot.
- * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's unit. */
+ * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's work item. */
 void observer_stall_reset(struct observer_stall *entry);
 
 /* Says that the source of the slot that ENTRY belongs to is of this KIND, and names it: the BYTES bytes of TEXT, of
@@ -53,23 +53,23 @@ void observer_stall_reset(struct observer_stall *entry);
  * owner. */
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
-/* Remembers that the monitor looks at the thread TID for the first time, for a unit that may become a stall.
+/* Remembers that the monitor looks at the thread TID for the first time, for a work item that may become a stall.
  * Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
-/* Tells that UNIT is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void observer_stall_set(struct observer_stall *entry, uint64_t unit, uint64_t age_ns,
+/* Tells that ITEM is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
+CLINUX_NO_LOCKS void observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns,
                                         uint64_t threshold_ns, int32_t tid);
 
 /* Tells that nothing is stalled. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_stall_clear(struct observer_stall *entry) {
-  if (__builtin_expect(atomic_load_explicit(&entry->unit, memory_order_relaxed) != 0, 0))
-    atomic_store_explicit(&entry->unit, 0, memory_order_release);
+  if (__builtin_expect(atomic_load_explicit(&entry->item, memory_order_relaxed) != 0, 0))
+    atomic_store_explicit(&entry->item, 0, memory_order_release);
 }
 
 /* Whether something is stalled. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_stall_is_stalled(const struct observer_stall *entry) {
-  return atomic_load_explicit(&entry->unit, memory_order_acquire) != 0;
+  return atomic_load_explicit(&entry->item, memory_order_acquire) != 0;
 }
 
 /* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */

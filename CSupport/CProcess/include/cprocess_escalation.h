@@ -33,14 +33,14 @@ enum cprocess_notice {
 /* A stall that is to end the process. */
 struct cprocess_termination_request {
   uint32_t slot;
-  uint64_t unit;
+  uint64_t item;
   uint64_t age_ns;
   uint64_t limit_ns;
   int32_t tid;
   struct cprocess_cpu used; /* since `used.taken_ns`, */
   uint64_t elapsed_ns;      /* which is so long ago */
   uint32_t processors;
-  uint64_t thread_ns;         /* what the thread has used since its unit was suspected, */
+  uint64_t thread_ns;         /* what the thread has used since its work item was suspected, */
   uint64_t thread_elapsed_ns; /* which is so long ago; 0 if unknown */
   uint32_t bytes;             /* the reason, for people */
   char reason[2 * CPROCESS_TEXT_BYTES];

@@ -73,7 +73,7 @@ struct unwind_stack {
 /* Whose stack it is: stacks of different ones have nothing in common. */
 struct unwind_work_item {
   uint32_t slot, generation;
-  uint64_t unit; /* 0: none, whose stacks are neither kept nor joined */
+  uint64_t began_ns; /* 0: none, whose stacks are neither kept nor joined */
   int32_t tid;
 };
 

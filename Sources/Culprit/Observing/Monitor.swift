@@ -10,7 +10,7 @@ import CUnwind
 /// and replaces one that is held up. Everything that the monitor needs is allocated before it starts, and `@_noLocks`
 /// makes the compiler reject whatever could take a lock of the runtime or allocate.
 struct Monitor: ~Copyable {
-  /// One tick adds no more than this to the age of a unit of work, however long the process was stopped, frozen or
+  /// One tick adds no more than this to the age of a work item, however long the process was stopped, frozen or
   /// suspended since the last one.
   static let longestTick: UInt64 = 250_000_000
 
@@ -23,7 +23,7 @@ struct Monitor: ~Copyable {
   private let stalls: UnsafeMutablePointer<observer_stall>
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let ring: OpaquePointer
-  private let trackers: UnsafeMutablePointer<UnitTracker>
+  private let trackers: UnsafeMutablePointer<WorkItemTracker>
   /// So many of them have been made.
   private var trackersMade = 0
   private var samplers: SamplerSupervisor
@@ -38,7 +38,7 @@ struct Monitor: ~Copyable {
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>,
     sampling: UnsafeMutablePointer<observer_sampling>,
-    trackers: UnsafeMutablePointer<UnitTracker>,
+    trackers: UnsafeMutablePointer<WorkItemTracker>,
     ring: OpaquePointer
   ) {
     self.control = control
@@ -74,7 +74,7 @@ struct Monitor: ~Copyable {
       let starvedBefore = starved
       starved = clinux_task_starved_ns(schedule)
       allowed &+= min(starved &- starvedBefore, Self.longestStarved)
-      let tick = UnitTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
+      let tick = WorkItemTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       lastTick = now
       if isStopping { return }
@@ -86,14 +86,14 @@ struct Monitor: ~Copyable {
   }
 
   /// Looks at every slot, then at the samplers. Returns how long until something may need it again.
-  @_noLocks private mutating func look(_ tick: UnitTracker.Tick) -> UInt64 {
+  @_noLocks private mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var wait = UInt64.max
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
     var isSamplerNeeded = false
     // Not before they are used: the table takes no memory until then.
     while trackersMade < used {
       // SAFETY: the table has OBSERVER_SLOTS_MAX places.
-      (trackers + trackersMade).initialize(to: UnitTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
+      (trackers + trackersMade).initialize(to: WorkItemTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
       trackersMade &+= 1
     }
     var index = 0
@@ -113,12 +113,12 @@ struct Monitor: ~Copyable {
   }
 
   /// What slot `index` shows.
-  @_noLocks private func view(_ index: Int) -> (view: observer_slot_view, look: UnitTracker.Look) {
+  @_noLocks private func view(_ index: Int) -> (view: observer_slot_view, look: WorkItemTracker.Look) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     let view = observer_slot_read(slots + index)
-    var look = UnitTracker.Look(
-      unit: view.unit,
-      doubt: observer_slot_doubt_ns(view.unit, coarseDoubt),
+    var look = WorkItemTracker.Look(
+      item: view.item,
+      doubt: observer_slot_doubt_ns(view.item, coarseDoubt),
       generation: view.generation,
       suspicion: view.suspicion_ns,
       threshold: view.threshold_ns,
@@ -131,7 +131,8 @@ struct Monitor: ~Copyable {
     return (view, look)
   }
 
-  @_noLocks private mutating func look(_ index: Int, _ tick: UnitTracker.Tick, _ isSamplerNeeded: inout Bool) -> UInt64
+  @_noLocks private mutating func look(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
+    -> UInt64
   {
     // SAFETY: as in view(_:); `trackers` has as many entries.
     let tracker = trackers + index
@@ -140,7 +141,7 @@ struct Monitor: ~Copyable {
     if step.ended {
       // The ring is full: there is no hurry to look again.
       guard end(index, tick) else { return Self.longestSleep }
-      // The unit that came after it has its age from this tick, not from the next.
+      // The work item that came after it has its age from this tick, not from the next.
       step = tracker.pointee.advance(look, tick)
     }
     var wait = step.wait
@@ -152,13 +153,13 @@ struct Monitor: ~Copyable {
     }
     if step.hang, !hang(index, view, tick) { wait = Self.longestSleep }
     if step.goesOn { goesOn(index, tick) }
-    // A unit that begins right after this look must be seen when it becomes suspicious.
+    // A work item that begins right after this look must be seen when it becomes suspicious.
     if view.polled { wait = min(wait, view.suspicion_ns) }
     return wait
   }
 
   /// Tells the samplers what is followed in slot `index`.
-  @_noLocks private func follow(_ index: Int, _ tick: UnitTracker.Tick) {
+  @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
     // SAFETY: as in look(_:_:_:).
     let tracker = trackers + index
     let place = UInt32(truncatingIfNeeded: index)
@@ -167,7 +168,7 @@ struct Monitor: ~Copyable {
       return
     }
     var view = observer_work_view()
-    view.unit = tracker.pointee.unit
+    view.item = tracker.pointee.item
     view.generation = tracker.pointee.generation
     view.age_ns = tracker.pointee.age
     view.gap_ns = tracker.pointee.gap
@@ -175,13 +176,13 @@ struct Monitor: ~Copyable {
     observer_work_follow(sampling, place, view)
   }
 
-  /// Asks for a sample of the unit in slot `index`. Returns whether a sampler is to be woken for it.
-  @_noLocks private mutating func want(_ index: Int, _ tick: UnitTracker.Tick) -> Bool {
-    let unit = trackers[index].unit
+  /// Asks for a sample of the work item in slot `index`. Returns whether a sampler is to be woken for it.
+  @_noLocks private mutating func want(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
+    let item = trackers[index].item
     let place = UInt32(truncatingIfNeeded: index)
     // SAFETY: as in look(_:_:_:).
-    guard observer_slot_want_end_time(slots + index, unit) else { return false }
-    if samplers.isStopped || observer_work_is_avoided(sampling, place, unit) {
+    guard observer_slot_want_end_time(slots + index, item) else { return false }
+    if samplers.isStopped || observer_work_is_avoided(sampling, place, item) {
       tellUnsampled(index, tick)
       return false
     }
@@ -189,11 +190,11 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Tells the recorder that a sample of the unit in slot `index` could not be taken because the kernel holds up who
-  /// takes them.
-  @_noLocks private func tellUnsampled(_ index: Int, _ tick: UnitTracker.Tick) {
-    let unit = trackers[index].unit
-    guard unit != 0 else { return }
+  /// Tells the recorder that a sample of the work item in slot `index` could not be taken because the kernel holds up
+  /// who takes them.
+  @_noLocks private func tellUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
+    let item = trackers[index].item
+    guard item != 0 else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
@@ -207,45 +208,47 @@ struct Monitor: ~Copyable {
   }
 
   /// Tells the escalation thread how far a stall has come.
-  @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: UnitTracker.Step) {
+  @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: WorkItemTracker.Step) {
     // SAFETY: as in look(_:_:); `stalls` has as many entries.
     let entry = stalls + index
     let tracker = trackers + index
     if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
     if tracker.pointee.isStalled {
       let tid = threadID(index, view)
-      observer_stall_set(entry, tracker.pointee.unit, tracker.pointee.age, tracker.pointee.threshold, tid)
+      observer_stall_set(entry, tracker.pointee.item, tracker.pointee.age, tracker.pointee.threshold, tid)
     } else {
       observer_stall_clear(entry)
     }
   }
 
-  /// Tells the recorder that the unit in slot `index` is over. Returns whether that was possible.
-  @_noLocks private mutating func end(_ index: Int, _ tick: UnitTracker.Tick) -> Bool {
+  /// Tells the recorder that the work item in slot `index` is over. Returns whether that was possible.
+  @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
     // SAFETY: as in look(_:_:_:).
     let tracker = trackers + index
-    let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.unit, tracker.pointee.generation)
+    let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
     if tracker.pointee.isUndeclaredStall {
       guard tell(index, lastThreadID(index), tracker.pointee.threshold, tick) else { return false }
     }
-    var event = event(OBSERVER_EVENT_UNIT_ENDED, index, tick.now)
+    var event = event(OBSERVER_EVENT_WORK_ITEM_ENDED, index, tick.now)
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
     tracker.pointee.endRecorded()
     return true
   }
 
-  /// Tells the recorder that the unit in slot `index` is a stall. Returns whether that was possible.
-  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
-    // A unit that is declared at first sight was not asked for its end time yet.
-    guard observer_slot_want_end_time(slots + index, view.unit) else { return true }
+  /// Tells the recorder that the work item in slot `index` is a stall. Returns whether that was possible.
+  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: WorkItemTracker.Tick)
+    -> Bool
+  {
+    // A work item that is declared at first sight was not asked for its end time yet.
+    guard observer_slot_want_end_time(slots + index, view.item) else { return true }
     guard tell(index, threadID(index, view), view.threshold_ns, tick) else { return false }
     observer_sampling_stall_declared(sampling)
     return true
   }
 
   /// Tells the recorder that the stall in slot `index` has become a hang. Returns whether that was possible.
-  @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_view, _ tick: UnitTracker.Tick) -> Bool {
+  @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_view, _ tick: WorkItemTracker.Tick) -> Bool {
     var event = event(OBSERVER_EVENT_HANG, index, tick.now)
     event.tid = lastThreadID(index)
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
@@ -254,13 +257,14 @@ struct Monitor: ~Copyable {
   }
 
   /// Tells the recorder how old the stall in slot `index` is by now. Where there is no room, the next tick says more.
-  @_noLocks private func goesOn(_ index: Int, _ tick: UnitTracker.Tick) {
+  @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
     _ = observer_ring_write(ring, &event, nil, 0)
   }
 
-  /// Tells the recorder that the unit that is followed in slot `index` is a stall.
-  @_noLocks private func tell(_ index: Int, _ thread: Int32, _ threshold: UInt64, _ tick: UnitTracker.Tick) -> Bool {
+  /// Tells the recorder that the work item that is followed in slot `index` is a stall.
+  @_noLocks private func tell(_ index: Int, _ thread: Int32, _ threshold: UInt64, _ tick: WorkItemTracker.Tick) -> Bool
+  {
     var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
     event.tid = thread
     event.threshold_ns = threshold
@@ -269,15 +273,16 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Who works on the unit in slot `index`: who marked it, or who a sampler has seen, where the unit does not say.
+  /// Who works on the work item in slot `index`: who marked it, or who a sampler has seen, where the work item does not
+  /// say.
   @_noLocks private func threadID(_ index: Int, _ view: observer_slot_view) -> Int32 {
     if view.owner_tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }
 
-  /// The thread that was sampled last for the unit that is followed in slot `index`, 0 if unknown.
+  /// The thread that was sampled last for the work item that is followed in slot `index`, 0 if unknown.
   @_noLocks private func lastThreadID(_ index: Int) -> Int32 {
-    observer_work_tid(sampling, UInt32(truncatingIfNeeded: index), trackers[index].unit)
+    observer_work_tid(sampling, UInt32(truncatingIfNeeded: index), trackers[index].item)
   }
 
   @_noLocks private func event(_ kind: observer_event_kind, _ index: Int, _ now: UInt64) -> observer_event {
@@ -285,11 +290,11 @@ struct Monitor: ~Copyable {
     event.kind = kind.rawValue
     event.slot = UInt32(truncatingIfNeeded: index)
     event.generation = trackers[index].generation
-    event.unit = trackers[index].unit
+    event.item = trackers[index].item
     event.time_ns = now
     event.age_ns = trackers[index].age
     event.gap_ns = trackers[index].gap
-    event.lost = observer_work_lost(sampling, event.slot, event.unit)
+    event.lost = observer_work_lost(sampling, event.slot, event.item)
     return event
   }
 }

@@ -121,7 +121,7 @@ struct Sampler: ~Copyable {
 
   /// Samples slot `index`, unless its thread has been asked already.
   @_noLocks private mutating func sample(_ index: Int) {
-    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.unit, clinux_clock_ns())
+    guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.item, clinux_clock_ns())
     else { return }
     guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
       emit(target, reader.nobody())
@@ -130,20 +130,20 @@ struct Sampler: ~Copyable {
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
-  /// What is to be sampled in slot `index`; `nil` when its unit is over.
+  /// What is to be sampled in slot `index`; `nil` when its work item is over.
   @_noLocks private mutating func target(_ index: Int) -> ThreadReader.Target? {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
     let slot = slots + index
     let place = UInt32(truncatingIfNeeded: index)
     let view = observer_slot_read(slot)
     let work = observer_work_read(sampling, place)
-    guard view.unit != 0, view.unit == work.unit, view.generation == work.generation else { return nil }
+    guard view.item != 0, view.item == work.item, view.generation == work.generation else { return nil }
     var target = ThreadReader.Target()
     target.index = index
     target.ownerTIDAddress = view.owner_tid_address
     target.queueHeadAddress = view.queue_head_address
     target.slot = UnsafePointer(slot)
-    target.unit = view.unit
+    target.item = view.item
     target.generation = view.generation
     if view.owner_tid_address == 0 {
       target.thread = view.thread
@@ -153,12 +153,12 @@ struct Sampler: ~Copyable {
       target.threadID = observer_slot_owner(view.owner_tid_address)
       reader.endStep()
       if target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
-      let isFirst = observer_work_tid(sampling, place, view.unit) == 0
-      observer_work_seen(sampling, place, view.unit, target.threadID)
+      let isFirst = observer_work_tid(sampling, place, view.item) == 0
+      observer_work_seen(sampling, place, view.item, target.threadID)
       if isFirst, target.threadID != 0 { observer_stall_suspect(stalls + index, target.threadID) }
     }
     if target.threadID != 0, view.owner_tid_address == 0 {
-      observer_work_seen(sampling, place, view.unit, target.threadID)
+      observer_work_seen(sampling, place, view.item, target.threadID)
     }
     return target
   }
@@ -181,20 +181,20 @@ struct Sampler: ~Copyable {
       reader.endStep()
     }
     switch reading.status {
-    case OBSERVER_UNIT_OVER: return
+    case OBSERVER_WORK_ITEM_OVER: return
     case OBSERVER_CAPTURED: backoffs[index].answered()
     case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
-      backoffs[index].notAnswered(target.unit, clinux_clock_ns())
+      backoffs[index].notAnswered(target.item, clinux_clock_ns())
     default: break
     }
     let work = observer_work_read(sampling, place)
     // The monitor has gone on, or another sampler has.
-    guard work.unit == target.unit, isActive else { return }
+    guard work.item == target.item, isActive else { return }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     event.slot = place
     event.generation = work.generation
-    event.unit = work.unit
+    event.item = work.item
     event.time_ns = reading.time
     // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after
     // the process had been stopped.
@@ -203,7 +203,7 @@ struct Sampler: ~Copyable {
       ? work.age_ns &+ min(reading.time &- work.tick_ns, longestTick)
       : work.age_ns &- min(work.age_ns, work.tick_ns &- reading.time)
     event.gap_ns = work.gap_ns
-    event.lost = observer_work_lost(sampling, place, work.unit)
+    event.lost = observer_work_lost(sampling, place, work.item)
     reader.describe(target, reading, &event)
     observer_slot_label(slot, &event.label)
     if target.queueHeadAddress != 0 {
@@ -211,27 +211,27 @@ struct Sampler: ~Copyable {
       event.queue_head = observer_slot_queue_head(target.queueHeadAddress)
       reader.endStep()
     }
-    if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.unit) }
+    if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.item) }
   }
 }
 
 /// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten
 /// seconds.
 struct SampleBackoff: BitwiseCopyable {
-  private var unit: UInt64 = 0
+  private var item: UInt64 = 0
   private var wait: UInt64 = 0
   private var until: UInt64 = 0
 
-  /// Whether the thread that works on `unit` may be asked at the time `now`.
-  @_noLocks func allows(_ unit: UInt64, _ now: UInt64) -> Bool { unit != self.unit || now >= until }
+  /// Whether the thread that works on `item` may be asked at the time `now`.
+  @_noLocks func allows(_ item: UInt64, _ now: UInt64) -> Bool { item != self.item || now >= until }
 
-  /// The thread that works on `unit` has not answered by `now`.
-  @_noLocks mutating func notAnswered(_ unit: UInt64, _ now: UInt64) {
-    wait = unit == self.unit ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
-    self.unit = unit
+  /// The thread that works on `item` has not answered by `now`.
+  @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64) {
+    wait = item == self.item ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
+    self.item = item
     until = now &+ wait
   }
 
   /// The thread has answered.
-  @_noLocks mutating func answered() { unit = 0 }
+  @_noLocks mutating func answered() { item = 0 }
 }

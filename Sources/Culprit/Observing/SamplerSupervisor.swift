@@ -2,8 +2,8 @@ import CObserver
 
 /// Wakes the sampler that is at work, and replaces one that the kernel holds up.
 ///
-/// A sampler is held up when it has been in one step for longer than ``patience`` and neither runs nor waits for a processor.
-/// When none is left, no stacks are taken until one comes back.
+/// A sampler is held up when it has been in one step for longer than ``patience`` and neither runs nor waits for a
+/// processor. When none is left, no stacks are taken until one comes back.
 struct SamplerSupervisor: ~Copyable {
   /// How long one step of a sampler may take: reading one stack takes some milliseconds.
   private static let patience: UInt64 = 1_000_000_000
@@ -18,7 +18,8 @@ struct SamplerSupervisor: ~Copyable {
     /// The slot that a sampler was reading when it was given up, -1 if none was.
     var lostSlot: Int32 = -1
 
-    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit one.
+    // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
+    // one.
     @_noLocks init() {}
   }
 
@@ -40,7 +41,7 @@ struct SamplerSupervisor: ~Copyable {
   ///   - tick: The time.
   ///   - isNeeded: Whether there is something for a sampler to do.
   /// - Returns: What has come of it.
-  @_noLocks mutating func supervise(_ tick: UnitTracker.Tick, isNeeded: Bool) -> Outcome {
+  @_noLocks mutating func supervise(_ tick: WorkItemTracker.Tick, isNeeded: Bool) -> Outcome {
     var outcome = Outcome()
     if active >= 0 { outcome.lostSlot = giveUpIfHeldUp(tick) }
     let isReplaced = active < 0 && activate()
@@ -50,7 +51,7 @@ struct SamplerSupervisor: ~Copyable {
   }
 
   /// Gives up the sampler that is at work, if it is held up. Returns the slot that it was reading, -1 for none.
-  @_noLocks private mutating func giveUpIfHeldUp(_ tick: UnitTracker.Tick) -> Int32 {
+  @_noLocks private mutating func giveUpIfHeldUp(_ tick: WorkItemTracker.Tick) -> Int32 {
     let now = observer_sampler_steps(sampling, UInt32(active))
     guard now & 1 == 1, now == steps else {
       steps = now

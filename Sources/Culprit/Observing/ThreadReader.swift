@@ -16,10 +16,10 @@ struct ThreadReader: ~Copyable {
     var threadID: Int32 = 0
     /// What the thread must be working on still when it is looked at; anything, when there is no slot.
     var slot: UnsafePointer<observer_slot>?
-    var unit: UInt64 = 0
+    var item: UInt64 = 0
     /// The slot's owner then.
     var generation: UInt32 = 0
-    /// Where the slot says who works on the unit, and what tells whether waiting work is taken up; 0 where nothing
+    /// Where the slot says who works on the work item, and what tells whether waiting work is taken up; 0 where nothing
     /// does.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
@@ -113,7 +113,7 @@ struct ThreadReader: ~Copyable {
     }
     reading.status = readFromOutside(target, &reading)
     switch reading.status {
-    case OBSERVER_CAPTURED, OBSERVER_UNIT_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNREADABLE: return (target, reading)
+    case OBSERVER_CAPTURED, OBSERVER_WORK_ITEM_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNREADABLE: return (target, reading)
     default: break
     }
     var place = 0
@@ -127,7 +127,7 @@ struct ThreadReader: ~Copyable {
     reading.status = observer_capture_send(
       target.thread,
       target.slot,
-      target.unit,
+      target.item,
       reading.look.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
       &request
     )
@@ -142,7 +142,7 @@ struct ThreadReader: ~Copyable {
     return nil
   }
 
-  /// A reading of a unit that no thread works on.
+  /// A reading of a work item that no thread works on.
   @_noLocks mutating func nobody() -> Reading {
     clear()
     var reading = Reading()
@@ -156,7 +156,7 @@ struct ThreadReader: ~Copyable {
 
   /// Takes the next answer of a thread that was asked.
   ///
-  /// A request for a unit that is not followed any more is taken back.
+  /// A request for a work item that is not followed any more is taken back.
   ///
   /// - Returns: The answer, or what came of it instead; `nil` when there are no more for now.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
@@ -166,7 +166,7 @@ struct ThreadReader: ~Copyable {
       // SAFETY: `place` is below OBSERVER_REQUESTS_MAX; a slot is never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
-      if let slot = target.slot, observer_slot_unit(slot) != target.unit {
+      if let slot = target.slot, observer_slot_work_item(slot) != target.item {
         abandon(place)
         continue
       }
@@ -253,7 +253,7 @@ struct ThreadReader: ~Copyable {
     beginStep(target)
     defer { endStep() }
     var copy: UnsafePointer<stack_copy>?
-    let status = observer_capture_passively(target.thread, target.slot, target.unit, &reading.look, &copy)
+    let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.look, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
       unwind(copy, target)
@@ -269,7 +269,7 @@ struct ThreadReader: ~Copyable {
     var item = unwind_work_item()
     item.slot = UInt32(truncatingIfNeeded: target.index)
     item.generation = target.generation
-    item.unit = target.unit
+    item.began_ns = target.item
     item.tid = target.threadID
     observer_join(copy, item, &stack)
   }

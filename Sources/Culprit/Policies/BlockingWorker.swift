@@ -68,7 +68,7 @@ final class BlockingWorker: Sendable {
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
     var report: StallReport?
-    if let stall = stalls.first(where: { $0.slot == Int(ending.slot) && $0.unit == ending.unit }) {
+    if let stall = stalls.first(where: { $0.slot == Int(ending.slot) && $0.item == ending.item }) {
       reporter.reportLast(
         stall.recording,
         file: stall.file,

@@ -1,10 +1,10 @@
 import CProcess
 import StallRecord
 
-/// The processor time that was used while a unit of work was stuck: what tells a process that computes from one that
+/// The processor time that was used while a work item was stuck: what tells a process that computes from one that
 /// waits.
 public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
-  /// The time that the statistics are about: from about the begin of the unit on.
+  /// The time that the statistics are about: from about the begin of the work item on.
   public var elapsed: Duration
   /// What every process of the machine used, in its own code; `nil` where the kernel does not tell.
   public var machineUser: Duration?
@@ -99,7 +99,7 @@ public struct CPUStatistics: Sendable, Hashable, CustomStringConvertible {
   }
 }
 
-/// What had been used at some times, so that what was used since the begin of a unit can be told.
+/// What had been used at some times, so that what was used since the begin of a work item can be told.
 struct CPUHistory: ~Copyable {
   /// How many times are remembered.
   static let length = 64

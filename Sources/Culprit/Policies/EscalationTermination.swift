@@ -28,7 +28,7 @@ extension EscalationThread {
       let entry = stalls + index
       if observer_stall_is_stalled(entry) {
         observer_stall_read(entry, &view)
-        if view.unit != 0, view.unit != vetoed[index] {
+        if view.item != 0, view.item != vetoed[index] {
           if view.age_ns >= limit {
             terminate(index, limit)
             // What was waited for has taken time.
@@ -44,10 +44,10 @@ extension EscalationThread {
 
   /// Ends the process because of what ``view`` shows of slot `index`, unless a handler vetoes it.
   @_noLocks private mutating func terminate(_ index: Int, _ limit: UInt64) {
-    let unit = view.unit
+    let item = view.item
     guard let termination = cprocess_escalation_termination(own) else { return }
     termination.pointee.slot = UInt32(truncatingIfNeeded: index)
-    termination.pointee.unit = unit
+    termination.pointee.item = item
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
@@ -56,7 +56,7 @@ extension EscalationThread {
     if isFresh > 0 { cprocess_text_taken(cprocess_escalation_culprit(own), false) }
     // The record to the disk, and who is to blame.
     run(.lastWords)
-    guard isStill(unit, index) else {
+    guard isStill(item, index) else {
       cprocess_abort_disarm()
       return
     }
@@ -65,9 +65,9 @@ extension EscalationThread {
     cprocess_escalation_set_reason(own, text.start, text.count)
     cprocess_abort_say(text.start, text.count)
     if cprocess_escalation_has_handlers(own) { run(.terminationHandlers) }
-    let isOver = !isStill(unit, index)
+    let isOver = !isStill(item, index)
     if cprocess_escalation_stopping(own) || cprocess_escalation_is_vetoed(own) || isOver {
-      vetoed[index] = unit
+      vetoed[index] = item
       cprocess_abort_disarm()
       text.clear()
       text.append(isOver ? "culprit: the work has ended after all" : "culprit: the end was prevented by a handler")
@@ -79,10 +79,10 @@ extension EscalationThread {
     cprocess_abort_thread(termination.pointee.tid)
   }
 
-  /// Whether the unit goes on being stuck, and the watchdog being wanted.
-  @_noLocks private mutating func isStill(_ unit: UInt64, _ index: Int) -> Bool {
+  /// Whether the work item goes on being stuck, and the watchdog being wanted.
+  @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
     observer_stall_read(stalls + index, &view)
-    return view.unit == unit && !cprocess_escalation_stopping(own)
+    return view.item == item && !cprocess_escalation_stopping(own)
   }
 
   /// Sends `request` and waits until it is done, but not for long.
@@ -97,7 +97,7 @@ extension EscalationThread {
     }
   }
 
-  /// What processor time was used since the unit began.
+  /// What processor time was used since the work item began.
   @_noLocks private mutating func measure(_ termination: UnsafeMutablePointer<cprocess_termination_request>) {
     let now = clinux_clock_ns()
     termination.pointee.age_ns = view.age_ns

@@ -48,7 +48,7 @@ struct EscalationThread: ~Copyable {
   /// What processor time had been used when, and when that is to be noted again.
   var history = CPUHistory()
   var nextNote: UInt64 = 0
-  /// By slot, the unit whose end of the process was vetoed.
+  /// By slot, the work item whose end of the process was vetoed.
   let vetoed: UnsafeMutablePointer<UInt64>
   let processID = Int(getpid())
   /// Whether pings are being withheld, and whether the last report has been made since.
@@ -230,7 +230,7 @@ struct EscalationThread: ~Copyable {
       if observer_stall_is_stalled(entry) {
         observer_stall_read(entry, &view)
         let (hang, overflow) = view.threshold_ns.addingReportingOverflow(delay)
-        if view.unit != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
+        if view.item != 0, !overflow, view.age_ns >= hang, view.age_ns > longest {
           longest = view.age_ns
           found = index
         }
@@ -239,7 +239,7 @@ struct EscalationThread: ~Copyable {
     }
     guard let found else { return false }
     observer_stall_read(stalls + found, &view)
-    return view.unit != 0
+    return view.item != 0
   }
 
   /// Appends the name in ``view``.

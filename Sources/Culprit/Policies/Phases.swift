@@ -5,7 +5,7 @@ import Glibc
 import StallRecord
 import Synchronization
 
-/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a unit of work of the main
+/// The phases of the process's life that have budgets: its launch and its shutdown. Each is a work item of the main
 /// thread.
 final class Phases: @unchecked Sendable {
   // SAFETY: the slots and the word are never freed; what changes is under the mutex.
@@ -63,7 +63,7 @@ final class Phases: @unchecked Sendable {
   /// The launch is over.
   func launched() {
     Self.isLaunched.withLock { $0 = true }
-    if let launch { SlotRegistry.shared.endUnit(launch) }
+    if let launch { SlotRegistry.shared.endItem(launch) }
   }
 
   /// Ends the watch. The escalation thread must have ended.

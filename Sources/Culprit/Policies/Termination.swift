@@ -1,7 +1,7 @@
 import CObserver
 import StallRecord
 
-/// The end of a process because of a unit of work that was stuck for longer than ``Configuration/terminateAfter``.
+/// The end of a process because of a work item that was stuck for longer than ``Configuration/terminateAfter``.
 public struct Termination: Sendable, CustomStringConvertible {
   /// The code that such ends have had since the first of their kind: "ate bad food".
   public static let code: UInt32 = 0x8bad_f00d
@@ -10,7 +10,7 @@ public struct Termination: Sendable, CustomStringConvertible {
   public enum Decision: Sendable, Hashable {
     /// It ends.
     case terminate
-    /// It goes on: whoever says so has seen to it. This unit of work is not its end any more.
+    /// It goes on: whoever says so has seen to it. This work item is not its end any more.
     case handled
   }
 
@@ -18,7 +18,7 @@ public struct Termination: Sendable, CustomStringConvertible {
   public var source: WatchedSource
   /// The kernel's id of the stuck thread; 0 when no thread worked on it.
   public var threadID: Int32
-  /// What the unit of work was allowed before it is the end of the process.
+  /// What the work item was allowed before it is the end of the process.
   public var allowance: Duration
   /// How long it has taken.
   public var elapsed: Duration

@@ -48,8 +48,8 @@ final class Recorder: Sendable {
 
     /// The ring with the oldest event, and that event; `nil` when there is none.
     ///
-    /// What a sampler tells of a unit comes after what the monitor has told of the unit before it: so the monitor's
-    /// ring is looked at last.
+    /// What a sampler tells of a work item comes after what the monitor has told of the work item before it: so the
+    /// monitor's ring is looked at last.
     func oldest() -> (ring: OpaquePointer, event: UnsafePointer<observer_event>)? {
       var found: (ring: OpaquePointer, event: UnsafePointer<observer_event>)?
       for ring in samplers { found = older(found, ring) }
@@ -152,21 +152,21 @@ final class Recorder: Sendable {
     }
     guard !requests.isEmpty else { return }
     for slot in requests.compactMap(\.ending) {
-      guard let box = state.units[slot], let stall = box.unit.stall else { continue }
-      for note in phaseNotes(stall.source) { box.unit.add(note) }
-      box.unit.end(duration: stall.duration, gap: stall.gap, lost: stall.lostSamples)
+      guard let box = state.items[slot], let stall = box.item.stall else { continue }
+      for note in phaseNotes(stall.source) { box.item.add(note) }
+      box.item.end(duration: stall.duration, gap: stall.gap, lost: stall.lostSamples)
     }
-    let stalled = state.units.filter { $0.value.unit.stall != nil }
+    let stalled = state.items.filter { $0.value.item.stall != nil }
     let stalls = stalled.compactMap { slot, box in
-      box.unit.finished(process: process).map {
-        StallSoFar(slot: slot, unit: box.unit.unit, recording: $0, file: box.unit.file)
+      box.item.finished(process: process).map {
+        StallSoFar(slot: slot, item: box.item.item, recording: $0, file: box.item.file)
       }
     }
     for request in requests { request.stalls.fulfill(stalls) }
-    let files = stalled.compactMap { $0.value.unit.sync() }
+    let files = stalled.compactMap { $0.value.item.sync() }
     // What has ended has been told of: no more of it is to come.
     for slot in requests.compactMap(\.ending) {
-      let file = state.units.removeValue(forKey: slot)?.unit.release()
+      let file = state.items.removeValue(forKey: slot)?.item.release()
       if !keepsRecovered { file?.close(keepsFile: false) }
     }
     guard let disk = self.box?.disk else {
@@ -195,7 +195,7 @@ final class Recorder: Sendable {
       observer_ring_wait(rings.monitor, seen)
     }
     // What is stuck when the watchdog is stopped has no end.
-    for box in state.units.values where box.unit.stall != nil { finish(&box.unit) }
+    for box in state.items.values where box.item.stall != nil { finish(&box.item) }
     let left = threadRequests.withLock { requests in
       defer { requests = ThreadRequests(isClosed: true) }
       return requests.waiting
@@ -203,22 +203,22 @@ final class Recorder: Sendable {
     for request in left + (state.allThreads?.requests ?? []) { request.finish(nil) }
   }
 
-  /// Keeps a non-copyable unit in a dictionary.
+  /// Keeps a non-copyable work item in a dictionary.
   private final class Box {
-    var unit: RecordedUnit
-    init(_ unit: consuming RecordedUnit) { self.unit = unit }
+    var item: RecordedWorkItem
+    init(_ item: consuming RecordedWorkItem) { self.item = item }
   }
 
   /// What the thread knows between two events.
   private struct State {
-    /// The units under suspicion and in a stall, by their slots.
-    var units: [Int: Box] = [:]
-    /// The last unit of each slot that has ended, and the slot's owner then: what a sampler tells of it late is about
-    /// nothing.
-    var ended: [Int: (unit: UInt64, generation: UInt32)] = [:]
+    /// The work items under suspicion and in a stall, by their slots.
+    var items: [Int: Box] = [:]
+    /// The last work item of each slot that has ended, and the slot's owner then: what a sampler tells of it late is
+    /// about nothing.
+    var ended: [Int: (item: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
     var allThreads: AllThreadsRecord?
-    /// Code that was there when a unit came under suspicion may be gone when it is a stall.
+    /// Code that was there when a work item came under suspicion may be gone when it is a stall.
     var modules = RecentModules()
   }
 
@@ -248,15 +248,15 @@ final class Recorder: Sendable {
     default: break
     }
     let index = Int(head.slot)
-    if let box = state.units[index], box.unit.unit != head.unit || box.unit.generation != head.generation {
+    if let box = state.items[index], box.item.item != head.item || box.item.generation != head.generation {
       // A sampler that was held up tells of what is over.
-      if head.kind == OBSERVER_EVENT_SAMPLE.rawValue, head.unit < box.unit.unit { return }
-      state.units[index] = nil
+      if head.kind == OBSERVER_EVENT_SAMPLE.rawValue, head.item < box.item.item { return }
+      state.items[index] = nil
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
-      if let ended = state.ended[index], ended.generation == head.generation, head.unit <= ended.unit { return }
-      box(index, head, &state).unit.add(look(event))
+      if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
+      box(index, head, &state).item.add(look(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")
@@ -268,34 +268,34 @@ final class Recorder: Sendable {
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
       // First: naming, saving and noting take their time.
-      let event = StallEvent(box.unit.soFar(stall, process: process), stall, isHang: false, settings)
+      let event = StallEvent(box.item.soFar(stall, process: process), stall, isHang: false, settings)
       SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
       announce(event)
-      box.unit.begin(stall, process: process, box: self.box)
-      if let debugger { box.unit.add(StallNote(.debugger, text: "process \(debugger)")) }
-      for note in notes() + phaseNotes(source) { box.unit.add(note) }
+      box.item.begin(stall, process: process, box: self.box)
+      if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
+      for note in notes() + phaseNotes(source) { box.item.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
-      guard let box = state.units[index], var stall = box.unit.stall else { return }
+      guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
-      announce(StallEvent(box.unit.soFar(stall, process: process), stall, isHang: true, settings))
-      box.unit.add(StallNote(.hang, time: stall.duration))
+      announce(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
+      box.item.add(StallNote(.hang, time: stall.duration))
       // It may not end: what is in the file then must have its names.
-      if let file = box.unit.file, let recording = box.unit.finished(process: process) { name(recording, file) }
+      if let file = box.item.file, let recording = box.item.finished(process: process) { name(recording, file) }
     case OBSERVER_EVENT_GOES_ON.rawValue:
-      state.units[index]?.unit.goesOn(
+      state.items[index]?.item.goesOn(
         duration: Duration(wholeNanoseconds: head.age_ns),
         gap: Duration(wholeNanoseconds: head.gap_ns),
         lost: head.lost
       )
-    case OBSERVER_EVENT_UNIT_ENDED.rawValue:
-      state.ended[index] = (head.unit, head.generation)
-      if let box = state.units.removeValue(forKey: index), box.unit.stall != nil {
-        box.unit.end(
+    case OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue:
+      state.ended[index] = (head.item, head.generation)
+      if let box = state.items.removeValue(forKey: index), box.item.stall != nil {
+        box.item.end(
           duration: Duration(wholeNanoseconds: head.age_ns),
           gap: Duration(wholeNanoseconds: head.gap_ns),
           lost: head.lost
         )
-        finish(&box.unit)
+        finish(&box.item)
       }
     default:
       break
@@ -303,15 +303,15 @@ final class Recorder: Sendable {
   }
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
-    if let box = state.units[index] { return box }
+    if let box = state.items[index] { return box }
     let earlier = state.modules.recent(modules)
-    let box = Box(RecordedUnit(unit: head.unit, generation: head.generation, earlier: earlier, read: modules))
-    state.units[index] = box
+    let box = Box(RecordedWorkItem(item: head.item, generation: head.generation, earlier: earlier, read: modules))
+    state.items[index] = box
     return box
   }
 
   /// The process's modules, read when they are asked for, and then once a second at most: there may be thousands of
-  /// units under suspicion in a second.
+  /// work items under suspicion in a second.
   private struct RecentModules {
     private var modules: [Module] = []
     private var nextLoad: UInt64 = 0
@@ -332,8 +332,8 @@ final class Recorder: Sendable {
     let head = event.pointee
     switch head.kind {
     case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue:
-      for box in state.units.values where box.unit.stall != nil && box.unit.allThreads == nil {
-        box.unit.allThreads = head.all_threads
+      for box in state.items.values where box.item.stall != nil && box.item.allThreads == nil {
+        box.item.allThreads = head.all_threads
       }
       var requests = threadRequests.withLock { requests in
         // The numbers may have wrapped around.
@@ -344,9 +344,9 @@ final class Recorder: Sendable {
       // One that a sampler has left unfinished is begun anew.
       if let unfinished = state.allThreads {
         requests += unfinished.requests
-        for box in state.units.values where box.unit.allThreads == unfinished.number {
-          box.unit.allThreads = head.all_threads
-          box.unit.beginOthersAnew()
+        for box in state.items.values where box.item.allThreads == unfinished.number {
+          box.item.allThreads = head.all_threads
+          box.item.beginOthersAnew()
         }
       }
       state.allThreads = AllThreadsRecord(number: head.all_threads, requests: requests)
@@ -363,8 +363,8 @@ final class Recorder: Sendable {
         handlerTime: look.sample.handlerTime,
         unwindTime: look.sample.unwindTime
       )
-      for box in state.units.values where box.unit.allThreads == head.all_threads {
-        box.unit.add(other: thread, stack: look.stack)
+      for box in state.items.values where box.item.allThreads == head.all_threads {
+        box.item.add(other: thread, stack: look.stack)
       }
       if let capture = state.allThreads, !capture.requests.isEmpty {
         var placed = thread
@@ -373,8 +373,8 @@ final class Recorder: Sendable {
       }
     default:
       guard state.allThreads?.number == head.all_threads else { return }
-      for box in state.units.values where box.unit.allThreads == head.all_threads {
-        box.unit.endOthers(leftOut: Int(head.lost))
+      for box in state.items.values where box.item.allThreads == head.all_threads {
+        box.item.endOthers(leftOut: Int(head.lost))
       }
       if var capture = state.allThreads, !capture.requests.isEmpty {
         capture.all.leftOut = Int(head.lost)
@@ -391,7 +391,7 @@ final class Recorder: Sendable {
       source: source,
       thread: ObservedThread(id: event.tid, name: Self.threadName(event.tid)),
       threshold: Duration(wholeNanoseconds: event.threshold_ns),
-      began: Self.timeOfDay(event.unit),
+      began: Self.timeOfDay(event.item),
       duration: Duration(wholeNanoseconds: event.age_ns)
     )
   }
@@ -447,11 +447,11 @@ final class Recorder: Sendable {
     withUnsafeBytes(of: label.text) { String(decoding: $0.prefix(Int(label.bytes)), as: UTF8.self) }
   }
 
-  private func finish(_ unit: inout RecordedUnit) {
-    if let source = unit.stall?.source { for note in phaseNotes(source) { unit.add(note) } }
-    let recording = unit.finished(process: process)
-    let file = unit.release()
-    let isKept = keepsRecovered || unit.stall?.hasEnded != true
+  private func finish(_ item: inout RecordedWorkItem) {
+    if let source = item.stall?.source { for note in phaseNotes(source) { item.add(note) } }
+    let recording = item.finished(process: process)
+    let file = item.release()
+    let isKept = keepsRecovered || item.stall?.hasEnded != true
     if !isKept || recording == nil { file?.close(keepsFile: isKept) }
     if let recording { deliver(recording, isKept ? file : nil) }
   }

@@ -6,7 +6,7 @@ import Synchronization
 /// What has been seen of a stall that is under way.
 struct StallSoFar: Sendable {
   var slot: Int
-  var unit: UInt64
+  var item: UInt64
   var recording: Recording
   /// Where it is saved, if it is. Of a stall that is over with that, it is whoever has asked for it that closes it.
   var file: StallFileQueue?

@@ -1,10 +1,10 @@
 import StallRecord
 
-/// The samples of one unit of work, in bounded memory.
+/// The samples of one work item, in bounded memory.
 ///
-/// Equal stacks are kept once. When there are too many samples, every second one is dropped and from then on only half as
-/// many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are kept
-/// whatever becomes of those between them.
+/// Equal stacks are kept once. When there are too many samples, every second one is dropped and from then on only half
+/// as many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are
+/// kept whatever becomes of those between them.
 struct SampleStore {
   /// The most samples that are kept, but for the last few.
   static let limit = 2048

@@ -3,19 +3,19 @@ import StallRecord
 
 /// How a ``Watchdog`` watches.
 public struct Configuration: Sendable {
-  /// How long a unit of work may take before it counts as a stall. At least 10 ms; 4 s unless told otherwise.
+  /// How long a work item may take before it counts as a stall. At least 10 ms; 4 s unless told otherwise.
   ///
   /// Sections have budgets of their own.
   public var stallThreshold: Duration
 
-  /// The time between samples once a stall has been declared. From 10 ms up to the threshold; 1 s unless told otherwise,
-  /// or the threshold where that is shorter.
+  /// The time between samples once a stall has been declared. From 10 ms up to the threshold; 1 s unless told
+  /// otherwise, or the threshold where that is shorter.
   ///
   /// Before the threshold samples are taken every twentieth of it, from an eighth of it on: code that has finished when
   /// the threshold is passed must be in the record too.
   public var sampleInterval: Duration
 
-  /// How long a unit of work may take before its stall counts as a hang, if it may take ``stallThreshold``. What may take
+  /// How long a work item may take before its stall counts as a hang, if it may take ``stallThreshold``. What may take
   /// longer or shorter is a hang so much later than a stall. At least the threshold; when `nil`, as it is unless told
   /// otherwise, 8 s, or twice the threshold where that is longer.
   public var hangThreshold: Duration?
@@ -23,8 +23,8 @@ public struct Configuration: Sendable {
   /// How long after its threshold a stall is a hang.
   var hangDelay: Duration { (hangThreshold ?? max(.seconds(8), stallThreshold * 2)) - stallThreshold }
 
-  /// How many stalls are reported in a minute at most. What comes then is counted, and saved all the same. 60 unless told
-  /// otherwise.
+  /// How many stalls are reported in a minute at most. What comes then is counted, and saved all the same. 60 unless
+  /// told otherwise.
   public var reportsPerMinute = 60
 
   /// How many of those may have the same source and culprit; 10 unless told otherwise.
@@ -33,8 +33,8 @@ public struct Configuration: Sendable {
   /// How many activities may go on at a time; 1,000 unless told otherwise.
   public var activitiesMax = 1000
 
-  /// How long the expiration handlers of activities may take that are called together, before that is itself reported. At least
-  /// 10 ms; 1 s unless told otherwise.
+  /// How long the expiration handlers of activities may take that are called together, before that is itself reported.
+  /// At least 10 ms; 1 s unless told otherwise.
   public var expirationBudget = Duration.seconds(1)
 
   /// What is done about a stall while a debugger is attached, which may be what makes threads stand still.
@@ -48,80 +48,84 @@ public struct Configuration: Sendable {
   /// What is done about a stall while a debugger is attached; it is marked unless told otherwise.
   public var whileDebugged = Debugged.marked
 
-  /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. `nil` (as it is unless
-  /// told otherwise) saves nothing.
+  /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. `nil` (as it is
+  /// unless told otherwise) saves nothing.
   public var directory: String?
 
   /// How much may be kept in ``directory``.
   public var directoryLimits = DirectoryLimits()
 
-  /// Whether the files of stalls that ended are kept. `true` unless told otherwise; otherwise only what the process did not
-  /// survive is.
+  /// Whether the files of stalls that ended are kept. `true` unless told otherwise; otherwise only what the process did
+  /// not survive is.
   public var keepsRecoveredStalls = true
 
-  /// Whether the signal that ends the process is noted in ``directory``, for ``Watchdog/onPreviousRun(_:)``: a handler for the
-  /// signals that tell of a fault is installed, which puts back what was there before and passes the signal on to that. A
-  /// service whose own handlers survive such signals should not have it. `true` unless told otherwise; nothing is installed
-  /// without a directory.
+  /// Whether the signal that ends the process is noted in ``directory``, for ``Watchdog/onPreviousRun(_:)``: a handler
+  /// for the signals that tell of a fault is installed, which puts back what was there before and passes the signal on
+  /// to that. A service whose own handlers survive such signals should not have it. `true` unless told otherwise;
+  /// nothing is installed without a directory.
   public var notesCrashes = true
 
-  /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 8 MiB unless told otherwise. What lies beyond is
-  /// missing from the stack, and the report says so. Of stacks deeper than 128 KiB one is copied whole at a time; the memory
-  /// for it is used only while there are such stacks.
+  /// How much of a stack is copied at most, in bytes. From 4 KiB to 8 MiB; 8 MiB unless told otherwise. What lies
+  /// beyond is missing from the stack, and the report says so. Of stacks deeper than 128 KiB one is copied whole at a
+  /// time; the memory for it is used only while there are such stacks.
   public var stackBytesMax: Int
 
   /// How much memory the names of addresses may take while stalls are reported, in bytes, about. At least 1 MiB; 64 MiB
-  /// unless told otherwise. Beyond that, what was read of symbols and debug information is forgotten, and read again when
-  /// it is needed. Files that are mapped do not count: the kernel takes that memory back when it is short.
+  /// unless told otherwise. Beyond that, what was read of symbols and debug information is forgotten, and read again
+  /// when it is needed. Files that are mapped do not count: the kernel takes that memory back when it is short.
   public var symbolMemory: Int
 
   /// The length of a line in reports, in characters. At least 40; 100 unless told otherwise.
   public var reportWidth: Int
 
-  /// What counts as the application's own code beside the package that is built: names of Swift modules (`NIOCore`), of packages
-  /// that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths of sources or libraries, with all that is
-  /// below them (`/srv/build/shop`). None unless told otherwise. What is the application's own is what can be to blame.
+  /// What counts as the application's own code beside the package that is built: names of Swift modules (`NIOCore`), of
+  /// packages that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths of sources or libraries,
+  /// with all that is below them (`/srv/build/shop`). None unless told otherwise. What is the application's own is what
+  /// can be to blame.
   public var ownModules: [String] = []
 
-  /// Functions of the application's own that are passed over, so that who calls them is to blame: `Lock.lock()`, without labels
-  /// `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it `Lock.*`. None unless told otherwise.
+  /// Functions of the application's own that are passed over, so that who calls them is to blame: `Lock.lock()`,
+  /// without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it `Lock.*`. None unless
+  /// told otherwise.
   public var wrappers: [String] = []
 
   /// Whether anything is watched. A watchdog that is switched off costs its idle threads; it can be switched on by
   /// ``Watchdog/reconfigure(_:)`` or by the configuration file. `true` unless told otherwise.
   public var isEnabled = true
 
-  /// How long a unit of work may take before the process is ended for it: SIGABRT on the stuck thread, with the reason on
-  /// standard error, after the record has been saved. At least ``stallThreshold``; a section's budget counts as well, if it
-  /// is longer. `nil`, as it is unless told otherwise, ends no process.
+  /// How long a work item may take before the process is ended for it: SIGABRT on the stuck thread, with the reason on
+  /// standard error, after the record has been saved. At least ``stallThreshold``; a section's budget counts as well,
+  /// if it is longer. `nil`, as it is unless told otherwise, ends no process.
   public var terminateAfter: Duration?
 
-  /// How long the launch may take, from the start of the process to ``Watchdog/launched()``. A launch that takes longer is
-  /// a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take its time.
+  /// How long the launch may take, from the start of the process to ``Watchdog/launched()``. A launch that takes longer
+  /// is a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take its time.
   public var launchBudget: Duration?
 
   /// How long the shutdown may take, from ``Watchdog/shuttingDown()``, or SIGTERM, to the end of the process. One that
-  /// takes longer is a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take its time.
+  /// takes longer is a stall of the main thread. At least 10 ms; `nil`, as it is unless told otherwise, lets it take
+  /// its time.
   public var shutdownBudget: Duration?
 
-  /// Whether SIGTERM begins the shutdown. The service's own handler for it is called as before, and there must be one: where
-  /// SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), it stays so and is not noticed, and
-  /// ``Watchdog/shuttingDown()`` is to be called. `false` unless told otherwise.
+  /// Whether SIGTERM begins the shutdown. The service's own handler for it is called as before, and there must be one:
+  /// where SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), it stays so and is not
+  /// noticed, and ``Watchdog/shuttingDown()`` is to be called. `false` unless told otherwise.
   public var noticesTermination = false
 
-  /// Whether debug information is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)) for the reports of stalls, where
-  /// elfutils' client library is installed. It tells those servers what runs here, and may take long: a thread of its own
-  /// fetches, a report waits for it no longer than ``debugInformationPatience``, and ``Watchdog/stop()`` for 1.5 s. Without it
-  /// no part of the watchdog ever uses the network. `false` unless told otherwise.
+  /// Whether debug information is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)) for the reports of
+  /// stalls, where elfutils' client library is installed. It tells those servers what runs here, and may take long: a
+  /// thread of its own fetches, a report waits for it no longer than ``debugInformationPatience``, and
+  /// ``Watchdog/stop()`` for 1.5 s. Without it no part of the watchdog ever uses the network. `false` unless told
+  /// otherwise.
   public var fetchesDebugInformation = false
 
-  /// How long a report waits for debug information from servers, all files of it together; 5 s unless told otherwise. What comes
-  /// later is there for the next report.
+  /// How long a report waits for debug information from servers, all files of it together; 5 s unless told otherwise.
+  /// What comes later is there for the next report.
   public var debugInformationPatience = Duration.seconds(5)
 
   /// Whether systemd is told how the service is: READY=1 by ``Watchdog/launched()``, STOPPING=1 by
-  /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false` unless
-  /// told otherwise: a service that tells systemd all that itself goes on doing so.
+  /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. `false`
+  /// unless told otherwise: a service that tells systemd all that itself goes on doing so.
   public var notifiesSystemd = false
 
   /// A configuration with what is not given as described at each property.
@@ -143,8 +147,8 @@ public struct Configuration: Sendable {
     self.reportWidth = reportWidth
   }
 
-  /// The shortest threshold, budget and interval. Shorter ones would be near the resolution of the clock that units of
-  /// work are stamped with (4 ms on most kernels).
+  /// The shortest threshold, budget and interval. Shorter ones would be near the resolution of the clock that work
+  /// items are stamped with (4 ms on most kernels).
   static let shortestTime = Duration.milliseconds(10)
 
   /// Checks everything that can be checked without touching the system.
@@ -214,7 +218,7 @@ public struct Configuration: Sendable {
   }
 }
 
-/// When a source's units of work are looked at: what a threshold and an interval mean for the monitor.
+/// When a source's work items are looked at: what a threshold and an interval mean for the monitor.
 struct WatchLimits: Equatable {
   var suspicion: Duration
   var threshold: Duration

@@ -7,7 +7,7 @@ import Synchronization
 /// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries'
 /// loops.
 ///
-/// A ping is a unit of work: it begins when it has been sent and ends when it is run. Each source has one outstanding
+/// A ping is a work item: it begins when it has been sent and ends when it is run. Each source has one outstanding
 /// at a time, so that a source that is stuck is not filled up with pings.
 final class Pinger: Sendable {
   private struct State {

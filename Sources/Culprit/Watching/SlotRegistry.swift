@@ -34,7 +34,7 @@ final class SlotRegistry: Sendable {
     var source: WatchedSource
     var generation: UInt32
     var limits: Limits
-    /// Told when a unit of work becomes a stall.
+    /// Told when a work item becomes a stall.
     var onStall: (@Sendable (StallEvent) -> Void)?
     /// The watch has ended; the owner may still mark its work until it is gone.
     var hasStopped = false
@@ -54,7 +54,7 @@ final class SlotRegistry: Sendable {
     var source: WatchedSource
   }
 
-  /// So many former owners are remembered: the recorder may be told of their last units later than they have left.
+  /// So many former owners are remembered: the recorder may be told of their last work items later than they have left.
   private static let formerMax = 4096
 
   private struct State {
@@ -123,7 +123,7 @@ final class SlotRegistry: Sendable {
     )
   }
 
-  /// Detaches the slots from their monitor, which has ended: no unit of work is watched any more.
+  /// Detaches the slots from their monitor, which has ended: no work item is watched any more.
   func deactivate() {
     state.withLock { state in
       state.control = nil
@@ -148,9 +148,9 @@ final class SlotRegistry: Sendable {
   /// - Parameters:
   ///   - source: What is watched.
   ///   - control: The monitor that is to watch it.
-  ///   - threshold: What a unit of work may take; what the configuration says when `nil`.
+  ///   - threshold: What a work item may take; what the configuration says when `nil`.
   ///   - interval: The time between samples of a stall; the configured one when `nil`.
-  ///   - polled: Whether units begin without telling the monitor.
+  ///   - polled: Whether work items begin without telling the monitor.
   /// - Returns: The lease, to be given to ``end(_:)``.
   /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
   func lease(
@@ -188,8 +188,8 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
-  /// Ends the unit that `lease` is marked with, if the slot is the lease's still.
-  func endUnit(_ lease: Lease) {
+  /// Ends the work item that `lease` is marked with, if the slot is the lease's still.
+  func endItem(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { observer_slot_end(lease.slot) } }
   }
@@ -197,7 +197,7 @@ final class SlotRegistry: Sendable {
   /// Whether the slot is the lease's still.
   func owns(_ lease: Lease) -> Bool { lease.isOurs && state.withLock { owns(lease, $0) } }
 
-  /// Marks the begin of a unit of work on the calling thread, and makes sure that the monitor looks at it in time.
+  /// Marks the begin of a work item on the calling thread, and makes sure that the monitor looks at it in time.
   func begin(_ lease: Lease, suspicion: Duration) {
     observer_slot_begin_exact(lease.slot)
     look(after: suspicion)
@@ -220,7 +220,7 @@ final class SlotRegistry: Sendable {
     look(after: delay + suspicion)
   }
 
-  /// Calls `handler` when the unit of work that `lease` is marked with becomes a stall; it must not block.
+  /// Calls `handler` when the work item that `lease` is marked with becomes a stall; it must not block.
   func onStall(of lease: Lease, _ handler: @escaping @Sendable (StallEvent) -> Void) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.onStall = handler } }

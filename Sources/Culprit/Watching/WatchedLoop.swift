@@ -14,7 +14,7 @@ extension Watchdog {
     return WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, stallThreshold))
   }
 
-  /// Leases a slot for a source whose units begin unannounced, unless it is not to be `polled`.
+  /// Leases a slot for a source whose work items begin unannounced, unless it is not to be `polled`.
   func lease(
     _ source: WatchedSource,
     _ stallThreshold: Duration?,
@@ -37,8 +37,9 @@ extension Watchdog {
 ///       loop.ended()
 ///     }
 ///
-/// Marking takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is short, and three
-/// stores. The watch ends with ``stop()`` or when the last reference is gone. Turns may move from thread to thread, one at a time.
+/// Marking takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is short, and
+/// three stores. The watch ends with ``stop()`` or when the last reference is gone. Turns may move from thread to
+/// thread, one at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?
@@ -77,13 +78,13 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Says something of the work: which request, which job. Every sample carries it, and reports show for how much of a stall
-  /// it held. 56 bytes are kept. It stays until it is changed; an empty one says nothing. To be called by whoever marks
-  /// the turns. Costs no system call and no lock.
+  /// Says something of the work: which request, which job. Every sample carries it, and reports show for how much of a
+  /// stall it held. 56 bytes are kept. It stays until it is changed; an empty one says nothing. To be called by whoever
+  /// marks the turns. Costs no system call and no lock.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body`, which may take as long as it does: its time is not part of the turn's. May be nested. To be called in a
-  /// turn.
+  /// Runs `body`, which may take as long as it does: its time is not part of the turn's. May be nested. To be called in
+  /// a turn.
   public func expectingSlow<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {

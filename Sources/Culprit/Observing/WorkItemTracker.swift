@@ -2,16 +2,16 @@
 ///
 /// A pure state machine: what the slot shows and what time has passed come in, what to do comes out. It reads no clock,
 /// so that tests drive time. All times are nanoseconds.
-struct UnitTracker {
+struct WorkItemTracker {
   /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
   /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
   static let tellInterval: UInt64 = 100_000_000
 
   /// What the slot shows.
   struct Look {
-    /// The unit under way, 0 when there is none.
-    var unit: UInt64
-    /// How much earlier than the truth `unit` can be.
+    /// The work item under way, 0 when there is none.
+    var item: UInt64
+    /// How much earlier than the truth `item` can be.
     var doubt: UInt64
     var generation: UInt32
     var suspicion: UInt64
@@ -20,15 +20,15 @@ struct UnitTracker {
     var interval: UInt64
     /// How long after the threshold the stall is a hang.
     var hangDelay = UInt64.max
-    /// How old the unit was when its watch began.
+    /// How old the work item was when its watch began.
     var unwatched: UInt64 = 0
-    /// Whether the unit may take as long as it does just now.
+    /// Whether the work item may take as long as it does just now.
     var isExempt = false
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.
     @_noLocks init(
-      unit: UInt64,
+      item: UInt64,
       doubt: UInt64,
       generation: UInt32,
       suspicion: UInt64,
@@ -36,7 +36,7 @@ struct UnitTracker {
       earlyInterval: UInt64,
       interval: UInt64
     ) {
-      self.unit = unit
+      self.item = item
       self.doubt = doubt
       self.generation = generation
       self.suspicion = suspicion
@@ -48,11 +48,11 @@ struct UnitTracker {
 
   /// When the monitor looked.
   struct Tick {
-    /// Now, on the clock that units are stamped with.
+    /// Now, on the clock that work items are stamped with.
     var now: UInt64
     /// The time since the last tick.
     var elapsed: UInt64
-    /// The most of it that a unit of work may be charged with: the rest passed while this process was not running.
+    /// The most of it that a work item may be charged with: the rest passed while this process was not running.
     var allowed: UInt64
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
@@ -66,14 +66,14 @@ struct UnitTracker {
 
   /// What is to be done.
   struct Step {
-    /// The unit that was followed is over: call ``close(endedAt:lastTick:allowed:)``, tell the
+    /// The work item that was followed is over: call ``close(endedAt:lastTick:allowed:)``, tell the
     /// recorder, then call ``endRecorded()``.
     var ended = false
     /// Capture a stack.
     var sample = false
-    /// The unit's thread is looked at for the first time.
+    /// The work item's thread is looked at for the first time.
     var suspect = false
-    /// The unit has become a stall: tell the recorder, then call ``stallRecorded()``.
+    /// The work item has become a stall: tell the recorder, then call ``stallRecorded()``.
     var declare = false
     /// The stall has become a hang: tell the recorder, then call ``hangRecorded()``.
     var hang = false
@@ -97,10 +97,10 @@ struct UnitTracker {
   }
 
   private var phase = Phase.idle
-  /// The unit that is followed, and the slot's owner then.
-  private(set) var unit: UInt64 = 0
+  /// The work item that is followed, and the slot's owner then.
+  private(set) var item: UInt64 = 0
   private(set) var generation: UInt32 = 0
-  /// How old the unit is, not counting the times when the process was not running, and what was not counted.
+  /// How old the work item is, not counting the times when the process was not running, and what was not counted.
   private(set) var age: UInt64 = 0
   private(set) var gap: UInt64 = 0
   /// How much of its time was exempt: it is not in the age.
@@ -109,11 +109,11 @@ struct UnitTracker {
   private var nextSample: UInt64 = 0
   /// The age at which the recorder is told next that the stall goes on.
   private var nextTold: UInt64 = 0
-  /// Whether the age is that of the unit's end.
+  /// Whether the age is that of the work item's end.
   private var isClosed = false
-  /// What the unit may take.
+  /// What the work item may take.
   private(set) var threshold: UInt64 = 0
-  /// Whether the recorder knows that the unit is a stall.
+  /// Whether the recorder knows that the work item is a stall.
   private var isDeclared = false
   /// Whether it knows that the stall is a hang.
   private var isHangTold = false
@@ -131,7 +131,7 @@ struct UnitTracker {
       step.wait = 0
       return step
     }
-    if phase != .idle, look.unit != unit || look.generation != generation {
+    if phase != .idle, look.item != item || look.generation != generation {
       let wasSampled = phase != .young
       phase = .idle
       if wasSampled {
@@ -141,7 +141,7 @@ struct UnitTracker {
         return step
       }
     }
-    guard look.unit != 0 else { return step }
+    guard look.item != 0 else { return step }
     threshold = look.threshold
     if phase == .idle {
       // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
@@ -172,7 +172,7 @@ struct UnitTracker {
     return step
   }
 
-  /// Settles the age of a unit that is over.
+  /// Settles the age of a work item that is over.
   ///
   /// - Parameters:
   ///   - endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
@@ -184,17 +184,17 @@ struct UnitTracker {
     if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
   }
 
-  /// Whether the unit, which is over, took longer than it might and nobody has noticed: it passed its threshold and
-  /// ended between two ticks.
+  /// Whether the work item, which is over, took longer than it might and nobody has noticed: it passed its threshold
+  /// and ended between two ticks.
   var isUndeclaredStall: Bool { @_noLocks get { phase == .over && !isDeclared && age >= threshold } }
 
-  /// Whether the unit is being sampled.
+  /// Whether the work item is being sampled.
   var isSampled: Bool { @_noLocks get { phase == .suspected || phase == .stalled } }
 
-  /// Whether the unit takes longer than it may, told or not.
+  /// Whether the work item takes longer than it may, told or not.
   var isStalled: Bool { @_noLocks get { (phase == .stalled || phase == .suspected) && age >= threshold } }
 
-  /// The recorder has been told that the unit is a stall.
+  /// The recorder has been told that the work item is a stall.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
     nextTold = age &+ Self.tellInterval
@@ -204,21 +204,21 @@ struct UnitTracker {
   /// The recorder has been told that the stall is a hang.
   @_noLocks mutating func hangRecorded() { isHangTold = true }
 
-  /// The recorder has been told that the unit is over. Answers that come now are about nothing.
+  /// The recorder has been told that the work item is over. Answers that come now are about nothing.
   @_noLocks mutating func endRecorded() {
     phase = .idle
-    unit = 0
+    item = 0
   }
 
-  /// When the unit began, at the latest: counted from an earlier time, work that kept to its limit would be called a
-  /// stall.
-  @_noLocks private func begun(_ look: Look) -> UInt64 { look.unit &+ look.doubt }
+  /// When the work item began, at the latest: counted from an earlier time, work that kept to its limit would be called
+  /// a stall.
+  @_noLocks private func begun(_ look: Look) -> UInt64 { look.item &+ look.doubt }
 
   @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
     phase = .young
-    unit = look.unit
+    item = look.item
     generation = look.generation
-    // The unit is younger than the last tick, or that tick would have seen it.
+    // The work item is younger than the last tick, or that tick would have seen it.
     let claimed = tick.now &- begun(look)
     age = min(claimed, tick.allowed &+ look.unwatched)
     gap = claimed &- age

@@ -5,7 +5,7 @@ import Testing
 
 /// Drives a tracker through simulated time, in milliseconds.
 private struct Simulation {
-  var tracker = UnitTracker(seed: 1)
+  var tracker = WorkItemTracker(seed: 1)
   var now: UInt64 = 1_000_000
   var samples: [UInt64] = []
   var declaredAt: UInt64?
@@ -14,15 +14,15 @@ private struct Simulation {
   var last: UInt64 = 1_000_000
   var limits = (suspicion: UInt64(500), threshold: UInt64(4000), early: UInt64(200), interval: UInt64(1000))
 
-  /// A tick `milliseconds` after the last one, of which `allowed` count; the slot shows a unit begun at `unit`.
+  /// A tick `milliseconds` after the last one, of which `allowed` count; the slot shows a work item begun at `item`.
   @discardableResult
-  mutating func tick(after milliseconds: UInt64, unit: UInt64, allowed: UInt64 = 250, endedAt: UInt64 = 0)
-    -> UnitTracker.Step
+  mutating func tick(after milliseconds: UInt64, item: UInt64, allowed: UInt64 = 250, endedAt: UInt64 = 0)
+    -> WorkItemTracker.Step
   {
     now += milliseconds
     let ms: UInt64 = 1_000_000
-    let look = UnitTracker.Look(
-      unit: unit * ms,
+    let look = WorkItemTracker.Look(
+      item: item * ms,
       doubt: 0,
       generation: 1,
       suspicion: limits.suspicion * ms,
@@ -30,7 +30,10 @@ private struct Simulation {
       earlyInterval: limits.early * ms,
       interval: limits.interval * ms
     )
-    let step = tracker.advance(look, UnitTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms))
+    let step = tracker.advance(
+      look,
+      WorkItemTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms)
+    )
     if step.ended {
       tracker.close(endedAt: endedAt * ms, lastTick: last * ms, allowed: allowed * ms)
       noticedAtEnd = tracker.isUndeclaredStall
@@ -49,51 +52,52 @@ private struct Simulation {
   var age: UInt64 { tracker.age / 1_000_000 }
 }
 
-@Suite struct UnitTrackerTests {
-  @Test func shortUnitsAreNeverLookedAt() {
+@Suite struct WorkItemTrackerTests {
+  @Test func shortWorkItemsAreNeverLookedAt() {
     var simulation = Simulation()
     for number in 0..<100 {
-      let step = simulation.tick(after: 225, unit: UInt64(1_000_000 + number * 225 + 100))
+      let step = simulation.tick(after: 225, item: UInt64(1_000_000 + number * 225 + 100))
       #expect(!step.sample && !step.declare && !step.ended)
     }
   }
 
-  /// The monitor was late: the unit passed its threshold and ended between two ticks. Its exact end tells.
+  /// The monitor was late: the work item passed its threshold and ended between two ticks. Its exact end tells.
   @Test func whatEndsPastItsThresholdBetweenTicksIsNoticed() {
     for (endedAt, isStall) in [(UInt64(4100), true), (3990, false)] {
       var simulation = Simulation()
-      let unit = simulation.now
-      for _ in 0..<19 { simulation.tick(after: 200, unit: unit) }
+      let item = simulation.now
+      for _ in 0..<19 { simulation.tick(after: 200, item: item) }
       #expect(simulation.declaredAt == nil)
-      simulation.tick(after: 400, unit: 0, allowed: 400, endedAt: unit + endedAt)
+      simulation.tick(after: 400, item: 0, allowed: 400, endedAt: item + endedAt)
       #expect(simulation.declaredAt == nil)
       #expect(simulation.ended == endedAt)
       #expect(simulation.noticedAtEnd == isStall)
     }
     // What has been declared is not declared again.
     var simulation = Simulation()
-    let unit = simulation.now
-    for _ in 0..<21 { simulation.tick(after: 200, unit: unit) }
+    let item = simulation.now
+    for _ in 0..<21 { simulation.tick(after: 200, item: item) }
     #expect(simulation.declaredAt != nil)
-    simulation.tick(after: 200, unit: 0, endedAt: unit + 4300)
+    simulation.tick(after: 200, item: 0, endedAt: item + 4300)
     #expect(simulation.ended == 4300 && !simulation.noticedAtEnd)
   }
 
-  /// A monitor that is held up between reading the clock and the slot sees units from its future. They must not gain that.
-  @Test func unitsFromTheFutureHaveTheirTrueAge() {
+  /// A monitor that is held up between reading the clock and the slot sees work items from its future. They must not
+  /// gain that.
+  @Test func workItemsFromTheFutureHaveTheirTrueAge() {
     var simulation = Simulation()
-    let unit = simulation.now + 200 + 90
-    #expect(simulation.tick(after: 200, unit: unit).wait == 590_000_000)
-    simulation.tick(after: 200, unit: unit)
+    let item = simulation.now + 200 + 90
+    #expect(simulation.tick(after: 200, item: item).wait == 590_000_000)
+    simulation.tick(after: 200, item: item)
     #expect(simulation.age == 110)
-    simulation.tick(after: 200, unit: 0, endedAt: unit + 250)
+    simulation.tick(after: 200, item: 0, endedAt: item + 250)
     #expect(simulation.ended == nil)
   }
 
   /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.
   @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
     var simulation = Simulation()
-    for _ in 0..<600 { simulation.tick(after: 10, unit: 1_000_000) }
+    for _ in 0..<600 { simulation.tick(after: 10, item: 1_000_000) }
     #expect(simulation.declaredAt == 4000)
     let early = simulation.samples.filter { $0 <= 4000 }
     let late = simulation.samples.filter { $0 >= 4000 }
@@ -106,69 +110,69 @@ private struct Simulation {
 
   @Test func waitsTellWhenToLookAgain() {
     var simulation = Simulation()
-    #expect(simulation.tick(after: 10, unit: 0).wait == .max)
-    #expect(simulation.tick(after: 10, unit: simulation.now).wait == 490_000_000)
-    simulation.tick(after: 250, unit: 1_000_010)
-    #expect((100_000_000..<300_000_000).contains(simulation.tick(after: 240, unit: 1_000_010).wait))
+    #expect(simulation.tick(after: 10, item: 0).wait == .max)
+    #expect(simulation.tick(after: 10, item: simulation.now).wait == 490_000_000)
+    simulation.tick(after: 250, item: 1_000_010)
+    #expect((100_000_000..<300_000_000).contains(simulation.tick(after: 240, item: 1_000_010).wait))
   }
 
-  @Test func aUnitThatEndsEarlyIsDroppedWithItsAge() {
+  @Test func aWorkItemThatEndsEarlyIsDroppedWithItsAge() {
     var simulation = Simulation()
-    for _ in 0..<10 { simulation.tick(after: 100, unit: 1_000_000) }
-    simulation.tick(after: 100, unit: 0, endedAt: simulation.now + 60)
+    for _ in 0..<10 { simulation.tick(after: 100, item: 1_000_000) }
+    simulation.tick(after: 100, item: 0, endedAt: simulation.now + 60)
     #expect(simulation.ended == 1060)
     #expect(simulation.declaredAt == nil)
   }
 
-  /// The end is exact when the thread noted it; without that it is the last time the unit was seen.
+  /// The end is exact when the thread noted it; without that it is the last time the work item was seen.
   @Test func anUnknownEndIsTheLastTimeItWasSeen() {
     var simulation = Simulation()
-    for _ in 0..<10 { simulation.tick(after: 100, unit: 1_000_000) }
-    simulation.tick(after: 100, unit: 0)
+    for _ in 0..<10 { simulation.tick(after: 100, item: 1_000_000) }
+    simulation.tick(after: 100, item: 0)
     #expect(simulation.ended == 1000)
   }
 
-  @Test func aNewUnitEndsTheOldOneAndStartsAtItsOwnAge() {
+  @Test func aNewWorkItemEndsTheOldOneAndStartsAtItsOwnAge() {
     var simulation = Simulation()
-    for _ in 0..<45 { simulation.tick(after: 100, unit: 1_000_000) }
+    for _ in 0..<45 { simulation.tick(after: 100, item: 1_000_000) }
     #expect(simulation.declaredAt == 4000)
-    simulation.tick(after: 100, unit: 1_004_550, endedAt: 1_004_540)
+    simulation.tick(after: 100, item: 1_004_550, endedAt: 1_004_540)
     #expect(simulation.ended == 4540)
-    simulation.tick(after: 100, unit: 1_004_550)
+    simulation.tick(after: 100, item: 1_004_550)
     #expect(simulation.age == 150)
   }
 
   /// Stopped, frozen or suspended for an hour: one tick counts, the rest is a gap.
   @Test func aGapCountsAsOneTick() {
     var simulation = Simulation()
-    for _ in 0..<4 { simulation.tick(after: 200, unit: 1_000_000) }
-    simulation.tick(after: 3_600_000, unit: 1_000_000)
+    for _ in 0..<4 { simulation.tick(after: 200, item: 1_000_000) }
+    simulation.tick(after: 3_600_000, item: 1_000_000)
     #expect(simulation.age == 1050)
     #expect(simulation.tracker.gap == (3_600_000 - 250) * 1_000_000)
     #expect(simulation.declaredAt == nil)
   }
 
-  /// A gap right after a unit began must not make it old at first sight.
+  /// A gap right after a work item began must not make it old at first sight.
   @Test func aGapBeforeAUnitIsFirstSeenCountsAsOneTick() {
     var simulation = Simulation()
-    simulation.tick(after: 10, unit: 0)
-    simulation.tick(after: 60_000, unit: 1_000_011)
+    simulation.tick(after: 10, item: 0)
+    simulation.tick(after: 60_000, item: 1_000_011)
     #expect(simulation.age == 250)
     #expect(simulation.samples.isEmpty)
   }
 
-  @Test func aGapInWhichTheUnitEndedAddsAtMostOneTick() {
+  @Test func aGapInWhichTheWorkItemEndedAddsAtMostOneTick() {
     var simulation = Simulation()
-    for _ in 0..<4 { simulation.tick(after: 200, unit: 1_000_000) }
-    simulation.tick(after: 60_000, unit: 0, endedAt: simulation.now + 60_000)
+    for _ in 0..<4 { simulation.tick(after: 200, item: 1_000_000) }
+    simulation.tick(after: 60_000, item: 0, endedAt: simulation.now + 60_000)
     #expect(simulation.ended == 1050)
   }
 
   /// What opens or closes a stall is told until it is heard.
   @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
-    var tracker = UnitTracker(seed: 1)
-    let look = UnitTracker.Look(
-      unit: 1,
+    var tracker = WorkItemTracker(seed: 1)
+    let look = WorkItemTracker.Look(
+      item: 1,
       doubt: 0,
       generation: 1,
       suspicion: 1,
@@ -176,7 +180,7 @@ private struct Simulation {
       earlyInterval: 5,
       interval: 10
     )
-    func tick(_ now: UInt64) -> UnitTracker.Tick { UnitTracker.Tick(now: now, elapsed: 20, allowed: 100) }
+    func tick(_ now: UInt64) -> WorkItemTracker.Tick { WorkItemTracker.Tick(now: now, elapsed: 20, allowed: 100) }
     let first = tracker.advance(look, tick(20))
     let second = tracker.advance(look, tick(40))
     #expect(first.declare && second.declare)
@@ -184,9 +188,9 @@ private struct Simulation {
     let third = tracker.advance(look, tick(60))
     #expect(!third.declare)
     var idle = look
-    idle.unit = 0
+    idle.item = 0
     let fourth = tracker.advance(idle, tick(80))
-    // A new unit must wait until the old one's end is recorded.
+    // A new work item must wait until the old one's end is recorded.
     let fifth = tracker.advance(look, tick(100))
     #expect(fourth.ended && fifth.ended)
     tracker.endRecorded()
@@ -196,9 +200,9 @@ private struct Simulation {
 
   /// A stamp from the coarse clock is early: work that kept to its threshold must not be called a stall for that.
   @Test func theResolutionOfTheClockIsNotCharged() {
-    var tracker = UnitTracker(seed: 1)
-    let look = UnitTracker.Look(
-      unit: 1000,
+    var tracker = WorkItemTracker(seed: 1)
+    let look = WorkItemTracker.Look(
+      item: 1000,
       doubt: 4,
       generation: 1,
       suspicion: 1,
@@ -206,9 +210,9 @@ private struct Simulation {
       earlyInterval: 5,
       interval: 10
     )
-    let at = tracker.advance(look, UnitTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
+    let at = tracker.advance(look, WorkItemTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
     #expect(!at.declare)
-    let past = tracker.advance(look, UnitTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
+    let past = tracker.advance(look, WorkItemTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
     #expect(past.declare)
   }
 
@@ -219,7 +223,7 @@ private struct Simulation {
     var asked = 0
     for number: UInt64 in 0..<3000 {
       let now = number * 10_000_000
-      if simulation.tick(after: 10, unit: 1_000_000).sample, backoff.allows(1_000_000, now) {
+      if simulation.tick(after: 10, item: 1_000_000).sample, backoff.allows(1_000_000, now) {
         asked += 1
         backoff.notAnswered(1_000_000, now)
       }
@@ -230,11 +234,11 @@ private struct Simulation {
     #expect(backoff.allows(2_000_000, 30_000_000_000))
   }
 
-  /// A slot that got another owner with the same coarse begin is another unit.
-  @Test func anotherOwnerIsAnotherUnit() {
-    var tracker = UnitTracker(seed: 1)
-    var look = UnitTracker.Look(
-      unit: 1,
+  /// A slot that got another owner with the same coarse begin is another work item.
+  @Test func anotherOwnerIsAnotherWorkItem() {
+    var tracker = WorkItemTracker(seed: 1)
+    var look = WorkItemTracker.Look(
+      item: 1,
       doubt: 0,
       generation: 1,
       suspicion: 10,
@@ -242,9 +246,9 @@ private struct Simulation {
       earlyInterval: 5,
       interval: 10
     )
-    _ = tracker.advance(look, UnitTracker.Tick(now: 60, elapsed: 60, allowed: 100))
+    _ = tracker.advance(look, WorkItemTracker.Tick(now: 60, elapsed: 60, allowed: 100))
     look.generation = 2
-    let step = tracker.advance(look, UnitTracker.Tick(now: 120, elapsed: 60, allowed: 100))
+    let step = tracker.advance(look, WorkItemTracker.Tick(now: 120, elapsed: 60, allowed: 100))
     #expect(step.ended)
   }
 
@@ -252,9 +256,9 @@ private struct Simulation {
   @Test func lateWakeUpsDoNotAddUp() {
     var simulation = Simulation()
     simulation.limits.threshold = 400_000
-    var step = simulation.tick(after: 10, unit: 1_000_000)
+    var step = simulation.tick(after: 10, item: 1_000_000)
     while simulation.age < 400_000 - 2000 {
-      step = simulation.tick(after: step.wait / 1_000_000 + 30, unit: 1_000_000, allowed: 1000)
+      step = simulation.tick(after: step.wait / 1_000_000 + 30, item: 1_000_000, allowed: 1000)
     }
     let span = Double((simulation.samples.last ?? 0) - 500)
     // 1,990 of them; the standard deviation of their mean is 1.3 ms.
@@ -264,9 +268,9 @@ private struct Simulation {
   /// Work that cycles with the samples is seen at all of its phases, before the threshold and after it.
   @Test func samplesComeAtEveryPhaseOfTheirInterval() {
     for seed: UInt64 in 1...4 {
-      var simulation = Simulation(tracker: UnitTracker(seed: seed))
+      var simulation = Simulation(tracker: WorkItemTracker(seed: seed))
       simulation.limits = (500, 100_000, 200, 200)
-      while simulation.age < 200_000 { simulation.tick(after: 1, unit: 1_000_000) }
+      while simulation.age < 200_000 { simulation.tick(after: 1, item: 1_000_000) }
       for samples in [simulation.samples.filter { $0 < 100_000 }, simulation.samples.filter { $0 > 100_000 }] {
         #expect((450...550).contains(samples.count))
         for phase: UInt64 in stride(from: 0, to: 200, by: 50) {
@@ -298,31 +302,31 @@ private struct Simulation {
 @Suite struct ShortThresholdTests {
   private let millisecond: UInt64 = 1_000_000
 
-  /// Simulates units of 90 to 99.9 % of `threshold` in a machine whose kernel ticks every four milliseconds and whose coarse
-  /// clock is up to two ticks old. Returns how many were called stalls, and how many of those that took 1 % longer than
-  /// `threshold` and the doubt about their begin.
-  private func stalls(threshold: UInt64, seed: UInt64) -> (inTime: Int, late: Int, unitsEach: Int) {
+  /// Simulates work items of 90 to 99.9 % of `threshold` in a machine whose kernel ticks every four milliseconds and
+  /// whose coarse clock is up to two ticks old. Returns how many were called stalls, and how many of those that took 1
+  /// % longer than `threshold` and the doubt about their begin.
+  private func stalls(threshold: UInt64, seed: UInt64) -> (inTime: Int, late: Int, workItemsEach: Int) {
     var random = SampleGaps(seed: seed)
     func upTo(_ limit: UInt64) -> UInt64 { random.next(limit) &- limit / 2 }
     let ms: UInt64 = 1_000_000
     let isExact = threshold < 125 * 8 * ms
     let doubt = isExact ? 0 : 8 * ms
-    var tracker = UnitTracker(seed: seed)
+    var tracker = WorkItemTracker(seed: seed)
     var now: UInt64 = 1_000_000 * ms
     var last = now
     var (inTime, late) = (0, 0)
-    let unitsEach = 200
-    for number in 0..<2 * unitsEach {
+    let workItemsEach = 200
+    for number in 0..<2 * workItemsEach {
       let isLate = number % 2 == 1
       let begin = now + upTo(3 * ms)
       let length = isLate ? threshold + threshold / 100 + doubt : threshold / 1000 * (900 + upTo(100))
       let end = begin + length
-      let unit = isExact ? begin : begin - upTo(8 * ms)
+      let item = isExact ? begin : begin - upTo(8 * ms)
       var isAsked = false
       var isOver = false
       while !isOver {
-        var look = UnitTracker.Look(
-          unit: now >= begin && now < end ? unit : 0,
+        var look = WorkItemTracker.Look(
+          item: now >= begin && now < end ? item : 0,
           doubt: doubt,
           generation: 1,
           suspicion: threshold / 8,
@@ -330,13 +334,13 @@ private struct Simulation {
           earlyInterval: threshold / 20,
           interval: threshold
         )
-        let tick = UnitTracker.Tick(now: now, elapsed: now - last, allowed: 250 * ms)
+        let tick = WorkItemTracker.Tick(now: now, elapsed: now - last, allowed: 250 * ms)
         var step = tracker.advance(look, tick)
         if step.ended {
           tracker.close(endedAt: isAsked ? end : 0, lastTick: last, allowed: 250 * ms)
           if tracker.isUndeclaredStall { if isLate { late += 1 } else { inTime += 1 } }
           tracker.endRecorded()
-          look.unit = 0
+          look.item = 0
           step = tracker.advance(look, tick)
           isOver = true
         } else if now > end + threshold {
@@ -353,7 +357,7 @@ private struct Simulation {
         now += wait + (upTo(4) == 0 ? upTo(12 * ms) : upTo(100_000))
       }
     }
-    return (inTime, late, unitsEach)
+    return (inTime, late, workItemsEach)
   }
 
   @Test(arguments: [UInt64(10), 20, 50, 100, 999, 1000, 4000])
@@ -362,7 +366,7 @@ private struct Simulation {
       let found = stalls(threshold: milliseconds * millisecond, seed: seed)
       #expect(found.inTime == 0)
       // And what does not is one, unless the monitor was so late that it has not seen it at all.
-      #expect(found.late > (milliseconds < 50 ? found.unitsEach / 2 : found.unitsEach - 1))
+      #expect(found.late > (milliseconds < 50 ? found.workItemsEach / 2 : found.workItemsEach - 1))
     }
   }
 }

@@ -1,15 +1,15 @@
 import CObserver
 import StallRecord
 
-/// A unit of work that has been sampled: what the recorder knows of it, and its file once it is a stall.
-struct RecordedUnit: ~Copyable {
-  let unit: UInt64
+/// A work item that has been sampled: what the recorder knows of it, and its file once it is a stall.
+struct RecordedWorkItem: ~Copyable {
+  let item: UInt64
   let generation: UInt32
   /// The all-threads capture whose threads belong to this stall.
   var allThreads: UInt64?
   private(set) var stall: Stall?
   private var store = SampleStore()
-  /// What observing the unit cost before it was a stall.
+  /// What observing the work item cost before it was a stall.
   private var cost = ObservationCost()
   private var others: AllThreads?
   private var otherStacks = StackTable()
@@ -20,18 +20,18 @@ struct RecordedUnit: ~Copyable {
   private(set) var file: StallFileQueue?
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
-  /// The last system call that the unit's thread was seen in, and where.
+  /// The last system call that the work item's thread was seen in, and where.
   private var lastCall: (call: Int32, place: StackFrame)?
 
-  /// A unit that was sampled for the first time when the process had the modules `earlier`; `read` reads those that it
-  /// has.
-  init(unit: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
-    self.unit = unit
+  /// A work item that was sampled for the first time when the process had the modules `earlier`; `read` reads those
+  /// that it has.
+  init(item: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
+    self.item = item
     self.generation = generation
     modules = ModuleList(earlier: earlier, read: read)
   }
 
-  /// Adds a look at the unit's thread.
+  /// Adds a look at the work item's thread.
   mutating func add(_ look: RecordedLook) {
     var look = look
     nameRestarted(&look)
@@ -56,7 +56,7 @@ struct RecordedUnit: ~Copyable {
     }
   }
 
-  /// The unit has become `stall`, which is saved in `box`, if one is given.
+  /// The work item has become `stall`, which is saved in `box`, if one is given.
   mutating func begin(_ stall: Stall, process: ObservedProcess, box: BlackBoxWriter?) {
     self.stall = stall
     self.stall?.cost = cost
@@ -105,7 +105,7 @@ struct RecordedUnit: ~Copyable {
     file?.add(note)
   }
 
-  /// What is known of `stall`, which this unit has become, or is about to become.
+  /// What is known of `stall`, which this work item has become, or is about to become.
   func soFar(_ stall: Stall, process: ObservedProcess) -> Recording {
     var stall = stall
     let (samples, stacks) = store.content
