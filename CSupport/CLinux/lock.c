@@ -12,7 +12,7 @@
 enum { HELD = 1, AWAITED = 2, STATE_BITS = 2 };
 
 /* How often a thread looks whether the lock is free before it sleeps: it is held for some instructions. */
-enum { LOOKS = 100 };
+enum { SPINS = 100 };
 
 static uint32_t of_process(void) { return clinux_process_stamp() << STATE_BITS | HELD; }
 
@@ -32,7 +32,7 @@ bool clinux_lock_try(struct clinux_lock *lock) { return take(lock, of_process())
 
 void clinux_lock_take(struct clinux_lock *lock) {
   uint32_t mine = of_process();
-  for (int look = 0; look < LOOKS; look++)
+  for (int spin = 0; spin < SPINS; spin++)
     if (take(lock, mine))
       return;
   /* Who has waited cannot know whether others do: the lock stays marked. */

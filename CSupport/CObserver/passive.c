@@ -49,27 +49,27 @@ static bool take_number(const char **text, const char *end, uint64_t *value) {
   return at > digits;
 }
 
-struct observer_look observer_look_parse(const char *text, size_t length) {
-  struct observer_look look = {.activity = OBSERVER_ACTIVITY_UNKNOWN};
+struct observer_thread_status observer_thread_status_parse(const char *text, size_t length) {
+  struct observer_thread_status seen = {.activity = OBSERVER_ACTIVITY_UNKNOWN};
   const char *end = text + length;
   if (length >= 7 && memcmp(text, "running", 7) == 0) {
-    look.activity = OBSERVER_RUNNING;
-    return look;
+    seen.activity = OBSERVER_RUNNING;
+    return seen;
   }
   bool outside = length >= 2 && text[0] == '-' && text[1] == '1';
   uint64_t number = 0;
   if (outside)
     text += 2;
   else if (!take_number(&text, end, &number))
-    return look;
+    return seen;
   for (int index = 0; !outside && index < 6; index++)
-    if (!take_number(&text, end, &look.arguments[index]))
-      return look;
-  if (!take_number(&text, end, &look.sp) || !take_number(&text, end, &look.pc))
-    return look;
-  look.call = outside ? -1 : (int64_t)number;
-  look.activity = outside ? OBSERVER_BLOCKED : OBSERVER_IN_CALL;
-  return look;
+    if (!take_number(&text, end, &seen.arguments[index]))
+      return seen;
+  if (!take_number(&text, end, &seen.sp) || !take_number(&text, end, &seen.pc))
+    return seen;
+  seen.call = outside ? -1 : (int64_t)number;
+  seen.activity = outside ? OBSERVER_BLOCKED : OBSERVER_IN_CALL;
+  return seen;
 }
 
 /* Runs in the child after fork(2), which does not have the room (observer_copy_map). */
@@ -93,48 +93,48 @@ int observer_passive_start(size_t stack_bytes_max) {
   return 0;
 }
 
-static struct observer_look look_at(int descriptor) {
+static struct observer_thread_status read_status(int descriptor) {
   char text[256];
   long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
-  return observer_look_parse(text, count > 0 ? (size_t)count : 0);
+  return observer_thread_status_parse(text, count > 0 ? (size_t)count : 0);
 }
 
-static bool same_look(const struct observer_look *one, const struct observer_look *other) {
+static bool same_status(const struct observer_thread_status *one, const struct observer_thread_status *other) {
   return one->activity == other->activity && one->call == other->call && one->sp == other->sp && one->pc == other->pc &&
          memcmp(one->arguments, other->arguments, sizeof one->arguments) == 0;
 }
 
-static bool is_blocked(const struct observer_look *look) {
-  return look->activity == OBSERVER_IN_CALL || look->activity == OBSERVER_BLOCKED;
+static bool is_blocked(const struct observer_thread_status *seen) {
+  return seen->activity == OBSERVER_IN_CALL || seen->activity == OBSERVER_BLOCKED;
 }
 
 /* Whether a thread waits for signals, ours among them: it blocks those, and does not seem to while it waits. */
-static bool waits_for_our_signal(const struct observer_look *look) {
+static bool waits_for_our_signal(const struct observer_thread_status *seen) {
   uint64_t awaited;
-  return look->activity == OBSERVER_IN_CALL && look->call == SYS_rt_sigtimedwait &&
-         (!clinux_memory_read(look->arguments[0], &awaited, sizeof awaited) ||
+  return seen->activity == OBSERVER_IN_CALL && seen->call == SYS_rt_sigtimedwait &&
+         (!clinux_memory_read(seen->arguments[0], &awaited, sizeof awaited) ||
           (awaited & UINT64_C(1) << (OBSERVER_SIGNAL - 1)) != 0);
 }
 
-/* Copies the stack from LOOK's stack pointer on. Returns false when not one byte of it can be read. */
-static bool copy_stack(struct observer_thread *thread, const struct observer_look *look) {
+/* Copies the stack from SEEN's stack pointer on. Returns false when not one byte of it can be read. */
+static bool copy_stack(struct observer_thread *thread, const struct observer_thread_status *seen) {
   struct stack_copy *copy = &here()->copy;
   uint64_t low = atomic_load_explicit(&thread->stack_low, memory_order_relaxed);
   uint64_t high = atomic_load_explicit(&thread->stack_high, memory_order_relaxed);
-  uint64_t start = look->sp - observer_machine_red_zone();
-  uint64_t page = observer_copy_page(look->sp);
+  uint64_t start = seen->sp - observer_machine_red_zone();
+  uint64_t page = observer_copy_page(seen->sp);
   /* The main thread's stack grows where it is read, and that waits for the map of the address space. */
   if (start < page && atomic_load_explicit(&thread->tid, memory_order_relaxed) == (pid_t)syscall(SYS_getpid))
     start = page;
   memset(copy, 0, sizeof *copy);
-  cunwind_set_blocked(cunwind_host(), &copy->registers, look->sp, look->pc);
-  if (look->activity == OBSERVER_IN_CALL)
-    cunwind_set_arguments(cunwind_host(), &copy->registers, look->arguments);
+  cunwind_set_blocked(cunwind_host(), &copy->registers, seen->sp, seen->pc);
+  if (seen->activity == OBSERVER_IN_CALL)
+    cunwind_set_arguments(cunwind_host(), &copy->registers, seen->arguments);
   copy->stack = here()->stack;
   copy->request = UINT32_MAX;
   copy->taken_ns = clinux_clock_ns();
   copy->stack_start = start;
-  if (start >= low && look->sp < high) {
+  if (start >= low && seen->sp < high) {
     uint64_t live = high - start;
     size_t capacity = here()->capacity;
     uint8_t *room = observer_deep_room_or(here()->stack, &capacity, here()->stack_bytes_max, live);
@@ -152,7 +152,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
     copy->stack_bytes = copy->truncated ? capacity : live;
     return clinux_memory_read(page, room, copy->stack_bytes);
   }
-  copy->stack_end = look->sp + OBSERVER_STACK_BYTES_USUAL;
+  copy->stack_end = seen->sp + OBSERVER_STACK_BYTES_USUAL;
   copy->stack_bytes = clinux_memory_read_some(start, here()->stack, here()->capacity);
   if (copy->stack_bytes == 0 && start < page) {
     copy->stack_start = page;
@@ -165,8 +165,9 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_loo
 
 enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                         const struct observer_slot *slot, uint64_t item,
-                                                        struct observer_look *look, const struct stack_copy **copy) {
-  memset(look, 0, sizeof *look);
+                                                        struct observer_thread_status *seen,
+                                                        const struct stack_copy **copy) {
+  memset(seen, 0, sizeof *seen);
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
@@ -176,23 +177,23 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
-  *look = look_at(descriptor);
-  if (waits_for_our_signal(look))
+  *seen = read_status(descriptor);
+  if (waits_for_our_signal(seen))
     atomic_store_explicit(&thread->kept_out_until_ns, clinux_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
   if (descriptor >= 0 && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
-  } else if (look->activity == OBSERVER_ACTIVITY_UNKNOWN) {
+  } else if (seen->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_STATE_UNKNOWN;
-  } else if (is_blocked(look)) {
+  } else if (is_blocked(seen)) {
     is_copied = !slot || observer_slot_work_item(slot) == item;
     if (!is_copied) {
       status = OBSERVER_WORK_ITEM_OVER;
-    } else if (copy_stack(thread, look)) {
-      struct observer_look after = look_at(descriptor);
-      if (same_look(look, &after) && clinux_clock_thread_cpu_ns(tid) == used)
+    } else if (copy_stack(thread, seen)) {
+      struct observer_thread_status after = read_status(descriptor);
+      if (same_status(seen, &after) && clinux_clock_thread_cpu_ns(tid) == used)
         status = OBSERVER_CAPTURED;
       else
-        look->activity = OBSERVER_RUNNING;
+        seen->activity = OBSERVER_RUNNING;
     } else {
       status = OBSERVER_UNREADABLE;
     }

@@ -32,7 +32,7 @@ void observer_sampling_destroy(struct observer_sampling *sampling) {
   free(sampling);
 }
 
-void observer_work_follow(struct observer_sampling *sampling, uint32_t index, struct observer_work_view view) {
+void observer_work_follow(struct observer_sampling *sampling, uint32_t index, struct observer_work_snapshot view) {
   struct observer_work *work = &sampling->work[index];
   atomic_store_explicit(&work->item, 0, memory_order_relaxed);
   atomic_thread_fence(memory_order_release);
@@ -43,8 +43,8 @@ void observer_work_follow(struct observer_sampling *sampling, uint32_t index, st
   atomic_store_explicit(&work->item, view.item, memory_order_release);
 }
 
-static struct observer_work_view read_once(const struct observer_work *work) {
-  struct observer_work_view view = {.item = atomic_load_explicit(&work->item, memory_order_acquire)};
+static struct observer_work_snapshot read_once(const struct observer_work *work) {
+  struct observer_work_snapshot view = {.item = atomic_load_explicit(&work->item, memory_order_acquire)};
   view.generation = atomic_load_explicit(&work->generation, memory_order_relaxed);
   view.age_ns = atomic_load_explicit(&work->age_ns, memory_order_relaxed);
   view.gap_ns = atomic_load_explicit(&work->gap_ns, memory_order_relaxed);
@@ -57,8 +57,8 @@ static struct observer_work_view read_once(const struct observer_work *work) {
   return view;
 }
 
-struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index) {
-  struct observer_work_view view = read_once(&sampling->work[index]);
+struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling, uint32_t index) {
+  struct observer_work_snapshot view = read_once(&sampling->work[index]);
   /* The monitor was writing: it takes some nanoseconds, unless it has lost its processor. */
   for (int attempt = 0; attempt < 100 && view.item == 0; attempt++)
     view = read_once(&sampling->work[index]);

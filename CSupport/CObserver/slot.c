@@ -72,8 +72,8 @@ void observer_slot_end_timed(struct observer_slot *slot) {
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
 }
 
-struct observer_slot_view observer_slot_read(const struct observer_slot *slot) {
-  struct observer_slot_view view = {.item = atomic_load_explicit(&slot->began_ns, memory_order_acquire)};
+struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot) {
+  struct observer_slot_snapshot view = {.item = atomic_load_explicit(&slot->began_ns, memory_order_acquire)};
   view.thread = atomic_load_explicit(&slot->thread, memory_order_relaxed);
   view.generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
   view.polled = atomic_load_explicit(&slot->polled, memory_order_relaxed) != 0;

@@ -243,7 +243,7 @@ static int fitness(const struct candidate *candidate) {
 
 /* Looks at every place. What earlier, deeper calls left behind looks just like a frame record, so it must be the only
  * one that a call of this very function can have made. */
-static bool look_everywhere(struct search *search, bool parts_only, uint64_t *found) {
+static bool search_everywhere(struct search *search, bool parts_only, uint64_t *found) {
   struct candidate *candidates = search->walk->unwinder->search->candidates;
   const struct candidate *chosen = NULL;
   int count = find_candidates(search, parts_only, candidates);
@@ -296,18 +296,18 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   search->has_facts =
       cunwind_frame_facts(unwinder, search->function, none, pc, search->interrupted, false, &search->facts);
   if (!search->has_facts)
-    return look_everywhere(search, false, found);
+    return search_everywhere(search, false, found);
   cunwind_caller_learn(architecture, known, &search->facts, sp, &search->values);
   cunwind_conclude(walk, &search->facts, &search->values);
   *candidate = (struct candidate){0};
   struct symbolic_value frame_pointer = search->facts.state.registers[architecture->frame_pointer];
   if (search->values.contradicted || !cunwind_value(&search->values, frame_pointer, &candidate->record))
-    return look_everywhere(search, false, found);
+    return search_everywhere(search, false, found);
   if (find_site(search, candidate->record, &candidate->exact) != CALL_SITE_OTHER &&
       unwinds_to_root(search, candidate)) {
     *found = candidate->record;
     return true;
   }
   /* A part of a function that stands elsewhere is not entered at its beginning. */
-  return look_everywhere(search, true, found);
+  return search_everywhere(search, true, found);
 }

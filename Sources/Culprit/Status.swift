@@ -122,9 +122,9 @@ extension Watchdog {
       var found: [Limitation] = []
       let (held, all) = samplers.heldUp
       if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
-      let look = clinux_task_open_syscall(clinux_task_self())
-      if look < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-look)))) }
-      clinux_task_close(look)
+      let file = clinux_task_open_syscall(clinux_task_self())
+      if file < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-file)))) }
+      clinux_task_close(file)
       if observer_capture_disturbs() { found.append(.signalsAtOnce) }
       switch clinux_memory_way() {
       case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)

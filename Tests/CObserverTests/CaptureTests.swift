@@ -30,7 +30,7 @@ private func capturing(
   slot index: Int,
   stackBytes: Int = 128 << 10,
   _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void,
-  while look: (UnsafeMutablePointer<observer_slot>) throws -> Void
+  while reading: (UnsafeMutablePointer<observer_slot>) throws -> Void
 ) throws {
   try #require(observer_unwind_start() == nil)
   try #require(observer_capture_start(stackBytes) == 0)
@@ -63,7 +63,7 @@ private func capturing(
       while observer_slot_work_item(slot) == 0 { sched_yield() }
       // Into the body: the mark is set just before it.
       usleep(20_000)
-      try look(slot)
+      try reading(slot)
     }
   }
 }
@@ -271,9 +271,9 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
       var taken = 0
       for _ in 0..<2000 where taken < 50 {
         let view = observer_slot_read(slot)
-        var look = observer_look()
+        var seen = observer_thread_status()
         var copy: UnsafePointer<stack_copy>?
-        let status = observer_capture_passively(view.thread, slot, view.item, &look, &copy)
+        let status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy)
         // Between two calls, and after a signal, the thread runs for a moment.
         guard let copy, status == OBSERVER_CAPTURED else {
           usleep(1000)
@@ -295,17 +295,17 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
     try #require(observer_passive_start(128 << 10) == 0)
     try capturing(slot: 3010, { workload_spin(.max, $0) }) { slot in
       let view = observer_slot_read(slot)
-      var look = observer_look()
+      var seen = observer_thread_status()
       var copy: UnsafePointer<stack_copy>?
-      #expect(observer_capture_passively(view.thread, slot, view.item, &look, &copy) == OBSERVER_NOT_BLOCKED)
-      #expect(look.activity == OBSERVER_RUNNING)
+      #expect(observer_capture_passively(view.thread, slot, view.item, &seen, &copy) == OBSERVER_NOT_BLOCKED)
+      #expect(seen.activity == OBSERVER_RUNNING)
     }
   }
 
   @Test func whatTheKernelSaysIsParsed() {
-    func parse(_ text: String) -> observer_look {
+    func parse(_ text: String) -> observer_thread_status {
       let bytes = text.utf8.map { CChar(bitPattern: $0) }
-      return observer_look_parse(bytes, bytes.count)
+      return observer_thread_status_parse(bytes, bytes.count)
     }
     #expect(parse("running\n").activity == OBSERVER_RUNNING)
     let call = parse("202 0x7f12 0x80 0x2 0x0 0x0 0xffffffff 0x7ffc01 0x7f55aa\n")

@@ -17,7 +17,7 @@ struct Sighting {
   /// Whether there is a copy, or why there is none.
   var status: observer_capture_status
   /// What the kernel said, when it was looked at from outside.
-  var look = observer_look()
+  var threadStatus = observer_thread_status()
   /// The addresses in the stack, innermost first, and what they are.
   var frames: [unwind_frame] = []
   /// Where the stack ended.
@@ -85,12 +85,12 @@ struct ObservedThread {
   /// Looks at it from outside.
   func passively(check: (stack_copy) -> Void = { _ in }) -> Sighting {
     let view = observer_slot_read(slot)
-    var look = observer_look()
+    var threadStatus = observer_thread_status()
     var copy: UnsafePointer<stack_copy>?
-    let status = observer_capture_passively(view.thread, slot, view.item, &look, &copy)
-    guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, look: look) }
+    let status = observer_capture_passively(view.thread, slot, view.item, &threadStatus, &copy)
+    guard let copy, status == OBSERVER_CAPTURED else { return Sighting(status: status, threadStatus: threadStatus) }
     check(copy.pointee)
-    return sighting(of: copy.pointee, look)
+    return sighting(of: copy.pointee, threadStatus)
   }
 
   /// Looks at it from outside until it is found blocked.
@@ -104,7 +104,11 @@ struct ObservedThread {
   }
 
   /// Unwinds `copy`, which must not have been released.
-  func sighting(of copy: stack_copy, _ look: observer_look = observer_look(), generation: UInt32 = 1) -> Sighting {
+  func sighting(
+    of copy: stack_copy,
+    _ threadStatus: observer_thread_status = observer_thread_status(),
+    generation: UInt32 = 1
+  ) -> Sighting {
     var copy = copy
     var stack = unwind_stack()
     stack.frames = room.frames
@@ -119,7 +123,7 @@ struct ObservedThread {
     let frames = Array(UnsafeBufferPointer(start: room.frames, count: Int(stack.count)))
     return Sighting(
       status: OBSERVER_CAPTURED,
-      look: look,
+      threadStatus: threadStatus,
       frames: frames,
       end: stack.end,
       names: frames.map(symbols.name),
@@ -151,12 +155,12 @@ struct ObservedThread {
   }
 }
 
-/// Runs `body` on a thread that has marked slot `index`, and `look` meanwhile.
+/// Runs `body` on a thread that has marked slot `index`, and `reading` meanwhile.
 func observing(
   slot index: Int,
   stackBytes: Int = 128 << 10,
   _ body: @escaping Workload,
-  while look: (ObservedThread) throws -> Void
+  while reading: (ObservedThread) throws -> Void
 ) throws {
   final class Job {
     let slot: UnsafeMutablePointer<observer_slot>
@@ -187,7 +191,7 @@ func observing(
       while observer_slot_work_item(slot) == 0, !job.hasEnded.load(ordering: .acquiring) { sched_yield() }
       // Into the body: the mark is set just before it.
       usleep(20_000)
-      try look(ObservedThread(slot: slot))
+      try reading(ObservedThread(slot: slot))
     }
   }
 }

@@ -39,13 +39,13 @@ import Testing
       round += 1
       let place = round % count
       let view = observer_slot_read(slots + place)
-      var look = observer_look()
+      var seen = observer_thread_status()
       var copy: UnsafePointer<stack_copy>?
       // Mostly by signal: it is when they are not blocked that they come and go.
       let isPassive = round % 32 < count
       let status =
         isPassive
-        ? observer_capture_passively(view.thread, slots + place, view.item, &look, &copy)
+        ? observer_capture_passively(view.thread, slots + place, view.item, &seen, &copy)
         : observer_capture(view.thread, slots + place, view.item, 20_000_000, &copy)
       statuses[status.rawValue, default: 0] += 1
       guard let copy, status == OBSERVER_CAPTURED else { continue }
@@ -95,7 +95,7 @@ import Testing
     try observing(slot: 3021, { workload_wait_for_child($0) }) { thread in
       defer { workload_end_child() }
       let seen = try thread.blocked()
-      #expect(seen.look.activity == OBSERVER_IN_CALL && seen.look.call == workload_call_vfork)
+      #expect(seen.threadStatus.activity == OBSERVER_IN_CALL && seen.threadStatus.call == workload_call_vfork)
       // The C library keeps the return address in a register there, which the kernel tells as an argument of the call.
       #expect(seen.isComplete(showing: ["workload_wait_for_child"]), "\(seen.names) \(seen.end)")
       #expect(thread.signalled(timeout: .milliseconds(50)).status == OBSERVER_NO_ANSWER)

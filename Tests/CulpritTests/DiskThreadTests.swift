@@ -41,7 +41,7 @@ import Testing
   }
 
   /// A sample with a stack of its own, of many frames.
-  private func look(_ number: Int) -> (Sample, Stack) {
+  private func captured(_ number: Int) -> (Sample, Stack) {
     let frames = (0..<512).map { StackFrame.returnAddress(RuntimeAddress(UInt64(number << 16 | $0))) }
     let sample = Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
     return (sample, Stack(frames: frames, end: .outermost))
@@ -53,10 +53,10 @@ import Testing
       let queue = StallFileQueue(box, process: process, stall: stall(1), modules: [], samples: [])
       let gate = Gate()
       box.disk.put { gate.pass() }
-      for number in 0..<2000 { queue.add(look(number).0, look(number).1, []) }
+      for number in 0..<2000 { queue.add(captured(number).0, captured(number).1, []) }
       // Nor does one that begins now find room; nothing waits for either.
-      let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(look))
-      late.add(look(0).0, look(0).1, [])
+      let late = StallFileQueue(box, process: process, stall: stall(2), modules: [], samples: (0..<2000).map(captured))
+      late.add(captured(0).0, captured(0).1, [])
       late.close(keepsFile: true)
       gate.open()
       var ended = stall(1)

@@ -21,7 +21,7 @@ private struct Simulation {
   {
     now += milliseconds
     let ms: UInt64 = 1_000_000
-    let look = WorkItemTracker.Look(
+    let snapshot = WorkItemTracker.SlotSnapshot(
       item: item * ms,
       doubt: 0,
       generation: 1,
@@ -31,7 +31,7 @@ private struct Simulation {
       interval: limits.interval * ms
     )
     let step = tracker.advance(
-      look,
+      snapshot,
       WorkItemTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms)
     )
     if step.ended {
@@ -171,7 +171,7 @@ private struct Simulation {
   /// What opens or closes a stall is told until it is heard.
   @Test func declarationsAndEndsAreRepeatedUntilRecorded() {
     var tracker = WorkItemTracker(seed: 1)
-    let look = WorkItemTracker.Look(
+    let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
       doubt: 0,
       generation: 1,
@@ -181,27 +181,27 @@ private struct Simulation {
       interval: 10
     )
     func tick(_ now: UInt64) -> WorkItemTracker.Tick { WorkItemTracker.Tick(now: now, elapsed: 20, allowed: 100) }
-    let first = tracker.advance(look, tick(20))
-    let second = tracker.advance(look, tick(40))
+    let first = tracker.advance(snapshot, tick(20))
+    let second = tracker.advance(snapshot, tick(40))
     #expect(first.declare && second.declare)
     tracker.stallRecorded()
-    let third = tracker.advance(look, tick(60))
+    let third = tracker.advance(snapshot, tick(60))
     #expect(!third.declare)
-    var idle = look
+    var idle = snapshot
     idle.item = 0
     let fourth = tracker.advance(idle, tick(80))
     // A new work item must wait until the old one's end is recorded.
-    let fifth = tracker.advance(look, tick(100))
+    let fifth = tracker.advance(snapshot, tick(100))
     #expect(fourth.ended && fifth.ended)
     tracker.endRecorded()
-    let sixth = tracker.advance(look, tick(120))
+    let sixth = tracker.advance(snapshot, tick(120))
     #expect(!sixth.ended)
   }
 
   /// A stamp from the coarse clock is early: work that kept to its threshold must not be called a stall for that.
   @Test func theResolutionOfTheClockIsNotCharged() {
     var tracker = WorkItemTracker(seed: 1)
-    let look = WorkItemTracker.Look(
+    let snapshot = WorkItemTracker.SlotSnapshot(
       item: 1000,
       doubt: 4,
       generation: 1,
@@ -210,9 +210,9 @@ private struct Simulation {
       earlyInterval: 5,
       interval: 10
     )
-    let at = tracker.advance(look, WorkItemTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
+    let at = tracker.advance(snapshot, WorkItemTracker.Tick(now: 1013, elapsed: 20, allowed: 100))
     #expect(!at.declare)
-    let past = tracker.advance(look, WorkItemTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
+    let past = tracker.advance(snapshot, WorkItemTracker.Tick(now: 1014, elapsed: 1, allowed: 100))
     #expect(past.declare)
   }
 
@@ -237,7 +237,7 @@ private struct Simulation {
   /// A slot that got another owner with the same coarse begin is another work item.
   @Test func anotherOwnerIsAnotherWorkItem() {
     var tracker = WorkItemTracker(seed: 1)
-    var look = WorkItemTracker.Look(
+    var snapshot = WorkItemTracker.SlotSnapshot(
       item: 1,
       doubt: 0,
       generation: 1,
@@ -246,9 +246,9 @@ private struct Simulation {
       earlyInterval: 5,
       interval: 10
     )
-    _ = tracker.advance(look, WorkItemTracker.Tick(now: 60, elapsed: 60, allowed: 100))
-    look.generation = 2
-    let step = tracker.advance(look, WorkItemTracker.Tick(now: 120, elapsed: 60, allowed: 100))
+    _ = tracker.advance(snapshot, WorkItemTracker.Tick(now: 60, elapsed: 60, allowed: 100))
+    snapshot.generation = 2
+    let step = tracker.advance(snapshot, WorkItemTracker.Tick(now: 120, elapsed: 60, allowed: 100))
     #expect(step.ended)
   }
 
@@ -325,7 +325,7 @@ private struct Simulation {
       var isAsked = false
       var isOver = false
       while !isOver {
-        var look = WorkItemTracker.Look(
+        var snapshot = WorkItemTracker.SlotSnapshot(
           item: now >= begin && now < end ? item : 0,
           doubt: doubt,
           generation: 1,
@@ -335,13 +335,13 @@ private struct Simulation {
           interval: threshold
         )
         let tick = WorkItemTracker.Tick(now: now, elapsed: now - last, allowed: 250 * ms)
-        var step = tracker.advance(look, tick)
+        var step = tracker.advance(snapshot, tick)
         if step.ended {
           tracker.close(endedAt: isAsked ? end : 0, lastTick: last, allowed: 250 * ms)
           if tracker.isUndeclaredStall { if isLate { late += 1 } else { inTime += 1 } }
           tracker.endRecorded()
-          look.item = 0
-          step = tracker.advance(look, tick)
+          snapshot.item = 0
+          step = tracker.advance(snapshot, tick)
           isOver = true
         } else if now > end + threshold {
           isOver = true

@@ -104,8 +104,8 @@ int main(int count, char **arguments) {
     pthread_create(&thread, NULL, run, (void *)(long)number);
     while (!started)
       sched_yield();
-    struct observer_slot_view view = observer_slot_read(slot);
-    struct observer_look look;
+    struct observer_slot_snapshot view = observer_slot_read(slot);
+    struct observer_thread_status seen;
     const struct stack_copy *copy = NULL;
     struct unwind_stack from_outside = {.frames = outside}, by_signal = {.frames = signalled};
     enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
@@ -113,7 +113,7 @@ int main(int count, char **arguments) {
       usleep(500);
       /* A chain also waits, for a moment, on its way to where it blocks. */
       if (arrived)
-        status = observer_capture_passively(view.thread, slot, view.item, &look, &copy);
+        status = observer_capture_passively(view.thread, slot, view.item, &seen, &copy);
     }
     if (status == OBSERVER_CAPTURED) {
       uint64_t began = used_ns();

@@ -43,13 +43,13 @@ uint64_t now_ns(clockid_t clock) {
 
 bool is_blocked_in_call(struct caller *caller) {
   char first;
-  if (caller->look < 0) {
+  if (caller->status_file < 0) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)atomic_load(&caller->tid));
-    caller->look = open(path, O_RDONLY | O_CLOEXEC);
+    caller->status_file = open(path, O_RDONLY | O_CLOEXEC);
   }
   /* "running", or the call's number, or "-1" when it is blocked outside a call: proc(5). */
-  return pread(caller->look, &first, 1, 0) == 1 && first >= '0' && first <= '9';
+  return pread(caller->status_file, &first, 1, 0) == 1 && first >= '0' && first <= '9';
 }
 
 static void count_signal(int signal) {
@@ -106,8 +106,8 @@ static void end(void) {
   for (int index = 0; index < callers_open; index++) {
     if (callers[index].kind->close)
       callers[index].kind->close(&callers[index]);
-    if (callers[index].look >= 0)
-      close(callers[index].look);
+    if (callers[index].status_file >= 0)
+      close(callers[index].status_file);
   }
 }
 
@@ -115,7 +115,7 @@ static int begin(uint64_t seed) {
   for (; callers_open < callers_count; callers_open++) {
     struct caller *caller = &callers[callers_open];
     *caller = (struct caller){
-        .kind = &kinds[callers_open / callers_per_kind], .random = seed + (uint64_t)callers_open, .look = -1};
+        .kind = &kinds[callers_open / callers_per_kind], .random = seed + (uint64_t)callers_open, .status_file = -1};
     if (caller->kind->open && !caller->kind->open(caller))
       return errno;
   }

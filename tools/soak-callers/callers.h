@@ -26,7 +26,7 @@ struct caller {
   _Atomic int32_t tid;
   _Atomic uint64_t call;         /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
   volatile sig_atomic_t signals; /* SIGUSR1s that it has handled */
-  int look;                      /* /proc/self/task/TID/syscall; the waker's */
+  int status_file;               /* /proc/self/task/TID/syscall; the waker's */
   uint64_t woken_call;           /* the last call that it was woken from; the waker's */
   _Atomic uint64_t outcomes[OUTCOMES];
   _Atomic uint64_t most_early_ns; /* by how much the earliest return was too early */

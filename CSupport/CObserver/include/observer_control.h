@@ -6,11 +6,11 @@
 #include "observer_base.h"
 
 struct observer_control {
-  _Atomic uint32_t wake;           /* the monitor waits on it; notified to make it look at once */
+  _Atomic uint32_t wake;           /* the monitor waits on it; notified to make it tick at once */
   _Atomic uint32_t stop;           /* 1: the monitor is to end */
   _Atomic uint32_t slots_used;     /* the monitor looks at slots [0, slots_used) */
-  _Atomic uint64_t wakes_at_ns;    /* when the monitor will look next, CLOCK_MONOTONIC; 0 while it is looking */
-  _Atomic uint64_t wakeups;        /* how often it has looked */
+  _Atomic uint64_t wakes_at_ns;    /* when its next tick is, CLOCK_MONOTONIC; 0 during one */
+  _Atomic uint64_t wakeups;        /* how many ticks there were */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
   _Atomic uint32_t paused;         /* not 0: no work item grows older */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
@@ -43,7 +43,7 @@ static inline void observer_control_resume(struct observer_control *control) {
     continue;
 }
 
-/* Makes the monitor look now. Async-signal-safe: yes. Threads: any. */
+/* Makes the monitor tick now. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void observer_control_wake(struct observer_control *control) {
   clinux_notify(&control->wake);
 }
@@ -91,32 +91,32 @@ static inline void observer_control_use_slots(struct observer_control *control, 
   atomic_store_explicit(&control->slots_used, count, memory_order_release);
 }
 
-/* How often the monitor has looked. Async-signal-safe: yes. Threads: any. */
+/* How many ticks the monitor has had. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_control_wakeups(const struct observer_control *control) {
   return atomic_load_explicit(&control->wakeups, memory_order_relaxed);
 }
 
-/* The value of the word to wait on, read before looking: what is notified after that is not missed. Says that the
- * monitor is looking. Async-signal-safe: yes. Threads: the monitor. */
-static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_look(struct observer_control *control) {
+/* The value of the word to wait on, read before a tick: what is notified after that is not missed. Says that
+ * the tick has begun. Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS uint32_t observer_control_begin_tick(struct observer_control *control) {
   atomic_store_explicit(&control->wakes_at_ns, 0, memory_order_relaxed);
-  /* Pairs with the fence in observer_control_look_by: either the monitor sees the new work item, or it is woken. */
+  /* Pairs with the fence in observer_control_tick_by: either the monitor sees the new work item, or it is woken. */
   atomic_thread_fence(memory_order_seq_cst);
   atomic_fetch_add_explicit(&control->wakeups, 1, memory_order_relaxed);
   return clinux_word(&control->wake);
 }
 
-/* Waits until DEADLINE_NS, or until the word is no longer what observer_control_begin_look returned (SEEN).
+/* Waits until DEADLINE_NS, or until the word is no longer what observer_control_begin_tick returned (SEEN).
  * Async-signal-safe: yes. Threads: the monitor. */
-static inline CLINUX_NO_LOCKS void observer_control_end_look(struct observer_control *control, uint32_t seen,
+static inline CLINUX_NO_LOCKS void observer_control_end_tick(struct observer_control *control, uint32_t seen,
                                                              uint64_t deadline_ns) {
   atomic_store_explicit(&control->wakes_at_ns, deadline_ns, memory_order_seq_cst);
   clinux_wait(&control->wake, seen, deadline_ns);
 }
 
-/* Makes sure that the monitor looks by TIME_NS: wakes it when it would sleep longer, or is just looking and may already
+/* Makes sure that the monitor ticks by TIME_NS: wakes it when it would sleep longer, or is in a tick and may already
  * have passed the caller's slot. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS void observer_control_look_by(struct observer_control *control, uint64_t time_ns) {
+static inline CLINUX_NO_LOCKS void observer_control_tick_by(struct observer_control *control, uint64_t time_ns) {
   atomic_thread_fence(memory_order_seq_cst);
   uint64_t wakes_at = atomic_load_explicit(&control->wakes_at_ns, memory_order_relaxed);
   if (wakes_at == 0 || wakes_at > time_ns)

@@ -19,8 +19,8 @@ enum observer_activity {
   OBSERVER_IN_RESTARTED_CALL = 4, /* blocked in one that was begun anew (observer_restarted_call.h); in events only */
 };
 
-/* What the kernel says of a thread. */
-struct observer_look {
+/* What the kernel says of a thread's state. */
+struct observer_thread_status {
   enum observer_activity activity;
   int64_t call;          /* OBSERVER_IN_CALL: the system call's number */
   uint64_t arguments[6]; /* OBSERVER_IN_CALL: its arguments */
@@ -30,20 +30,20 @@ struct observer_look {
 
 /* Parses TEXT, of LENGTH bytes, as the kernel writes that file. Anything else is OBSERVER_ACTIVITY_UNKNOWN.
  * Async-signal-safe: yes. Threads: any. */
-struct observer_look observer_look_parse(const char *text, size_t length);
+struct observer_thread_status observer_thread_status_parse(const char *text, size_t length);
 
 /* Makes room for copies of up to STACK_BYTES_MAX bytes, as observer_capture_prepare, which must have been called, does.
  * Returns 0 or an errno value. Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_passive_start(size_t stack_bytes_max);
 
-/* Looks at THREAD and, if it is blocked and works on ITEM of SLOT (a NULL SLOT: on whatever), copies its stack. *LOOK
+/* Looks at THREAD and, if it is blocked and works on ITEM of SLOT (a NULL SLOT: on whatever), copies its stack. *SEEN
  * says what was seen. On OBSERVER_CAPTURED, *COPY is valid until the next call. OBSERVER_NOT_BLOCKED: the thread runs,
  * or did so while it was copied. OBSERVER_STATE_UNKNOWN: the kernel does not tell (a process that is not dumpable,
  * /proc that is not mounted). OBSERVER_UNREADABLE: it is blocked, but its stack cannot be read. Async-signal-safe: yes.
  * Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS enum observer_capture_status observer_capture_passively(struct observer_thread *thread,
                                                                         const struct observer_slot *slot, uint64_t item,
-                                                                        struct observer_look *look,
+                                                                        struct observer_thread_status *seen,
                                                                         const struct stack_copy **copy);
 
 #endif

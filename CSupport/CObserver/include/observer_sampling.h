@@ -33,7 +33,7 @@ struct observer_work {
 };
 
 /* The state of a work item at a tick. */
-struct observer_work_view {
+struct observer_work_snapshot {
   uint64_t item; /* 0: none, or another one since */
   uint32_t generation;
   uint64_t age_ns, gap_ns, tick_ns;
@@ -76,7 +76,7 @@ void observer_sampling_destroy(struct observer_sampling *sampling);
 
 /* Says what is followed in slot INDEX. Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS void observer_work_follow(struct observer_sampling *sampling, uint32_t index,
-                                          struct observer_work_view view);
+                                          struct observer_work_snapshot view);
 
 /* Says that nothing is. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling *sampling, uint32_t index) {
@@ -85,7 +85,8 @@ static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling 
 }
 
 /* That; its work item is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS struct observer_work_view observer_work_read(const struct observer_sampling *sampling, uint32_t index);
+CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling,
+                                                                 uint32_t index);
 
 /* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots.
  * Async-signal-safe: yes. Threads: the monitor. */

@@ -69,8 +69,8 @@ _Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_s
                    offsetof(struct observer_slot, label_state) == 128,
                "a slot is three cache lines: the watched thread's, the configured one, and the label's");
 
-/* A consistent look at a slot. */
-struct observer_slot_view {
+/* A consistent snapshot of a slot. */
+struct observer_slot_snapshot {
   uint64_t item; /* OBSERVER_IDLE, or the work item under way; the other fields belong to it */
   struct observer_thread *thread;
   uint32_t generation;
@@ -220,7 +220,7 @@ static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct obse
 
 /* Reads SLOT without tearing: the fields returned with a work item were those of that work item. A slot that changes
  * during the read is returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS struct observer_slot_view observer_slot_read(const struct observer_slot *slot);
+CLINUX_NO_LOCKS struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot);
 
 /* Asks for the exact end of ITEM. Returns false, and asks for nothing, when SLOT has moved on.
  * Async-signal-safe: yes. Threads: the monitor. */

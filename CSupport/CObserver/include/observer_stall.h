@@ -26,7 +26,7 @@ struct observer_stall {
   _Atomic uint64_t name[OBSERVER_NAME_WORDS];
 };
 
-/* A look at an entry. */
+/* A snapshot of an entry. */
 struct observer_stall_snapshot {
   uint64_t item; /* 0: nothing is stalled there */
   uint64_t age_ns;
@@ -77,7 +77,7 @@ static inline CLINUX_NO_LOCKS char observer_stall_name_byte(const struct observe
   return index >= 0 && index < (long)view->name_bytes ? view->name[index] : '\0';
 }
 
-/* Reads ENTRY; an entry that changes meanwhile counts as not stalled, the next look sees it.
+/* Reads ENTRY; an entry that changes meanwhile counts as not stalled, the next reading sees it.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view);
 

@@ -2,8 +2,8 @@ import Glibc
 
 /// What others can do to what is saved in a directory.
 ///
-/// Whoever owns a directory, or may write to it, can put something else in the place of what is there: so each directory on the
-/// way counts, and each link that is followed.
+/// Whoever owns a directory, or may write to it, can put something else in the place of what is there: so each
+/// directory on the way counts, and each link that is followed.
 enum DirectoryRisks {
   /// The most links that are followed, as by the kernel (path_resolution(7)).
   private static let linksMax = 40
@@ -17,7 +17,7 @@ enum DirectoryRisks {
     // Without the slash at its end: the root is "".
     var place = ""
     var links = 0
-    look(at: "/", isLast: left.isEmpty, note)
+    inspect(at: "/", isLast: left.isEmpty, note)
     while !left.isEmpty {
       let name = left.removeFirst()
       if name == ".." {
@@ -29,7 +29,7 @@ enum DirectoryRisks {
       guard lstat(path, &information) == 0 else { return found }
       guard information.st_mode & S_IFMT == S_IFLNK else {
         place = path
-        look(at: path, isLast: left.isEmpty, note)
+        inspect(at: path, isLast: left.isEmpty, note)
         continue
       }
       if isForeign(information.st_uid) {
@@ -44,7 +44,7 @@ enum DirectoryRisks {
   }
 
   /// Looks at the directory at `path`, which is what is asked about if it `isLast`.
-  private static func look(at path: String, isLast: Bool, _ note: (String) -> Void) {
+  private static func inspect(at path: String, isLast: Bool, _ note: (String) -> Void) {
     var place = stat()
     guard lstat(path, &place) == 0 else { return }
     let what =

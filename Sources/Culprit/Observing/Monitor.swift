@@ -67,7 +67,7 @@ struct Monitor: ~Copyable {
     var starved = clinux_task_starved_ns(schedule)
     lastTick = clinux_clock_ns()
     while true {
-      let seen = observer_control_begin_look(control)
+      let seen = observer_control_begin_tick(control)
       // Asked for before looking: work that ended before the stop is still seen to have ended.
       let isStopping = observer_control_stopping(control)
       let now = clinux_clock_ns()
@@ -75,18 +75,18 @@ struct Monitor: ~Copyable {
       starved = clinux_task_starved_ns(schedule)
       allowed &+= min(starved &- starvedBefore, Self.longestStarved)
       let tick = WorkItemTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
-      let wait = look(tick)
+      let wait = advance(tick)
       lastTick = now
       if isStopping { return }
       // At least a millisecond: a section that is always due must not make the monitor spin.
       let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
       allowed = Self.allowance(planned: deadline &- now)
-      observer_control_end_look(control, seen, deadline)
+      observer_control_end_tick(control, seen, deadline)
     }
   }
 
   /// Looks at every slot, then at the samplers. Returns how long until something may need it again.
-  @_noLocks private mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
+  @_noLocks private mutating func advance(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var wait = UInt64.max
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))
     var isSamplerNeeded = false
@@ -98,7 +98,7 @@ struct Monitor: ~Copyable {
     }
     var index = 0
     while index < used {
-      wait = min(wait, look(index, tick, &isSamplerNeeded))
+      wait = min(wait, advance(index, tick, &isSamplerNeeded))
       index &+= 1
     }
     let wanted = observer_control_threads_wanted(control)
@@ -113,10 +113,10 @@ struct Monitor: ~Copyable {
   }
 
   /// What slot `index` shows.
-  @_noLocks private func view(_ index: Int) -> (view: observer_slot_view, look: WorkItemTracker.Look) {
+  @_noLocks private func view(_ index: Int) -> (view: observer_slot_snapshot, snapshot: WorkItemTracker.SlotSnapshot) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     let view = observer_slot_read(slots + index)
-    var look = WorkItemTracker.Look(
+    var snapshot = WorkItemTracker.SlotSnapshot(
       item: view.item,
       doubt: observer_slot_doubt_ns(view.item, coarseDoubt),
       generation: view.generation,
@@ -125,24 +125,24 @@ struct Monitor: ~Copyable {
       earlyInterval: view.early_interval_ns,
       interval: view.interval_ns
     )
-    look.unwatched = view.unwatched_ns
-    look.hangDelay = observer_control_hang_delay_ns(control)
-    look.isExempt = view.is_exempt || observer_control_paused(control)
-    return (view, look)
+    snapshot.unwatched = view.unwatched_ns
+    snapshot.hangDelay = observer_control_hang_delay_ns(control)
+    snapshot.isExempt = view.is_exempt || observer_control_paused(control)
+    return (view, snapshot)
   }
 
-  @_noLocks private mutating func look(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
+  @_noLocks private mutating func advance(_ index: Int, _ tick: WorkItemTracker.Tick, _ isSamplerNeeded: inout Bool)
     -> UInt64
   {
     // SAFETY: as in view(_:); `trackers` has as many entries.
     let tracker = trackers + index
-    let (view, look) = view(index)
-    var step = tracker.pointee.advance(look, tick)
+    let (view, snapshot) = view(index)
+    var step = tracker.pointee.advance(snapshot, tick)
     if step.ended {
       // The ring is full: there is no hurry to look again.
       guard end(index, tick) else { return Self.longestSleep }
       // The work item that came after it has its age from this tick, not from the next.
-      step = tracker.pointee.advance(look, tick)
+      step = tracker.pointee.advance(snapshot, tick)
     }
     var wait = step.wait
     follow(index, tick)
@@ -160,14 +160,14 @@ struct Monitor: ~Copyable {
 
   /// Tells the samplers what is followed in slot `index`.
   @_noLocks private func follow(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    // SAFETY: as in look(_:_:_:).
+    // SAFETY: as in advance(_:_:_:).
     let tracker = trackers + index
     let place = UInt32(truncatingIfNeeded: index)
     guard tracker.pointee.isSampled else {
       observer_work_leave(sampling, place)
       return
     }
-    var view = observer_work_view()
+    var view = observer_work_snapshot()
     view.item = tracker.pointee.item
     view.generation = tracker.pointee.generation
     view.age_ns = tracker.pointee.age
@@ -180,7 +180,7 @@ struct Monitor: ~Copyable {
   @_noLocks private mutating func want(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
     let item = trackers[index].item
     let place = UInt32(truncatingIfNeeded: index)
-    // SAFETY: as in look(_:_:_:).
+    // SAFETY: as in advance(_:_:_:).
     guard observer_slot_want_end_time(slots + index, item) else { return false }
     if samplers.isStopped || observer_work_is_avoided(sampling, place, item) {
       tellUnsampled(index, tick)
@@ -199,7 +199,7 @@ struct Monitor: ~Copyable {
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
     event.call = -1
-    // SAFETY: as in look(_:_:_:).
+    // SAFETY: as in advance(_:_:_:).
     event.tid = threadID(index, observer_slot_read(slots + index))
     event.cpu_ns = event.tid == 0 ? 0 : clinux_clock_thread_cpu_ns(event.tid)
     // The file that tells it may be held up, too.
@@ -208,8 +208,8 @@ struct Monitor: ~Copyable {
   }
 
   /// Tells the escalation thread how far a stall has come.
-  @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_view, _ step: WorkItemTracker.Step) {
-    // SAFETY: as in look(_:_:); `stalls` has as many entries.
+  @_noLocks private mutating func note(_ index: Int, _ view: observer_slot_snapshot, _ step: WorkItemTracker.Step) {
+    // SAFETY: as in advance(_:_:); `stalls` has as many entries.
     let entry = stalls + index
     let tracker = trackers + index
     if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
@@ -223,7 +223,7 @@ struct Monitor: ~Copyable {
 
   /// Tells the recorder that the work item in slot `index` is over. Returns whether that was possible.
   @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
-    // SAFETY: as in look(_:_:_:).
+    // SAFETY: as in advance(_:_:_:).
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
     tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
@@ -237,7 +237,7 @@ struct Monitor: ~Copyable {
   }
 
   /// Tells the recorder that the work item in slot `index` is a stall. Returns whether that was possible.
-  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_view, _ tick: WorkItemTracker.Tick)
+  @_noLocks private mutating func declare(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
     -> Bool
   {
     // A work item that is declared at first sight was not asked for its end time yet.
@@ -248,7 +248,9 @@ struct Monitor: ~Copyable {
   }
 
   /// Tells the recorder that the stall in slot `index` has become a hang. Returns whether that was possible.
-  @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_view, _ tick: WorkItemTracker.Tick) -> Bool {
+  @_noLocks private mutating func hang(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
+    -> Bool
+  {
     var event = event(OBSERVER_EVENT_HANG, index, tick.now)
     event.tid = lastThreadID(index)
     guard observer_ring_write(ring, &event, nil, 0) else { return false }
@@ -275,7 +277,7 @@ struct Monitor: ~Copyable {
 
   /// Who works on the work item in slot `index`: who marked it, or who a sampler has seen, where the work item does not
   /// say.
-  @_noLocks private func threadID(_ index: Int, _ view: observer_slot_view) -> Int32 {
+  @_noLocks private func threadID(_ index: Int, _ view: observer_slot_snapshot) -> Int32 {
     if view.owner_tid_address != 0 { return lastThreadID(index) }
     return view.thread.map { observer_thread_id($0) } ?? 0
   }

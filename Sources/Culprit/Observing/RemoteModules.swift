@@ -99,7 +99,7 @@ final class RemoteModules: Sendable {
       if began >= next {
         var lines: UInt32 = 0
         let now = clinux_remote_signature(&lines)
-        if now != signature { look() }
+        if now != signature { update() }
         signature = now
         let end = clinux_clock_ns()
         next = end &+ max(Self.interval, (end &- began) &* Self.timePart)
@@ -110,11 +110,11 @@ final class RemoteModules: Sendable {
 
   /// Finds those that have come, copies what is needed of them, and forgets those that have gone. Leaves that to an
   /// earlier watchdog's thread while that is at it.
-  private func look() { Self.looking.withLockIfAvailable { _ in lookAlone() } }
+  private func update() { Self.updating.withLockIfAvailable { _ in updateAlone() } }
 
-  private static let looking = Mutex(())
+  private static let updating = Mutex(())
 
-  private func lookAlone() {
+  private func updateAlone() {
     guard let maps = ProcessMap.readAll("/proc/thread-self/maps"),
       let mounts = ProcessMap.readAll("/proc/thread-self/mountinfo")
     else { return }

@@ -32,7 +32,7 @@ struct ThreadReader: ~Copyable {
   /// What came of it; ``write(_:to:)`` has the frames.
   struct Reading {
     var status = OBSERVER_NO_ANSWER
-    var look = observer_look()
+    var threadStatus = observer_thread_status()
     var handlerTime: UInt64 = 0
     /// When the stack was copied, or when it was given up.
     var time: UInt64 = 0
@@ -64,11 +64,11 @@ struct ThreadReader: ~Copyable {
   private struct Sent {
     var request: UInt32 = 0
     var target = Target()
-    var look = observer_look()
+    var threadStatus = observer_thread_status()
     var isOpen = false
     /// When it was asked, and when it is to be looked at from outside again.
     var time: UInt64 = 0
-    var nextLook: UInt64 = 0
+    var nextReading: UInt64 = 0
   }
 
   /// The reader of sampler `number`.
@@ -128,15 +128,15 @@ struct ThreadReader: ~Copyable {
       target.thread,
       target.slot,
       target.item,
-      reading.look.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
+      reading.threadStatus.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
       &request
     )
     guard reading.status == OBSERVER_CAPTURED else { return (target, reading) }
     sent[place].request = request
     sent[place].target = target
-    sent[place].look = reading.look
+    sent[place].threadStatus = reading.threadStatus
     sent[place].time = reading.time
-    sent[place].nextLook = reading.time &+ 2 &* tick
+    sent[place].nextReading = reading.time &+ 2 &* tick
     sent[place].isOpen = true
     openCount &+= 1
     return nil
@@ -171,14 +171,14 @@ struct ThreadReader: ~Copyable {
         continue
       }
       var reading = Reading()
-      reading.look = sent[place].look
+      reading.threadStatus = sent[place].threadStatus
       reading.time = clinux_clock_ns()
       if observer_capture_is_answered(sent[place].request) {
         collect(place, &reading)
         return (target, reading)
       }
-      guard reading.time >= sent[place].nextLook else { continue }
-      sent[place].nextLook = reading.time &+ 2 &* tick
+      guard reading.time >= sent[place].nextReading else { continue }
+      sent[place].nextReading = reading.time &+ 2 &* tick
       // It may have blocked since.
       clear()
       var seen = reading
@@ -213,13 +213,14 @@ struct ThreadReader: ~Copyable {
   @_noLocks func describe(_ target: Target, _ reading: Reading, _ event: inout observer_event) {
     event.tid = target.threadID
     event.status = reading.status.rawValue
-    event.activity = reading.look.activity.rawValue
-    event.call = reading.look.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: reading.look.call) : -1
+    event.activity = reading.threadStatus.activity.rawValue
+    event.call =
+      reading.threadStatus.activity == OBSERVER_IN_CALL ? Int32(truncatingIfNeeded: reading.threadStatus.call) : -1
     beginStep(target)
     defer { endStep() }
-    if reading.look.activity == OBSERVER_IN_CALL, observer_is_restart(reading.look.call) {
+    if reading.threadStatus.activity == OBSERVER_IN_CALL, observer_is_restart(reading.threadStatus.call) {
       event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
-      event.call = observer_restarted_call(reading.look.pc)
+      event.call = observer_restarted_call(reading.threadStatus.pc)
     }
     event.cpu_ns = target.threadID == 0 ? 0 : clinux_clock_thread_cpu_ns(target.threadID)
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
@@ -253,7 +254,7 @@ struct ThreadReader: ~Copyable {
     beginStep(target)
     defer { endStep() }
     var copy: UnsafePointer<stack_copy>?
-    let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.look, &copy)
+    let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.threadStatus, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
       unwind(copy, target)
@@ -289,7 +290,7 @@ struct ThreadReader: ~Copyable {
     reading.status = observer_capture_collect(sent[place].request, &copy)
     guard reading.status == OBSERVER_CAPTURED, let copy else { return }
     // It ran, whatever was seen before.
-    reading.look.activity = OBSERVER_RUNNING
+    reading.threadStatus.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
     beginStep(sent[place].target)

@@ -8,7 +8,7 @@ struct WorkItemTracker {
   static let tellInterval: UInt64 = 100_000_000
 
   /// What the slot shows.
-  struct Look {
+  struct SlotSnapshot {
     /// The work item under way, 0 when there is none.
     var item: UInt64
     /// How much earlier than the truth `item` can be.
@@ -46,7 +46,7 @@ struct WorkItemTracker {
     }
   }
 
-  /// When the monitor looked.
+  /// When the monitor ticked.
   struct Tick {
     /// Now, on the clock that work items are stamped with.
     var now: UInt64
@@ -124,14 +124,14 @@ struct WorkItemTracker {
   @_noLocks init(seed: UInt64) { gaps = SampleGaps(seed: seed) }
 
   /// Follows the slot for one tick.
-  @_noLocks mutating func advance(_ look: Look, _ tick: Tick) -> Step {
+  @_noLocks mutating func advance(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     var step = Step()
     if phase == .over {
       step.ended = true
       step.wait = 0
       return step
     }
-    if phase != .idle, look.item != item || look.generation != generation {
+    if phase != .idle, snapshot.item != item || snapshot.generation != generation {
       let wasSampled = phase != .young
       phase = .idle
       if wasSampled {
@@ -141,34 +141,34 @@ struct WorkItemTracker {
         return step
       }
     }
-    guard look.item != 0 else { return step }
-    threshold = look.threshold
+    guard snapshot.item != 0 else { return step }
+    threshold = snapshot.threshold
     if phase == .idle {
       // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
-      guard tick.now >= begun(look) else {
-        step.wait = begun(look) &- tick.now &+ look.suspicion
+      guard tick.now >= begun(snapshot) else {
+        step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
       }
-      begin(look, tick)
+      begin(snapshot, tick)
     } else {
-      if look.isExempt { exemptTime &+= tick.charged } else { age &+= tick.charged }
+      if snapshot.isExempt { exemptTime &+= tick.charged } else { age &+= tick.charged }
       gap &+= tick.elapsed &- tick.charged
     }
-    if age >= look.suspicion, age >= nextSample {
+    if age >= snapshot.suspicion, age >= nextSample {
       step.sample = true
-      schedule(look)
+      schedule(snapshot)
       if phase == .young {
         phase = .suspected
         step.suspect = true
       }
     }
-    if age >= look.threshold, phase != .stalled { step.declare = true }
-    if phase == .stalled, !isHangTold, age >= hangAge(look) { step.hang = true }
+    if age >= snapshot.threshold, phase != .stalled { step.declare = true }
+    if phase == .stalled, !isHangTold, age >= hangAge(snapshot) { step.hang = true }
     if phase == .stalled, age >= nextTold {
       step.goesOn = true
       nextTold = age &+ Self.tellInterval
     }
-    step.wait = wait(look)
+    step.wait = wait(snapshot)
     return step
   }
 
@@ -212,15 +212,15 @@ struct WorkItemTracker {
 
   /// When the work item began, at the latest: counted from an earlier time, work that kept to its limit would be called
   /// a stall.
-  @_noLocks private func begun(_ look: Look) -> UInt64 { look.item &+ look.doubt }
+  @_noLocks private func begun(_ snapshot: SlotSnapshot) -> UInt64 { snapshot.item &+ snapshot.doubt }
 
-  @_noLocks private mutating func begin(_ look: Look, _ tick: Tick) {
+  @_noLocks private mutating func begin(_ snapshot: SlotSnapshot, _ tick: Tick) {
     phase = .young
-    item = look.item
-    generation = look.generation
+    item = snapshot.item
+    generation = snapshot.generation
     // The work item is younger than the last tick, or that tick would have seen it.
-    let claimed = tick.now &- begun(look)
-    age = min(claimed, tick.allowed &+ look.unwatched)
+    let claimed = tick.now &- begun(snapshot)
+    age = min(claimed, tick.allowed &+ snapshot.unwatched)
     gap = claimed &- age
     nextSample = 0
     isClosed = false
@@ -231,26 +231,26 @@ struct WorkItemTracker {
 
   /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so
   /// that the moment at which other watchdogs take their only stack is on record.
-  @_noLocks private mutating func schedule(_ look: Look) {
-    let gap = gaps.next(age < look.threshold ? look.earlyInterval : look.interval)
+  @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
+    let gap = gaps.next(age < snapshot.threshold ? snapshot.earlyInterval : snapshot.interval)
     // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
     let planned = nextSample &+ gap
     nextSample = nextSample != 0 && planned > age ? planned : age &+ gap
-    if age < look.threshold, nextSample > look.threshold { nextSample = look.threshold }
+    if age < snapshot.threshold, nextSample > snapshot.threshold { nextSample = snapshot.threshold }
   }
 
   /// The age at which the stall is a hang.
-  @_noLocks private func hangAge(_ look: Look) -> UInt64 {
-    let (age, overflow) = look.threshold.addingReportingOverflow(look.hangDelay)
+  @_noLocks private func hangAge(_ snapshot: SlotSnapshot) -> UInt64 {
+    let (age, overflow) = snapshot.threshold.addingReportingOverflow(snapshot.hangDelay)
     return overflow ? .max : age
   }
 
-  @_noLocks private func wait(_ look: Look) -> UInt64 {
+  @_noLocks private func wait(_ snapshot: SlotSnapshot) -> UInt64 {
     let due: UInt64
     switch phase {
-    case .young: due = look.suspicion
-    case .stalled: due = min(nextTold, isHangTold ? nextSample : min(nextSample, hangAge(look)))
-    default: due = min(nextSample, look.threshold)
+    case .young: due = snapshot.suspicion
+    case .stalled: due = min(nextTold, isHangTold ? nextSample : min(nextSample, hangAge(snapshot)))
+    default: due = min(nextSample, snapshot.threshold)
     }
     return due > age ? due &- age : 0
   }

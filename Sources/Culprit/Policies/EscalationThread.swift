@@ -29,7 +29,7 @@ struct EscalationThread: ~Copyable {
   private static let hangInterval: UInt64 = 250_000_000
   /// What could not be sent is sent again after so long.
   private static let resendInterval: UInt64 = 100_000_000
-  /// A monitor that has not looked for so long does not watch. It looks four times a second.
+  /// A monitor that has not ticked for so long does not watch. It ticks four times a second.
   private static let monitorPatience: UInt64 = 2_000_000_000
 
   let own: UnsafeMutablePointer<cprocess_escalation>
@@ -54,9 +54,9 @@ struct EscalationThread: ~Copyable {
   /// Whether pings are being withheld, and whether the last report has been made since.
   private var isHung = false
   private var isReported = false
-  /// What the monitor's count of looks was when it changed last, and when that was.
-  private var looks: UInt64 = 0
-  private var looked: UInt64 = 0
+  /// What the monitor's count of ticks was when it changed last, and when that was.
+  private var ticks: UInt64 = 0
+  private var ticked: UInt64 = 0
 
   init(
     own: UnsafeMutablePointer<cprocess_escalation>,
@@ -81,8 +81,8 @@ struct EscalationThread: ~Copyable {
 
   /// Works until it is told to stop.
   @_noLocks mutating func run() {
-    looked = clinux_clock_ns()
-    lastPing = looked
+    ticked = clinux_clock_ns()
+    lastPing = ticked
     cprocess_escalation_start(own)
     while true {
       let seen = cprocess_escalation_word(own)
@@ -116,7 +116,7 @@ struct EscalationThread: ~Copyable {
       if let launch = phases.launch { observer_slot_end(launch) }
       if let shutdown = phases.shutdown {
         observer_slot_begin_since(shutdown, since, now &- min(now, since))
-        observer_control_look_by(control, now)
+        observer_control_tick_by(control, now)
       }
       cprocess_escalation_add_notices(own, CPROCESS_NOTICE_STOPPING.rawValue)
     }
@@ -153,7 +153,7 @@ struct EscalationThread: ~Copyable {
 
   /// Tells systemd that the service is alive, if it is time to and if it is. Returns when to look again.
   @_noLocks private mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
-    let isWatching = monitorLooks(now)
+    let isWatching = monitorTicks(now)
     let hasHang = findHang()
     guard isWatching, !hasHang else {
       if !isHung {
@@ -208,13 +208,13 @@ struct EscalationThread: ~Copyable {
   }
 
   /// Whether the monitor is at work.
-  @_noLocks private mutating func monitorLooks(_ now: UInt64) -> Bool {
+  @_noLocks private mutating func monitorTicks(_ now: UInt64) -> Bool {
     let count = observer_control_wakeups(control)
-    if count != looks {
-      looks = count
-      looked = now
+    if count != ticks {
+      ticks = count
+      ticked = now
     }
-    return now &- looked < Self.monitorPatience
+    return now &- ticked < Self.monitorPatience
   }
 
   /// Finds the source that has been hanging for longest; ``view`` has it then.

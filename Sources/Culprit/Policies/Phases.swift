@@ -57,7 +57,7 @@ final class Phases: @unchecked Sendable {
     let launch = try lease(Self.launchName, budget)
     self.launch = launch
     observer_slot_begin_since(launch.slot, start, head)
-    observer_control_look_by(control.pointer, now)
+    observer_control_tick_by(control.pointer, now)
   }
 
   /// The launch is over.

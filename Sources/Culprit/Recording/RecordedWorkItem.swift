@@ -32,26 +32,30 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   /// Adds a look at the work item's thread.
-  mutating func add(_ look: RecordedLook) {
-    var look = look
-    nameRestarted(&look)
-    let kept = store.add(look.sample, stack: look.stack)
-    cost.add(outcome: look.sample.outcome, handlerTime: look.sample.handlerTime, unwindTime: look.sample.unwindTime)
+  mutating func add(_ captured: CapturedSample) {
+    var captured = captured
+    nameRestarted(&captured)
+    let kept = store.add(captured.sample, stack: captured.stack)
+    cost.add(
+      outcome: captured.sample.outcome,
+      handlerTime: captured.sample.handlerTime,
+      unwindTime: captured.sample.unwindTime
+    )
     guard stall != nil else { return }
-    stall?.duration = look.sample.age
-    stall?.gap = look.gap
-    stall?.lostSamples = look.lost
+    stall?.duration = captured.sample.age
+    stall?.gap = captured.gap
+    stall?.lostSamples = captured.lost
     stall?.cost = cost
-    if kept { save(look.sample, look.stack) }
+    if kept { save(captured.sample, captured.stack) }
   }
 
   /// A call that was restarted, and of which the code does not say which it is, is the one that was seen there before.
-  private mutating func nameRestarted(_ look: inout RecordedLook) {
-    guard let place = look.stack?.frames.first else { return }
-    switch look.sample.activity {
+  private mutating func nameRestarted(_ captured: inout CapturedSample) {
+    guard let place = captured.stack?.frames.first else { return }
+    switch captured.sample.activity {
     case .inSystemCall(let call), .inRestartedCall(.some(let call)): lastCall = (call, place)
     case .inRestartedCall(nil):
-      if let lastCall, lastCall.place == place { look.sample.activity = .inRestartedCall(lastCall.call) }
+      if let lastCall, lastCall.place == place { captured.sample.activity = .inRestartedCall(lastCall.call) }
     default: break
     }
   }
@@ -171,7 +175,7 @@ struct RecordedWorkItem: ~Copyable {
 }
 
 /// A look at a watched thread, as it came out of the ring.
-struct RecordedLook {
+struct CapturedSample {
   var sample: Sample
   var stack: Stack?
   var gap: Duration

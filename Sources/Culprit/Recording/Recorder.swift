@@ -256,7 +256,7 @@ final class Recorder: Sendable {
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
-      box(index, head, &state).item.add(look(event))
+      box(index, head, &state).item.add(capturedSample(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")
@@ -353,22 +353,22 @@ final class Recorder: Sendable {
     case OBSERVER_EVENT_THREAD.rawValue:
       guard !PosixThread.isOurs(head.tid) else { return }
       guard state.allThreads?.number == head.all_threads else { return }
-      let look = look(event)
+      let captured = capturedSample(event)
       let thread = ThreadSample(
         thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
         stack: nil,
-        outcome: look.sample.outcome,
-        cpuTime: look.sample.cpuTime,
-        activity: look.sample.activity,
-        handlerTime: look.sample.handlerTime,
-        unwindTime: look.sample.unwindTime
+        outcome: captured.sample.outcome,
+        cpuTime: captured.sample.cpuTime,
+        activity: captured.sample.activity,
+        handlerTime: captured.sample.handlerTime,
+        unwindTime: captured.sample.unwindTime
       )
       for box in state.items.values where box.item.allThreads == head.all_threads {
-        box.item.add(other: thread, stack: look.stack)
+        box.item.add(other: thread, stack: captured.stack)
       }
       if let capture = state.allThreads, !capture.requests.isEmpty {
         var placed = thread
-        placed.stack = look.stack.map { state.allThreads?.stacks.place(of: $0) } ?? nil
+        placed.stack = captured.stack.map { state.allThreads?.stacks.place(of: $0) } ?? nil
         state.allThreads?.all.threads.append(placed)
       }
     default:
@@ -406,7 +406,7 @@ final class Recorder: Sendable {
     return WallTime(nanosecondsSince1970: wall &- (earlier &- time))
   }
 
-  private func look(_ event: UnsafePointer<observer_event>) -> RecordedLook {
+  private func capturedSample(_ event: UnsafePointer<observer_event>) -> CapturedSample {
     // SAFETY: as in handle(_:_:); `count` frames follow the event in the ring.
     let head = event.pointee
     let frames = UnsafeBufferPointer(start: observer_event_frames(event), count: Int(head.count))
@@ -435,7 +435,7 @@ final class Recorder: Sendable {
       progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns)
     )
-    return RecordedLook(
+    return CapturedSample(
       sample: sample,
       stack: stack.frames.isEmpty ? nil : stack,
       gap: Duration(wholeNanoseconds: head.gap_ns),

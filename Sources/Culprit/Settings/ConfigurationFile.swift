@@ -42,13 +42,13 @@ struct ConfigurationFile {
   /// What is in the file, if it has changed since the last time, or if this is the first.
   mutating func readIfChanged() -> Content? {
     // Looked at first: a change after that is seen the next time.
-    let now = look()
+    let now = readIdentity()
     guard now != identity else { return nil }
     identity = now
     return read()
   }
 
-  private func look() -> Identity {
+  private func readIdentity() -> Identity {
     var found = stat()
     errno = 0
     guard stat(path, &found) == 0 else {

@@ -166,7 +166,7 @@ final class PingedSource: Sendable {
       observer_slot_begin_for(lease.slot, thread?.pointer, clinux_clock_ns())
       return true
     }
-    if waits { SlotRegistry.shared.look(after: suspicionTime) }
+    if waits { SlotRegistry.shared.tick(after: suspicionTime) }
     return next
   }
 

@@ -180,7 +180,7 @@ final class SlotRegistry: Sendable {
       state.owners[index] = Owner(source: source, generation: generation, limits: limits)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
-      if polled, suspicion != .max { observer_control_look_by(control.pointer, clinux_clock_ns() &+ suspicion) }
+      if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
         Lease(slot: slot, index: index, generation: generation, process: clinux_process_stamp())
       )
@@ -200,13 +200,13 @@ final class SlotRegistry: Sendable {
   /// Marks the begin of a work item on the calling thread, and makes sure that the monitor looks at it in time.
   func begin(_ lease: Lease, suspicion: Duration) {
     observer_slot_begin_exact(lease.slot)
-    look(after: suspicion)
+    tick(after: suspicion)
   }
 
   /// Makes sure that the monitor looks once `time` has passed.
-  func look(after time: Duration) {
+  func tick(after time: Duration) {
     guard let control = state.withLock({ $0.control }) else { return }
-    observer_control_look_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
+    observer_control_tick_by(control.pointer, clinux_clock_ns() &+ time.wholeNanoseconds)
   }
 
   /// The same for work that is handed over to `thread`, or to whoever the slot's words say; it counts after `delay`.
@@ -217,7 +217,7 @@ final class SlotRegistry: Sendable {
     after delay: Duration = .zero
   ) {
     observer_slot_begin_for(lease.slot, thread, clinux_clock_ns() &+ delay.wholeNanoseconds)
-    look(after: delay + suspicion)
+    tick(after: delay + suspicion)
   }
 
   /// Calls `handler` when the work item that `lease` is marked with becomes a stall; it must not block.

@@ -5,8 +5,8 @@ import SplitMix
 import StressHarm
 import Synchronization
 
-/// Looks after the service from outside: starts it, stops and signals it, takes the processors away from it, and counts what it
-/// tells.
+/// Looks after the service from outside: starts it, stops and signals it, takes the processors away from it, and counts
+/// what it tells.
 final class Supervisor {
   private let seconds: Int
   private let seed: UInt64
@@ -45,7 +45,7 @@ final class Supervisor {
     while stress_now_ns() + 1_000_000_000 < end || launches == 0 {
       launches += 1
       let left = max(1, (end &- min(end, stress_now_ns())) / 1_000_000_000)
-      try look(after: directory, shared, Int(left), seed &+ UInt64(launches - 1))
+      try supervise(after: directory, shared, Int(left), seed &+ UInt64(launches - 1))
     }
     for hog in hogs { endHog(hog.process) }
     printFigures(launches)
@@ -53,7 +53,7 @@ final class Supervisor {
 
   // MARK: One launch of the service
 
-  private func look(
+  private func supervise(
     after directory: String,
     _ shared: UnsafeMutablePointer<stress_shared>,
     _ seconds: Int,
