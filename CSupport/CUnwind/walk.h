@@ -17,7 +17,7 @@ struct unwinder {
   struct function_starts *starts;    /* the same of those that no table has */
   struct solver *solver;             /* what functions do to their frames */
   struct call_sites *call_sites;     /* which functions calls lead to */
-  struct return_paths *return_paths; /* ways to a function's return */
+  struct return_paths *return_paths; /* paths to a function's return */
   struct caller_registers_room *callers;
   struct frame_pointer_search *search;
   struct no_cfi_room *no_cfi;

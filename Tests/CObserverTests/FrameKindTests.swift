@@ -71,7 +71,7 @@ import Testing
     #expect(inStub > 20)
   }
 
-  /// The linkage stub that a thread has come through, whose stack pointer is at the return address of a call of it.
+  /// The PLT stub that a thread has come through, whose stack pointer is at the return address of a call of it.
   private static func stub(called copy: stack_copy) -> UInt64? {
     var registers = copy.registers
     var code = [UInt8](repeating: 0, count: Int(UNWIND_PROLOGUE_BYTES))
@@ -123,8 +123,8 @@ import Testing
   @Test func noUnwindInformationButAFramePointer() throws {
     try checkComplete(
       slot: 3045,
-      { frames_undescribed_framed($0) },
-      showing: ["frames_spin", "frames_bare_framed", "frames_undescribed_framed"]
+      { frames_no_cfi_framed($0) },
+      showing: ["frames_spin", "frames_bare_framed", "frames_no_cfi_framed"]
     )
   }
 
@@ -133,32 +133,32 @@ import Testing
   func neitherUnwindInformationNorAFramePointer() throws {
     try checkComplete(
       slot: 3046,
-      { frames_undescribed_unframed($0) },
-      showing: ["frames_spin", "frames_bare_unframed", "frames_undescribed_unframed"]
+      { frames_no_cfi_unframed($0) },
+      showing: ["frames_spin", "frames_bare_unframed", "frames_no_cfi_unframed"]
     )
   }
 
   @Test func aLeafWithNeither() throws {
-    let innermost = try checkComplete(slot: 3047, { frames_undescribed_leaf($0) }, showing: ["frames_undescribed_leaf"])
+    let innermost = try checkComplete(slot: 3047, { frames_no_cfi_leaf($0) }, showing: ["frames_no_cfi_leaf"])
     #expect(innermost.count { $0 == "frames_bare_leaf" } > 100, "\(Set(innermost))")
   }
 
   /// What is called is a described function, which jumps there: the call says nothing about who is on the stack.
   @Test(arguments: [
-    Undescribed(3061, "frames_bare_jumped_leaf", "frames_undescribed_by_jump") { frames_undescribed_by_jump($0) },
-    Undescribed(3062, "frames_bare_jumped_framed", "frames_undescribed_framed_by_jump") {
-      frames_undescribed_framed_by_jump($0)
+    WithoutCFI(3061, "frames_bare_jumped_leaf", "frames_no_cfi_by_jump") { frames_no_cfi_by_jump($0) },
+    WithoutCFI(3062, "frames_bare_jumped_framed", "frames_no_cfi_framed_by_jump") {
+      frames_no_cfi_framed_by_jump($0)
     },
-    Undescribed(3063, "frames_bare_goes_on", "frames_undescribed_goes_on") { frames_undescribed_goes_on($0) },
-    Undescribed(3064, "frames_bare_switch", "frames_undescribed_switch") { frames_undescribed_switch($0) },
+    WithoutCFI(3063, "frames_bare_goes_on", "frames_no_cfi_goes_on") { frames_no_cfi_goes_on($0) },
+    WithoutCFI(3064, "frames_bare_switch", "frames_no_cfi_switch") { frames_no_cfi_switch($0) },
   ])
-  func aFunctionThatNothingDescribes(_ kind: Undescribed) throws {
+  func aFunctionThatNothingDescribes(_ kind: WithoutCFI) throws {
     guard frames_can_be_made() else { return }
     let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller])
     #expect(innermost.count { $0 == kind.function } > 20, "\(Set(innermost))")
   }
 
-  struct Undescribed: CustomTestStringConvertible, Sendable {
+  struct WithoutCFI: CustomTestStringConvertible, Sendable {
     let slot: Int
     let function: String
     let caller: String
@@ -175,7 +175,7 @@ import Testing
 
   /// The value that a frame's function is known by where there are no symbols.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func whereFunctionsBegin() throws {
-    try observing(slot: 3065, { frames_undescribed_framed($0) }) { thread in
+    try observing(slot: 3065, { frames_no_cfi_framed($0) }) { thread in
       try sightings(of: thread, count: 20) { seen in
         for (frame, name) in zip(seen.frames, seen.names) where name != "?" {
           try #require(frame.offset != UNWIND_NO_OFFSET, "\(name)")
@@ -191,7 +191,7 @@ import Testing
   /// Where a stack cannot be followed, the outer frames of an earlier one of the same work are still there, and the
   /// frame of what the innermost of them called is between.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor")) func aStackThatIsJoined() throws {
-    try observing(slot: 3066, { frames_undescribed_lost($0) }) { thread in
+    try observing(slot: 3066, { frames_no_cfi_lost($0) }) { thread in
       var complete: [String]?
       var joined = 0
       let joining = thread.joining
@@ -217,7 +217,7 @@ import Testing
   /// A call that is over has left its return address where the stack now has room that nobody has written to.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func aStackIsNotJoinedWithWhatIsOver() throws {
-    try observing(slot: 3067, { frames_undescribed_left_over($0) }) { thread in
+    try observing(slot: 3067, { frames_no_cfi_left_over($0) }) { thread in
       var joined = 0
       let joining = thread.joining
       for _ in 0..<50 where joined < 5 {
@@ -225,7 +225,7 @@ import Testing
           guard seen.joinedFrom > 0 else { return }
           try #require(seen.names[0] == "frames_bare_lost" && !seen.names.contains("frames_former"), "\(seen.names)")
           try #require(
-            seen.shows(["frames_bare_lost", "frames_left_over", "frames_undescribed_left_over"]),
+            seen.shows(["frames_bare_lost", "frames_left_over", "frames_no_cfi_left_over"]),
             "\(seen.names)"
           )
           // The last complete one was one of the former.
@@ -239,7 +239,7 @@ import Testing
   /// Another thread, or another work item, on the same stack has nothing to do with it.
   @Test(.enabled(if: frames_can_be_made(), "no code is made for this processor"))
   func aStackIsNotJoinedWithOtherWork() throws {
-    try observing(slot: 3068, { frames_undescribed_lost($0) }) { thread in
+    try observing(slot: 3068, { frames_no_cfi_lost($0) }) { thread in
       var cut = 0
       let joining = thread.joining
       for round in 0..<20_000 where cut < 20 {

@@ -113,7 +113,7 @@ import Testing
         flag.pointee = 1
       }
       ender.start()
-      loop.turn { frames_undescribed_lost(stop) }
+      loop.turn { frames_no_cfi_lost(stop) }
     }
     let recording = try #require(found.first).recording
     let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }

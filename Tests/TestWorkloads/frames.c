@@ -80,18 +80,18 @@ KEPT void frames_leave(void (*body)(void (*)(const volatile int *), const volati
   }
 
 ENTERED_BY(frames_by_expression, frames_expression)
-ENTERED_BY(frames_undescribed_framed, frames_bare_framed)
-ENTERED_BY(frames_undescribed_unframed, frames_bare_unframed)
-ENTERED_BY(frames_undescribed_leaf, frames_bare_leaf)
-ENTERED_BY(frames_undescribed_by_jump, frames_jumps_to_leaf)
-ENTERED_BY(frames_undescribed_framed_by_jump, frames_jumps_to_framed)
-ENTERED_BY(frames_undescribed_goes_on, frames_bare_goes_on)
-ENTERED_BY(frames_undescribed_switch, frames_bare_switch)
-ENTERED_BY(frames_undescribed_left_over, frames_left_over)
+ENTERED_BY(frames_no_cfi_framed, frames_bare_framed)
+ENTERED_BY(frames_no_cfi_unframed, frames_bare_unframed)
+ENTERED_BY(frames_no_cfi_leaf, frames_bare_leaf)
+ENTERED_BY(frames_no_cfi_by_jump, frames_jumps_to_leaf)
+ENTERED_BY(frames_no_cfi_framed_by_jump, frames_jumps_to_framed)
+ENTERED_BY(frames_no_cfi_goes_on, frames_bare_goes_on)
+ENTERED_BY(frames_no_cfi_switch, frames_bare_switch)
+ENTERED_BY(frames_no_cfi_left_over, frames_left_over)
 
 /* Has time of its own as well: a complete stack may end in it. */
 void frames_bare_lost(const volatile int *stop);
-KEPT void frames_undescribed_lost(const volatile int *stop) {
+KEPT void frames_no_cfi_lost(const volatile int *stop) {
   while (*stop == 0) {
     for (int turn = 0; turn < 2000; turn++)
       sink++;

@@ -15,7 +15,7 @@ void frames_spin(const volatile int *stop);
 /* Asks for the time, in the kernel's own code in this process (vdso(7)). */
 void frames_in_vdso(const volatile int *stop);
 
-/* Calls strlen(3), which needs no stack, through a linkage stub, for a long text. */
+/* Calls strlen(3), which needs no stack, through a PLT stub, for a long text. */
 void frames_through_stub(const volatile int *stop);
 
 /* Calls a function whose beginning and end take most of its time: pushes, pops and a large frame. */
@@ -29,29 +29,29 @@ void frames_end_in_call(const volatile int *stop);
 void frames_by_expression(const volatile int *stop);
 
 /* Call frames_spin from a function without unwind information: with a frame pointer, and with neither. */
-void frames_undescribed_framed(const volatile int *stop);
-void frames_undescribed_unframed(const volatile int *stop);
+void frames_no_cfi_framed(const volatile int *stop);
+void frames_no_cfi_unframed(const volatile int *stop);
 
 /* Calls a function without unwind information and without a frame that itself computes. */
-void frames_undescribed_leaf(const volatile int *stop);
+void frames_no_cfi_leaf(const volatile int *stop);
 
 /* Call functions without unwind information that are reached by a jump of the function that is called: without a frame,
  * and with one. */
-void frames_undescribed_by_jump(const volatile int *stop);
-void frames_undescribed_framed_by_jump(const volatile int *stop);
+void frames_no_cfi_by_jump(const volatile int *stop);
+void frames_no_cfi_framed_by_jump(const volatile int *stop);
 
 /* Calls one that returns by jumping through a register to another one. */
-void frames_undescribed_goes_on(const volatile int *stop);
+void frames_no_cfi_goes_on(const volatile int *stop);
 
 /* Calls one that jumps by a table, and ends with a call that does not return. */
-void frames_undescribed_switch(const volatile int *stop);
+void frames_no_cfi_switch(const volatile int *stop);
 
 /* Calls one, frames_bare_lost, that makes room on the stack, half of the time, which nothing tells the size of. */
-void frames_undescribed_lost(const volatile int *stop);
+void frames_no_cfi_lost(const volatile int *stop);
 
 /* Calls, by the same call of frames_left_over, frames_former, and frames_latter, which calls frames_bare_lost while a
  * return address into frames_former is left above it. */
-void frames_undescribed_left_over(const volatile int *stop);
+void frames_no_cfi_left_over(const volatile int *stop);
 
 /* Calls frames_spin from code that is made at run time, in no module: with frame pointers two deep, and without. */
 void frames_made_framed(const volatile int *stop);
