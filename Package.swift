@@ -76,7 +76,7 @@ let package = Package(
     ),
     // What the benchmarks observe, and other ways to do it.
     .target(name: "BenchmarkPeers", path: "tools/benchmark-peers", linkerSettings: [.linkedLibrary("dl")]),
-    // What is watched by benchmarks and soaks.
+    // What is watched by benchmarks and soak tests.
     .target(name: "SourceLoads", dependencies: ["CObserver"], path: "tools/source-loads"),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),

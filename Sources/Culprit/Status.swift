@@ -24,7 +24,7 @@ extension Watchdog {
     /// What could not be saved, and why: the first sixteen sentences. What is wrong with the environment and with the
     /// configuration file.
     public var problems: [String]
-    /// What is lost in these surroundings; empty where everything can be observed.
+    /// What is lost in this process; empty where everything can be observed.
     public var limitations: [Limitation]
   }
 

@@ -20,8 +20,8 @@ func say(_ text: String) {
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
 
-guard CommandLine.arguments.count >= 3, let play = plays[CommandLine.arguments[2]] else {
-  say("usage: blackbox-process DIRECTORY \(plays.keys.sorted().joined(separator: "|"))")
+guard CommandLine.arguments.count >= 3, let scenario = scenarios[CommandLine.arguments[2]] else {
+  say("usage: blackbox-process DIRECTORY \(scenarios.keys.sorted().joined(separator: "|"))")
   exit(2)
 }
 do {
@@ -33,7 +33,7 @@ do {
   configuration.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { _ in }
-  try play(watchdog)
+  try scenario(watchdog)
 } catch {
   say("error=\(error)")
   exit(1)

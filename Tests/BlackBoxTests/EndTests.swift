@@ -17,17 +17,17 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
   }
 
-  /// Runs the process as `play`; once `isReady` holds, it is sent `signal`.
+  /// Runs the process as `scenario`; once `isReady` holds, it is sent `signal`.
   @discardableResult
   private func run(
-    _ play: String,
+    _ scenario: String,
     _ directory: String,
     arguments: [String] = [],
     environment: [String: String]? = nil,
     signal: Int32 = 0,
     when isReady: () -> Bool = { true }
   ) throws -> ChildProcess {
-    let words = [directory, play] + arguments
+    let words = [directory, scenario] + arguments
     return try ChildProcess(ChildProcess.built("blackbox-process"), words, environment: environment) { process in
       guard signal != 0 else { return }
       while !isReady() && kill(process, 0) == 0 { usleep(10_000) }
@@ -127,23 +127,27 @@ import Testing
   }
 
   @Test func whatEndsOtherwiseIsNoHang() throws {
-    let ends: [(play: String, signal: Int32, verdict: RunVerdict)] = [
+    let ends: [(scenario: String, signal: Int32, verdict: RunVerdict)] = [
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
       ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
       ("abort", 0, .crash(signal: SIGABRT)), ("fault", 0, .crash(signal: SIGSEGV)),
     ]
-    for (play, signal, verdict) in ends {
+    for (scenario, signal, verdict) in ends {
       try withDirectory { directory in
-        let died = try run(play, directory, signal: signal) { !names(directory, ".run").isEmpty }
-        if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(play)") }
+        let died = try run(scenario, directory, signal: signal) { !names(directory, ".run").isEmpty }
+        if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(scenario)") }
         let told = try tell(directory)
-        #expect(told.facts("run").map { $0.drop { $0 != " " }.dropFirst() } == [verdict.description[...]], "\(play)")
-        #expect(told.facts("hang") == [], "\(play)")
+        #expect(
+          told.facts("run").map { $0.drop { $0 != " " }.dropFirst() } == [verdict.description[...]],
+          "\(scenario)"
+        )
+        #expect(told.facts("hang") == [], "\(scenario)")
       }
     }
   }
 
-  /// A handler of a signal that calls exit(3) works in most services that have one, whatever the signal comes into the midst of.
+  /// A handler of a signal that calls exit(3) works in most services that have one, whatever the signal comes into the
+  /// midst of.
   @Test func exitInAHandlerComesToItsEnd() throws {
     try withDirectory { directory in
       let died = try run("exit-in-malloc", directory)
@@ -168,7 +172,8 @@ import Testing
     }
   }
 
-  /// The kernel kills one that takes more memory than its group may have; also when the group is gone by the next launch.
+  /// The kernel kills one that takes more memory than its group may have; also when the group is gone by the next
+  /// launch.
   @Test(
     .enabled(if: MemoryGroup.isPossible, "limiting memory takes root and control groups"),
     arguments: [false, true]
@@ -186,7 +191,8 @@ import Testing
     }
   }
 
-  /// A process that runs is left alone, whoever else starts in its directory; and each run is told of by one of several.
+  /// A process that runs is left alone, whoever else starts in its directory; and each run is told of by one of
+  /// several.
   @Test func severalProcessesTellEachRunOnce() throws {
     try withDirectory { directory in
       for _ in 0..<4 {
@@ -268,8 +274,8 @@ import Testing
     return status.contains(") Z ") && tasks.count <= 1
   }
 
-  /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and the
-  /// record ends with its own process, while the program goes on.
+  /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and
+  /// the record ends with its own process, while the program goes on.
   @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
   func programsThatAreStartedLeaveTheRecordAlone(way: String, usesCulprit: Bool) throws {
     try withDirectory { directory in
@@ -317,9 +323,9 @@ import Testing
 
   /// The program that a service becomes in its own process tells how the service ended, although the process goes on.
   @Test func aServiceThatBecomesAnotherProgramHasEnded() throws {
-    for (play, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
+    for (scenario, verdict) in [("exec", RunVerdict.cleanExit), ("exec-stalled", .fatalHang)] {
       try withDirectory { directory in
-        let found = try run(play, directory, arguments: ["tell"])
+        let found = try run(scenario, directory, arguments: ["tell"])
         let process = try #require(found.fact("before"))
         #expect(found.facts("run") == ["\(process) \(verdict)"], "\(found)")
         #expect(found.facts("hang").count == (verdict == .fatalHang ? 1 : 0))
@@ -345,7 +351,8 @@ import Testing
     }
   }
 
-  /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing is told.
+  /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing
+  /// is told.
   @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
   func aFullDiskCostsSamplesOnly() throws {
     try withDirectory { directory in

@@ -85,7 +85,7 @@ func culprit(_ arguments: [String], input: Data = Data()) throws -> Outcome {
   try run("culprit", arguments, input: input)
 }
 
-/// The number in the line "name value unit" of `text`, as benchmarks and soaks print it.
+/// The number in the line "name value unit" of `text`, as benchmarks and soak tests print it.
 func figure(_ name: String, in text: String) throws -> Double {
   let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }, "no \(name) in \(text)")
   return try #require(Double(line.split(separator: " ")[1]))

@@ -16,15 +16,15 @@ import Testing
     ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }.sorted()
   }
 
-  /// Runs a service that leaves something in the directory as `play`. While it goes on, `body` is called, and then it is
-  /// sent `signal`.
+  /// Runs a service that leaves something in the directory as `scenario`. While it goes on, `body` is called, and then
+  /// it is sent `signal`.
   private func service(
-    _ play: String,
+    _ scenario: String,
     _ directory: String,
     signal: Int32 = 0,
     _ body: (pid_t) throws -> Void = { _ in }
   ) throws {
-    _ = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, play]) { process in
+    _ = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, scenario]) { process in
       defer { if signal != 0 { kill(process, signal) } }
       try body(process)
     }
@@ -129,8 +129,8 @@ import Testing
     }
   }
 
-  /// One that may not be listed, and one whose files may not be opened; the others are printed all the same. Root is tested
-  /// without the capabilities that let it read anything.
+  /// One that may not be listed, and one whose files may not be opened; the others are printed all the same. Root is
+  /// tested without the capabilities that let it read anything.
   @Test func whatMayNotBeReadIsToldOf() throws {
     try withDirectory { directory in
       for name in ["closed", "listed", "open"] {

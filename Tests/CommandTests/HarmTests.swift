@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A service that forks, closes descriptors that are not its own and restarts its watchdog comes to no harm, and neither does
-/// anybody else. Each in a process of its own.
+/// A service that forks, closes descriptors that are not its own and restarts its watchdog comes to no harm, and
+/// neither does anybody else. Each in a process of its own.
 @Suite(.serialized) struct HarmTests {
-  private func play(
+  private func runScenario(
     _ arguments: String...,
     inDirectory: Bool = false
   ) throws -> (process: ChildProcess, directory: String) {
@@ -23,20 +23,20 @@ import Testing
   /// Forked inside a section while other threads mark: with the standard library's locks half of such children died.
   @Test(arguments: ["forks", "forks-exit", "forks-release"])
   func childrenLeaveWhatTheirParentEntered(_ name: String) throws {
-    let (process, directory) = try play(name, "40")
+    let (process, directory) = try runScenario(name, "40")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("exited") == "40", "\(process)")
   }
 
   @Test(arguments: ["forks-watch", "forks-fork"])
   func childrenAndTheirChildrenWatchThemselves(_ name: String) throws {
-    let (process, directory) = try play(name, "6")
+    let (process, directory) = try runScenario(name, "6")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("exited") == "6", "\(process)")
   }
 
   @Test func aDaemonWatchesItself() throws {
-    let (process, directory) = try play("daemon", inDirectory: true)
+    let (process, directory) = try runScenario("daemon", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.status == 0, "\(process)")
     var told: String?
@@ -49,23 +49,24 @@ import Testing
 
   /// However it is started.
   @Test func aProgramInheritsNothing() throws {
-    let (process, directory) = try play("exec", "12")
+    let (process, directory) = try runScenario("exec", "12")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
   }
 
   /// Nor does a child, which has other files under those numbers soon.
   @Test func aChildInheritsNoDescriptorAndClosesNone() throws {
-    let (process, directory) = try play("fork-descriptors", inDirectory: true)
+    let (process, directory) = try runScenario("fork-descriptors", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
     #expect(process.fact("harmed") == "[]", "\(process)")
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  /// closefrom(3) while a watchdog runs: its files are opened again, the service's own are left alone, and the status tells.
+  /// closefrom(3) while a watchdog runs: its files are opened again, the service's own are left alone, and the status
+  /// tells.
   @Test func aServiceMayCloseEverything() throws {
-    let (process, directory) = try play("close-all", inDirectory: true)
+    let (process, directory) = try runScenario("close-all", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
     #expect(process.fact("told") == "true", "\(process)")
@@ -81,7 +82,7 @@ import Testing
 
   /// Threads that mark cost no descriptor.
   @Test func threadsKeepNoDescriptor() throws {
-    let (process, directory) = try play("thread-descriptors")
+    let (process, directory) = try runScenario("thread-descriptors")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("marked") == "200", "\(process)")
     #expect(process.fact("more").flatMap { Int($0) }.map { $0 <= 2 } == true, "\(process)")
@@ -89,7 +90,7 @@ import Testing
 
   /// What a timer says and lets be after its end is nothing to whoever has its slot.
   @Test func nobodyActsOnWhatIsAnothersByNow() throws {
-    let (process, directory) = try play("exempt")
+    let (process, directory) = try runScenario("exempt")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let expected = ["after own", "next 0 -", "next 1 -", "next 2 -", "then own"]
     #expect(process.fact("stalls") == "\(expected)", "\(process)")
@@ -97,7 +98,7 @@ import Testing
 
   /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
   @Test func aWatchdogBeginsWithNothing() throws {
-    let (process, directory) = try play("restarts", "12")
+    let (process, directory) = try runScenario("restarts", "12")
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("asked") == "[]", "\(process)")
     #expect(!process.errors.contains("culprit: ending process"), "\(process)")

@@ -4,8 +4,8 @@ import Testing
 
 /// A service that uses libunwind itself, and is held up while it has one of that library's locks.
 @Suite(.serialized) struct UnwinderLockTests {
-  /// Loaded before the service: it brings libunwind into the global scope and blocks in it for good, with the lock of the pool
-  /// that every step takes memory from.
+  /// Loaded before the service: it brings libunwind into the global scope and blocks in it for good, with the lock of
+  /// the pool that every step takes memory from.
   private static let source = """
     #define _GNU_SOURCE
     #include <dlfcn.h>
@@ -106,12 +106,12 @@ import Testing
 
   /// Where the library can be copied, and where it is loaded into a namespace of its own instead.
   @Test(arguments: [[], ["refuse:memfd_create"]])
-  func aLockOfTheServicesOwnLibraryHoldsUpNobody(surroundings: [String]) throws {
+  func aLockOfTheServicesOwnLibraryHoldsUpNobody(restrictions: [String]) throws {
     try withTemporaryDirectory { directory in
       let library = try compiledLibrary(Self.source, name: "holder", in: directory)
       let child = try ChildProcess(
         "/usr/bin/timeout",
-        ["--signal=KILL", "60", ChildProcess.built("surroundings")] + surroundings,
+        ["--signal=KILL", "60", ChildProcess.built("surroundings")] + restrictions,
         environment: ["LD_PRELOAD": library]
       )
       let lines = child.output.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("limitation: ") }
@@ -125,7 +125,8 @@ import Testing
     }
   }
 
-  /// Loaded before the service: holds up whoever takes a lock in the watchdog's copy of libunwind until the process has forked.
+  /// Loaded before the service: holds up whoever takes a lock in the watchdog's copy of libunwind until the process has
+  /// forked.
   private static let forkSource = """
     #define _GNU_SOURCE
     #include <dlfcn.h>

@@ -3,8 +3,8 @@ import StallRecord
 import TestSupport
 import Testing
 
-/// Stalls of threads that hold a lock which the watchdog, or whoever reports its findings, might need. Each in a process
-/// of its own: what hangs in there is ended by an alarm and fails its test.
+/// Stalls of threads that hold a lock which the watchdog, or whoever reports its findings, might need. Each in a
+/// process of its own: what hangs in there is ended by an alarm and fails its test.
 @Suite(.serialized, .usesObserver) struct LocksHeldTests {
   /// What came of a stall.
   struct Outcome {
@@ -32,7 +32,9 @@ import Testing
     }
   }
 
-  func play(_ scenario: String, computes: Bool, library: (String) throws -> String = { _ in "" }) throws -> Outcome {
+  func runScenario(_ scenario: String, computes: Bool, library: (String) throws -> String = { _ in "" }) throws
+    -> Outcome
+  {
     try withTemporaryDirectory { directory in
       let manner = computes ? "computing" : "waiting"
       let arguments = [scenario, manner, directory + "/stalls", try library(directory)]
@@ -52,7 +54,7 @@ import Testing
 
   /// The recorder cannot allocate until the stall is over: the samples wait for it in the ring.
   @Test(arguments: [false, true]) func insideMalloc(computes: Bool) throws {
-    let outcome = try play("malloc", computes: computes)
+    let outcome = try runScenario("malloc", computes: computes)
     #expect(outcome.process.fact("inside") == "true")
     #expect(outcome.process.fact("contended") == "true")
     let samples = try outcome.samples(of: "main")
@@ -69,7 +71,7 @@ import Testing
         count++;
       }
       """
-    let outcome = try play("initializer", computes: computes) { directory in
+    let outcome = try runScenario("initializer", computes: computes) { directory in
       try compiledLibrary(source, name: "libslow", in: directory)
     }
     #expect(outcome.process.fact("inside") == "true")
@@ -81,7 +83,7 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func withTheLoadersListLocked(computes: Bool) throws {
-    let outcome = try play("modules", computes: computes)
+    let outcome = try runScenario("modules", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     expect(
       try outcome.samples(of: "main"),
@@ -90,12 +92,13 @@ import Testing
   }
 
   @Test(arguments: [false, true]) func withStandardOutputLocked(computes: Bool) throws {
-    let outcome = try play("stdio", computes: computes)
+    let outcome = try runScenario("stdio", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "workload_hold_stdio", "stalling_process_main"])
   }
 
-  /// The library is unmapped when the stall is declared, and another one may be where it was; its functions keep their names.
+  /// The library is unmapped when the stall is declared, and another one may be where it was; its functions keep their
+  /// names.
   @Test func inALibraryThatIsGoneByThen() throws {
     let source = """
       #include <stdlib.h>
@@ -105,7 +108,7 @@ import Testing
         count++;
       }
       """
-    let outcome = try play("plugin", computes: false) { directory in
+    let outcome = try runScenario("plugin", computes: false) { directory in
       try compiledLibrary(source, name: "libplugin", in: directory)
     }
     #expect(outcome.process.fact("inside") == "true")
@@ -119,7 +122,7 @@ import Testing
 
   /// A debugger may be what makes threads stand still: the report says that there is one.
   @Test func whileADebuggerIsAttached() throws {
-    let outcome = try play("traced", computes: false)
+    let outcome = try runScenario("traced", computes: false)
     let tracer = try #require(outcome.process.fact("tracer").flatMap { Int32($0) })
     let stall = try #require(outcome.stalls.first).stall
     guard tracer != 0 else {
@@ -132,7 +135,7 @@ import Testing
 
   /// Both threads are watched: the one that makes the global, and the one that waits for it.
   @Test(arguments: [false, true]) func whileAGlobalIsMade(computes: Bool) throws {
-    let outcome = try play("once", computes: computes)
+    let outcome = try runScenario("once", computes: computes)
     #expect(outcome.process.fact("contended") == "true")
     #expect((outcome.process.fact("first"), outcome.process.fact("second")) == ("8", "9"))
     expect(
@@ -152,10 +155,11 @@ import Testing
     }
   }
 
-  /// The functions that an exception passes are on the stack without a gap, or gone without a gap. In the last instructions
-  /// with which the unwinder hands it over to its handler the stack pointer is neither's: such a stack ends there.
+  /// The functions that an exception passes are on the stack without a gap, or gone without a gap. In the last
+  /// instructions with which the unwinder hands it over to its handler the stack pointer is neither's: such a stack
+  /// ends there.
   @Test func insideTheUnwinder() throws {
-    let outcome = try play("exceptions", computes: true)
+    let outcome = try runScenario("exceptions", computes: true)
     #expect(Int(outcome.process.fact("caught") ?? "").map { $0 > 1000 } == true)
     let samples = try outcome.samples(of: "main") { sample in
       (sample.end == .failed || sample.end == .unreadable)
@@ -172,7 +176,7 @@ import Testing
 
   /// Neither Dispatch nor Swift Concurrency has a thread left; their own stalls are seen, too.
   @Test(arguments: [false, true]) func withEveryPoolBlocked(computes: Bool) throws {
-    let outcome = try play("pools", computes: computes)
+    let outcome = try runScenario("pools", computes: computes)
     #expect(outcome.process.fact("idle-workers") == "0")
     expect(try outcome.samples(of: "main"), toShow: ["workload_hold", "stalling_process_main"])
     for name in ["worker", "task"] {

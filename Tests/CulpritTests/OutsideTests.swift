@@ -4,7 +4,8 @@ import Testing
 
 @testable import Culprit
 
-/// What comes into a service from outside, and what it sends there: servers, devices, names, whoever reads standard error.
+/// What comes into a service from outside, and what it sends there: servers, devices, names, whoever reads standard
+/// error.
 @Suite(.serialized) struct OutsideTests {
   /// A server that takes every connection and never says anything.
   private final class SilentServer {
@@ -37,8 +38,8 @@ import Testing
     }
   }
 
-  /// Runs `play` for a minute at most.
-  private func play(_ words: [String], _ environment: [String: String]) throws -> ChildProcess {
+  /// Runs `scenario` for a minute at most.
+  private func runScenario(_ words: [String], _ environment: [String: String]) throws -> ChildProcess {
     try ChildProcess(
       "/usr/bin/timeout",
       ["--signal=KILL", "60", ChildProcess.built("policy-process")] + words,
@@ -54,7 +55,7 @@ import Testing
   @Test func nothingIsFetchedUnlessAskedFor() throws {
     try withDirectory { directory in
       let server = try SilentServer()
-      let child = try play(["stall"], asking(server, directory))
+      let child = try runScenario(["stall"], asking(server, directory))
       #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
       #expect(!server.wasAsked)
     }
@@ -65,7 +66,7 @@ import Testing
       let server = try SilentServer()
       var environment = asking(server, directory)
       environment["CULPRIT_FETCH_DEBUG_INFORMATION"] = "yes"
-      let child = try play(["stall", how], environment)
+      let child = try runScenario(["stall", how], environment)
       #expect(child.output == "report=computeInTheWay(_:)\nstopped=true\n", "\(child)")
       if how == "wait" { #expect(server.wasAsked, "libdebuginfod1 is not installed: tools/setup does that") }
     }
@@ -88,7 +89,7 @@ import Testing
       let library = try compiledLibrary(source, name: "client", in: directory)
       try FileManager.default.moveItem(atPath: library, toPath: "\(directory)/libdebuginfod.so.1")
       let places = [directory, ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"]].compactMap { $0 }
-      let child = try play(
+      let child = try runScenario(
         ["stall", "wait"],
         [
           "LD_LIBRARY_PATH": places.joined(separator: ":"), "DEBUGINFOD_URLS": "http://127.0.0.1:1",
@@ -101,7 +102,7 @@ import Testing
   }
 
   @Test func lettingGoOfAnActivityWaitsForNobody() throws {
-    let child = try play(["let-go"], [:])
+    let child = try runScenario(["let-go"], [:])
     #expect(child.output == "let go=true\ntold=true\nstopped=true\n", "\(child)")
   }
 
@@ -121,8 +122,8 @@ import Testing
 
   private static let nasty = "n\u{1B}[2J\u{7F}\u{9B}\u{2028}\u{2029}\u{202E}\u{2066}\u{200F}\r\nINJECTED"
 
-  /// Nasty names in every place that takes one, on every way out: standard error, descriptions, the status, the files, the
-  /// command's output.
+  /// Nasty names in every place that takes one, on every way out: standard error, descriptions, the status, the files,
+  /// the command's output.
   @Test func namesDoNothingToTerminals() throws {
     try withDirectory { directory in
       let nasty = Self.nasty
@@ -136,7 +137,7 @@ import Testing
       ]
       // The second one is told how the first one ended.
       for run in 1...2 {
-        let child = try play(["nasty", directory], environment)
+        let child = try runScenario(["nasty", directory], environment)
         #expect(!child.output.isEmpty && child.errors.contains("code 0x8badf00d"), "\(child)")
         #expect(run == 1 || child.output.contains("fatal hang"), "\(child)")
         #expect(child.errors.contains("nobody refers to it any more"), "\(child)")
@@ -174,7 +175,7 @@ import Testing
       case "newline": path = "\(directory)/a\nb"
       default: break
       }
-      let child = try play(["settings"], ["CULPRIT_CONFIGURATION": path])
+      let child = try runScenario(["settings"], ["CULPRIT_CONFIGURATION": path])
       #expect(child.status == 0 && child.fact("threshold") == "4.0 seconds", "\(child)")
       #expect(child.errors.split(separator: "\n").count == 1 && child.errors.utf8.count < 2000, "\(child)")
       #expect(child.errors.hasPrefix("culprit: the configuration file "), "\(child)")

@@ -5,7 +5,7 @@ import Testing
 
 /// Launches and shutdowns that take too long, and such as do not, of real processes.
 @Suite(.serialized) struct PhaseTests {
-  private func play(_ arguments: [String], terminate: Bool = false) throws -> ChildProcess {
+  private func runScenario(_ arguments: [String], terminate: Bool = false) throws -> ChildProcess {
     try withDirectory { directory in
       let ready = "\(directory)/ready"
       let child = try ChildProcess(
@@ -22,7 +22,7 @@ import Testing
   }
 
   @Test func aLaunchThatTakesTooLongIsAStallOfTheMainThread() throws {
-    let child = try play(["launch", "1200", "0"])
+    let child = try runScenario(["launch", "1200", "0"])
     #expect(child.hasExited && child.status == 0 && child.fact("done") == "true", "\(child)")
     // One: neither what comes after it, nor a second watchdog's start.
     #expect(child.facts("report") == ["phase launch"])
@@ -37,7 +37,7 @@ import Testing
 
   /// What passes before the watchdog is there counts, and nobody is blamed for it.
   @Test func theLaunchBeginsWithTheProcess() throws {
-    let child = try play(["launch", "1500", "1000"])
+    let child = try runScenario(["launch", "1500", "1000"])
     #expect(child.facts("report") == ["phase launch"], "\(child)")
     let share = try #require(child.fact("share").flatMap { Int($0) })
     #expect(share < 60, "what nobody has seen is not startSlowly's: \(child)")
@@ -45,15 +45,15 @@ import Testing
   }
 
   @Test func aLaunchWithinItsBudgetIsNotReported() throws {
-    let child = try play(["launch", "1", "0"])
+    let child = try runScenario(["launch", "1", "0"])
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
   }
 
-  /// Begun by SIGTERM, with a handler that was there before the watchdog, and one that came later: both are called. And by
-  /// a call. The report comes although the process just exits.
+  /// Begun by SIGTERM, with a handler that was there before the watchdog, and one that came later: both are called. And
+  /// by a call. The report comes although the process just exits.
   @Test(arguments: ["before", "after", "said"])
   func aShutdownThatTakesTooLongIsReportedAtTheEnd(way: String) throws {
-    let child = try play(["shutdown", way, "1200"], terminate: way != "said")
+    let child = try runScenario(["shutdown", way, "1200"], terminate: way != "said")
     #expect(child.hasExited && child.status == 0 && child.fact("handled") == "true", "\(child)")
     #expect(child.facts("report") == ["phase shutdown"])
     #expect(child.fact("culprit") == "endSlowly(_:)" && child.fact("main") == "true")
@@ -61,19 +61,19 @@ import Testing
   }
 
   @Test func aShutdownWithinItsBudgetIsNotReported() throws {
-    let child = try play(["shutdown", "said", "1"])
+    let child = try runScenario(["shutdown", "said", "1"])
     #expect(child.status == 0 && child.facts("report").isEmpty, "\(child)")
   }
 
   /// Without a handler SIGTERM ends the process, as ever.
   @Test func theDefaultActionStays() throws {
-    let child = try play(["shutdown", "default", "1"], terminate: true)
+    let child = try runScenario(["shutdown", "default", "1"], terminate: true)
     #expect(!child.hasExited && child.status == SIGTERM, "\(child)")
     #expect(child.fact("untouched") == "true")
   }
 
   @Test func aHandlerThatReplacesOursIsToldOf() throws {
-    let child = try play(["shutdown", "replaced", "1"])
+    let child = try runScenario(["shutdown", "replaced", "1"])
     #expect(
       child.fact("problem")
         == "SIGTERM is not noticed, because another handler has been installed for it; call shuttingDown()",

@@ -5,7 +5,7 @@ import Testing
 
 /// What the watchdog has to do with the signals of a service, in processes of their own.
 @Suite(.serialized) struct SignalTests {
-  private func play(_ arguments: [String]) throws -> ChildProcess {
+  private func runScenario(_ arguments: [String]) throws -> ChildProcess {
     try ChildProcess(
       ChildProcess.built("policy-process"),
       arguments,
@@ -19,7 +19,7 @@ import Testing
   /// so does what they start.
   @Test func handlersRunWithTheMaskOfTheirCreator() throws {
     try withDirectory { directory in
-      let child = try play(["masks", directory])
+      let child = try runScenario(["masks", directory])
       #expect(child.hasExited && child.status == 0 && child.fact("complete") == "true", "\(child)")
       let expected = String(bit(SIGUSR1) | bit(SIGUSR2), radix: 16)
       for place in ["began", "hang", "stall", "terminate", "leaked", "context"] {
@@ -37,7 +37,7 @@ import Testing
   /// Between handlers the watchdog's threads take no signal that the service may be sent.
   @Test func ownThreadsTakeNoSignals() throws {
     try withDirectory { directory in
-      let child = try play(["masks", directory])
+      let child = try runScenario(["masks", directory])
       let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
       for name in ["disk", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "worker"] {
         #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
@@ -54,14 +54,14 @@ import Testing
   /// A service that starts the watchdog and then reads SIGTERM from a descriptor is not ended by one that comes to
   /// another thread.
   @Test func aSignalIsLeftToWhoReadsIt() throws {
-    let child = try play(["signalfd"])
+    let child = try runScenario(["signalfd"])
     #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
     #expect(child.facts("survived") == ["idle", "handling", "after"] && child.fact("handling") == "true")
   }
 
   /// A thread that blocks every signal to wait for them gets none of Culprit's, however long it is stuck.
   @Test func whoWaitsForSignalsGetsNone() throws {
-    let child = try play(["wait-for-signals"])
+    let child = try runScenario(["wait-for-signals"])
     #expect(child.hasExited && child.status == 0 && child.facts("came") == ["0", "0", "0"], "\(child)")
   }
 
@@ -69,7 +69,7 @@ import Testing
   /// nothing else.
   @Test(arguments: ["pipe", "file"]) func aDeadStandardErrorHarmsNobody(way: String) throws {
     try withDirectory { directory in
-      let child = try play(["report-to-nobody", way, "\(directory)/errors"])
+      let child = try runScenario(["report-to-nobody", way, "\(directory)/errors"])
       #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
       #expect(child.fact("told") == "true" && child.fact("pending") == "0" && child.fact("blocked") == "0", "\(child)")
     }
@@ -166,7 +166,7 @@ import Testing
   /// threads.
   @Test func ownThreadsAreScheduledAsTheProcessWas() throws {
     try withDirectory { directory in
-      let child = try play(["unusual", directory])
+      let child = try runScenario(["unusual", directory])
       // Real-time priority takes privileges; one processor of one is what everybody has.
       if child.fact("real-time") == "false", ProcessInfo.processInfo.activeProcessorCount == 1 { return }
       let main = try #require(child.fact("main"))

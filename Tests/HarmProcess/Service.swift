@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import TestWorkloads
 
-/// What a service marks while the plays go on, on as many threads as a machine has processors, and a few more.
+/// What a service marks while the scenarios go on, on as many threads as a machine has processors, and a few more.
 final class BusyThreads: Sendable {
   private let stop = Atomic<Bool>(false)
   private let running = Atomic<Int>(0)
@@ -32,7 +32,8 @@ final class BusyThreads: Sendable {
         running.subtract(1, ordering: .releasing)
       }
     }
-    // The Swift runtime looks up types under locks of its own when they are used first; a child forked then may hang in it.
+    // The Swift runtime looks up types under locks of its own when they are used first; a child forked then may hang in
+    // it.
     _ = waitUntil { rounds.load(ordering: .relaxed) >= 20 * count }
   }
 

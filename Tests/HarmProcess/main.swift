@@ -1,5 +1,5 @@
-// A service that does to its watchdog what services do: forks, closes descriptors that are not its own, ends threads, restarts the
-// watchdog. A test says from outside whether anybody came to harm.
+// A service that does to its watchdog what services do: forks, closes descriptors that are not its own, ends threads,
+// restarts the watchdog. A test says from outside whether anybody came to harm.
 //
 //   $ harm-process forks 100
 //   exited=100
@@ -19,12 +19,12 @@ func say(_ text: String) {
 // What hangs is ended by SIGALRM. Generous, because the machine may be busy.
 alarm(100)
 
-guard CommandLine.arguments.count >= 2, let play = plays[CommandLine.arguments[1]] else {
-  say("usage: harm-process \(plays.keys.sorted().joined(separator: "|")) [ARGUMENT]...")
+guard CommandLine.arguments.count >= 2, let scenario = scenarios[CommandLine.arguments[1]] else {
+  say("usage: harm-process \(scenarios.keys.sorted().joined(separator: "|")) [ARGUMENT]...")
   exit(2)
 }
 do {
-  try play(Array(CommandLine.arguments.dropFirst(2)))
+  try scenario(Array(CommandLine.arguments.dropFirst(2)))
 } catch {
   say("error=\(error)")
   exit(1)

@@ -22,12 +22,12 @@ func say(_ text: String) {
   _ = write(STDOUT_FILENO, bytes, bytes.count)
 }
 
-guard CommandLine.arguments.count >= 2, let play = plays[CommandLine.arguments[1]] else {
-  say("usage: policy-process \(plays.keys.sorted().joined(separator: "|")) [ARGUMENT…]")
+guard CommandLine.arguments.count >= 2, let scenario = scenarios[CommandLine.arguments[1]] else {
+  say("usage: policy-process \(scenarios.keys.sorted().joined(separator: "|")) [ARGUMENT…]")
   exit(2)
 }
 do {
-  try play(Array(CommandLine.arguments.dropFirst(2)))
+  try scenario(Array(CommandLine.arguments.dropFirst(2)))
 } catch {
   say("error=\(error)")
   exit(1)

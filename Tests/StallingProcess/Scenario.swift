@@ -20,7 +20,8 @@ enum Scenario: String {
   case exceptions
   /// In a library that is closed before its work has taken too long.
   case plugin
-  /// Anywhere, in a process that is stopped for three seconds meanwhile: by a signal, or by a freezer of control groups.
+  /// Anywhere, in a process that is stopped for three seconds meanwhile: by a signal, or by a freezer of control
+  /// groups.
   case stopped
   case frozen
   case frozen2
@@ -40,36 +41,36 @@ enum Scenario: String {
   var sampleInterval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
 
   /// Stalls on `stage`.
-  func play(on stage: Stage, library: String) throws {
+  func run(on stage: Stage, library: String) throws {
     switch self {
     case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())\n") }
     case .initializer:
       try stage.turn(against: workload_need_loader) { say("inside=\(workload_hold_in_initializer(library))\n") }
     case .modules: try stage.turn(against: workload_need_module_list) { workload_hold_in_module_list() }
     case .stdio: try stage.turn(against: workload_need_stdio) { workload_hold_stdio() }
-    case .once: try playOnce(on: stage)
+    case .once: try runOnce(on: stage)
     case .exceptions:
       try stage.turn("main") {
         say("caught=\(workload_throw_and_catch(3_000_000_000))\n")
       }
     case .plugin: try stage.turn("main") { say("inside=\(workload_hold_in_plugin(library))\n") }
-    case .stopped: try playStopped(on: stage, WORKLOAD_STOP_BY_SIGNAL)
-    case .frozen: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
-    case .frozen2: try playStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
-    case .pools: try playPools(on: stage)
-    case .restartedSleep: try playRestarted(on: stage) { workload_sleep(2_500_000_000) }
-    case .restartedPoll: try playRestarted(on: stage) { workload_poll(2_500_000_000) }
+    case .stopped: try runStopped(on: stage, WORKLOAD_STOP_BY_SIGNAL)
+    case .frozen: try runStopped(on: stage, WORKLOAD_STOP_BY_FREEZER)
+    case .frozen2: try runStopped(on: stage, WORKLOAD_STOP_BY_FREEZER2)
+    case .pools: try runPools(on: stage)
+    case .restartedSleep: try runRestarted(on: stage) { workload_sleep(2_500_000_000) }
+    case .restartedPoll: try runRestarted(on: stage) { workload_poll(2_500_000_000) }
     case .quota: try stage.turn("main") { workload_spin(workload_now_ns() + 6_000_000_000, nil) }
     case .traced:
       say("tracer=\(workload_be_traced())\n")
       try stage.turn("main") {
         workload_rest(); workload_rest(); workload_rest()
       }
-    case .tasks: try playTasks(on: stage)
+    case .tasks: try runTasks(on: stage)
     }
   }
 
-  private func playOnce(on stage: Stage) throws {
+  private func runOnce(on stage: Stage) throws {
     let second = workload_thread_start(
       { stage, _ in
         guard let stage else { return }
@@ -90,7 +91,7 @@ enum Scenario: String {
     say("contended=\(workload_was_contended())\n")
   }
 
-  private func playStopped(on stage: Stage, _ way: workload_stop) throws {
+  private func runStopped(on stage: Stage, _ way: workload_stop) throws {
     workload_prepare_hold(5_000_000_000, CommandLine.arguments[2] == "computing")
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     let stopped = workload_stop_process(way, 700_000_000, 3_000_000_000)
@@ -103,7 +104,7 @@ enum Scenario: String {
     say("stopped=\(stopped?.pointee ?? 0)\n")
   }
 
-  private func playRestarted(on stage: Stage, _ wait: () -> Void) throws {
+  private func runRestarted(on stage: Stage, _ wait: () -> Void) throws {
     let before: UInt64 = CommandLine.arguments[2] == "early" ? 10_000_000 : 500_000_000
     let stopped = try stage.turn("main") {
       let stopped = workload_stop_process(WORKLOAD_STOP_BY_SIGNAL, before, 300_000_000)
@@ -114,7 +115,7 @@ enum Scenario: String {
     say("stopped=\(stopped?.pointee ?? 0)\n")
   }
 
-  private func playPools(on stage: Stage) throws {
+  private func runPools(on stage: Stage) throws {
     let pools = BlockedPools(stage)
     // A thread that contends is not needed: the pools are.
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
@@ -128,7 +129,7 @@ enum Scenario: String {
 }
 
 extension Scenario {
-  fileprivate func playTasks(on stage: Stage) throws {
+  fileprivate func runTasks(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     usleep(300_000)
     for _ in 0..<64 { Task.detached { occupyThePool() } }

@@ -1,5 +1,5 @@
-// A process that stalls in a given way under a watchdog, for tests: what it holds up meanwhile may be anything, and if it
-// hangs it takes no other test with it.
+// A process that stalls in a given way under a watchdog, for tests: what it holds up meanwhile may be anything, and if
+// it hangs it takes no other test with it.
 //
 //   $ stalling-process malloc waiting /tmp/stalls
 //   contended=true
@@ -28,7 +28,7 @@ guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: Comman
 do {
   let stage = try Stage(directory: CommandLine.arguments[3], interval: scenario.sampleInterval)
   workload_prepare_hold(1_500_000_000, CommandLine.arguments[2] == "computing")
-  try scenario.play(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
+  try scenario.run(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
   stage.close()
 } catch {
   say("error=\(error)\n")

@@ -5,7 +5,8 @@ import StallRecord
 import Synchronization
 import TestWorkloads
 
-// Stalls twice, computing and asleep, in the surroundings that its arguments name, and prints what a watchdog says of it:
+// Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
+// of it:
 //
 //   surroundings [refuse:CALL | undumpable | no-proc | no-pending | profiler | fork | replaced]...
 
@@ -38,7 +39,7 @@ func describeStalls() throws -> [String] {
   watchdog.onStall { report in
     let captured = report.stall.samples.filter { $0.outcome == .captured }
     let failures = Set(report.stall.samples.map(\.outcome)).subtracting([.captured])
-    // On a busy machine a few may fail; that tells nothing of the surroundings.
+    // On a busy machine a few may fail; that tells nothing of the restrictions.
     lines.append(
       "\(report.stall.source.name): \(report.culprit?.frame.function ?? "nobody"), "
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
@@ -127,7 +128,8 @@ if forks {
   loop.ended()
   watchdog.stop()
 } else if isReplaced {
-  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
+  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its
+  // own.
   let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
   workload_start_profiler()
   print("replaced: \(watchdog.status.limitations.map { "\($0)" })")

@@ -14,7 +14,7 @@ struct BlackBoxSoak {
   /// What the next launch must name.
   private static let culprit = "holdUp(_:)"
 
-  /// Runs the soak and prints what came of it.
+  /// Runs the soak test and prints what came of it.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when the service cannot be started.
@@ -91,7 +91,7 @@ struct BlackBoxSoak {
   }
 }
 
-/// Why the soak cannot be run.
+/// Why the soak test cannot be run.
 struct BlackBoxSoakError: Error, CustomStringConvertible {
   var description: String
 }

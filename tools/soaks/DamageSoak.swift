@@ -5,8 +5,8 @@ import Reports
 import StallRecord
 import Symbols
 
-/// Cuts and corrupts files that services left, and reads what is left of them: nothing may crash, and what is said must be what
-/// the whole files say, or less.
+/// Cuts and corrupts files that services left, and reads what is left of them: nothing may crash, and what is said must
+/// be what the whole files say, or less.
 struct DamageSoak {
   /// How many random corruptions are tried, over all files.
   var corruptions: Int
@@ -23,7 +23,7 @@ struct DamageSoak {
     var wrong = 0
   }
 
-  /// Runs the soak on `files` and prints what came of it in `figures`.
+  /// Runs the soak test on `files` and prints what came of it in `figures`.
   func run(_ files: [KeptFiles.File], _ figures: Figures) {
     var counts = Counts()
     var random = SeededGenerator(state: seed)
@@ -166,7 +166,8 @@ private struct StallDamage: DamageCheck {
     if !isCut, bytes.count == whole.count, file.problems.isEmpty, bytes != whole, !isSame(read) {
       return .wrong("nothing was noticed")
     }
-    // Nothing is told then. What is there may be of another file whose end has come behind less than a record of this one.
+    // Nothing is told then. What is there may be of another file whose end has come behind less than a record of this
+    // one.
     if read.process == nil, read.stalls.isEmpty { return .right }
     if let process = read.process, process != recording.process { return .wrong("process \(process)") }
     for module in read.modules where !recording.modules.contains(module) { return .wrong("module \(module.path)") }

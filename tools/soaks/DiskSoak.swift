@@ -3,8 +3,8 @@ import FaultyDisks
 import Glibc
 import StallRecord
 
-/// Breaks the disk of a service in mid-stall, in every way, beside a service whose disk is well: does the one that is struck
-/// get slower, what do its handlers get, and what is left for the next launch?
+/// Breaks the disk of a service in mid-stall, in every way, beside a service whose disk is well: does the one that is
+/// struck get slower, what do its handlers get, and what is left for the next launch?
 struct DiskSoak {
   /// How long the disk that is stuck is.
   var frozenSeconds: Int
@@ -25,7 +25,7 @@ struct DiskSoak {
   private static let rounds = 30
   private static let window = 100
 
-  /// Runs the soak and prints what came of it.
+  /// Runs the soak test and prints what came of it.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``FaultyDiskError``, ``BlackBoxSoakError``.

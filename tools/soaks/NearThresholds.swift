@@ -4,7 +4,8 @@ import SourceLoads
 import StallRecord
 import Synchronization
 
-/// Work that takes nearly as long as it may, under thresholds down to the shortest: is any of it reported that ended in time?
+/// Work that takes nearly as long as it may, under thresholds down to the shortest: is any of it reported that ended in
+/// time?
 ///
 /// Whether a work item was in time is measured around it, from before its begin to after its end.
 final class NearThresholds: Sendable {
@@ -66,7 +67,7 @@ final class NearThresholds: Sendable {
   ///
   /// - Parameters:
   ///   - watchdog: Whose sources they are.
-  ///   - start: Runs its argument on a thread, until the soak is over.
+  ///   - start: Runs its argument on a thread, until the soak test is over.
   /// - Throws: ``WatchdogError``.
   func begin(_ watchdog: Watchdog, start: (@escaping @Sendable () -> Void) -> Void) throws {
     watchdog.onStallBegan { [self] event in

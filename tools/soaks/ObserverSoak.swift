@@ -54,7 +54,7 @@ struct ObserverSoak {
     }
   }
 
-  /// Runs the soak and prints what came of it.
+  /// Runs the soak test and prints what came of it.
   ///
   /// - Parameters:
   ///   - atOnce: Whether every thread is sent the signal at once, whatever it does: what Culprit never does.
@@ -155,7 +155,7 @@ struct ObserverSoak {
   }
 }
 
-/// Why a soak cannot be run.
+/// Why a soak test cannot be run.
 private struct SoakError: Error, CustomStringConvertible {
   var description: String
 }

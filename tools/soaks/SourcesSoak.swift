@@ -18,7 +18,7 @@ struct SourcesSoak {
 
     func count(_ source: String, _ number: Int = 1) { items.withLock { $0[source, default: 0] += number } }
 
-    /// Runs `body` again and again on a thread of its own, until the soak is over.
+    /// Runs `body` again and again on a thread of its own, until the soak test is over.
     func `repeat`(_ source: String, _ threads: Threads, _ body: @escaping @Sendable () -> Void) {
       threads.start {
         while !self.isOver.load(ordering: .relaxed) {
@@ -32,7 +32,7 @@ struct SourcesSoak {
 
   /// Threads to be waited for.
   private final class Threads: @unchecked Sendable {
-    // SAFETY: used by the thread that runs the soak only.
+    // SAFETY: used by the thread that runs the soak test only.
     private var started: [Thread] = []
     private let ended = DispatchSemaphore(value: 0)
 
@@ -52,7 +52,7 @@ struct SourcesSoak {
     }
   }
 
-  /// Runs the soak and prints what came of it.
+  /// Runs the soak test and prints what came of it.
   ///
   /// - Parameter figures: Where the figures go.
   /// - Throws: ``WatchdogError``.

@@ -66,7 +66,7 @@ do {
     exit(parsed.has("help") ? 0 : 2)
   }
   for name in parsed.operands where !soaks.contains(name) {
-    throw UsageError("there is no soak \"\(name)\"; there are \(soaks.joined(separator: ", "))")
+    throw UsageError("there is no soak test \"\(name)\"; there are \(soaks.joined(separator: ", "))")
   }
   let when = parsed.value("signal") ?? "as-shipped"
   guard when == "as-shipped" || when == "at-once" else {

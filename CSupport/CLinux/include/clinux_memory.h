@@ -20,7 +20,7 @@ enum clinux_memory_way {
   CLINUX_MEMORY_UNREADABLE = 4, /* not at all: no stack can be unwound */
 };
 
-/* Finds out which way works, and returns it. To be called before anything is read, and again when the surroundings may
+/* Finds out which way works, and returns it. To be called before anything is read, and again when the restrictions may
  * have changed; until then it is CLINUX_MEMORY_BY_CALL. Async-signal-safe: no. Threads: any, one at a time, while
  * nothing is read. */
 enum clinux_memory_way clinux_memory_start(void);

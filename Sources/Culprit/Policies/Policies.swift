@@ -34,7 +34,7 @@ final class Policies: Sendable {
     self.systemd = systemd
   }
 
-  /// What is wrong with the surroundings, in sentences.
+  /// What is wrong with the environment, in sentences.
   var problems: [String] {
     var problems = systemd?.problems ?? []
     if noticesTermination.withLock({ $0 }), cprocess_sigterm_chain(block.pointer) == CPROCESS_SIGTERM_REPLACED {

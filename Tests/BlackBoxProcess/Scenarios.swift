@@ -6,7 +6,7 @@ import StallRecord
 import TestWorkloads
 
 /// What the service can be made to do, by name.
-let plays: [String: @Sendable (Watchdog) throws -> Void] = [
+let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "turn": { try turn($0, until: { false }) },
   "work": work,
   "stall": { try stall($0) { holdUp { false } } },
@@ -134,8 +134,8 @@ private func fault() {
   UnsafeMutablePointer<Int>(bitPattern: 8)?.pointee = 1
 }
 
-/// Has a child that ends in every way that could be taken for the end of this process, and one that goes on without exec when
-/// this one does not.
+/// Has a child that ends in every way that could be taken for the end of this process, and one that goes on without
+/// exec when this one does not.
 @Sendable private func forkAndTurn(_ watchdog: Watchdog) throws {
   say("child=\(workload_fork { exit(7) })")
   say("child=\(workload_fork { fault(); return 0 })")
@@ -144,7 +144,7 @@ private func fault() {
   try turn(watchdog, until: { false })
 }
 
-/// The arguments behind the play, for whatever is started.
+/// The arguments behind the scenario, for whatever is started.
 private var rest: [String] { Array(CommandLine.arguments.dropFirst(3)) }
 
 /// `words` as C has them, and a NULL; never freed.
@@ -157,8 +157,8 @@ private func hasStall() -> Bool {
   return names?.contains { box.stall($0)?.recording.stalls.isEmpty == false } == true
 }
 
-/// Is stuck, and starts a program in a child once that is on the disk: `start WAY PROGRAM ARGUMENT…`. The child's process id is the
-/// content of the file `child` in the directory.
+/// Is stuck, and starts a program in a child once that is on the disk: `start WAY PROGRAM ARGUMENT…`. The child's
+/// process id is the content of the file `child` in the directory.
 @Sendable private func startInMidStall(_ watchdog: Watchdog) throws {
   var thread = pthread_t()
   pthread_create(
@@ -180,7 +180,7 @@ private func hasStall() -> Bool {
   try stall(watchdog) { holdUp { false } }
 }
 
-/// Becomes the same program anew, in the same process: `exec PLAY`.
+/// Becomes the same program anew, in the same process: `exec SCENARIO`.
 private func becomeAnew() {
   say("before=\(getpid())")
   execv("/proc/self/exe", cArguments([CommandLine.arguments[0], CommandLine.arguments[1]] + rest))

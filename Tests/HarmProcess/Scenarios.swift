@@ -5,7 +5,7 @@ import Synchronization
 import TestWorkloads
 
 /// What the process can do.
-nonisolated(unsafe) let plays: [String: ([String]) throws -> Void] = [
+nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "forks": { try haveChildren(count($0)) { _ in } },
   "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
   "forks-watch": { try haveChildren(count($0), watchForThemselves) },
@@ -45,8 +45,8 @@ private final class Inheritance {
   }
 }
 
-/// Forks so often, in a turn of a loop and a section, while other threads mark as fast as they can. Each child leaves both, does
-/// `body` and exits.
+/// Forks so often, in a turn of a loop and a section, while other threads mark as fast as they can. Each child leaves
+/// both, does `body` and exits.
 private func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
   let inheritance = try Inheritance()
   guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
@@ -317,7 +317,8 @@ private func countThreadDescriptors() throws {
   say("more=\(descriptors().count - before)")
 }
 
-/// Invalidates a timer on another thread, in a scope of it that may take long; whoever has its slot then is to be watched.
+/// Invalidates a timer on another thread, in a scope of it that may take long; whoever has its slot then is to be
+/// watched.
 private func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()

@@ -1,14 +1,15 @@
 import Foundation
 import Testing
 
-/// A process that lacks something, or shares SIGPROF with somebody: what is observed there, and what the watchdog says that
-/// it cannot do. Each in a process of its own.
-@Suite(.serialized) struct SurroundingsTests {
+/// A process that lacks something, or shares SIGPROF with somebody: what is observed there, and what the watchdog says
+/// that it cannot do. Each in a process of its own.
+@Suite(.serialized) struct RestrictedProcessTests {
   private let computing = "computing: computeForLong(), captured"
   private let asleep = "asleep: sleepForLong(), captured"
   private let asleepUnseen = "asleep: nobody, nothing captured: [\"noLook\"]"
 
-  /// The lines that the program printed. The test is skipped where the surroundings cannot be made, for want of privileges.
+  /// The lines that the program printed. The test is skipped where the restrictions cannot be made, for want of
+  /// privileges.
   private func lines(_ arguments: [String]) throws -> [String] {
     let outcome = try run("surroundings", arguments)
     if outcome.status == 77 { try Test.cancel("\(outcome.out)") }
@@ -16,12 +17,12 @@ import Testing
     return outcome.out.split(separator: "\n").map(String.init)
   }
 
-  @Test func nothingIsLostInOrdinarySurroundings() throws {
+  @Test func nothingIsLostWithoutRestrictions() throws {
     #expect(try lines([]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
-  /// A sandbox without process_vm_readv loses nothing; where there are no files in memory either, memory is read through
-  /// /proc/self/mem.
+  /// A sandbox without process_vm_readv loses nothing; where there are no files in memory either, memory is read
+  /// through /proc/self/mem.
   @Test func withoutProcessVMReadvNothingIsLost() throws {
     #expect(
       try lines(["refuse:process_vm_readv"]) == [computing, asleep, "profiled: 0", "interrupted: false"]

@@ -59,8 +59,8 @@ private func handler() -> UnsafeMutableRawPointer? {
   return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
 }
 
-/// A shutdown that begins and is handled in a given way and lasts so many milliseconds; 300 are allowed. The file READY says
-/// that SIGTERM may come.
+/// A shutdown that begins and is handled in a given way and lasts so many milliseconds; 300 are allowed. The file READY
+/// says that SIGTERM may come.
 @Sendable func shutDown(_ arguments: [String]) throws {
   guard arguments.count == 3, let milliseconds = Int(arguments[1]) else { exit(2) }
   let way = arguments[0]

@@ -89,8 +89,8 @@ private func sayMask(_ place: String) {
 @inline(never)
 private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock { $0.isSuperset(of: expected) } } }
 
-/// Every kind of handler says what is blocked while it runs; so does what one of them starts. Then what each thread of the watchdog
-/// blocks while it waits.
+/// Every kind of handler says what is blocked while it runs; so does what one of them starts. Then what each thread of
+/// the watchdog blocks while it waits.
 @Sendable func sayMasks(_ arguments: [String]) throws {
   guard arguments.count == 1 else {
     say("usage: policy-process masks DIRECTORY")

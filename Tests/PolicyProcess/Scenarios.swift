@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 
 /// What the process can be made to do, by name.
-let plays: [String: @Sendable ([String]) throws -> Void] = [
+let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
   "systemd": liveWithSystemd,
   "terminate": beTerminated,
