@@ -69,11 +69,11 @@ static bool may_return_to(struct walk *walk, uint64_t return_address, uint64_t p
 static bool saved_word(struct walk *walk, const struct abstract_state *state, uint64_t entry, int number,
                        uint64_t *word) {
   struct unwinder *unwinder = walk->unwinder;
-  for (int index = 0; index < state->slot_count; index++) {
-    const struct abstract_slot *slot = &state->slots[index];
-    if (slot->where.symbol == 1 + unwinder->architecture->sp && slot->where.shift == 0 &&
-        slot->what.symbol == 1 + number && slot->what.shift == 0 && slot->what.offset == 0)
-      return cunwind_word(walk, entry + (uint64_t)(int64_t)slot->where.offset, word);
+  for (int index = 0; index < state->cell_count; index++) {
+    const struct abstract_cell *cell = &state->cells[index];
+    if (cell->where.symbol == 1 + unwinder->architecture->sp && cell->where.shift == 0 &&
+        cell->what.symbol == 1 + number && cell->what.shift == 0 && cell->what.offset == 0)
+      return cunwind_word(walk, entry + (uint64_t)(int64_t)cell->where.offset, word);
   }
   return false;
 }

@@ -19,10 +19,10 @@ static void kill(struct abstract_state *state, int symbol) {
     if (state->registers[number].symbol == symbol)
       state->registers[number] = unknown;
   int kept = 0;
-  for (int index = 0; index < state->slot_count; index++)
-    if (state->slots[index].where.symbol != symbol && state->slots[index].what.symbol != symbol)
-      state->slots[kept++] = state->slots[index];
-  state->slot_count = (uint8_t)kept;
+  for (int index = 0; index < state->cell_count; index++)
+    if (state->cells[index].where.symbol != symbol && state->cells[index].what.symbol != symbol)
+      state->cells[kept++] = state->cells[index];
+  state->cell_count = (uint8_t)kept;
 }
 
 /* The symbol of what the instruction at ADDRESS makes in STATE, the same one whenever it is gone through. */
@@ -63,12 +63,12 @@ static void set(struct transfer *transfer, struct abstract_state *state, uint64_
     struct symbolic_value before = state->registers[transfer->architecture->sp];
     int kept = 0;
     if (value.symbol == before.symbol && value.offset > before.offset) {
-      for (int index = 0; index < state->slot_count; index++) {
-        const struct abstract_slot *slot = &state->slots[index];
-        if (slot->where.symbol != value.symbol || slot->where.offset >= value.offset)
-          state->slots[kept++] = *slot;
+      for (int index = 0; index < state->cell_count; index++) {
+        const struct abstract_cell *cell = &state->cells[index];
+        if (cell->where.symbol != value.symbol || cell->where.offset >= value.offset)
+          state->cells[kept++] = *cell;
       }
-      state->slot_count = (uint8_t)kept;
+      state->cell_count = (uint8_t)kept;
     }
   }
   state->registers[to] = value;
@@ -80,21 +80,21 @@ static void store(struct abstract_state *state, struct symbolic_value where, int
     return;
   where = symbolic_plus(where, amount);
   int kept = 0;
-  for (int index = 0; index < state->slot_count; index++) {
-    int64_t distance = (int64_t)state->slots[index].where.offset - where.offset;
-    if (state->slots[index].where.symbol != where.symbol || distance <= -8 || distance >= 8)
-      state->slots[kept++] = state->slots[index];
+  for (int index = 0; index < state->cell_count; index++) {
+    int64_t distance = (int64_t)state->cells[index].where.offset - where.offset;
+    if (state->cells[index].where.symbol != where.symbol || distance <= -8 || distance >= 8)
+      state->cells[kept++] = state->cells[index];
   }
-  state->slot_count = (uint8_t)kept;
-  if (what.symbol != 0 && what.shift == 0 && kept < SLOTS_MAX)
-    state->slots[state->slot_count++] = (struct abstract_slot){where, what};
+  state->cell_count = (uint8_t)kept;
+  if (what.symbol != 0 && what.shift == 0 && kept < CELLS_MAX)
+    state->cells[state->cell_count++] = (struct abstract_cell){where, what};
 }
 
 static struct symbolic_value load(const struct abstract_state *state, struct symbolic_value where, int64_t amount) {
   if (where.symbol != 0 && where.shift == 0)
-    for (int index = 0; index < state->slot_count; index++)
-      if (state->slots[index].where.symbol == where.symbol && state->slots[index].where.offset == where.offset + amount)
-        return state->slots[index].what;
+    for (int index = 0; index < state->cell_count; index++)
+      if (state->cells[index].where.symbol == where.symbol && state->cells[index].where.offset == where.offset + amount)
+        return state->cells[index].what;
   return unknown;
 }
 
@@ -102,13 +102,13 @@ static struct symbolic_value load(const struct abstract_state *state, struct sym
 static void escape(struct abstract_state *state, struct symbolic_value value) {
   if (value.symbol == 0 || value.shift != 0)
     return;
-  for (int index = 0; index < state->slot_count; index++) {
-    struct abstract_slot slot = state->slots[index];
-    int64_t distance = (int64_t)slot.where.offset - value.offset;
-    if (slot.where.symbol != value.symbol || distance < 0 || distance >= ESCAPED_BYTES)
+  for (int index = 0; index < state->cell_count; index++) {
+    struct abstract_cell cell = state->cells[index];
+    int64_t distance = (int64_t)cell.where.offset - value.offset;
+    if (cell.where.symbol != value.symbol || distance < 0 || distance >= ESCAPED_BYTES)
       continue;
-    state->slots[index] = state->slots[--state->slot_count];
-    escape(state, slot.what);
+    state->cells[index] = state->cells[--state->cell_count];
+    escape(state, cell.what);
     index = -1;
   }
 }
@@ -236,12 +236,12 @@ bool cunwind_state_join(struct transfer *transfer, struct abstract_state *into, 
     changed = true;
   }
   int kept = 0;
-  for (int index = 0; index < into->slot_count; index++) {
-    struct abstract_slot slot = into->slots[index];
-    if (same_value(load(state, slot.where, 0), slot.what))
-      into->slots[kept++] = slot;
+  for (int index = 0; index < into->cell_count; index++) {
+    struct abstract_cell cell = into->cells[index];
+    if (same_value(load(state, cell.where, 0), cell.what))
+      into->cells[kept++] = cell;
   }
-  changed |= kept != into->slot_count;
-  into->slot_count = (uint8_t)kept;
+  changed |= kept != into->cell_count;
+  into->cell_count = (uint8_t)kept;
   return changed;
 }

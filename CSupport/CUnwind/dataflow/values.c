@@ -24,7 +24,7 @@ bool cunwind_value(const struct symbol_values *values, struct symbolic_value val
 void cunwind_conclude(struct walk *walk, const struct frame_facts *facts, struct symbol_values *values) {
   uint64_t number = 0, word;
   uint64_t symbols_done = 0;
-  uint32_t slots_done = 0;
+  uint32_t cells_done = 0;
   for (bool again = true; again;) {
     again = false;
     for (int index = facts->first_interned; index < facts->symbol_count; index++) {
@@ -40,13 +40,13 @@ void cunwind_conclude(struct walk *walk, const struct frame_facts *facts, struct
       if (!loads || cunwind_word(walk, fixed ? (uint64_t)symbol->mask : number, &word))
         cunwind_learn(values, (struct symbolic_value){(uint8_t)index, 0, 0}, word);
     }
-    for (int index = 0; index < facts->state.slot_count; index++) {
-      const struct abstract_slot *slot = &facts->state.slots[index];
-      if ((slots_done >> index & 1) || !cunwind_value(values, slot->where, &number))
+    for (int index = 0; index < facts->state.cell_count; index++) {
+      const struct abstract_cell *cell = &facts->state.cells[index];
+      if ((cells_done >> index & 1) || !cunwind_value(values, cell->where, &number))
         continue;
-      slots_done |= UINT32_C(1) << index;
+      cells_done |= UINT32_C(1) << index;
       if (cunwind_word(walk, number, &word))
-        cunwind_learn(values, slot->what, word);
+        cunwind_learn(values, cell->what, word);
       again = true;
     }
   }

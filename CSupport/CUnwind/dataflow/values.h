@@ -10,7 +10,7 @@
 
 #include "../decode.h"
 
-enum { SYMBOLS_MAX = 64, SLOTS_MAX = 24 };
+enum { SYMBOLS_MAX = 64, CELLS_MAX = 24 };
 
 /* OFFSET from SYMBOL; 0: unknown. Not 0 SHIFT: that, shifted right by SHIFT. */
 struct symbolic_value {
@@ -35,16 +35,16 @@ static inline bool symbolic_is_entry(struct symbolic_value value, int number) {
   return value.symbol == 1 + number && value.shift == 0;
 }
 
-struct abstract_slot {
+struct abstract_cell {
   struct symbolic_value where, what;
 };
 
 /* What holds at an instruction. */
 struct abstract_state {
   bool reached;
-  uint8_t slot_count;
+  uint8_t cell_count;
   struct symbolic_value registers[CODE_REGISTERS];
-  struct abstract_slot slots[SLOTS_MAX];
+  struct abstract_cell cells[CELLS_MAX];
 };
 
 enum symbol_kind {
