@@ -9,54 +9,63 @@ let package = Package(
   ],
   targets: [
     // The ground: clocks, waiting, the process's own threads, memory and modules.
-    .target(name: "CLinux", path: "CSupport/CLinux", linkerSettings: [.linkedLibrary("dl")]),
+    .target(name: "CCulpritLinux", path: "CSupport/CLinux", linkerSettings: [.linkedLibrary("dl")]),
     // A copied stack in, frames out.
     .target(
-      name: "CUnwind",
+      name: "CCulpritUnwind",
       path: "CSupport/CUnwind",
       cSettings: [.headerSearchPath(".")],
       linkerSettings: [.linkedLibrary("dl")]
     ),
     // How a process ends: abort, crash notes, SIGTERM, systemd's socket, processor times.
-    .target(name: "CProcess", dependencies: ["CLinux"], path: "CSupport/CProcess"),
+    .target(name: "CCulpritProcess", dependencies: ["CCulpritLinux"], path: "CSupport/CProcess"),
     // The observing path, in C: target slots, threads, capture.
-    .target(name: "CObserver", dependencies: ["CLinux", "CProcess", "CUnwind"], path: "CSupport/CObserver"),
+    .target(
+      name: "CCulpritObserver",
+      dependencies: ["CCulpritLinux", "CCulpritProcess", "CCulpritUnwind"],
+      path: "CSupport/CObserver"
+    ),
     // Run loops, without making a service link Foundation that does not already.
-    .target(name: "CRunLoop", path: "CSupport/CRunLoop"),
-    .systemLibrary(name: "CZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
+    .target(name: "CCulpritRunLoop", path: "CSupport/CRunLoop"),
+    .systemLibrary(name: "CCulpritZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
 
     // The offline half: what was observed, names for it, and who is to blame.
-    .target(name: "StallRecord"),
+    .target(name: "CulpritStallRecord", path: "Sources/StallRecord"),
     .target(
-      name: "Symbols",
-      dependencies: ["StallRecord", "CLinux", "CZlib"],
+      name: "CulpritSymbols",
+      dependencies: ["CulpritStallRecord", "CCulpritLinux", "CCulpritZlib"],
+      path: "Sources/Symbols",
       linkerSettings: [.linkedLibrary("stdc++")]
     ),
-    .target(name: "Blame", dependencies: ["StallRecord"]),
-    .target(name: "Reports", dependencies: ["StallRecord", "Blame"]),
+    .target(name: "CulpritBlame", dependencies: ["CulpritStallRecord"], path: "Sources/Blame"),
+    .target(name: "CulpritReports", dependencies: ["CulpritStallRecord", "CulpritBlame"], path: "Sources/Reports"),
     // What runs of a service leave in a directory, and how they ended.
-    .target(name: "BlackBox", dependencies: ["StallRecord"]),
+    .target(name: "CulpritBlackBox", dependencies: ["CulpritStallRecord"], path: "Sources/BlackBox"),
 
     // What a service imports.
     .target(
       name: "Culprit",
       dependencies: [
-        "CLinux", "CObserver", "CProcess", "CRunLoop", "CUnwind", "StallRecord", "Symbols", "Blame", "Reports",
-        "BlackBox",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritProcess", "CCulpritRunLoop", "CCulpritUnwind",
+        "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritReports",
+        "CulpritBlackBox",
       ]
     ),
 
     // Commands.
-    .target(name: "CommandLineOptions", dependencies: ["StallRecord"], path: "tools/options"),
+    .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "tools/options"),
     .executableTarget(
       name: "culprit",
-      dependencies: ["CLinux", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox", "CommandLineOptions"],
+      dependencies: [
+        "CCulpritLinux", "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritReports", "CulpritBlackBox",
+        "CulpritOptions",
+      ],
       path: "tools/culprit"
     ),
 
     .executableTarget(
       name: "example-service",
-      dependencies: ["Culprit", "ExampleServer", "CommandLineOptions"],
+      dependencies: ["Culprit", "ExampleServer", "CulpritOptions"],
       path: "tools/example-service"
     ),
     .target(name: "ExampleServer", path: "tools/example-server"),
@@ -68,7 +77,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-bench",
       dependencies: [
-        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "ChildProcesses", "CommandLineOptions",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritStallRecord", "CulpritSymbols",
+        "ChildProcesses", "CulpritOptions",
         "BenchmarkPeers",
         "SourceLoads", "SplitMix",
       ],
@@ -77,7 +87,7 @@ let package = Package(
     // What the benchmarks observe, and other ways to do it.
     .target(name: "BenchmarkPeers", path: "tools/benchmark-peers", linkerSettings: [.linkedLibrary("dl")]),
     // What is watched by benchmarks and soak tests.
-    .target(name: "SourceLoads", dependencies: ["CObserver"], path: "tools/source-loads"),
+    .target(name: "SourceLoads", dependencies: ["CCulpritObserver"], path: "tools/source-loads"),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "tools/soak-callers"),
     // File systems that break while somebody writes to them, and services that do.
@@ -88,8 +98,9 @@ let package = Package(
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
-        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "Blame", "Reports", "BlackBox",
-        "CommandLineOptions",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritStallRecord", "CulpritSymbols",
+        "CulpritBlame", "CulpritReports", "CulpritBlackBox",
+        "CulpritOptions",
         "FaultyDisks", "SoakCallers", "SourceLoads",
       ],
       path: "tools/soaks"
@@ -112,8 +123,8 @@ let package = Package(
     .executableTarget(
       name: "culprit-stress",
       dependencies: [
-        "Blame", "ChildProcesses", "CommandLineOptions", "Culprit", "SplitMix", "StallRecord", "StressHarm",
-        "Symbols",
+        "CulpritBlame", "ChildProcesses", "CulpritOptions", "Culprit", "SplitMix", "CulpritStallRecord", "StressHarm",
+        "CulpritSymbols",
       ],
       path: "Tests/Proofs/Stress/Program"
     ),
@@ -121,75 +132,86 @@ let package = Package(
     .testTarget(
       name: "CObserverTests",
       dependencies: [
-        "CLinux", "CObserver", "CUnwind", "Culprit", "StallRecord", "Symbols", "TestSupport", "TestWorkloads",
-      ]
-    ),
-    .testTarget(name: "StallRecordTests", dependencies: ["StallRecord"]),
-    .testTarget(
-      name: "SymbolsTests",
-      dependencies: ["Blame", "Symbols", "StallRecord", "TestSupport"],
-      exclude: ["Findings", "Names"]
-    ),
-    .testTarget(name: "BlameTests", dependencies: ["Blame", "SplitMix", "StallRecord"]),
-    .testTarget(name: "ReportsTests", dependencies: ["Reports", "Blame", "StallRecord"], exclude: ["Snapshots"]),
-    .testTarget(name: "BlackBoxTests", dependencies: ["BlackBox", "FaultyDisks", "StallRecord", "TestSupport"]),
-    .testTarget(
-      name: "CulpritTests",
-      dependencies: [
-        "CLinux", "CObserver", "Culprit", "BlackBox", "FaultyDisks", "SourceLoads", "StallRecord", "Symbols",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritStallRecord", "CulpritSymbols",
         "TestSupport", "TestWorkloads",
       ]
     ),
-    .testTarget(name: "CommandTests", dependencies: ["StallRecord", "CommandLineOptions", "TestSupport"]),
+    .testTarget(name: "StallRecordTests", dependencies: ["CulpritStallRecord"]),
+    .testTarget(
+      name: "SymbolsTests",
+      dependencies: ["CulpritBlame", "CulpritSymbols", "CulpritStallRecord", "TestSupport"],
+      exclude: ["Findings", "Names"]
+    ),
+    .testTarget(name: "BlameTests", dependencies: ["CulpritBlame", "SplitMix", "CulpritStallRecord"]),
+    .testTarget(
+      name: "ReportsTests",
+      dependencies: ["CulpritReports", "CulpritBlame", "CulpritStallRecord"],
+      exclude: ["Snapshots"]
+    ),
+    .testTarget(
+      name: "BlackBoxTests",
+      dependencies: ["CulpritBlackBox", "FaultyDisks", "CulpritStallRecord", "TestSupport"]
+    ),
+    .testTarget(
+      name: "CulpritTests",
+      dependencies: [
+        "CCulpritLinux", "CCulpritObserver", "Culprit", "CulpritBlackBox", "FaultyDisks", "SourceLoads",
+        "CulpritStallRecord", "CulpritSymbols",
+        "TestSupport", "TestWorkloads",
+      ]
+    ),
+    .testTarget(name: "CommandTests", dependencies: ["CulpritStallRecord", "CulpritOptions", "TestSupport"]),
     .target(name: "TestWorkloads", path: "Tests/TestWorkloads"),
     // Watches stalls in a process that lacks something, or shares it with somebody: what tests cannot do to their own.
     .executableTarget(
       name: "surroundings",
-      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "Tests/Surroundings"
     ),
     // An allocator and locks that count, in front of the C library's, and a process that is observed with them.
     .target(name: "CountedCalls", path: "Tests/CountedCalls", linkerSettings: [.linkedLibrary("dl")]),
     .executableTarget(
       name: "counted-process",
-      dependencies: ["Culprit", "CountedCalls", "StallRecord"],
+      dependencies: ["Culprit", "CountedCalls", "CulpritStallRecord"],
       path: "Tests/CountedProcess"
     ),
     // A process whose end is tested from outside, and what its next launch says of it.
     .executableTarget(
       name: "blackbox-process",
-      dependencies: ["Culprit", "BlackBox", "Blame", "SourceLoads", "StallRecord", "TestWorkloads"],
+      dependencies: [
+        "Culprit", "CulpritBlackBox", "CulpritBlame", "SourceLoads", "CulpritStallRecord", "TestWorkloads",
+      ],
       path: "Tests/BlackBoxProcess"
     ),
     // A process whose policies are tested from outside: its environment, signals, sockets and its end.
     .executableTarget(
       name: "policy-process",
-      dependencies: ["Culprit", "StallRecord", "StuckDisk", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "StuckDisk", "TestWorkloads"],
       path: "Tests/PolicyProcess"
     ),
     // A service whose threads the kernel holds up, and what it does that with.
     .target(name: "KernelWaits", path: "Tests/Processes/KernelWaits"),
     .executableTarget(
       name: "held-up-process",
-      dependencies: ["Blame", "CLinux", "Culprit", "KernelWaits", "StallRecord"],
+      dependencies: ["CulpritBlame", "CCulpritLinux", "Culprit", "KernelWaits", "CulpritStallRecord"],
       path: "Tests/Processes/HeldUp"
     ),
     // A process that forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.
     .executableTarget(
       name: "harm-process",
-      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "Tests/HarmProcess"
     ),
     // A disk that never answers.
     .target(name: "StuckDisk", path: "Tests/StuckDisk"),
     .target(
       name: "TestSupport",
-      dependencies: ["ChildProcesses", "StallRecord", "Symbols"],
+      dependencies: ["ChildProcesses", "CulpritStallRecord", "CulpritSymbols"],
       path: "Tests/TestSupport"
     ),
     .executableTarget(
       name: "stalling-process",
-      dependencies: ["Culprit", "StallRecord", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "Tests/StallingProcess"
     ),
   ],

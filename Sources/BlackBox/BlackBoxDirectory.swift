@@ -1,12 +1,12 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// A directory that runs of services leave their `.run` and `.stall` files in.
 ///
 /// Files are opened without following links, and only plain files are read: others may have written to the directory.
-public struct BlackBoxDirectory: Sendable {
+package struct BlackBoxDirectory: Sendable {
   /// Where it is.
-  public let path: String
+  package let path: String
   /// Whose files are opened; `nil` for everybody's.
   private let owner: uid_t?
   /// The name of this process's own file, which is not opened: closing what it has locked takes the lock away.
@@ -20,28 +20,28 @@ public struct BlackBoxDirectory: Sendable {
   ///   - owner: Whose files count, for who writes to them, removes them or believes them: none of another user, nor one with
   ///     a second name, which may be a file elsewhere that somebody has linked here. With `nil` all can be read.
   ///   - ownFile: The name of the file of this process, if it has one here.
-  public init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
+  package init(path: String, owner: uid_t? = nil, ownFile: String? = nil) {
     self.path = path
     self.owner = owner
     self.ownFile = ownFile
   }
 
   /// A `.stall` file.
-  public struct SavedStall: Sendable {
+  package struct SavedStall: Sendable {
     /// Its name.
-    public let name: String
+    package let name: String
     /// What it holds.
-    public let file: StallFile
+    package let file: StallFile
 
     /// Whether a stall in it has no end.
-    public var isOpen: Bool { file.recording.stalls.contains { !$0.hasEnded } }
+    package var isOpen: Bool { file.recording.stalls.contains { !$0.hasEnded } }
   }
 
   /// This machine's boot id.
-  public var boot: String { own.boot }
+  package var boot: String { own.boot }
 
   /// The names of the files that end in one of `suffixes` and begin as Culprit's do, in order of time.
-  public func names(_ suffixes: [String]) throws(BlackBoxError) -> [String] {
+  package func names(_ suffixes: [String]) throws(BlackBoxError) -> [String] {
     guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
     defer { closedir(stream) }
     var names: [String] = []
@@ -62,13 +62,13 @@ public struct BlackBoxDirectory: Sendable {
   }
 
   /// What is at `name`, if it is a file that counts.
-  public func information(_ name: String) -> stat? {
+  package func information(_ name: String) -> stat? {
     var information = stat()
     return lstat("\(path)/\(name)", &information) == 0 && counts(information) ? information : nil
   }
 
   /// Opens the plain file `name`; `nil` when it is none, does not count or cannot be opened. The caller closes it.
-  public func open(_ name: String, _ mode: Int32) -> Int32? {
+  package func open(_ name: String, _ mode: Int32) -> Int32? {
     // Looked at first: opening a link to a file that this process has locked, and closing it, takes the lock away.
     guard name != ownFile, information(name) != nil else { return nil }
     let descriptor = Glibc.open("\(path)/\(name)", mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -82,10 +82,10 @@ public struct BlackBoxDirectory: Sendable {
   }
 
   /// What the file of a run that is open as `descriptor` says.
-  public func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
+  package func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
 
   /// What the file of a run that is open as `descriptor` says, and whether the run goes on. Not for the file of this run.
-  public func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
+  package func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {
     guard let record = record(descriptor) else { return nil }
     guard !isRunning(record, descriptor) else { return (record, true) }
     // It may have ended since the file was read, and have said so.
@@ -106,7 +106,7 @@ public struct BlackBoxDirectory: Sendable {
 
   /// Whether the process of `record` has gone on without it, as another program or as the same one anew (execve(2)): it is
   /// this process, whose own file this is not, or has left a later file. Opens and closes files, which takes locks on them away.
-  public func wasReplaced(_ record: RunRecord) -> Bool {
+  package func wasReplaced(_ record: RunRecord) -> Bool {
     if record.identity == own { return true }
     let suffix = "-\(record.identity.process)."
     let others = (try? names([".run", ".told"]))?.filter { $0.contains(suffix) } ?? []
@@ -119,17 +119,17 @@ public struct BlackBoxDirectory: Sendable {
   }
 
   /// What there is of a run's stalls.
-  public struct RunStalls: Sendable {
+  package struct RunStalls: Sendable {
     /// Those that can be read.
-    public var saved: [SavedStall] = []
+    package var saved: [SavedStall] = []
     /// A sentence for each file that may be one of the run's and cannot be read, or only in part.
-    public var problems: [String] = []
+    package var problems: [String] = []
     /// Whether a stall has no end, as far as can be seen: also one of a file that cannot be read.
-    public var hasOpen = false
+    package var hasOpen = false
   }
 
   /// The stalls of the run `record`.
-  public func stalls(of record: RunRecord) -> RunStalls {
+  package func stalls(of record: RunRecord) -> RunStalls {
     let suffix = "-\(record.identity.process)-"
     var found = RunStalls()
     for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) }) ?? [] {
@@ -164,14 +164,14 @@ public struct BlackBoxDirectory: Sendable {
 
   /// What the `.stall` file that is open as `descriptor` holds, and the number that its records have; `nil` when it cannot be
   /// read.
-  public func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
+  package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
     guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax), let file = try? StallFile(bytes: bytes)
     else { return nil }
     return (file, file.tag)
   }
 
   /// The `.stall` file `name`; `nil` when it cannot be read.
-  public func stall(_ name: String) -> StallFile? {
+  package func stall(_ name: String) -> StallFile? {
     guard let descriptor = open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
     return SmallFile.bytes(descriptor, max: Self.stallBytesMax).flatMap { try? StallFile(bytes: $0) }
@@ -179,12 +179,12 @@ public struct BlackBoxDirectory: Sendable {
 }
 
 /// A directory, or a file in it, cannot be read.
-public struct BlackBoxError: Error, CustomStringConvertible {
+package struct BlackBoxError: Error, CustomStringConvertible {
   /// Where it is.
-  public var path: String
+  package var path: String
   /// The error number.
-  public var number: Int32
+  package var number: Int32
 
   /// The error as a sentence without its end.
-  public var description: String { "\(path): \(String(cString: strerror(number)))" }
+  package var description: String { "\(path): \(String(cString: strerror(number)))" }
 }

@@ -1,35 +1,35 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Everything that runs of services have left in a directory, for who looks at it from outside.
-public struct Inventory: Sendable {
+package struct Inventory: Sendable {
   /// The runs, in order of time.
-  public private(set) var runs: [Run] = []
+  package private(set) var runs: [Run] = []
   /// Files with stalls of runs that are not there, in order of time.
-  public private(set) var otherStalls: [Stalls] = []
+  package private(set) var otherStalls: [Stalls] = []
   /// A sentence for each file that cannot be read, or only in part.
-  public private(set) var problems: [String] = []
+  package private(set) var problems: [String] = []
 
   /// A run that left something.
-  public struct Run: Sendable {
+  package struct Run: Sendable {
     /// The name of its file.
-    public let name: String
+    package let name: String
     /// What the file says.
-    public let record: RunRecord
+    package let record: RunRecord
     /// Whether it goes on.
-    public let isRunning: Bool
+    package let isRunning: Bool
     /// How it ended: as it was told, or judged now. `nil` while it goes on.
-    public let verdict: RunVerdict?
+    package let verdict: RunVerdict?
     /// Its files with stalls, in order of time.
-    public let stalls: [Stalls]
+    package let stalls: [Stalls]
   }
 
   /// What a `.stall` file says of its stalls, without their samples.
-  public struct Stalls: Sendable {
+  package struct Stalls: Sendable {
     /// The name of the file.
-    public let name: String
+    package let name: String
     /// How long each of them lasted, as far as is known, and whether it ended.
-    public let stalls: [(duration: Duration, hasEnded: Bool)]
+    package let stalls: [(duration: Duration, hasEnded: Bool)]
   }
 
   /// Which run a file with stalls belongs to.
@@ -43,7 +43,7 @@ public struct Inventory: Sendable {
   /// Not for a process that has a file there itself: closing what it has locked takes the lock away.
   ///
   /// - Throws: Why the directory cannot be read.
-  public init(path: String) throws(BlackBoxError) {
+  package init(path: String) throws(BlackBoxError) {
     let box = BlackBoxDirectory(path: path)
     var records: [(name: String, record: RunRecord, isRunning: Bool)] = []
     for name in try box.names([".run", ".told"]) {

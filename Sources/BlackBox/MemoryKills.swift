@@ -1,21 +1,21 @@
 /// How many processes of a control group the kernel has killed for want of memory.
-public struct MemoryKills: Hashable, Sendable {
+package struct MemoryKills: Hashable, Sendable {
   /// The group's directory, or `/proc/vmstat` for the whole machine.
-  public var path: String
+  package var path: String
   /// The directory's inode: a service that is started again may get a new group of the same name, which counts from zero.
-  public var inode: UInt64
+  package var inode: UInt64
   /// The count.
-  public var count: UInt64
+  package var count: UInt64
 
   /// `count` kills in the group at `path`.
-  public init(path: String, inode: UInt64, count: UInt64) {
+  package init(path: String, inode: UInt64, count: UInt64) {
     self.path = path
     self.inode = inode
     self.count = count
   }
 
   /// What has become of the counts since.
-  public enum Change: Hashable, Sendable {
+  package enum Change: Hashable, Sendable {
     /// Nothing, as far as can be seen.
     case none
     /// More in the group itself.
@@ -28,7 +28,7 @@ public struct MemoryKills: Hashable, Sendable {
   static let machine = "/proc/vmstat"
 
   /// The counts of this process's group, of those that contain it, and of the machine.
-  public static func ofThisProcess() -> [MemoryKills] {
+  package static func ofThisProcess() -> [MemoryKills] {
     counts(
       groups: SmallFile.text("/proc/self/cgroup") ?? "",
       mounts: SmallFile.text("/proc/self/mountinfo") ?? "",
@@ -51,7 +51,7 @@ public struct MemoryKills: Hashable, Sendable {
   }
 
   /// What has become of `counts`: the nearest group that is still there tells.
-  public static func change(since counts: [MemoryKills]) -> Change {
+  package static func change(since counts: [MemoryKills]) -> Change {
     for (index, former) in counts.enumerated() {
       let isMachine = former.inode == 0
       let isOwn = index == 0 && !isMachine

@@ -1,18 +1,18 @@
 import Glibc
 
 /// Which process it is, of all that ever were on this machine: process ids are used again.
-public struct ProcessIdentity: Hashable, Sendable {
+package struct ProcessIdentity: Hashable, Sendable {
   /// The process id.
-  public var process: Int32
+  package var process: Int32
   /// When it was started, in the kernel's ticks since the machine was (proc(5), /proc/PID/stat, field 22).
-  public var start: UInt64
+  package var start: UInt64
   /// Which start of the machine (`/proc/sys/kernel/random/boot_id`).
-  public var boot: String
+  package var boot: String
   /// The namespace that the process id belongs to (the inode of `/proc/self/ns/pid`).
-  public var namespace: UInt64
+  package var namespace: UInt64
 
   /// The process `process` of this boot and namespace.
-  public init(process: Int32, start: UInt64, boot: String, namespace: UInt64) {
+  package init(process: Int32, start: UInt64, boot: String, namespace: UInt64) {
     self.process = process
     self.start = start
     self.boot = boot
@@ -20,7 +20,7 @@ public struct ProcessIdentity: Hashable, Sendable {
   }
 
   /// This process.
-  public static func ofThisProcess() -> ProcessIdentity {
+  package static func ofThisProcess() -> ProcessIdentity {
     ProcessIdentity(
       process: getpid(),
       start: state(of: getpid())?.start ?? 0,

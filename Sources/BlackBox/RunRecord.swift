@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// What a run of a service wrote about itself: a `.run` file.
 ///
@@ -6,40 +6,40 @@ import StallRecord
 /// say. The checksum is " #" and eight hexadecimal digits, the CRC-32 of the file's number (eight digits, too) and what is before it
 /// in the line: lines of another file are none of this one. The first line has the number; for its own checksum it is 0. A line with
 /// a word that is not known is a newer version's, and left out.
-public struct RunRecord: Hashable, Sendable {
+package struct RunRecord: Hashable, Sendable {
   /// Tells the file's lines from those of other files.
-  public var number = UInt32.random(in: 1 ... .max)
+  package var number = UInt32.random(in: 1 ... .max)
   /// Who it is.
-  public var identity: ProcessIdentity
+  package var identity: ProcessIdentity
   /// The path of its executable.
-  public var executable: String
+  package var executable: String
   /// When its watchdog was started: what the process records of its `.stall` files say, too.
-  public var since: WallTime
+  package var since: WallTime
   /// How many processes had been killed for want of memory by then, the nearest group first.
-  public var memoryKills: [MemoryKills]
+  package var memoryKills: [MemoryKills]
   /// The fatal signal that it noted, if it did.
-  public var crash: Crash?
+  package var crash: Crash?
   /// When it ended in an orderly way, if it did.
-  public var ended: WallTime?
+  package var ended: WallTime?
   /// What was told of it, once it has been.
-  public var told: String?
+  package var told: String?
 
   /// A fatal signal.
-  public struct Crash: Hashable, Sendable {
+  package struct Crash: Hashable, Sendable {
     /// Its number.
-    public var signal: Int32
+    package var signal: Int32
     /// The process that sent it; 0 when it came from a fault.
-    public var sender: Int32
+    package var sender: Int32
 
     /// The signal `signal`, sent by `sender`.
-    public init(signal: Int32, sender: Int32) {
+    package init(signal: Int32, sender: Int32) {
       self.signal = signal
       self.sender = sender
     }
   }
 
   /// A run that goes on.
-  public init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {
+  package init(identity: ProcessIdentity, executable: String, since: WallTime, memoryKills: [MemoryKills]) {
     self.identity = identity
     self.executable = executable
     self.since = since
@@ -49,7 +49,7 @@ public struct RunRecord: Hashable, Sendable {
   private static let firstLine = "culprit-run 1"
 
   /// The file of a run that goes on.
-  public var text: String {
+  package var text: String {
     var lines = [
       "process \(identity.process)", "start \(identity.start)", "boot \(identity.boot)",
       "namespace \(identity.namespace)", "since \(since.nanosecondsSince1970)", "executable \(Self.line(executable))",
@@ -59,10 +59,10 @@ public struct RunRecord: Hashable, Sendable {
   }
 
   /// The line that is added when it ends in an orderly way.
-  public func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
+  package func end(at time: WallTime) -> String { checked("ended \(time.nanosecondsSince1970)") }
 
   /// The line that is added when it has been told how it ended.
-  public func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
+  package func told(_ verdict: RunVerdict) -> String { checked("told \(verdict.name)") }
 
   /// `line` with its checksum and a line feed.
   func checked(_ line: String) -> String { Self.checked(line, number) }
@@ -85,7 +85,7 @@ public struct RunRecord: Hashable, Sendable {
   }
 
   /// The run that the content `text` of a file describes; `nil` when it describes none.
-  public init?(text: String) {
+  package init?(text: String) {
     guard let end = text.lastIndex(of: "\n") else { return nil }
     let lines = text[..<end].split(separator: "\n")
     guard let first = lines.first.flatMap({ Self.content($0, 0) }), first.hasPrefix(Self.firstLine + " "),

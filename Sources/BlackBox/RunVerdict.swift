@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 
 /// How a run of a service ended.
-public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
+package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
   /// another program (execve(2)) while nothing was stuck.
   case cleanExit
@@ -24,7 +24,7 @@ public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   ///   - boot: The boot id of now.
   ///   - memoryKills: Where the kernel has killed for want of memory since the run began.
   ///   - wasReplaced: Whether the process has gone on without it.
-  public init(
+  package init(
     of run: RunRecord,
     hasOpenStall: Bool,
     boot: String,
@@ -80,7 +80,7 @@ public enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The verdict in words.
-  public var description: String {
+  package var description: String {
     switch self {
     case .cleanExit: "clean exit"
     case .fatalHang: "fatal hang: it was ended while work was stuck"

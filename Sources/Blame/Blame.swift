@@ -1,33 +1,33 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A function and how much of the stall it took.
-public struct Claim: Hashable, Sendable {
+package struct Claim: Hashable, Sendable {
   /// The function. Address and location are those of the place in it that took most.
-  public var frame: ResolvedFrame
+  package var frame: ResolvedFrame
   /// The time of the samples whose stack contains the function, counted once however often it recurs.
-  public var share: Share
+  package var share: Share
   /// How many samples that were.
-  public var sampleCount: Int
+  package var sampleCount: Int
   /// How much of its time it used a processor, and how much it was ready for one; `nil` if unknown.
-  public var processorUse: ProcessorUse?
+  package var processorUse: ProcessorUse?
   /// How often it was found waiting; `nil` if unknown.
-  public var waiting: Waiting?
+  package var waiting: Waiting?
 }
 
 /// How often a thread was found waiting.
-public struct Waiting: Hashable, Sendable {
+package struct Waiting: Hashable, Sendable {
   /// So many samples found it waiting for something other than a processor.
-  public var samples: Int
+  package var samples: Int
   /// Of so many that tell.
-  public var of: Int
+  package var of: Int
   /// The number of the system call that most of them found it in; `nil` if none.
-  public var systemCall: Int32?
+  package var systemCall: Int32?
   /// Whether the kernel had begun one anew, after the process had been stopped; its number is `nil` where that is not known.
-  public var isRestarted = false
+  package var isRestarted = false
 }
 
 /// Who is to blame.
-public enum Verdict: Hashable, Sendable {
+package enum Verdict: Hashable, Sendable {
   /// One function of the application holds at least half of the stall.
   case culprit(Claim)
   /// No function of the application does; nor one of a package's, where the application has little to do with it.
@@ -41,67 +41,67 @@ public enum Verdict: Hashable, Sendable {
 /// Each instant of the stall belongs to the sample nearest to it in time. A function of the application that holds more than
 /// half of the stall is never nobody; of several the innermost is the culprit (`Suspects.swift` has the whole rule). More
 /// time for a culprit leaves it one.
-public struct Blame: Hashable, Sendable {
+package struct Blame: Hashable, Sendable {
   /// Who is to blame.
-  public var verdict: Verdict
+  package var verdict: Verdict
   /// The function that is to blame; `nil` when no single one is.
-  public var culprit: Claim? {
+  package var culprit: Claim? {
     if case .culprit(let claim) = verdict { return claim }
     return nil
   }
   /// The functions between which the culprit only divides its time, and none of which has most of it: heaviest first, the
   /// first few. None when it works itself.
-  public var parts: [Claim]
+  package var parts: [Claim]
   /// The innermost function, of whoever, to which always the heaviest callee with at least half of the stall leads; `nil` when
   /// already the outermost function holds less.
-  public var dominant: Claim?
+  package var dominant: Claim?
   /// The application's functions that called the culprit, each with the time that the culprit had from it: heaviest first,
   /// the first few.
-  public var callers: [Claim]
+  package var callers: [Claim]
   /// Where ``callers`` is a single one with all of the culprit's time: the application's functions that called that one, and
   /// so on, the nearest few. The last of them need not have all.
-  public var farCallers: [Claim]
+  package var farCallers: [Claim]
   /// The culprit's callees and what they took, heaviest first: what it was doing; the first few.
-  public var doing: [Claim]
+  package var doing: [Claim]
   /// The function of a package that the application depends on which took most of the culprit's time, or the application's own that a
   /// library called back for it; `nil` when there is none. The culprit is who called it.
-  public var dependency: Claim?
+  package var dependency: Claim?
   /// The time that the culprit spent in its own code.
-  public var ownTime: Duration
+  package var ownTime: Duration
   /// The application's functions beside the culprit, or instead of one, heaviest first: the first few of
   /// ``contenderCount``. Each stack without the culprit counts for one, so that all together make up no more than the rest of
   /// the stall.
-  public var contenders: [Claim]
+  package var contenders: [Claim]
   /// How many contenders there are.
-  public var contenderCount: Int
+  package var contenderCount: Int
   /// How long the stall took: at least as long as the last sample's age.
-  public var duration: Duration
+  package var duration: Duration
   /// How much of that belongs to nobody, because samples are missing: they were lost, or the file is damaged.
-  public var unobserved: Duration
+  package var unobserved: Duration
   /// Every sampled stack, merged; heaviest first.
-  public var tree: [CallNode]
+  package var tree: [CallNode]
   /// The last stack that was captured, innermost first: what a watchdog with a single sample would have shown.
-  public var lastStack: [ResolvedFrame]
+  package var lastStack: [ResolvedFrame]
   /// The application's innermost function on the last stack: what such a watchdog would have blamed.
-  public var lastStackBlames: ResolvedFrame?
+  package var lastStackBlames: ResolvedFrame?
   /// Where the last stack ended.
-  public var lastStackEnd: StackEnd
+  package var lastStackEnd: StackEnd
   /// The samples with a stack.
-  public var sampleCount: Int
+  package var sampleCount: Int
   /// The samples without one, and why.
-  public var failures: [CaptureOutcome: Int]
+  package var failures: [CaptureOutcome: Int]
   /// The samples whose stack lacks its outermost frames, and why.
-  public var truncations: [StackEnd: Int]
+  package var truncations: [StackEnd: Int]
   /// The samples whose outermost frames are those of an earlier stack of the same work, which lay at the same places.
-  public var joinedCount: Int
+  package var joinedCount: Int
   /// The samples that lack outermost frames, and count as if they had those of a stack near in time with the same functions.
-  public var completedCount: Int
+  package var completedCount: Int
   /// How much of the stall the thread used a processor, and how much it was ready for one; `nil` if unknown.
-  public var processorUse: ProcessorUse?
+  package var processorUse: ProcessorUse?
   /// What the application had said of the work, and for how long; empty when it had said nothing.
-  public var labels: [LabelShare]
+  package var labels: [LabelShare]
   /// Whether waiting work was taken up, where the source is a queue and that is known.
-  public var queueProgress: QueueProgress?
+  package var queueProgress: QueueProgress?
 
   /// Works out who is to blame for `stall`.
   ///
@@ -110,7 +110,7 @@ public struct Blame: Hashable, Sendable {
   ///   - stacks: The stacks that its samples refer to.
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  public init(
+  package init(
     stall: Stall,
     stacks: [Stack],
     rules: OwnershipRules = OwnershipRules(),

@@ -1,10 +1,10 @@
-import StallRecord
+import CulpritStallRecord
 
 /// What makes two frames the same function: the module's file, and what the function that somebody has written is called
 /// in full, so that its specialisations and the pieces that the compiler has cut it into are one; else the symbol and the
 /// function's first address (two files of a program may each have a function of the same name); where no function is known,
 /// the address.
-public struct FunctionIdentity: Hashable, Comparable, Sendable {
+package struct FunctionIdentity: Hashable, Comparable, Sendable {
   let module: String
   let name: String
   let start: UInt64
@@ -26,26 +26,26 @@ public struct FunctionIdentity: Hashable, Comparable, Sendable {
   }
 
   /// An order that makes results repeatable; it means nothing.
-  public static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
+  package static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
     (left.name, left.module, left.start) < (right.name, right.module, right.start)
   }
 }
 
 /// A function in the call tree.
-public struct CallNode: Hashable, Sendable {
+package struct CallNode: Hashable, Sendable {
   /// What the function is called. Address and location are those of the heaviest place in it.
-  public var frame: ResolvedFrame
+  package var frame: ResolvedFrame
   /// Whether it is the application's own code.
-  public var isApplication: Bool
+  package var isApplication: Bool
   /// The time of the samples that go through this node.
-  public var time: Duration
+  package var time: Duration
   /// The time of the samples that end here.
-  public var selfTime: Duration
+  package var selfTime: Duration
   /// How often the function, and what it calls before it comes again, followed itself at most: 1 when it did not. What is
   /// repeated is told once.
-  public var repetitions: Int
+  package var repetitions: Int
   /// The functions it called, the heaviest first.
-  public var children: [CallNode]
+  package var children: [CallNode]
 }
 
 /// One stack with the time it stands for.

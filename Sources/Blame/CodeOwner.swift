@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Whose code a function is.
 ///
@@ -7,7 +7,7 @@ import StallRecord
 ///
 /// What compilers note tells most: where the source file is, for inlined and generic code that of the function that it was written
 /// in. Where there is no debug information the Swift module tells, and at last the name.
-public enum CodeOwner: Hashable, Sendable {
+package enum CodeOwner: Hashable, Sendable {
   /// The application's: the package that was built.
   case own
   /// A package's that the application depends on; or one of its own functions that is to be passed over.
@@ -18,7 +18,7 @@ public enum CodeOwner: Hashable, Sendable {
   case entry
 
   /// Whose code `frame` is, by `rules` and by what is known of it.
-  public static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
+  package static func owner(of frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> CodeOwner {
     guard frame.module.hasPrefix("/") else { return .system }
     let kind = SourcePath(of: frame)?.kind
     var package: String?
@@ -28,7 +28,7 @@ public enum CodeOwner: Hashable, Sendable {
   }
 
   /// The package that `frame` is from; `nil` when it is none that the application depends on, or that is not known.
-  public static func package(of frame: ResolvedFrame) -> String? {
+  package static func package(of frame: ResolvedFrame) -> String? {
     guard case .dependency(let name) = SourcePath(of: frame)?.kind else { return nil }
     return name
   }

@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Gives stacks whose callers are missing those of a stack near to them that went through the same functions.
 ///

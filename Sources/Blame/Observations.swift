@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A stall's samples with the time each stands for and names for its frames.
 struct Observations {

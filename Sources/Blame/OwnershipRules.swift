@@ -1,15 +1,15 @@
-import StallRecord
+import CulpritStallRecord
 
 /// What an application says of whose code is whose, beside what can be seen.
-public struct OwnershipRules: Hashable, Sendable {
+package struct OwnershipRules: Hashable, Sendable {
   /// What is the application's own although it does not look like it: names of Swift modules, of packages, of shared libraries,
   /// or paths of sources or libraries with all that is below them.
-  public var own: [String]
+  package var own: [String]
   /// Functions of the application's own that are passed over, so that who calls them is to blame.
-  public var wrappers: [String]
+  package var wrappers: [String]
 
   /// Rules that count `own` as the application's, and pass over `wrappers`.
-  public init(own: [String] = [], wrappers: [String] = []) {
+  package init(own: [String] = [], wrappers: [String] = []) {
     self.own = own
     self.wrappers = wrappers
   }

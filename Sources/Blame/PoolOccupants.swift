@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// What occupied the threads of a pool that nothing could be run on.
 enum PoolOccupants {

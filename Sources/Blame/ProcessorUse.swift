@@ -1,11 +1,11 @@
-import StallRecord
+import CulpritStallRecord
 
 /// How a thread spent its time: on a processor, ready for one without having one, and the rest waiting for something else.
-public struct ProcessorUse: Hashable, Sendable {
+package struct ProcessorUse: Hashable, Sendable {
   /// The part of the time in which it had a processor, from 0 to 1.
-  public var share: Double
+  package var share: Double
   /// The part in which it could have run and had none; `nil` where the kernel does not tell.
-  public var delay: Double?
+  package var delay: Double?
 
   /// What the kernel counted for a thread at one moment.
   struct Count {

@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Folds what a stack repeats.
 enum Recursion {

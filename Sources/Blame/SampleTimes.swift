@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// How much of a stall each of its samples stands for.
 ///

@@ -1,15 +1,15 @@
-import StallRecord
+import CulpritStallRecord
 
 /// How much of a stall something took.
-public struct Share: Hashable, Sendable {
+package struct Share: Hashable, Sendable {
   /// The part of the stall, from 0 to 1.
-  public var fraction: Double
+  package var fraction: Double
   /// The part as a time.
-  public var time: Duration
+  package var time: Duration
   /// The lower end of the interval that holds the true part with 95 % confidence.
-  public var low: Double
+  package var low: Double
   /// The upper end of that interval.
-  public var high: Double
+  package var high: Double
 
   /// The part that `time` is of `total`, as estimated from samples that stand for `weights`, in seconds each.
   ///

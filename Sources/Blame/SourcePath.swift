@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The path of a source file as a compiler recorded it, and what it tells of who wrote it.
 struct SourcePath: Hashable {

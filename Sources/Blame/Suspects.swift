@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The application's functions that hold time of a stall, and which of them is to blame.
 ///

@@ -1,19 +1,19 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Threads that were doing the same: their stacks go through the same functions.
-public struct ThreadGroup: Hashable, Sendable {
+package struct ThreadGroup: Hashable, Sendable {
   /// The threads.
-  public var threads: [ObservedThread]
+  package var threads: [ObservedThread]
   /// What they were doing.
-  public var activity: ThreadActivity
+  package var activity: ThreadActivity
   /// How their capture went.
-  public var outcome: CaptureOutcome
+  package var outcome: CaptureOutcome
   /// The stack of the first of them, innermost first; empty when there is none.
-  public var frames: [ResolvedFrame]
+  package var frames: [ResolvedFrame]
   /// Which of ``frames`` are the application's own code.
-  public var isApplication: [Bool]
+  package var isApplication: [Bool]
   /// Why there are no more frames.
-  public var end: StackEnd
+  package var end: StackEnd
 
   /// Groups the threads of `all`, whose stacks are `stacks`.
   ///
@@ -23,7 +23,7 @@ public struct ThreadGroup: Hashable, Sendable {
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The groups, the largest first, those of the same size in the order of their first threads.
-  public static func groups(
+  package static func groups(
     of all: AllThreads,
     stacks: [Stack],
     rules: OwnershipRules = OwnershipRules(),

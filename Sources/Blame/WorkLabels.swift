@@ -1,15 +1,15 @@
-import StallRecord
+import CulpritStallRecord
 
 /// What the application had said of the work, and for how much of the stall.
-public struct LabelShare: Hashable, Sendable {
+package struct LabelShare: Hashable, Sendable {
   /// The label.
-  public var label: String
+  package var label: String
   /// The time of the samples that carry it.
-  public var share: Share
+  package var share: Share
 }
 
 /// Whether a queue took up waiting work during its stall.
-public enum QueueProgress: Hashable, Sendable {
+package enum QueueProgress: Hashable, Sendable {
   /// The same work waited first in so many samples in a row of all that tell, more than half: what was under way did not end.
   case stoodStill(samples: Int, of: Int)
   /// Waiting work was taken up between so many of so many neighbouring samples: there was more than the queue could do.

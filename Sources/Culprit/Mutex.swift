@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 
 /// A value behind a lock, as the standard library's type of this name has it, whose place it takes in this module.
 ///

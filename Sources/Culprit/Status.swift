@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 extension Watchdog {
   /// How a watchdog is doing.

@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 import Synchronization
 
 /// The version of Culprit.

@@ -1,5 +1,5 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 /// What a thread was doing, in words: computing, waiting for something, or waiting for a processor, which is neither.
 enum ActivityText {

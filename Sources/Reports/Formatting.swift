@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Numbers and names as reports print them.
 enum Formatting {

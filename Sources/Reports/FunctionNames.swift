@@ -1,5 +1,5 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 /// What the functions of one report are called, so that no two of them read alike.
 ///

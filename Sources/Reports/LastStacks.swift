@@ -1,11 +1,11 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A stack, and how old the work was when it was taken.
-public struct TimedStack: Hashable, Sendable {
+package struct TimedStack: Hashable, Sendable {
   /// The age of the work.
-  public var age: Duration
+  package var age: Duration
   /// The functions, the innermost first; none when there is no stack.
-  public var frames: [ResolvedFrame]
+  package var frames: [ResolvedFrame]
 }
 
 extension Recording {
@@ -16,7 +16,7 @@ extension Recording {
   ///   - count: How many at most.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The stacks in order of time.
-  public func lastStacks(of stall: Stall, count: Int = 10, resolve: (StackFrame) -> [ResolvedFrame]) -> [TimedStack] {
+  package func lastStacks(of stall: Stall, count: Int = 10, resolve: (StackFrame) -> [ResolvedFrame]) -> [TimedStack] {
     stall.samples.suffix(count)
       .map { sample in
         let frames = sample.stack.map { stacks[$0].frames } ?? []
@@ -26,18 +26,18 @@ extension Recording {
 }
 
 /// The last stacks of a stall as text. Stacks that follow each other and are the same are told once.
-public struct LastStacksText: Sendable {
+package struct LastStacksText: Sendable {
   private let stacks: [TimedStack]
   private let names: FunctionNames
 
   /// The text of `stacks`, which are in order of time.
-  public init(_ stacks: [TimedStack]) {
+  package init(_ stacks: [TimedStack]) {
     self.stacks = stacks
     names = FunctionNames(stacks.flatMap(\.frames))
   }
 
   /// The text in lines of at most `width` characters.
-  public func text(width: Int = 100) -> String {
+  package func text(width: Int = 100) -> String {
     var lines = ["LAST      \(Formatting.count(stacks.count, "stack"))"]
     var index = 0
     while index < stacks.count {

@@ -1,5 +1,5 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 /// What a report says of names that it lacks: why, and once what is to be done about it.
 struct MissingNames {

@@ -1,5 +1,5 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 extension Recording {
   /// The text reports of all stalls in this recording.
@@ -9,7 +9,7 @@ extension Recording {
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: A report for each stall, in order.
-  public func textReports(
+  package func textReports(
     width: Int,
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
@@ -29,7 +29,7 @@ extension Recording {
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The threads in groups, the largest first; none when they were not captured.
-  public func otherThreads(
+  package func otherThreads(
     in stall: Stall,
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
@@ -44,7 +44,7 @@ extension Recording {
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: A text for each stall that other threads were captured for, in order.
-  public func textsOfOtherThreads(
+  package func textsOfOtherThreads(
     width: Int,
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]

@@ -1,22 +1,22 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 /// A stall's blame report as text, for terminals and logs.
 ///
 /// First the answer, then what it rests on: how long, who, what the last stack would have said, the merged call tree.
-public struct TextReport: Sendable {
+package struct TextReport: Sendable {
   /// The process that stalled, if known.
-  public var process: ObservedProcess?
+  package var process: ObservedProcess?
   /// The stall.
-  public var stall: Stall
+  package var stall: Stall
   /// Who is to blame for it.
-  public var blame: Blame { didSet { names = FunctionNames(blame, others) } }
+  package var blame: Blame { didSet { names = FunctionNames(blame, others) } }
   /// The other threads by what they were doing when the stall was declared.
-  public var others: [ThreadGroup] { didSet { names = FunctionNames(blame, others) } }
+  package var others: [ThreadGroup] { didSet { names = FunctionNames(blame, others) } }
   /// How many stalls of the same source and culprit were counted, and not reported, since the one before.
-  public var repeats: Int
+  package var repeats: Int
   /// The modules of the process.
-  public var modules: [Module]
+  package var modules: [Module]
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
@@ -33,7 +33,7 @@ public struct TextReport: Sendable {
   private static let labels = 5
 
   /// A report on `stall`, for which `blame` was found.
-  public init(
+  package init(
     process: ObservedProcess?,
     stall: Stall,
     blame: Blame,
@@ -51,7 +51,7 @@ public struct TextReport: Sendable {
   }
 
   /// The report in lines of at most `width` characters, but at least 40.
-  public func text(width: Int = 100) -> String {
+  package func text(width: Int = 100) -> String {
     let page = Page(width: max(40, width), labelWidth: Self.labelWidth)
     var lines = heading(page)
     lines += verdict(page)

@@ -1,16 +1,16 @@
-import Blame
-import StallRecord
+import CulpritBlame
+import CulpritStallRecord
 
 /// All threads of a process as text: those that were doing the same together, with their stacks.
-public struct ThreadsText: Sendable {
+package struct ThreadsText: Sendable {
   /// The threads by what they were doing.
-  public var groups: [ThreadGroup]
+  package var groups: [ThreadGroup]
   /// Threads that could not be captured.
-  public var leftOut: Int
+  package var leftOut: Int
   /// Whether the capture was finished.
-  public var isComplete: Bool
+  package var isComplete: Bool
   /// The processor architecture, for the names of system calls.
-  public var architecture: String
+  package var architecture: String
 
   private let names: FunctionNames
   /// The most threads of a group that are named.
@@ -21,7 +21,7 @@ public struct ThreadsText: Sendable {
   private static let summarizedFunctions = 3
 
   /// The threads of `all`, put together to `groups`.
-  public init(_ all: AllThreads, groups: [ThreadGroup], architecture: String) {
+  package init(_ all: AllThreads, groups: [ThreadGroup], architecture: String) {
     self.init(all, groups: groups, architecture: architecture, names: FunctionNames(groups.flatMap(\.frames)))
   }
 
@@ -35,10 +35,10 @@ public struct ThreadsText: Sendable {
   }
 
   /// How many threads there are.
-  public var count: Int { groups.reduce(0) { $0 + $1.threads.count } }
+  package var count: Int { groups.reduce(0) { $0 + $1.threads.count } }
 
   /// Every group with its whole stack, in lines of at most `width` characters, but at least 40.
-  public func text(width: Int = 100) -> String {
+  package func text(width: Int = 100) -> String {
     let width = max(40, width)
     var lines = Formatting.wrapped(heading + shortfall, width)
     for group in groups {

@@ -1,52 +1,52 @@
 /// An address in a running (or formerly running) process.
 ///
 /// Not to be confused with a ``FileAddress``: the loader moves a module by a different distance in every process.
-public struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct RuntimeAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The address itself.
-  public var value: UInt64
+  package var value: UInt64
 
   /// Wraps `value`.
-  public init(_ value: UInt64) { self.value = value }
+  package init(_ value: UInt64) { self.value = value }
 
   /// Whether `left` is below `right`.
-  public static func < (left: RuntimeAddress, right: RuntimeAddress) -> Bool { left.value < right.value }
+  package static func < (left: RuntimeAddress, right: RuntimeAddress) -> Bool { left.value < right.value }
 
   /// The address as `0x…`.
-  public var description: String { "0x" + String(value, radix: 16) }
+  package var description: String { "0x" + String(value, radix: 16) }
 }
 
 /// An address as a module's own file states it: what symbol tables and debug information speak of.
-public struct FileAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct FileAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The address itself.
-  public var value: UInt64
+  package var value: UInt64
 
   /// Wraps `value`.
-  public init(_ value: UInt64) { self.value = value }
+  package init(_ value: UInt64) { self.value = value }
 
   /// Whether `left` is below `right`.
-  public static func < (left: FileAddress, right: FileAddress) -> Bool { left.value < right.value }
+  package static func < (left: FileAddress, right: FileAddress) -> Bool { left.value < right.value }
 
   /// The address as `0x…`.
-  public var description: String { "0x" + String(value, radix: 16) }
+  package var description: String { "0x" + String(value, radix: 16) }
 }
 
 /// One address of a stack, with what is known about it.
-public struct StackFrame: Hashable, Sendable {
+package struct StackFrame: Hashable, Sendable {
   /// The address as it was captured.
-  public var address: RuntimeAddress
+  package var address: RuntimeAddress
   /// Whether it is the instruction after a call that has not returned; else it is the one that was about to run when the
   /// thread was interrupted.
-  public var isReturnAddress: Bool
+  package var isReturnAddress: Bool
   /// The first address of the function, as the unwinder knew it; `nil` if it did not.
-  public var functionStart: RuntimeAddress?
+  package var functionStart: RuntimeAddress?
 
   /// The instruction that was about to run when the thread was interrupted.
-  public static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
+  package static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address: address, isReturnAddress: false, functionStart: functionStart)
   }
 
   /// The instruction after a call that has not returned.
-  public static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
+  package static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
     StackFrame(address: address, isReturnAddress: true, functionStart: functionStart)
   }
 
@@ -54,5 +54,5 @@ public struct StackFrame: Hashable, Sendable {
   ///
   /// A call may be the last instruction of its function (when the callee never returns), and the return address then
   /// belongs to the next one: so a return address is looked up one byte before, inside the call.
-  public var lookupAddress: RuntimeAddress { isReturnAddress ? RuntimeAddress(address.value &- 1) : address }
+  package var lookupAddress: RuntimeAddress { isReturnAddress ? RuntimeAddress(address.value &- 1) : address }
 }

@@ -1,23 +1,23 @@
 /// A thread as it was found when all threads of the process were captured.
-public struct ThreadSample: Hashable, Sendable {
+package struct ThreadSample: Hashable, Sendable {
   /// The thread.
-  public var thread: ObservedThread
+  package var thread: ObservedThread
   /// The stack, as an index into the stacks that come with it; `nil` when none was captured or it was lost with a damaged
   /// file.
-  public var stack: Int?
+  package var stack: Int?
   /// How the capture went.
-  public var outcome: CaptureOutcome
+  package var outcome: CaptureOutcome
   /// The processor time that the thread had used so far, `nil` if unknown.
-  public var cpuTime: Duration?
+  package var cpuTime: Duration?
   /// What the thread was doing.
-  public var activity: ThreadActivity
+  package var activity: ThreadActivity
   /// The time that the thread spent being observed.
-  public var handlerTime: Duration
+  package var handlerTime: Duration
   /// The time that unwinding took, on another thread.
-  public var unwindTime: Duration
+  package var unwindTime: Duration
 
   /// A look at `thread`.
-  public init(
+  package init(
     thread: ObservedThread,
     stack: Int?,
     outcome: CaptureOutcome,
@@ -37,16 +37,16 @@ public struct ThreadSample: Hashable, Sendable {
 }
 
 /// All threads of the process at about the same time, but for those of the watchdog.
-public struct AllThreads: Hashable, Sendable {
+package struct AllThreads: Hashable, Sendable {
   /// The threads, in the order in which the kernel lists them.
-  public var threads: [ThreadSample]
+  package var threads: [ThreadSample]
   /// Threads that there was no time or no room for.
-  public var leftOut: Int
+  package var leftOut: Int
   /// Whether that was all. `false` when the stall was over, or its process killed, while they were captured.
-  public var isComplete: Bool
+  package var isComplete: Bool
 
   /// So many `threads`.
-  public init(threads: [ThreadSample] = [], leftOut: Int = 0, isComplete: Bool = false) {
+  package init(threads: [ThreadSample] = [], leftOut: Int = 0, isComplete: Bool = false) {
     self.threads = threads
     self.leftOut = leftOut
     self.isComplete = isComplete

@@ -1,16 +1,16 @@
 /// A file that was mapped into the process with code in it: the executable, a shared library, the vDSO.
-public struct Module: Hashable, Sendable {
+package struct Module: Hashable, Sendable {
   /// A piece of the module's file in memory.
-  public struct Mapping: Hashable, Sendable {
+  package struct Mapping: Hashable, Sendable {
     /// The first address.
-    public var start: RuntimeAddress
+    package var start: RuntimeAddress
     /// One past the last address.
-    public var end: RuntimeAddress
+    package var end: RuntimeAddress
     /// What part of the file begins at `start`, in bytes from the file's beginning.
-    public var fileOffset: UInt64
+    package var fileOffset: UInt64
 
     /// A mapping of `start..<end` onto the file from `fileOffset` on.
-    public init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
+    package init(start: RuntimeAddress, end: RuntimeAddress, fileOffset: UInt64) {
       self.start = start
       self.end = end
       self.fileOffset = fileOffset
@@ -18,16 +18,16 @@ public struct Module: Hashable, Sendable {
   }
 
   /// The path as the kernel gives it in `/proc/self/maps`; in brackets (`[vdso]`) when there is no file.
-  public var path: String
+  package var path: String
   /// The linker's build-id, empty when the module has none. It tells whether a file is still the one that ran.
-  public var buildID: [UInt8]
+  package var buildID: [UInt8]
   /// The executable mappings.
-  public var mappings: [Mapping]
+  package var mappings: [Mapping]
   /// By how much the loader moved the module: an address in memory minus that in the file's own terms. `nil` if unknown.
-  public var bias: UInt64?
+  package var bias: UInt64?
 
   /// A module of `path` with `buildID`, mapped at `mappings`.
-  public init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
+  package init(path: String, buildID: [UInt8], mappings: [Mapping], bias: UInt64? = nil) {
     self.path = path
     self.buildID = buildID
     self.mappings = mappings
@@ -35,21 +35,21 @@ public struct Module: Hashable, Sendable {
   }
 
   /// The last component of the path.
-  public var name: String {
+  package var name: String {
     guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
     return String(path[path.index(after: slash)...])
   }
 
   /// Whether there is a file behind the module at all.
-  public var isFile: Bool { path.hasPrefix("/") }
+  package var isFile: Bool { path.hasPrefix("/") }
 
   /// Whether the module is mapped at `address`.
-  public func contains(_ address: RuntimeAddress) -> Bool {
+  package func contains(_ address: RuntimeAddress) -> Bool {
     mappings.contains { $0.start <= address && address < $0.end }
   }
 
   /// The file offset of the code at `address`, or `nil` when the module is not mapped there.
-  public func fileOffset(of address: RuntimeAddress) -> UInt64? {
+  package func fileOffset(of address: RuntimeAddress) -> UInt64? {
     for mapping in mappings where mapping.start <= address && address < mapping.end {
       let (offset, overflow) = (address.value - mapping.start.value).addingReportingOverflow(mapping.fileOffset)
       return overflow ? nil : offset
@@ -61,14 +61,14 @@ public struct Module: Hashable, Sendable {
 extension Module {
   /// `address` in the terms of the module's file, without the file: what its symbol table and its debug information speak of.
   /// Where ``bias`` is not known, the offset in the file, which often is the same; `nil` when the module is not mapped there.
-  public func fileAddress(of address: RuntimeAddress) -> FileAddress? {
+  package func fileAddress(of address: RuntimeAddress) -> FileAddress? {
     guard let offset = fileOffset(of: address) else { return nil }
     return FileAddress(bias.map { address.value &- $0 } ?? offset)
   }
 }
 
 /// Finds the module that an address is in.
-public struct ModuleMap: Sendable {
+package struct ModuleMap: Sendable {
   private struct Entry {
     var start: RuntimeAddress
     var end: RuntimeAddress
@@ -76,13 +76,13 @@ public struct ModuleMap: Sendable {
   }
 
   /// The modules, in the order they were given.
-  public let modules: [Module]
+  package let modules: [Module]
   private let entries: [Entry]
   /// The highest end among the entries up to each place: tells when searching backwards can stop.
   private let highestEnd: [RuntimeAddress]
 
   /// A map of `modules`. Where several claim the same address, the one given last wins.
-  public init(_ modules: [Module]) {
+  package init(_ modules: [Module]) {
     self.modules = modules
     entries = modules.enumerated()
       .flatMap { index, module in
@@ -97,7 +97,7 @@ public struct ModuleMap: Sendable {
   }
 
   /// The index in ``modules`` of the module at `address`, or `nil`.
-  public func index(at address: RuntimeAddress) -> Int? {
+  package func index(at address: RuntimeAddress) -> Int? {
     var low = 0
     var high = entries.count
     while low < high {

@@ -1,20 +1,20 @@
 /// What it cost to observe something: the service's threads in handlers, and the watchdog's own thread.
-public struct ObservationCost: Hashable, Sendable {
+package struct ObservationCost: Hashable, Sendable {
   /// Stacks that were read from outside, which their threads cannot notice.
-  public var fromOutside = 0
+  package var fromOutside = 0
   /// Stacks that a signal handler copied.
-  public var bySignal = 0
+  package var bySignal = 0
   /// Looks that gave no stack: threads that did not answer, above all.
-  public var withoutStack = 0
+  package var withoutStack = 0
   /// The longest time that a thread spent in the handler once.
-  public var longestHandlerTime = Duration.zero
+  package var longestHandlerTime = Duration.zero
   /// The time that threads spent in the handler in all.
-  public var handlerTime = Duration.zero
+  package var handlerTime = Duration.zero
   /// The time that unwinding took, on the watchdog's thread.
-  public var unwindTime = Duration.zero
+  package var unwindTime = Duration.zero
 
   /// No cost.
-  public init() {}
+  package init() {}
 
   /// Adds what one look at a thread cost.
   ///
@@ -22,7 +22,7 @@ public struct ObservationCost: Hashable, Sendable {
   ///   - outcome: How it went.
   ///   - handlerTime: The time that the thread spent in the handler; zero when it was read from outside.
   ///   - unwindTime: The time that unwinding took.
-  public mutating func add(outcome: CaptureOutcome, handlerTime: Duration, unwindTime: Duration) {
+  package mutating func add(outcome: CaptureOutcome, handlerTime: Duration, unwindTime: Duration) {
     if outcome != .captured {
       withoutStack += 1
     } else if handlerTime > .zero {

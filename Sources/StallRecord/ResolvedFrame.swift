@@ -1,25 +1,25 @@
 /// A place in source code.
-public struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
+package struct SourceLocation: Hashable, Sendable, CustomStringConvertible {
   /// The file's path as the compiler recorded it.
-  public var file: String
+  package var file: String
   /// The line, from 1.
-  public var line: Int
+  package var line: Int
   /// The column, from 1; 0 when it is not known.
-  public var column: Int
+  package var column: Int
 
   /// The place `line`:`column` in `file`.
-  public init(file: String, line: Int, column: Int = 0) {
+  package init(file: String, line: Int, column: Int = 0) {
     self.file = file
     self.line = line
     self.column = column
   }
 
   /// The place as compilers print it, without the column.
-  public var description: String { "\(file):\(line)" }
+  package var description: String { "\(file):\(line)" }
 }
 
 /// Why an address has no name.
-public enum MissingNameReason: Hashable, Sendable {
+package enum MissingNameReason: Hashable, Sendable {
   /// No module was mapped at the address.
   case notMapped
   /// The module is not a file (the vDSO, for one).
@@ -36,10 +36,10 @@ public enum MissingNameReason: Hashable, Sendable {
   case noSymbolHere
 
   /// Whether it is what the right file says, and not for want of that.
-  public var isOfFile: Bool { self == .noSymbols || self == .noSymbolHere }
+  package var isOfFile: Bool { self == .noSymbols || self == .noSymbolHere }
 
   /// The reason in words.
-  public var explanation: String {
+  package var explanation: String {
     switch self {
     case .notMapped: "no module was mapped there"
     case .noFile: "the module is not a file"
@@ -54,7 +54,7 @@ public enum MissingNameReason: Hashable, Sendable {
 }
 
 /// What compilers noted about where code comes from.
-public enum CodeOrigin: Hashable, Sendable {
+package enum CodeOrigin: Hashable, Sendable {
   /// Not known: the module has no debug information, or there is no file to read it from.
   case unknown
   /// The module has debug information, but none about this code: it was compiled elsewhere, and came in an archive.
@@ -64,16 +64,16 @@ public enum CodeOrigin: Hashable, Sendable {
 }
 
 /// What was compiled at once: a source file, or a Swift module.
-public struct CompilationUnit: Hashable, Sendable {
+package struct CompilationUnit: Hashable, Sendable {
   /// The directory that the compiler ran in (DW_AT_comp_dir), empty if it is not known.
-  public var directory: String
+  package var directory: String
   /// The source file (DW_AT_name), relative to ``directory`` or absolute.
-  public var file: String
+  package var file: String
   /// The Swift module that it is part of; `nil` where that is not known, or it is not Swift.
-  public var swiftModule: String?
+  package var swiftModule: String?
 
   /// What was compiled from `file` in `directory`, as part of `swiftModule`.
-  public init(directory: String, file: String, swiftModule: String? = nil) {
+  package init(directory: String, file: String, swiftModule: String? = nil) {
     self.directory = directory
     self.file = file
     self.swiftModule = swiftModule
@@ -84,7 +84,7 @@ public struct CompilationUnit: Hashable, Sendable {
 }
 
 /// What the code at an address is.
-public enum FunctionKind: Hashable, Sendable {
+package enum FunctionKind: Hashable, Sendable {
   /// What somebody has written, or a copy or part of it.
   case function
   /// Leads to a function that somebody has written, and does little else: a witness of a protocol, what a closure is
@@ -95,22 +95,22 @@ public enum FunctionKind: Hashable, Sendable {
 }
 
 /// Which function a call means whose code is that of several.
-public struct CalledFunction: Hashable, Sendable {
+package struct CalledFunction: Hashable, Sendable {
   /// The name for readers.
-  public var function: String
+  package var function: String
   /// The name with everything the demangler knows about it.
-  public var fullName: String
+  package var fullName: String
   /// The name in the symbol table.
-  public var rawName: String
+  package var rawName: String
   /// The Swift module that defines the function.
-  public var swiftModule: String?
+  package var swiftModule: String?
   /// What the function that somebody has written is called in full.
-  public var sourceFunction: String?
+  package var sourceFunction: String?
   /// The first address of the code.
-  public var start: FileAddress
+  package var start: FileAddress
 
   /// The function whose code begins at `start`.
-  public init(
+  package init(
     function: String,
     fullName: String,
     rawName: String,
@@ -130,7 +130,7 @@ public struct CalledFunction: Hashable, Sendable {
 extension [ResolvedFrame] {
   /// The frames of a stack, the innermost first, in which functions that the compiler has merged have the names that their
   /// callers know.
-  public func namingMergedFunctions() -> [ResolvedFrame] {
+  package func namingMergedFunctions() -> [ResolvedFrame] {
     guard contains(where: \.isMerged) else { return self }
     var frames = self
     for place in indices.dropLast() where frames[place].isMerged && !frames[place].isInlined {
@@ -154,44 +154,44 @@ extension [ResolvedFrame] {
 }
 
 /// What an address of a stack is called.
-public struct ResolvedFrame: Hashable, Sendable {
+package struct ResolvedFrame: Hashable, Sendable {
   /// The function's name for readers: demangled and shortened. `nil` when it has none.
-  public var function: String?
+  package var function: String?
   /// The name with everything the demangler knows about it.
-  public var fullName: String?
+  package var fullName: String?
   /// The name in the symbol table.
-  public var rawName: String?
+  package var rawName: String?
   /// The Swift module that defines the function, for a Swift function. Generic code of one module is often compiled into
   /// another one's file.
-  public var swiftModule: String?
+  package var swiftModule: String?
   /// What the function that somebody has written is called in full, of which this is a variant or a part that has no name
   /// in the source: a specialisation, a piece of an async function, an implicit closure. The same for all of them; `nil`
   /// where that is not known.
-  public var sourceFunction: String?
+  package var sourceFunction: String?
   /// What the code is.
-  public var kind: FunctionKind
+  package var kind: FunctionKind
   /// Whether the compiler has made one function of several that are alike: the name is that of one, and any of them may
   /// have been called.
-  public var isMerged: Bool
+  package var isMerged: Bool
   /// Which function is called here whose code is that of several; `nil` when none is, or it is not known which.
-  public var called: CalledFunction?
+  package var called: CalledFunction?
   /// The path of the module, empty when the address is in none.
-  public var module: String
+  package var module: String
   /// The first address of the function in the module's file, or the address itself where no function is known.
-  public var start: FileAddress?
+  package var start: FileAddress?
   /// The address in the module's file, or in the process when the address is in no module.
-  public var address: UInt64
+  package var address: UInt64
   /// Where in the source, if known.
-  public var location: SourceLocation?
+  package var location: SourceLocation?
   /// Which compilation the code comes from. Generic and inlined code of one module is compiled into another one's unit.
-  public var origin: CodeOrigin
+  package var origin: CodeOrigin
   /// Whether the function has no frame of its own because the compiler put its code into its caller, the next one.
-  public var isInlined: Bool
+  package var isInlined: Bool
   /// Why there is no name; `nil` when there is one.
-  public var missing: MissingNameReason?
+  package var missing: MissingNameReason?
 
   /// A frame at `address` of `module`.
-  public init(
+  package init(
     function: String?,
     fullName: String? = nil,
     rawName: String? = nil,
@@ -224,14 +224,14 @@ public struct ResolvedFrame: Hashable, Sendable {
   }
 
   /// The last component of the module's path.
-  public var moduleName: String {
+  package var moduleName: String {
     guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
     return String(module[module.index(after: slash)...])
   }
 
   /// The name to print, in at most 100 characters: the function, else the module and the function's start or the address in
   /// it, else the address. That several functions have this code is said.
-  public var displayName: String {
+  package var displayName: String {
     if let function {
       let suffix = isMerged ? FunctionName.mergedSuffix : ""
       return FunctionName.fitted(function, to: FunctionName.charactersMax - suffix.count) + suffix

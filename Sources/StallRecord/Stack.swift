@@ -1,5 +1,5 @@
 /// Why a stack has no more frames. Everything but ``outermost`` means that callers are missing.
-public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
+package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   /// The thread's first function was reached: the stack is complete.
   case outermost = 0
   /// The copy was shorter than the stack.
@@ -22,7 +22,7 @@ public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   case noRegister = 9
 
   /// What a reader is told about the missing callers, or `nil` when none are missing.
-  public var explanation: String? {
+  package var explanation: String? {
     switch self {
     case .outermost: nil
     case .copyLimit: "the stack is deeper than the copy that was taken of it"
@@ -39,36 +39,36 @@ public enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
 }
 
 /// A thread's stack at one moment.
-public struct Stack: Hashable, Sendable {
+package struct Stack: Hashable, Sendable {
   /// The frames, innermost first.
-  public var frames: [StackFrame]
+  package var frames: [StackFrame]
   /// Why there are no more.
-  public var end: StackEnd
+  package var end: StackEnd
   /// The first frame that was not found by unwinding but taken from an earlier stack of the same work, whose return addresses
   /// still lay at the same places; `nil` when all were unwound.
-  public var joinedFrom: Int?
+  package var joinedFrom: Int?
   /// What is left out in the midst of a stack that has more frames than are kept; `nil` when nothing is.
-  public var omission: Omission?
+  package var omission: Omission?
 
   /// Frames that are left out.
-  public struct Omission: Hashable, Sendable {
+  package struct Omission: Hashable, Sendable {
     /// How many frames of the stack come before them, innermost first.
-    public var index: Int
+    package var index: Int
     /// How many are left out.
-    public var count: Int
+    package var count: Int
 
     /// `count` frames that are left out behind the first `index`.
-    public init(index: Int, count: Int) {
+    package init(index: Int, count: Int) {
       self.index = index
       self.count = count
     }
   }
 
   /// Whether callers are missing at its end.
-  public var isTruncated: Bool { end != .outermost }
+  package var isTruncated: Bool { end != .outermost }
 
   /// A stack of `frames`, innermost first, that ends for the reason `end`.
-  public init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
+  package init(frames: [StackFrame], end: StackEnd, joinedFrom: Int? = nil, omission: Omission? = nil) {
     self.frames = frames
     self.end = end
     self.joinedFrom = joinedFrom
@@ -77,7 +77,7 @@ public struct Stack: Hashable, Sendable {
 }
 
 /// How the attempt to capture a stack went.
-public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
+package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   /// There is a stack.
   case captured = 0
   /// The work item ended before its thread could be looked at.
@@ -103,7 +103,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case samplerStopped = 11
 
   /// What a reader is told when there is no stack.
-  public var explanation: String {
+  package var explanation: String {
     switch self {
     case .captured: "captured"
     case .unitOver: "the work ended before its thread could be looked at"
@@ -121,7 +121,7 @@ public enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
 }
 
 /// What a thread was doing when it was looked at.
-public enum ThreadActivity: Hashable, Sendable {
+package enum ThreadActivity: Hashable, Sendable {
   /// The kernel did not tell.
   case unknown
   /// It was on a processor, or waiting for one.
@@ -135,7 +135,7 @@ public enum ThreadActivity: Hashable, Sendable {
   case blocked
 
   /// Whether it was waiting for something other than a processor.
-  public var isWaiting: Bool {
+  package var isWaiting: Bool {
     switch self {
     case .inSystemCall, .inRestartedCall, .blocked: true
     case .unknown, .running: false
@@ -143,7 +143,7 @@ public enum ThreadActivity: Hashable, Sendable {
   }
 
   /// The activity's number in files, and in the events of the observer.
-  public var code: UInt8 {
+  package var code: UInt8 {
     switch self {
     case .unknown: 0
     case .running: 1
@@ -163,7 +163,7 @@ public enum ThreadActivity: Hashable, Sendable {
   }
 
   /// The activity with the number `code`; `call` is the system call's number.
-  public init(code: UInt8, call: Int32) {
+  package init(code: UInt8, call: Int32) {
     switch code {
     case 1: self = .running
     case 2: self = .inSystemCall(call)

@@ -1,22 +1,22 @@
 /// The process that was observed.
-public struct ObservedProcess: Hashable, Sendable {
+package struct ObservedProcess: Hashable, Sendable {
   /// Its process id.
-  public var id: Int32
+  package var id: Int32
   /// The path of its executable.
-  public var executable: String
+  package var executable: String
   /// The processor architecture as `uname -m` has it.
-  public var architecture: String
+  package var architecture: String
   /// The version of Culprit that observed it.
-  public var observerVersion: String
+  package var observerVersion: String
   /// When the watchdog was started.
-  public var watchedSince: WallTime
+  package var watchedSince: WallTime
   /// What the service counts as its own code beside the package that was built.
-  public var ownModules: [String]
+  package var ownModules: [String]
   /// Its own functions that it has passed over.
-  public var wrappers: [String]
+  package var wrappers: [String]
 
   /// A process `id` running `executable`.
-  public init(
+  package init(
     id: Int32,
     executable: String,
     architecture: String,
@@ -36,7 +36,7 @@ public struct ObservedProcess: Hashable, Sendable {
 }
 
 /// What kind of work was watched.
-public enum SourceKind: Hashable, Sendable {
+package enum SourceKind: Hashable, Sendable {
   /// The turns of an event loop.
   case loop
   /// The iterations of a run loop.
@@ -57,7 +57,7 @@ public enum SourceKind: Hashable, Sendable {
   case unknown(UInt8)
 
   /// The kind in words.
-  public var description: String {
+  package var description: String {
     switch self {
     case .loop: "event loop"
     case .runLoop: "run loop"
@@ -73,60 +73,60 @@ public enum SourceKind: Hashable, Sendable {
 }
 
 /// What was watched.
-public struct WatchedSource: Hashable, Sendable {
+package struct WatchedSource: Hashable, Sendable {
   /// What kind of work it is.
-  public var kind: SourceKind
+  package var kind: SourceKind
   /// The name that the application gave it.
-  public var name: String
+  package var name: String
 
   /// A source of `kind` called `name`.
-  public init(kind: SourceKind, name: String) {
+  package init(kind: SourceKind, name: String) {
     self.kind = kind
     self.name = name
   }
 }
 
 /// A thread of the observed process.
-public struct ObservedThread: Hashable, Sendable {
+package struct ObservedThread: Hashable, Sendable {
   /// The kernel's id of the thread.
-  public var id: Int32
+  package var id: Int32
   /// The thread's name, empty if unknown.
-  public var name: String
+  package var name: String
 
   /// The thread `id` called `name`.
-  public init(id: Int32, name: String) {
+  package init(id: Int32, name: String) {
     self.id = id
     self.name = name
   }
 }
 
 /// One look at a stalled thread.
-public struct Sample: Hashable, Sendable {
+package struct Sample: Hashable, Sendable {
   /// How old the work item was.
-  public var age: Duration
+  package var age: Duration
   /// The stack, as an index into ``Recording/stacks``; `nil` when none was captured or it was lost with a damaged file.
-  public var stack: Int?
+  package var stack: Int?
   /// How the capture went.
-  public var outcome: CaptureOutcome
+  package var outcome: CaptureOutcome
   /// The processor time that the thread had used so far, `nil` if unknown.
-  public var cpuTime: Duration?
+  package var cpuTime: Duration?
   /// What the thread was doing. A thread that was waiting was read from outside, without a signal, unless it had spent
   /// time in the handler.
-  public var activity: ThreadActivity
+  package var activity: ThreadActivity
   /// The time that the observed thread spent being observed.
-  public var handlerTime: Duration
+  package var handlerTime: Duration
   /// The time that unwinding took, on another thread.
-  public var unwindTime: Duration
+  package var unwindTime: Duration
   /// What the application had said of the work by then: which request, which job. Empty where it had said nothing.
-  public var label: String
+  package var label: String
   /// Two samples with different numbers tell that waiting work was taken up in between, where the source is a queue; 0 where
   /// that is not known, or nothing waits.
-  public var progress: UInt32
+  package var progress: UInt32
   /// How long the thread had been ready to run so far, and had no processor; `nil` if unknown.
-  public var runDelay: Duration?
+  package var runDelay: Duration?
 
   /// A look at a thread whose work item was `age` old.
-  public init(
+  package init(
     age: Duration,
     stack: Int?,
     outcome: CaptureOutcome,
@@ -152,38 +152,38 @@ public struct Sample: Hashable, Sendable {
 }
 
 /// A work item that took longer than its threshold.
-public struct Stall: Hashable, Sendable, Identifiable {
+package struct Stall: Hashable, Sendable, Identifiable {
   /// Tells the stalls of one process apart.
-  public var id: UInt64
+  package var id: UInt64
   /// What was watched.
-  public var source: WatchedSource
+  package var source: WatchedSource
   /// The thread that was stuck.
-  public var thread: ObservedThread
+  package var thread: ObservedThread
   /// What the work was allowed to take.
-  public var threshold: Duration
+  package var threshold: Duration
   /// When the work began.
-  public var began: WallTime
+  package var began: WallTime
   /// What was seen, in order of time.
-  public var samples: [Sample]
+  package var samples: [Sample]
   /// How long the work took; as long as it was known to run, when it has not ended.
-  public var duration: Duration
+  package var duration: Duration
   /// Whether the end was seen. `false` for a stall that its process did not survive, or that still lasts.
-  public var hasEnded: Bool
+  package var hasEnded: Bool
   /// Samples that were taken and lost, because what records them could not keep up.
-  public var lostSamples: UInt64
+  package var lostSamples: UInt64
   /// Whether the file that it was read from was cut off or damaged: there may have been more samples.
-  public var isDamaged = false
+  package var isDamaged = false
   /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.
-  public var gap: Duration
+  package var gap: Duration
   /// The other threads when the stall was declared; `nil` when they were not captured.
-  public var others: AllThreads?
+  package var others: AllThreads?
   /// What it cost to observe the stall, the other threads included.
-  public var cost: ObservationCost
+  package var cost: ObservationCost
   /// What was noted about it, in order of time.
-  public var notes: [StallNote]
+  package var notes: [StallNote]
 
   /// A stall of `source` on `thread`.
-  public init(
+  package init(
     id: UInt64,
     source: WatchedSource,
     thread: ObservedThread,
@@ -215,21 +215,21 @@ public struct Stall: Hashable, Sendable, Identifiable {
 }
 
 /// Everything that was recorded about some stalls of one process: what a `.stall` file holds.
-public struct Recording: Hashable, Sendable {
+package struct Recording: Hashable, Sendable {
   /// The process, `nil` when a damaged file has lost it.
-  public var process: ObservedProcess?
+  package var process: ObservedProcess?
   /// What was mapped into it.
-  public var modules: [Module]
+  package var modules: [Module]
   /// The distinct stacks that samples and threads refer to.
-  public var stacks: [Stack]
+  package var stacks: [Stack]
   /// The stalls, in the order in which they were declared.
-  public var stalls: [Stall]
+  package var stalls: [Stall]
   /// What addresses are called, by the address that is looked up (``StackFrame/lookupAddress``), the innermost function
   /// first. Empty unless the recording was resolved to travel without the files that its names are from.
-  public var names: [RuntimeAddress: [ResolvedFrame]]
+  package var names: [RuntimeAddress: [ResolvedFrame]]
 
   /// A recording of `process`.
-  public init(
+  package init(
     process: ObservedProcess?,
     modules: [Module] = [],
     stacks: [Stack] = [],

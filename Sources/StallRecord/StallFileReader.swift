@@ -1,5 +1,5 @@
 /// Why a file cannot be read as a `.stall` file at all.
-public enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// There is nothing in it.
   case empty
   /// It ends before its header does.
@@ -12,7 +12,7 @@ public enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
   case newerVersion(major: UInt16, minor: UInt16)
 
   /// The error as a sentence without its end, to follow a file's name.
-  public var description: String {
+  package var description: String {
     switch self {
     case .empty: "is empty; a .stall file has at least \(StallFileFormat.headerBytes) bytes"
     case .cutInHeader(let bytes):
@@ -28,28 +28,28 @@ public enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 /// What was wrong with a part of a file of which the rest could be read.
-public struct StallFileProblem: Hashable, Sendable, CustomStringConvertible {
+package struct StallFileProblem: Hashable, Sendable, CustomStringConvertible {
   /// Where the part begins, in bytes from the file's beginning.
-  public var offset: Int
+  package var offset: Int
   /// What is wrong, as a sentence without its end.
-  public var text: String
+  package var text: String
 
   /// The problem with its place.
-  public var description: String { "at byte \(offset): \(text)" }
+  package var description: String { "at byte \(offset): \(text)" }
 }
 
 /// A `.stall` file as far as it could be read.
-public struct StallFile: Sendable {
+package struct StallFile: Sendable {
   /// What it holds.
-  public var recording: Recording
+  package var recording: Recording
   /// The format version it was written in.
-  public var version: (major: UInt16, minor: UInt16)
+  package var version: (major: UInt16, minor: UInt16)
   /// How many whole records it has.
-  public var recordCount = 0
+  package var recordCount = 0
   /// The number that all its records have, 0 before version 1.2.
-  public var tag: UInt16 = 0
+  package var tag: UInt16 = 0
   /// What could not be read.
-  public var problems: [StallFileProblem]
+  package var problems: [StallFileProblem]
 
   /// Reads a file from its `bytes`.
   ///
@@ -57,7 +57,7 @@ public struct StallFile: Sendable {
   /// reading goes on at the next one that is whole.
   ///
   /// - Throws: ``StallFileError`` when there is no header that this version understands.
-  public init(bytes: [UInt8]) throws(StallFileError) {
+  package init(bytes: [UInt8]) throws(StallFileError) {
     version = try Self.checkedVersion(bytes)
     var scanner = RecordScanner(bytes: bytes)
     var builder = RecordingBuilder()
@@ -84,7 +84,7 @@ public struct StallFile: Sendable {
   }
 
   /// Whether the bytes `part` of a file with one stall, from its beginning on or from anywhere, say that the stall has ended.
-  public static func hasEnd(_ part: [UInt8]) -> Bool {
+  package static func hasEnd(_ part: [UInt8]) -> Bool {
     var scanner = RecordScanner(bytes: part)
     while let record = scanner.next() {
       switch StallFileFormat.RecordKind(rawValue: record.kind) {
@@ -100,7 +100,7 @@ public struct StallFile: Sendable {
   }
 
   /// Whether a file that begins with `bytes` may be a `.stall` file.
-  public static func canBegin(with bytes: [UInt8]) -> Bool {
+  package static func canBegin(with bytes: [UInt8]) -> Bool {
     bytes.starts(with: StallFileFormat.magic.prefix(bytes.count))
   }
 
@@ -388,7 +388,7 @@ private struct RecordingBuilder {
 }
 
 /// `bytes` in hexadecimal, two digits each.
-public func hexadecimal(_ bytes: [UInt8]) -> String {
+package func hexadecimal(_ bytes: [UInt8]) -> String {
   bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
 }
 

@@ -2,9 +2,9 @@
 ///
 /// The pieces belong in this order: the header; the process; modules, threads and stacks before the first record that
 /// refers to them; the beginning of a stall before its samples; its end.
-public enum StallFileWriter {
+package enum StallFileWriter {
   /// The beginning of a file.
-  public static func header() -> [UInt8] {
+  package static func header() -> [UInt8] {
     var writer = ByteWriter()
     for byte in StallFileFormat.magic { writer.append(byte) }
     writer.append(StallFileFormat.majorVersion)
@@ -14,7 +14,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `process`.
-  public static func record(of process: ObservedProcess) -> [UInt8] {
+  package static func record(of process: ObservedProcess) -> [UInt8] {
     record(.process) {
       $0.append(process.id)
       $0.append(process.executable)
@@ -30,7 +30,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `module`.
-  public static func record(of module: Module) -> [UInt8] {
+  package static func record(of module: Module) -> [UInt8] {
     record(.module) {
       $0.append(module.path)
       $0.append(bytes: module.buildID)
@@ -46,7 +46,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `thread`.
-  public static func record(of thread: ObservedThread) -> [UInt8] {
+  package static func record(of thread: ObservedThread) -> [UInt8] {
     record(.thread) {
       $0.append(thread.id)
       $0.append(thread.name)
@@ -54,7 +54,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `stack`, the one to which samples refer as `index`.
-  public static func record(of stack: Stack, index: Int) -> [UInt8] {
+  package static func record(of stack: Stack, index: Int) -> [UInt8] {
     record(.stack) {
       $0.append(UInt32(index))
       $0.append(stack.end.rawValue)
@@ -72,7 +72,7 @@ public enum StallFileWriter {
   }
 
   /// The record that `stall` has been declared: everything about it but its samples and its end.
-  public static func record(ofBeginOf stall: Stall) -> [UInt8] {
+  package static func record(ofBeginOf stall: Stall) -> [UInt8] {
     record(.stallBegan) {
       $0.append(stall.id)
       $0.append(stall.source.kind.code)
@@ -84,7 +84,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `sample`, which belongs to the stall `stallID`.
-  public static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
+  package static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
     record(.sample) {
       $0.append(stallID)
       $0.append(sample.age.wholeNanoseconds)
@@ -101,7 +101,7 @@ public enum StallFileWriter {
   }
 
   /// The record of `note`, which is about the stall `stallID`.
-  public static func record(of note: StallNote, stallID: UInt64) -> [UInt8] {
+  package static func record(of note: StallNote, stallID: UInt64) -> [UInt8] {
     record(.note) {
       $0.append(stallID)
       $0.append(note.kind.code)
@@ -113,7 +113,7 @@ public enum StallFileWriter {
 
   /// The record of how far `stall` has come, and whether it has ended: where there is no room for the record of its end, this
   /// one says it. It has the same length every time.
-  public static func record(ofStateOf stall: Stall) -> [UInt8] {
+  package static func record(ofStateOf stall: Stall) -> [UInt8] {
     record(.stallGoesOn) {
       $0.append(stall.id)
       $0.append(stall.duration.wholeNanoseconds)
@@ -124,7 +124,7 @@ public enum StallFileWriter {
   }
 
   /// The record that `stall` is over.
-  public static func record(ofEndOf stall: Stall) -> [UInt8] {
+  package static func record(ofEndOf stall: Stall) -> [UInt8] {
     record(.stallEnded) {
       $0.append(stall.id)
       $0.append(stall.duration.wholeNanoseconds)
@@ -141,7 +141,7 @@ public enum StallFileWriter {
 
   /// The record of another thread, captured when the stall `stallID` was declared. The record of its
   /// ``ThreadSample/thread`` goes before it.
-  public static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
+  package static func record(of other: ThreadSample, stallID: UInt64) -> [UInt8] {
     record(.otherThread) {
       $0.append(stallID)
       $0.append(other.thread.id)
@@ -155,7 +155,7 @@ public enum StallFileWriter {
   }
 
   /// The record that all other threads have been captured for the stall `stallID`, but for so many.
-  public static func record(ofOthersLeftOut leftOut: Int, stallID: UInt64) -> [UInt8] {
+  package static func record(ofOthersLeftOut leftOut: Int, stallID: UInt64) -> [UInt8] {
     record(.othersCaptured) {
       $0.append(stallID)
       $0.append(UInt32(clamping: leftOut))
@@ -163,13 +163,13 @@ public enum StallFileWriter {
   }
 
   /// The record that the address `address`, as it is looked up (``StackFrame/lookupAddress``), is called `frames`.
-  public static func record(ofNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
+  package static func record(ofNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     record(.name) { NameRecord.write(address, frames, to: &$0) }
   }
 
   /// The record that the address `address`, as it is looked up, is called `frames`; nothing where the file that it is in could
   /// not be read, which may be there later. Without full names, which follow from those in the symbol table.
-  public static func record(ofLearnedNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
+  package static func record(ofLearnedNameOf address: RuntimeAddress, _ frames: [ResolvedFrame]) -> [UInt8] {
     guard !frames.isEmpty, frames.allSatisfy({ $0.missing?.isOfFile ?? true }) else { return [] }
     let kept = frames.map { frame in
       var kept = frame
@@ -180,13 +180,13 @@ public enum StallFileWriter {
   }
 
   /// The record that everything in the file has been looked up that can be, the last one of a file.
-  public static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
+  package static func recordOfNamesLookedUp() -> [UInt8] { record(.namesLookedUp) { _ in } }
 
   /// The length of that record, in bytes.
-  public static let namesLookedUpBytes = recordOfNamesLookedUp().count
+  package static let namesLookedUpBytes = recordOfNamesLookedUp().count
 
   /// Whether `bytes`, the last ``namesLookedUpBytes`` of a file, are that record.
-  public static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
+  package static func areNamesLookedUp(_ bytes: [UInt8]) -> Bool {
     var reader = ByteReader(bytes[...])
     guard let length = reader.number(UInt32.self), let kind = reader.number(UInt16.self) else { return false }
     return length == 0 && kind == StallFileFormat.RecordKind.namesLookedUp.rawValue && bytes.count == namesLookedUpBytes
@@ -194,7 +194,7 @@ public enum StallFileWriter {
 
   /// Puts the number `tag` of their file into `records`: a disk that went down may leave whole records of another file, that was
   /// removed long ago, in a new one.
-  public static func tag(_ records: inout [UInt8], _ tag: UInt16) {
+  package static func tag(_ records: inout [UInt8], _ tag: UInt16) {
     var begin = 0
     while begin < records.count {
       var head = ByteReader(records[begin...])
@@ -212,7 +212,7 @@ public enum StallFileWriter {
   }
 
   /// A whole file with all of `recording`.
-  public static func file(of recording: Recording) -> [UInt8] {
+  package static func file(of recording: Recording) -> [UInt8] {
     var bytes = header()
     if let process = recording.process { bytes += record(of: process) }
     for module in recording.modules { bytes += record(of: module) }

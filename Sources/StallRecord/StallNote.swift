@@ -1,7 +1,7 @@
 /// Something that was noted about a stall beside its samples.
-public struct StallNote: Hashable, Sendable {
+package struct StallNote: Hashable, Sendable {
   /// What it is about.
-  public enum Kind: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
     /// What the application says of itself; the title is who says it.
     case context
     /// Work that was going on, by its name; the time is how long it had been.
@@ -19,16 +19,16 @@ public struct StallNote: Hashable, Sendable {
   }
 
   /// What it is about.
-  public var kind: Kind
+  package var kind: Kind
   /// What or who it is about, in a few words; may be empty.
-  public var title: String
+  package var title: String
   /// What is noted; may be empty.
-  public var text: String
+  package var text: String
   /// A time that belongs to it; zero where none does.
-  public var time: Duration
+  package var time: Duration
 
   /// A note of `kind`.
-  public init(_ kind: Kind, title: String = "", text: String = "", time: Duration = .zero) {
+  package init(_ kind: Kind, title: String = "", text: String = "", time: Duration = .zero) {
     self.kind = kind
     self.title = title
     self.text = text

@@ -1,18 +1,18 @@
 /// A time of day in UTC, for people. Durations never come from it: it jumps.
-public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds left out as usual.
-  public var nanosecondsSince1970: UInt64
+  package var nanosecondsSince1970: UInt64
 
   /// The time `nanosecondsSince1970` after the beginning of 1970.
-  public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
+  package init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
   /// Whether `left` is before `right`.
-  public static func < (left: WallTime, right: WallTime) -> Bool {
+  package static func < (left: WallTime, right: WallTime) -> Bool {
     left.nanosecondsSince1970 < right.nanosecondsSince1970
   }
 
   /// The time to the millisecond as ISO 8601 has it, `2026-11-20T10:23:51.204Z`.
-  public var description: String {
+  package var description: String {
     let seconds = nanosecondsSince1970 / 1_000_000_000
     let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
     let ofDay = seconds % 86_400
@@ -43,7 +43,7 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
 
 extension Duration {
   /// The duration in whole nanoseconds; 0 for a negative one, `UInt64.max` for one of more than 584 years.
-  public var wholeNanoseconds: UInt64 {
+  package var wholeNanoseconds: UInt64 {
     let (seconds, attoseconds) = components
     guard seconds >= 0, attoseconds >= 0 else { return 0 }
     let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
@@ -52,10 +52,10 @@ extension Duration {
   }
 
   /// The duration in seconds, rounded to what a `Double` holds.
-  public var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+  package var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
 
   /// The duration of `nanoseconds`, for figures that come from a clock or a file.
-  public init(wholeNanoseconds nanoseconds: UInt64) {
+  package init(wholeNanoseconds nanoseconds: UInt64) {
     self.init(
       secondsComponent: Int64(nanoseconds / 1_000_000_000),
       attosecondsComponent: Int64(nanoseconds % 1_000_000_000) * 1_000_000_000

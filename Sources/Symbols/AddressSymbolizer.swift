@@ -1,51 +1,51 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A call in which the code at an address is.
-public struct AddressCall: Hashable, Sendable {
+package struct AddressCall: Hashable, Sendable {
   /// The function's name as linkers know it, else as it is written, `nil` when debug information has none.
-  public var rawName: String?
+  package var rawName: String?
   /// Whether ``rawName`` is one for linkers.
-  public var isLinkageName: Bool
+  package var isLinkageName: Bool
   /// Whether the function was inlined into the next one.
-  public var isInlined: Bool
+  package var isInlined: Bool
   /// The path of the source file as the compiler recorded it, `nil` when it is not known.
-  public var file: String?
+  package var file: String?
   /// The line, from 1; 0 for code that comes from no line.
-  public var line: Int
+  package var line: Int
   /// The column, from 1; 0 when it is not known.
-  public var column: Int
+  package var column: Int
   /// Which of several blocks on the line (DWARF 5, 6.2.2), 0 for the first.
-  public var discriminator: Int
+  package var discriminator: Int
 }
 
 /// What is known of an address in a file.
-public struct AddressDescription: Hashable, Sendable {
+package struct AddressDescription: Hashable, Sendable {
   /// A symbol.
-  public struct Symbol: Hashable, Sendable {
+  package struct Symbol: Hashable, Sendable {
     /// The name in the symbol table.
-    public var name: String
+    package var name: String
     /// The first address.
-    public var start: FileAddress
+    package var start: FileAddress
     /// One past the last address.
-    public var end: FileAddress
+    package var end: FileAddress
     /// The name of the source file that a local symbol is from, where the table says it.
-    public var file: String?
+    package var file: String?
   }
 
   /// The address.
-  public var address: FileAddress
+  package var address: FileAddress
   /// The symbol that covers the address.
-  public var symbol: Symbol?
+  package var symbol: Symbol?
   /// The calls that the code is in, the innermost first, from debug information; none without it.
-  public var calls: [AddressCall]
+  package var calls: [AddressCall]
   /// The stub of the linker that the address is in, `poll@plt`; empty when it is not known what it leads to.
-  public var stub: String?
+  package var stub: String?
   /// Why there is no name; `nil` when there is one.
-  public var missing: MissingNameReason?
+  package var missing: MissingNameReason?
 
   /// The raw name of the function at the address that has code of its own: from the symbol table, else from debug
   /// information, else that of a stub.
-  public var functionName: String? {
+  package var functionName: String? {
     symbol?.name ?? calls.last?.rawName ?? stub.flatMap { $0.isEmpty ? nil : $0 }
   }
 }
@@ -53,29 +53,29 @@ public struct AddressDescription: Hashable, Sendable {
 /// Describes addresses of one file, as the file states them.
 ///
 /// Not safe for use from several threads at once.
-public final class AddressSymbolizer {
+package final class AddressSymbolizer {
   private let file: SymbolFile
 
   /// Opens the file at `path`.
   ///
   /// - Throws: ``SymbolFileError`` when it cannot be read or is no ELF file of 64 bits.
-  public init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
+  package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     do { file = try SymbolFile(ElfImage(path: path), search: search) } catch {
       throw SymbolFileError(description: error.text)
     }
   }
 
   /// The linker's build-id, empty when there is none.
-  public var buildID: [UInt8] { file.image.buildID }
+  package var buildID: [UInt8] { file.image.buildID }
 
   /// Whether all files can still be read. One that was cut short must not be looked into any more.
-  public var isIntact: Bool { file.isIntact() }
+  package var isIntact: Bool { file.isIntact() }
 
   /// Why debug information that is there was not used, in sentences without their end.
-  public var problems: [String] { file.problems }
+  package var problems: [String] { file.problems }
 
   /// What is known of `address`.
-  public func describe(_ address: FileAddress) -> AddressDescription {
+  package func describe(_ address: FileAddress) -> AddressDescription {
     let calls = file.calls(at: address)
     let symbol = file.symbol(at: address, preferring: calls.last?.name)
       .map {
@@ -96,9 +96,9 @@ public final class AddressSymbolizer {
 }
 
 /// Why a file cannot be used for names.
-public struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct SymbolFileError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A sentence without its end.
-  public var description: String
+  package var description: String
 }
 
 extension AddressCall {
@@ -115,4 +115,4 @@ extension AddressCall {
 
 /// What a raw name means in its language: a Swift, C++ or Rust name with everything that the demangler knows about it, or
 /// `rawName` itself.
-public func demangledName(_ rawName: String) -> String { demangle(rawName).full }
+package func demangledName(_ rawName: String) -> String { demangle(rawName).full }

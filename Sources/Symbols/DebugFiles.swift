@@ -1,16 +1,16 @@
-import CZlib
+import CCulpritZlib
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Where debug information that is not in a program's own file is looked for.
-public struct DebugSearch: Sendable {
+package struct DebugSearch: Sendable {
   /// Directories that hold files by build-id (`.build-id/ab/cdef.debug`) and by the path of the program's file.
-  public var directories: [String]
+  package var directories: [String]
   /// The servers that are asked where nothing is found; nobody is when `nil`.
-  public var servers: DebugInfoServers?
+  package var servers: DebugInfoServers?
 
   /// The system's directory, with `directories` before it and `servers` behind it.
-  public init(directories: [String] = [], servers: DebugInfoServers? = nil) {
+  package init(directories: [String] = [], servers: DebugInfoServers? = nil) {
     self.directories = directories + ["/usr/lib/debug"]
     self.servers = servers
   }
@@ -22,7 +22,7 @@ public struct DebugSearch: Sendable {
   ///   - buildID: The build-id.
   ///   - path: Where the program's file was, if that is known: a file of its name in one of the directories may be it.
   /// - Returns: The file's path; `nil` when there is none.
-  public func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
+  package func file(withBuildID buildID: [UInt8], formerlyAt path: String? = nil) -> String? {
     guard buildID.count > 1 else { return nil }
     let digits = hexadecimal(buildID)
     for directory in directories {

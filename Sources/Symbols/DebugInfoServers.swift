@@ -1,17 +1,17 @@
-import CLinux
+import CCulpritLinux
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Debug information from the servers in `DEBUGINFOD_URLS` (debuginfod(8)), through elfutils' client library where that is
 /// installed. To be asked for by whoever wants it: it takes long, and tells somebody what runs here.
 ///
 /// The library waits for servers for minutes and cannot be stopped at once; so a thread of its own calls it, and who asks
 /// waits for that thread only so long. What has come by then is used, what comes later is there when it is asked for again.
-public final class DebugInfoServers: @unchecked Sendable {
+package final class DebugInfoServers: @unchecked Sendable {
   // SAFETY: everything mutable is guarded by `lock`.
 
   /// How long who asks waits.
-  public enum Patience: Sendable {
+  package enum Patience: Sendable {
     /// So long for everything that is asked between one ``renew()`` and the next.
     case total(Duration)
     /// For as long as something comes, and so long while nothing does.
@@ -42,7 +42,7 @@ public final class DebugInfoServers: @unchecked Sendable {
   private var isAborted = false
 
   /// What there is to say meanwhile.
-  public enum Message: Sendable {
+  package enum Message: Sendable {
     /// The file with this build-id is being fetched, and that takes a while.
     case isFetching(buildID: String)
     /// The file with this build-id did not come in time.
@@ -55,7 +55,7 @@ public final class DebugInfoServers: @unchecked Sendable {
   ///   - patience: How long who asks waits.
   ///   - start: Starts a thread that runs what it is given; returns whether it could.
   ///   - say: Is told what there is to say, by whoever asks.
-  public init?(
+  package init?(
     patience: Patience,
     start: @escaping @Sendable (@escaping @Sendable () -> Void) -> Bool,
     say: @escaping @Sendable (Message) -> Void = { _ in }
@@ -87,13 +87,13 @@ public final class DebugInfoServers: @unchecked Sendable {
   }
 
   /// Begins the time of ``Patience/total(_:)`` anew.
-  public func renew() {
+  package func renew() {
     guard case .total(let time) = patience else { return }
     withLock { deadline = Self.now() &+ Self.nanoseconds(time) }
   }
 
   /// Lets nobody wait any more, now or later, and has the client give up what it is about.
-  public func cancel() {
+  package func cancel() {
     withLock {
       isOver = true
       isAborted = true
@@ -103,7 +103,7 @@ public final class DebugInfoServers: @unchecked Sendable {
 
   /// Waits until the client has given up what it was about, but not for longer than `time`: it looks once a second whether
   /// it is to, while it waits for servers.
-  public func finish(within time: Duration) {
+  package func finish(within time: Duration) {
     let end = Self.now() &+ Self.nanoseconds(time)
     withLock { while request != nil, waitForChange(until: end) {} }
   }

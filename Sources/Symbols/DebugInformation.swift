@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A call, as debug information tells it: the function, and where in it the code is.
 struct SourceCall {

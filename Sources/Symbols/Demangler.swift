@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// The runtime's own demangler, exported by libswiftCore.
 @_silgen_name("swift_demangle")

@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// An ELF file: its segments, sections and build-id (System V ABI, chapters 4 and 5).
 ///

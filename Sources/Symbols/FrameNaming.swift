@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 extension SymbolFile {
   /// What the code at `address` is called: the innermost function first where calls were inlined.

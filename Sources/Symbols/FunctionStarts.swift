@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The starts of functions as the unwind table has them: they delimit functions where symbols were stripped.
 struct FunctionStarts {

@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 import Glibc
 
 /// A sentence about a file that could not be used.

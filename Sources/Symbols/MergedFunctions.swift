@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The functions of a file that the optimiser has made of several, and which of those a call means.
 ///

@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Names of code that a just-in-time compiler made, from the file that such compilers write for perf:
 /// `/tmp/perf-PID.map` with a line `START SIZE NAME` for each function (tools/perf/Documentation/jit-interface.txt).

@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Where code can be read that is in no file any more: in the process that runs it.
 enum ProcessFiles {

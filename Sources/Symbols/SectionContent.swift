@@ -1,4 +1,4 @@
-import CZlib
+import CCulpritZlib
 import Glibc
 
 /// The content of a section, inflated as far as somebody needs it when it is compressed.
@@ -117,7 +117,7 @@ private final class Inflation {
       // SAFETY: the region has at least `end` bytes.
       stream.next_out = (region + position).assumingMemoryBound(to: UInt8.self)
       stream.avail_out = UInt32(room)
-      let status = CZlib.inflate(&stream, Z_NO_FLUSH)
+      let status = CCulpritZlib.inflate(&stream, Z_NO_FLUSH)
       position += room - Int(stream.avail_out)
       if status == Z_STREAM_END || (status != Z_OK && status != Z_BUF_ERROR) || stream.avail_out > 0 {
         isUsable = false

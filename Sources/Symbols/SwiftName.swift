@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A demangled Swift name, shortened for readers.
 ///

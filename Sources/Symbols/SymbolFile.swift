@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// What a symbol table says of an address.
 struct SymbolMatch {

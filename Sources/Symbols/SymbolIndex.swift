@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Finds the symbol that covers an address, in a table sorted by address.
 struct SymbolIndex {

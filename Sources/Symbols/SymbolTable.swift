@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The symbols of a file that name code, from its `.symtab` or `.dynsym`.
 struct SymbolTable {

@@ -1,11 +1,11 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Names the addresses of a recording.
 ///
 /// Opens each module's file when an address falls into it and keeps it open. Not safe for use from several threads at
 /// once; never used on the observing path.
-public final class Symbolizer {
+package final class Symbolizer {
   private enum ModuleState {
     case opened(SymbolFile)
     case unusable(MissingNameReason)
@@ -35,7 +35,7 @@ public final class Symbolizer {
   ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
   ///     the longest time are forgotten, and read again when they are needed.
   ///   - unread: The paths of modules whose files are not to be opened, with the reason in a sentence without its end.
-  public init(
+  package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
     process: Int32? = nil,
@@ -55,7 +55,7 @@ public final class Symbolizer {
   /// What `frame` is called: the innermost function first where calls were inlined.
   ///
   /// There is always an answer; a frame without a name says why it has none.
-  public func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
+  package func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
     let address = frame.lookupAddress
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
@@ -76,7 +76,7 @@ public final class Symbolizer {
   }
 
   /// Why debug information that is there was not used, in sentences without their end.
-  public var problems: [String] {
+  package var problems: [String] {
     states.flatMap { state -> [String] in
       if case .opened(let file) = state { file.problems } else { [] }
     }

@@ -1,7 +1,7 @@
 import Culprit
+import CulpritStallRecord
 import Glibc
 import SourceLoads
-import StallRecord
 import Synchronization
 
 /// How long turns took, in buckets that are 3 % wide.

@@ -1,8 +1,8 @@
-import BlackBox
-import Blame
 import Culprit
+import CulpritBlackBox
+import CulpritBlame
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import TestWorkloads
 
 /// What the service can be made to do, by name.

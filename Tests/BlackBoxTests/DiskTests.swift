@@ -1,7 +1,7 @@
-import BlackBox
+import CulpritBlackBox
+import CulpritStallRecord
 import FaultyDisks
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 

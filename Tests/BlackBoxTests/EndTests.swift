@@ -1,9 +1,9 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 
-@testable import BlackBox
+@testable import CulpritBlackBox
 
 /// What the next launch says of processes that really ended in every way.
 @Suite(.serialized) struct EndTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import BlackBox
+@testable import CulpritBlackBox
 
 /// Counts of kills for want of memory, as the kernel writes them, in a tree of directories in place of its own.
 @Suite struct MemoryKillsTests {

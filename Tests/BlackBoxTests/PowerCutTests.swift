@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import BlackBox
+@testable import CulpritBlackBox
 
 /// What is left when the power goes: what had been synced, on a file system that recovers from its journal.
 @Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))

@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import BlackBox
+@testable import CulpritBlackBox
 
 /// How a run ended, from what it left.
 @Suite struct VerdictTests {

@@ -1,8 +1,8 @@
+import CulpritStallRecord
 import SplitMix
-import StallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 /// So many times the same stack.
 private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }

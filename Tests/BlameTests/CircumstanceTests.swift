@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 /// What a stall shows besides who is to blame: labels, whether a queue moved, what occupies a pool.
 @Suite struct CircumstanceTests {

@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 @Suite struct CodeOwnerTests {
   private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f")

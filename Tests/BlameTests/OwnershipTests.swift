@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 /// Whose code a function is, by what compilers and linkers have left.
 @Suite struct OwnershipTests {

@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 @Suite struct ProcessorUseTests {
   private func count(_ age: Int, used: Int?, delayed: Int?) -> ProcessorUse.Count {

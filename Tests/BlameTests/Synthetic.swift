@@ -1,6 +1,6 @@
-import StallRecord
+import CulpritStallRecord
 
-@testable import Blame
+@testable import CulpritBlame
 
 /// Makes stalls from function names: "c.read" is the system's, "d.retry" of a package "retries" that the application depends on,
 /// any other the application's.

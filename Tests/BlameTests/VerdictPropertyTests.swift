@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
+@testable import CulpritBlame
 
 /// A program whose functions call each other in a fixed way, and how often each place in it was seen.
 private struct CallingProgram {

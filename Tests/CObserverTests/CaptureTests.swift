@@ -1,9 +1,9 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 import TestWorkloads
 import Testing
 

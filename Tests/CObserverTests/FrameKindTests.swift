@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
 import Foundation
 import Glibc
 import Synchronization

@@ -1,8 +1,8 @@
-import CObserver
-import CUnwind
+import CCulpritObserver
+import CCulpritUnwind
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 import Synchronization
 import TestWorkloads
 import Testing

@@ -1,4 +1,4 @@
-import CObserver
+import CCulpritObserver
 import Testing
 
 /// Which system call was begun anew, from the code that enters the kernel: of both architectures on any machine.

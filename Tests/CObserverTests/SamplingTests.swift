@@ -1,4 +1,4 @@
-import CObserver
+import CCulpritObserver
 import Testing
 
 /// What the monitor and the samplers tell each other.

@@ -1,8 +1,8 @@
-import CObserver
-import CUnwind
+import CCulpritObserver
+import CCulpritUnwind
 import Culprit
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import TestWorkloads
 import Testing

@@ -1,6 +1,6 @@
-import CommandLineOptions
+import CulpritOptions
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 

@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Synchronization
 import TestSupport
 import Testing

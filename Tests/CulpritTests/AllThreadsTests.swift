@@ -1,6 +1,6 @@
-import CLinux
+import CCulpritLinux
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
 @testable import Culprit

@@ -1,7 +1,7 @@
 import FaultyDisks
 import Foundation
-import Testing
 import TestSupport
+import Testing
 
 /// Stalls in which the kernel holds up whoever takes the address space's lock, or asks for a page that does not come.
 @Suite(.serialized) struct HeldUpTests {

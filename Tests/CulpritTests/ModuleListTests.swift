@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
 @testable import Culprit

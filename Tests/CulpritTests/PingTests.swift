@@ -1,7 +1,7 @@
+import CulpritStallRecord
 import Dispatch
 import Foundation
 import SourceLoads
-import StallRecord
 import Synchronization
 import TestSupport
 import Testing

@@ -1,9 +1,9 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
-@testable import BlackBox
 @testable import Culprit
+@testable import CulpritBlackBox
 
 /// What others have put into the directory under names like ours is neither followed, blocked on, written through nor
 /// told of.

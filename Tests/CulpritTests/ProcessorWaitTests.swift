@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import TestWorkloads
 import Testing

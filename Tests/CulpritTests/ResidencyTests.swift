@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
-@testable import BlackBox
+@testable import CulpritBlackBox
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
 @testable import Culprit

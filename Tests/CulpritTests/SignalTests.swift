@@ -1,4 +1,4 @@
-import BlackBox
+import CulpritBlackBox
 import Foundation
 import TestSupport
 import Testing

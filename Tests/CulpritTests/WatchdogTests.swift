@@ -1,6 +1,6 @@
-import CObserver
+import CCulpritObserver
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Synchronization
 import TestWorkloads
 import Testing

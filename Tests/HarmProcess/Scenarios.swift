@@ -1,6 +1,6 @@
 import Culprit
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 import TestWorkloads
 

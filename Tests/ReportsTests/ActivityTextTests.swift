@@ -1,8 +1,8 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Blame
-@testable import Reports
+@testable import CulpritBlame
+@testable import CulpritReports
 
 @Suite struct ActivityTextTests {
   private func text(_ share: Double, _ delay: Double?, _ waiting: Waiting? = nil) -> String {

@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Reports
+@testable import CulpritReports
 
 @Suite struct FunctionNamesTests {
   private func frame(_ name: String, _ module: String?, _ raw: String) -> ResolvedFrame {

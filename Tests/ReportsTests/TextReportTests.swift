@@ -1,9 +1,9 @@
-import Blame
+import CulpritBlame
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Testing
 
-@testable import Reports
+@testable import CulpritReports
 
 /// Compares with the file Snapshots/NAME.txt; writes it instead when RECORD_SNAPSHOTS is set.
 func expectSnapshot(_ text: String, _ name: String, sourceLocation: Testing.SourceLocation = #_sourceLocation) {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import StallRecord
+@testable import CulpritStallRecord
 
 /// A function that was inlined into another one, with everything that is known of both.
 private let namedFrames = [

@@ -1,7 +1,7 @@
-import Blame
 import Culprit
+import CulpritBlame
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 import TestWorkloads
 

@@ -1,8 +1,8 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Functions, lines and inlined calls, from what compilers write.
 @Suite struct DwarfTests {

@@ -1,9 +1,9 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// A directory with files that tests compile, gone at the end.
 final class Fixture {

@@ -1,8 +1,8 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Files that were damaged, or made to do damage: there is a reason for each address, never a crash or a hang.
 @Suite struct HostileFileTests {

@@ -1,7 +1,7 @@
-import StallRecord
+import CulpritStallRecord
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// What Swift's optimiser makes of functions that differ in constants only, and which of them a call means.
 @Suite struct MergedFunctionTests {

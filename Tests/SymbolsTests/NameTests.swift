@@ -1,9 +1,9 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// What real symbols become: `Names/names.txt` has some hundred of every kind with the name that readers get, and what
 /// must hold of any name is checked for symbols of the code of the libraries that this process has loaded.

@@ -1,9 +1,9 @@
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import TestSupport
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Code that is not simply in a file with symbols.
 @Suite struct OtherPlacesTests {

@@ -1,9 +1,9 @@
-import Blame
+import CulpritBlame
+import CulpritStallRecord
 import Foundation
-import StallRecord
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Whose code the functions of a real program are, which was built as the package manager builds one.
 @Suite struct OwnershipOfProgramsTests {

@@ -1,8 +1,8 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Testing
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 @Suite struct SymbolIndexTests {
   private func symbol(_ start: UInt64, _ end: UInt64, _ name: UInt32, _ rank: SymbolIndex.Symbol.Rank = .globalFunction)

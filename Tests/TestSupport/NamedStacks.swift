@@ -1,6 +1,6 @@
+import CulpritStallRecord
+import CulpritSymbols
 import Foundation
-import StallRecord
-import Symbols
 
 /// A sample with the names of its stack's functions.
 public struct NamedSample: Equatable, Sendable {

@@ -1,5 +1,5 @@
 import ChildProcesses
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 
 /// Random stalls with known culprits (`Tests/Proofs/Blame`): what does Culprit say of them?

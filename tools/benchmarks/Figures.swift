@@ -1,4 +1,4 @@
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 
 /// Prints figures and holds them against their bounds.

@@ -1,10 +1,10 @@
 import BenchmarkPeers
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
 import Culprit
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// What taking stacks does to the threads whose stacks they are, and to all others.
 func benchObserver(_ figures: Figures) throws {

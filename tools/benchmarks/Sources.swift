@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 import Culprit
 import Dispatch
 import Foundation

@@ -1,7 +1,7 @@
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
 import SplitMix
-import StallRecord
-import Symbols
 
 /// Names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost.
 func benchSymbols(_ figures: Figures) throws {

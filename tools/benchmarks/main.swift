@@ -1,4 +1,4 @@
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 
 // culprit-bench: the figures that Culprit claims, measured.

@@ -1,6 +1,6 @@
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 
 /// Answers addresses one after the other, in the words of GNU addr2line or as JSON.
 struct AddressText {

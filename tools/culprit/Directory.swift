@@ -1,7 +1,7 @@
-import BlackBox
+import CulpritBlackBox
+import CulpritReports
+import CulpritStallRecord
 import Glibc
-import Reports
-import StallRecord
 
 /// Whether `path` is a directory.
 func isDirectory(_ path: String) -> Bool {

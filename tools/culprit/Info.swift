@@ -1,6 +1,6 @@
-import CommandLineOptions
-import Reports
-import StallRecord
+import CulpritOptions
+import CulpritReports
+import CulpritStallRecord
 
 private let infoTable = OptionTable(
   usage: ["culprit info [OPTION]... [FILE|DIRECTORY]..."],

@@ -1,8 +1,8 @@
-import CLinux
-import CommandLineOptions
+import CCulpritLinux
+import CulpritOptions
+import CulpritReports
+import CulpritStallRecord
 import Glibc
-import Reports
-import StallRecord
 
 /// The version that `--version` prints.
 let toolVersion = "0.1.0"

@@ -1,9 +1,9 @@
-import Blame
-import CommandLineOptions
+import CulpritBlame
+import CulpritOptions
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 
 private let reportTable = OptionTable(
   usage: ["culprit report [OPTION]... [FILE|DIRECTORY]..."],

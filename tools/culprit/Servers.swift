@@ -1,5 +1,5 @@
+import CulpritSymbols
 import Glibc
-import Symbols
 
 /// The servers in DEBUGINFOD_URLS. They are asked where nothing is found on this machine; one that has said nothing for a
 /// while is not waited for, nor are the others that would be asked after it.

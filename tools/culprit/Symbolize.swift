@@ -1,8 +1,8 @@
-import CommandLineOptions
+import CulpritOptions
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 
 private let symbolizeTable = OptionTable(
   usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]...", "culprit symbolize -o OUT.stall SAVED.stall"],

@@ -1,4 +1,4 @@
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 
 // culprit: what saved stalls say, and whom they blame.

@@ -1,5 +1,5 @@
-import CommandLineOptions
 import Culprit
+import CulpritOptions
 import ExampleServer
 import Glibc
 

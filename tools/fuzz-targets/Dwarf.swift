@@ -1,6 +1,6 @@
-import StallRecord
+import CulpritStallRecord
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Sections of debug information: what a fuzzer changes in them does not first have to survive the ELF file around them.
 ///

@@ -1,6 +1,6 @@
-import StallRecord
+import CulpritStallRecord
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Any bytes as an ELF file: symbols, debug information and stubs of the addresses that it says something about.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,6 +1,6 @@
-import StallRecord
+import CulpritStallRecord
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// Any bytes as a name from a symbol table, and as what a demangler makes of one.
 @_cdecl("LLVMFuzzerTestOneInput")

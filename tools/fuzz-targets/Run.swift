@@ -1,4 +1,4 @@
-import BlackBox
+import CulpritBlackBox
 
 /// Any bytes as the record of a run: read, written and read again.
 @_cdecl("LLVMFuzzerTestOneInput")

@@ -1,6 +1,6 @@
-import StallRecord
+import CulpritStallRecord
 
-@testable import Symbols
+@testable import CulpritSymbols
 
 /// What a fuzzer gave, kept where the reader can look at it.
 final class FuzzInput {

@@ -1,6 +1,6 @@
-import Reports
-import StallRecord
-import Symbols
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 
 /// Any bytes as a saved stall: read, resolved, reported, written and read again.
 @_cdecl("LLVMFuzzerTestOneInput")

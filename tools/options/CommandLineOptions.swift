@@ -1,16 +1,16 @@
 /// One option of a command.
-public struct CommandOption: Sendable {
+package struct CommandOption: Sendable {
   /// The name after two dashes.
-  public var name: String
+  package var name: String
   /// The letter after one dash.
-  public var letter: Character?
+  package var letter: Character?
   /// What the argument is called in the help; `nil` for an option without one.
-  public var argument: String?
+  package var argument: String?
   /// What the option does.
-  public var help: String
+  package var help: String
 
   /// An option `--name`.
-  public init(_ name: String, letter: Character? = nil, argument: String? = nil, help: String) {
+  package init(_ name: String, letter: Character? = nil, argument: String? = nil, help: String) {
     self.name = name
     self.letter = letter
     self.argument = argument
@@ -19,12 +19,12 @@ public struct CommandOption: Sendable {
 }
 
 /// A mistake in the way a command was called.
-public struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What is wrong, in a sentence without its end.
-  public var description: String
+  package var description: String
 
   /// A mistake that `description` tells of.
-  public init(_ description: String) { self.description = description }
+  package init(_ description: String) { self.description = description }
 }
 
 /// A command's options, as a table: it parses the command line and writes the help.
@@ -32,18 +32,18 @@ public struct UsageError: Error, Hashable, Sendable, CustomStringConvertible {
 /// Follows the GNU conventions (POSIX Utility Conventions, getopt_long(3)): options and operands in any order, `--` ends
 /// the options, `-ab` is `-a -b`, `-w80` and `-w 80`, `--width=80` and `--width 80`, and a long name may be cut as long as
 /// it stays unambiguous.
-public struct OptionTable: Sendable {
+package struct OptionTable: Sendable {
   /// How the command is called: its name and what follows, for the help's first line.
-  public var usage: [String]
+  package var usage: [String]
   /// What the command does.
-  public var summary: String
+  package var summary: String
   /// Its options, in the order in which the help lists them. `--help` is among them by itself.
-  public var options: [CommandOption]
+  package var options: [CommandOption]
   /// Examples and whatever else the help ends with.
-  public var epilogue: String
+  package var epilogue: String
 
   /// A table for a command.
-  public init(usage: [String], summary: String, options: [CommandOption], epilogue: String) {
+  package init(usage: [String], summary: String, options: [CommandOption], epilogue: String) {
     self.usage = usage
     self.summary = summary
     self.options = options + [CommandOption("help", letter: "h", help: "print this help and exit")]
@@ -51,24 +51,24 @@ public struct OptionTable: Sendable {
   }
 
   /// What a command line said.
-  public struct Arguments: Sendable {
+  package struct Arguments: Sendable {
     /// What is not an option.
-    public var operands: [String] = []
+    package var operands: [String] = []
     private var values: [String: [String]] = [:]
 
     /// Whether the option was given.
-    public func has(_ name: String) -> Bool { values[name] != nil }
+    package func has(_ name: String) -> Bool { values[name] != nil }
 
     /// The option's argument, the last one if it was given several times.
-    public func value(_ name: String) -> String? { values[name]?.last }
+    package func value(_ name: String) -> String? { values[name]?.last }
 
     /// The option's arguments, in the order in which they were given.
-    public func values(_ name: String) -> [String] { values[name] ?? [] }
+    package func values(_ name: String) -> [String] { values[name] ?? [] }
 
     /// The option's argument as a whole number.
     ///
     /// - Throws: ``UsageError`` when it is not a number in `range`.
-    public func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+    package func number(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
       guard let text = value(name) else { return nil }
       guard let number = Int(text), range.contains(number) else {
         throw UsageError(
@@ -86,7 +86,7 @@ public struct OptionTable: Sendable {
   /// Takes `arguments`, without the command's own name, apart.
   ///
   /// - Throws: ``UsageError`` for an option that the table lacks, an argument that is missing or not wanted.
-  public func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Arguments {
+  package func parse(_ arguments: some Sequence<String>) throws(UsageError) -> Arguments {
     var parsed = Arguments()
     var rest = Array(arguments)[...]
     while let word = rest.popFirst() {
@@ -153,7 +153,7 @@ public struct OptionTable: Sendable {
   }
 
   /// The text that `--help` prints.
-  public var help: String {
+  package var help: String {
     let columns = options.map { option -> String in
       let letter = option.letter.map { "-\($0), " } ?? "    "
       return "  \(letter)--\(option.name)" + (option.argument.map { "=\($0)" } ?? "")

@@ -1,20 +1,20 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// A command's standard output and standard error, past the C library's buffers: what is printed is out.
-public struct CommandOutput: Sendable {
+package struct CommandOutput: Sendable {
   /// The command's name, before each message.
-  public var command: String
+  package var command: String
 
   /// The output of `command`.
-  public init(command: String) { self.command = command }
+  package init(command: String) { self.command = command }
 
   /// Writes `text` to standard output. Ends the program when it cannot be written: with status 0 when the reader has had
   /// enough (a closed pipe), otherwise with a sentence and status 1.
-  public func print(_ text: String) { print(bytes: Array(text.utf8)) }
+  package func print(_ text: String) { print(bytes: Array(text.utf8)) }
 
   /// Writes `bytes` to standard output, like ``print(_:)``.
-  public func print(bytes: [UInt8]) {
+  package func print(bytes: [UInt8]) {
     if let error = writeAll(bytes, to: STDOUT_FILENO) {
       if error == EPIPE { exit(0) }
       self.error("cannot write to standard output: \(String(cString: strerror(error)))")
@@ -24,12 +24,12 @@ public struct CommandOutput: Sendable {
 
   /// Writes `message`, a line, after the command's name to standard error. What it has of files and arguments does nothing to the
   /// terminal.
-  public func error(_ message: String) {
+  package func error(_ message: String) {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
   /// Writes `message` as a usage error and ends the program with status 2.
-  public func usage(_ error: UsageError) -> Never {
+  package func usage(_ error: UsageError) -> Never {
     self.error("\(error)")
     _ = writeAll(Array("Try \"\(command) --help\".\n".utf8), to: STDERR_FILENO)
     exit(2)

@@ -1,7 +1,7 @@
-import BlackBox
+import CulpritBlackBox
+import CulpritStallRecord
 import FaultyDisks
 import Glibc
-import StallRecord
 
 /// What is written while a stall lasts, as the kernel counts it for the watchdog's threads and for the disk.
 struct BlackBoxCost {

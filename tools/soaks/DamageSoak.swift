@@ -1,9 +1,9 @@
-import BlackBox
-import Blame
+import CulpritBlackBox
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 
 /// Cuts and corrupts files that services left, and reads what is left of them: nothing may crash, and what is said must
 /// be what the whole files say, or less.

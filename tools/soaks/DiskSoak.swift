@@ -1,7 +1,7 @@
-import BlackBox
+import CulpritBlackBox
+import CulpritStallRecord
 import FaultyDisks
 import Glibc
-import StallRecord
 
 /// Breaks the disk of a service in mid-stall, in every way, beside a service whose disk is well: does the one that is
 /// struck get slower, what do its handlers get, and what is left for the next launch?

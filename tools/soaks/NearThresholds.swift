@@ -1,7 +1,7 @@
 import Culprit
+import CulpritStallRecord
 import Glibc
 import SourceLoads
-import StallRecord
 import Synchronization
 
 /// Work that takes nearly as long as it may, under thresholds down to the shortest: is any of it reported that ended in

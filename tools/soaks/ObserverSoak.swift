@@ -1,10 +1,10 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
 import Culprit
+import CulpritStallRecord
 import Glibc
 import SoakCallers
-import StallRecord
 
 /// Takes the stacks of threads that block all the time, over and over, and counts the system calls that noticed.
 struct ObserverSoak {

@@ -1,4 +1,4 @@
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 
 // culprit-soak: what must hold however often it is tried, tried that often.

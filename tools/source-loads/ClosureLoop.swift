@@ -1,4 +1,4 @@
-import CObserver
+import CCulpritObserver
 import Dispatch
 import Glibc
 import Synchronization

@@ -1,6 +1,6 @@
-import CLinux
+import CCulpritLinux
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// A file that grows by whole records.
 ///

@@ -1,5 +1,5 @@
-import CLinux
-import StallRecord
+import CCulpritLinux
+import CulpritStallRecord
 import Synchronization
 
 /// What a watchdog keeps in its directory: the file of this run, those of its stalls, and order. All of it is done by

@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import StallRecord
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
 import Synchronization
 
 /// The one thread of the watchdog that touches its directory: it may wait for the disk for as long as that takes.

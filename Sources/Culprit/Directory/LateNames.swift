@@ -1,8 +1,8 @@
-import BlackBox
-import CLinux
+import CCulpritLinux
+import CulpritBlackBox
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 import Synchronization
 
 /// The names of what earlier runs have saved without: they were killed before they could add them.

@@ -1,6 +1,6 @@
-import BlackBox
-import Reports
-import StallRecord
+import CulpritBlackBox
+import CulpritReports
+import CulpritStallRecord
 
 /// An earlier run of the service in the same directory, which is over, and how it ended.
 public struct PreviousRun: Sendable, CustomStringConvertible {

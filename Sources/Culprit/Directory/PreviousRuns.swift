@@ -1,7 +1,7 @@
-import BlackBox
-import CLinux
+import CCulpritLinux
+import CulpritBlackBox
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// Tells of the earlier runs that left something in the directory, each once.

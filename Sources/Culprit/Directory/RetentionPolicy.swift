@@ -1,6 +1,6 @@
-import BlackBox
+import CulpritBlackBox
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// Keeps a directory within its limits. On the disk thread.
 ///

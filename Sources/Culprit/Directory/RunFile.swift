@@ -1,8 +1,8 @@
-import BlackBox
-import CLinux
-import CProcess
+import CCulpritLinux
+import CCulpritProcess
+import CulpritBlackBox
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// The file in which this run of the service says who it is, and that it has ended. Used by the disk thread, but for

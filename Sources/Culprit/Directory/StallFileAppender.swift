@@ -1,6 +1,6 @@
-import CLinux
+import CCulpritLinux
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// The `.stall` file of one stall, which grows while the stall lasts and can be read at every moment.
 ///

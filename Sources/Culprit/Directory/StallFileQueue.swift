@@ -1,5 +1,5 @@
-import StallRecord
-import Symbols
+import CulpritStallRecord
+import CulpritSymbols
 import Synchronization
 
 /// What the recorder has of the file of a stall: everything is put into the disk thread's queue.

@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 
 /// Captures every thread of the process once: for each stall when it is declared, and on request.
 ///

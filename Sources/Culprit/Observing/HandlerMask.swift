@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 
 /// The signals that a thread of the watchdog's lets in while it runs code of the application.
 ///

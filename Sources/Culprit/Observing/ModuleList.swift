@@ -1,5 +1,5 @@
-import CLinux
-import StallRecord
+import CCulpritLinux
+import CulpritStallRecord
 
 /// The modules of the running process as far as stacks need them: those that are there at the beginning of a stall, those
 /// that were there earlier and are met in a stack, and those that were loaded since and are.

@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
 
 /// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a
 /// stall, for how long it has lasted and when it is over.

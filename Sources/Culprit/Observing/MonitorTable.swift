@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 import Glibc
 
 /// A table of plain values, zero-filled, in pages of its own: resident only as far as it is used, and kept in memory from then

@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 import Glibc
 import Synchronization
 

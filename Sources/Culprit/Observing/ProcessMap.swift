@@ -1,6 +1,6 @@
-import CLinux
+import CCulpritLinux
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// The modules of the running process.
 enum ProcessMap {

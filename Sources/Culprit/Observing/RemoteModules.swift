@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import StallRecord
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
 import Synchronization
 
 /// The modules of this process whose files are on file systems that somebody else answers for, a process or another

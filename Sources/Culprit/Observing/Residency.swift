@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 import Synchronization
 
 /// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the escalation

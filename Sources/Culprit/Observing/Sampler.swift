@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 
 /// The thread that takes stacks: of the work items that the monitor wants samples of, and of all threads.
 ///

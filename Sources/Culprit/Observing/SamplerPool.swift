@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 import Synchronization
 
 /// The samplers of a watchdog: the one at work, and spare ones for when the kernel holds it up.

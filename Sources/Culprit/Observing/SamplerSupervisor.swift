@@ -1,4 +1,4 @@
-import CObserver
+import CCulpritObserver
 
 /// Wakes the sampler that is at work, and replaces one that the kernel holds up.
 ///

@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
 
 /// Takes the stacks of threads: of those that are blocked from outside and at once, of those that run by signal, whose
 /// answer comes later.

@@ -1,7 +1,7 @@
-import Blame
-import CLinux
-import CProcess
-import StallRecord
+import CCulpritLinux
+import CCulpritProcess
+import CulpritBlame
+import CulpritStallRecord
 
 typealias TerminationHandler = @Sendable (Termination) -> Termination.Decision
 

@@ -1,5 +1,5 @@
-import CProcess
-import StallRecord
+import CCulpritProcess
+import CulpritStallRecord
 
 /// The processor time that was used while a work item was stuck: what tells a process that computes from one that
 /// waits.

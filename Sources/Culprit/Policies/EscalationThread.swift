@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import CProcess
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
 import Glibc
 
 /// The thread that does something about stalls that do not end: it tells systemd that all is well only while it is.

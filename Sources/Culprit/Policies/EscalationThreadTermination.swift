@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import CProcess
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
 
 /// Ending a process that is stuck for good.
 extension EscalationThread {

@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
-import CProcess
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// The phases of the process's life that have budgets: its launch and its shutdown. Each is a work item of the main

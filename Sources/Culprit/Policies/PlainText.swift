@@ -1,4 +1,4 @@
-import CObserver
+import CCulpritObserver
 
 /// A text in memory of its own, put together without the allocator and without locks. What does not fit is left out.
 struct PlainText: ~Copyable {

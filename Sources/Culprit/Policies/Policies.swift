@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
-import CProcess
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// What is done about stalls that do not end, and whom it is told: the escalation thread and the blocking worker.

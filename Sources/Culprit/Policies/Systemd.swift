@@ -1,4 +1,4 @@
-import CProcess
+import CCulpritProcess
 import Glibc
 import Synchronization
 

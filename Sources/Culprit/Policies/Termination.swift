@@ -1,5 +1,5 @@
-import CObserver
-import StallRecord
+import CCulpritObserver
+import CulpritStallRecord
 
 /// The end of a process because of a work item that was stuck for longer than ``Configuration/terminateAfter``.
 public struct Termination: Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
-import CObserver
-import StallRecord
+import CCulpritObserver
+import CulpritStallRecord
 
 /// A work item that has been sampled: what the recorder knows of it, and its file once it is a stall.
 struct RecordedWorkItem: ~Copyable {

@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
-import CUnwind
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// The thread that takes the monitor's events out of the ring, keeps the samples of what is under suspicion and has

@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import StallRecord
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
 import Synchronization
 
 /// What has been seen of a stall that is under way.

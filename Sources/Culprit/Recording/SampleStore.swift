@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// The samples of one work item, in bounded memory.
 ///

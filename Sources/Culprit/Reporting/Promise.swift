@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 import Synchronization
 
 /// What one thread waits for and another gives, once. Waiting has a bound.

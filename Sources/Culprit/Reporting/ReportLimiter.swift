@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// Decides which stalls are reported and which are only counted. Reads no clock, so that tests drive time.
 struct ReportLimiter {

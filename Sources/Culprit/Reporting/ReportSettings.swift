@@ -1,8 +1,8 @@
-import Blame
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 
 /// How reports are made: of stalls that go on, that are over, and of those of earlier runs.
 struct ReportSettings: Sendable {

@@ -1,10 +1,10 @@
-import Blame
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 import Synchronization
 
 /// The thread that names what was recorded, finds who is to blame and tells the application's handlers, each of which

@@ -1,8 +1,8 @@
-import CObserver
-import Blame
-import Reports
-import StallRecord
-import Symbols
+import CCulpritObserver
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 
 /// A stall that is under way: what is known of it when it begins, and when it becomes a hang.
 public struct StallEvent: Sendable, CustomStringConvertible {

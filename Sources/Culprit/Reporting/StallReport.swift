@@ -1,6 +1,6 @@
-import Blame
-import Reports
-import StallRecord
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
 
 /// What is known about one stall, and who is to blame for it.
 public struct StallReport: Sendable, CustomStringConvertible {

@@ -1,9 +1,9 @@
-import Blame
-import CObserver
+import CCulpritObserver
+import CulpritBlame
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import Reports
-import StallRecord
-import Symbols
 
 /// The stacks of all threads of this process, at about the same time.
 public struct ThreadsReport: Sendable, CustomStringConvertible {

@@ -1,5 +1,5 @@
+import CulpritStallRecord
 import Glibc
-import StallRecord
 
 /// How a ``Watchdog`` watches.
 public struct Configuration: Sendable {

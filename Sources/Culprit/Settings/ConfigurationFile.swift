@@ -1,5 +1,5 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
 import Glibc
 
 /// A file of `name = value` lines with settings, which may change while the watchdog runs.

@@ -1,5 +1,5 @@
-import CLinux
-import StallRecord
+import CCulpritLinux
+import CulpritStallRecord
 
 /// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
 let sentencePartMax = 200

@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 import Synchronization
 
 /// The configuration that holds now: the code's, with what the environment and the configuration file change in it.

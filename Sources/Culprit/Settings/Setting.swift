@@ -1,4 +1,4 @@
-import StallRecord
+import CulpritStallRecord
 
 /// A setting that an operator can give without touching the code: by an environment variable, or by a line of a file.
 ///

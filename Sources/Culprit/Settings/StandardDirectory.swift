@@ -1,4 +1,4 @@
-import CLinux
+import CCulpritLinux
 
 extension Configuration {
   /// The directory that a service of this kind keeps such files in by the conventions of systemd and the XDG base directory

@@ -1,8 +1,8 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
+import CulpritReports
+import CulpritStallRecord
 import Glibc
-import Reports
-import StallRecord
 import Synchronization
 
 /// The activities that are going on, and the thread that calls the handlers of those whose time has run out.

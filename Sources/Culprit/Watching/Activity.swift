@@ -1,7 +1,7 @@
-import CObserver
+import CCulpritObserver
+import CulpritStallRecord
+import CulpritSymbols
 import Glibc
-import StallRecord
-import Symbols
 import Synchronization
 
 extension Watchdog {

@@ -1,7 +1,7 @@
-import CLinux
-import CObserver
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
 import Glibc
-import StallRecord
 import Synchronization
 
 /// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries'

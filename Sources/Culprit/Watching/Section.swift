@@ -1,5 +1,5 @@
-import CObserver
-import StallRecord
+import CCulpritObserver
+import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {

@@ -1,6 +1,6 @@
-import CLinux
-import CObserver
-import StallRecord
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
 import Synchronization
 
 /// How many bytes of a label are kept.

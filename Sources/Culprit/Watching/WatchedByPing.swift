@@ -1,6 +1,6 @@
-import CObserver
+import CCulpritObserver
+import CulpritStallRecord
 import Dispatch
-import StallRecord
 
 /// Something that is watched by pings, until ``stop()`` or until the last reference is gone.
 public final class PingWatch: Sendable {

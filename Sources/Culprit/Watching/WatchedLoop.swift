@@ -1,5 +1,5 @@
-import CObserver
-import StallRecord
+import CCulpritObserver
+import CulpritStallRecord
 
 extension Watchdog {
   /// Watches an event loop whose turns are marked by ``WatchedLoop/began()`` and ``WatchedLoop/ended()``.

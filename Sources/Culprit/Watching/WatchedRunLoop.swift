@@ -1,6 +1,6 @@
-import CObserver
-import CRunLoop
-import StallRecord
+import CCulpritObserver
+import CCulpritRunLoop
+import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {

@@ -1,9 +1,9 @@
-import Blame
-import CLinux
+import CCulpritLinux
 import Culprit
+import CulpritBlame
+import CulpritStallRecord
 import Glibc
 import KernelWaits
-import StallRecord
 import Synchronization
 
 // A service with threads that the kernel holds up because a file system does not answer, and what its watchdog makes of that.

@@ -1,8 +1,8 @@
-import Blame
 import Culprit
+import CulpritBlame
+import CulpritSymbols
 import Glibc
 import StressHarm
-import Symbols
 import Synchronization
 
 /// What the service tells whoever looks after it: a line each, the first word says what.

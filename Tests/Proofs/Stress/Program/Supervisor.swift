@@ -1,5 +1,5 @@
 import ChildProcesses
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 import SplitMix
 import StressHarm

@@ -1,4 +1,4 @@
-import CommandLineOptions
+import CulpritOptions
 import Glibc
 import StressHarm
 
