@@ -34,7 +34,7 @@ package enum CodeOwner: Hashable, Sendable {
   }
 
   /// Whether `frame` is in the application's own code and not merely its entry point.
-  static func isApplication(_ frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> Bool {
+  package static func isApplication(_ frame: ResolvedFrame, _ rules: OwnershipRules = OwnershipRules()) -> Bool {
     owner(of: frame, rules) == .own
   }
 

@@ -1,6 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
-import CCulpritUnwind
+import CulpritReports
 import CulpritStallRecord
 import Glibc
 
@@ -22,16 +22,36 @@ extension Watchdog {
     /// What systemd has been told; `nil` when it is not told anything.
     public var systemd: SystemdState?
     /// What could not be saved, and why: the first sixteen sentences. What is wrong with the environment and with the
-    /// configuration file.
+    /// configuration file. What a second start wants otherwise than the first.
     public var problems: [String]
     /// What is lost in this process; empty where everything can be observed.
     public var limitations: [Limitation]
+
+    /// That of a watchdog of which nothing runs.
+    init(problems: [String]) {
+      (mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (.disabled, 0, [], 0, 0, 0)
+      (systemd, self.problems, limitations) = (nil, problems, [])
+    }
+
+    /// That of `core`, where `problems` are told already.
+    init(_ core: Core, problems: [String]) {
+      mode = core.live.current.isEnabled ? .watching : .switchedOff
+      wakeups = observer_control_wakeups(core.control.pointer)
+      hanging = Hang.found(core.control)
+      captures = observer_capture_answered()
+      lateAnswers = observer_capture_late()
+      reportsDropped = core.reporter.dropped
+      systemd = core.policies.systemdState
+      let disk = core.box?.presentProblem.map { [$0] } ?? []
+      self.problems = core.problems.all + disk + problems + core.policies.problems
+      limitations = Limitation.found(core.samplers)
+    }
   }
 
   /// Something that hangs.
   public struct Hang: Hashable, Sendable {
     /// What it is.
-    public var source: WatchedSource
+    public var source: StallReport.Source
     /// For how long its work has been going on.
     public var age: Duration
     /// The thread that works on it, 0 if that is not known.
@@ -50,81 +70,125 @@ extension Watchdog {
         guard view.item != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
           continue
         }
-        found.append(Hang(source: source, age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid))
+        found.append(Hang(source: StallReport.Source(source), age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid))
       }
       return found
     }
   }
 
-  /// Whether a watchdog watches.
-  public enum Mode: Hashable, Sendable {
+  /// Whether a watchdog watches. A newer version may have more.
+  public struct Mode: ReportCode {
+    public var rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
     /// It does.
-    case watching
+    public static let watching = Mode(rawValue: "watching")
     /// It is switched off, and can be switched on.
-    case switchedOff
-    /// CULPRIT_DISABLE was set when it was to be started: nothing is watched, and nothing runs.
-    case disabled
+    public static let switchedOff = Mode(rawValue: "switchedOff")
+    /// The environment switched it off when it was to be started, or it does not run on this platform: nothing is watched,
+    /// and nothing runs.
+    public static let disabled = Mode(rawValue: "disabled")
   }
 
-  /// Something that cannot be observed here, because the process or its sandbox lacks what it takes.
-  public enum Limitation: Hashable, Sendable, CustomStringConvertible {
-    /// Stacks of blocked threads are missing: the kernel does not tell what threads do, for `reason`. Threads that
-    /// compute are captured all the same.
-    case blockedThreads(reason: String)
-    /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are
-    /// sent their signal at once: a system call that the thread enters in just that moment can return early.
-    case signalsAtOnce
-    /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not
-    /// known, are missing for threads that compute.
-    case unknownStacks
-    /// The list of the process's threads cannot be read, for `reason`: a stall's record has no other threads.
-    case otherThreads(reason: String)
-    /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up
-    /// in it can hold up the monitor.
-    case sharedUnwinder
-    /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
-    case handlerReplaced
-    /// The kernel holds up `samplers` of the `of` threads that can take stacks. While that is all of them, no stack is
-    /// taken; stalls are noticed, timed and acted on all the same.
-    case samplersHeldUp(Int, of: Int)
-    /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in
-    /// which a page fault is not answered may have no stacks.
-    case readingWaits
-
-    /// What is lost, and why, in a sentence without its end.
-    public var description: String {
-      switch self {
-      case .blockedThreads(let reason):
-        "stacks of blocked threads cannot be read, because /proc/self/task/TID/syscall cannot be opened: \(reason)"
-      case .signalsAtOnce:
-        "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
-      case .unknownStacks:
-        "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
-      case .otherThreads(let reason):
-        "the other threads are missing in reports, because /proc/self/task cannot be read: \(reason)"
-      case .sharedUnwinder:
-        "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
-      case .handlerReplaced:
-        "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
-      case .samplersHeldUp(_, of: 0):
-        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are noticed all the same"
-      case .samplersHeldUp(let held, let all) where held < all:
-        "the kernel holds up \(held) of the \(all) threads that can take stacks"
-      case .samplersHeldUp(let held, _):
-        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
-      case .readingWaits:
-        "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
-      }
+  /// Something that cannot be observed here, because the process or its sandbox lacks what it takes: a word for programs and a
+  /// sentence for people.
+  public struct Limitation: Hashable, Sendable, CustomStringConvertible {
+    /// What is lost. A newer version may have more.
+    public struct Code: ReportCode {
+      public var rawValue: String
+      public init(rawValue: String) { self.rawValue = rawValue }
+      /// Stacks of blocked threads are missing: the kernel does not tell what threads do. Threads that compute are captured
+      /// all the same.
+      public static let blockedThreads = Code(rawValue: "blockedThreads")
+      /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are
+      /// sent their signal at once: a system call that the thread enters in just that moment can return early.
+      public static let signalsAtOnce = Code(rawValue: "signalsAtOnce")
+      /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not known,
+      /// are missing for threads that compute.
+      public static let unknownStacks = Code(rawValue: "unknownStacks")
+      /// The list of the process's threads cannot be read: a stall's record has no other threads.
+      public static let otherThreads = Code(rawValue: "otherThreads")
+      /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up in
+      /// it can hold up the sampler.
+      public static let sharedUnwinder = Code(rawValue: "sharedUnwinder")
+      /// libunwind is not installed: stacks are unwound by frame pointers and by what the code does, and end early in
+      /// functions that have neither.
+      public static let noUnwinder = Code(rawValue: "noUnwinder")
+      /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
+      public static let handlerReplaced = Code(rawValue: "handlerReplaced")
+      /// The kernel holds up threads that can take stacks. While that is all of them, no stack is taken; stalls are noticed,
+      /// timed and acted on all the same.
+      public static let samplersHeldUp = Code(rawValue: "samplersHeldUp")
+      /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in which a
+      /// page fault is not answered may have no stacks.
+      public static let readingWaits = Code(rawValue: "readingWaits")
+      /// Culprit does nothing on this platform.
+      public static let platform = Code(rawValue: "platform")
     }
+
+    /// What is lost.
+    public var code: Code
+    /// What is lost, and why, in a sentence without its end.
+    public var description: String
+
+    private init(_ code: Code, _ description: String) {
+      self.code = code
+      self.description = description
+    }
+
+    static func blockedThreads(_ error: Int32) -> Limitation {
+      let why = "because /proc/self/task/TID/syscall cannot be opened: \(String(cString: strerror(error)))"
+      return Limitation(.blockedThreads, "stacks of blocked threads cannot be read, \(why)")
+    }
+    static let signalsAtOnce = Limitation(
+      .signalsAtOnce,
+      "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
+    )
+    static let unknownStacks = Limitation(
+      .unknownStacks,
+      "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
+    )
+    static func otherThreads(_ error: Int32) -> Limitation {
+      let why = "because /proc/self/task cannot be read: \(String(cString: strerror(error)))"
+      return Limitation(.otherThreads, "the other threads are missing in reports, \(why)")
+    }
+    static let sharedUnwinder = Limitation(
+      .sharedUnwinder,
+      "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
+    )
+    static func noUnwinder(_ why: String) -> Limitation {
+      Limitation(
+        .noUnwinder,
+        "stacks end early in functions without a frame pointer, because libunwind cannot be used: \(printable(why))"
+      )
+    }
+    static let handlerReplaced = Limitation(
+      .handlerReplaced,
+      "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
+    )
+    static func samplersHeldUp(_ held: Int, of all: Int) -> Limitation {
+      let what =
+        if all == 0 {
+          "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are noticed all the same"
+        } else if held < all {
+          "the kernel holds up \(held) of the \(all) threads that can take stacks"
+        } else {
+          "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
+        }
+      return Limitation(.samplersHeldUp, what)
+    }
+    static let readingWaits = Limitation(
+      .readingWaits,
+      "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
+    )
 
     /// What is lost here and now.
     static func found(_ samplers: SamplerPool) -> [Limitation] {
       var found: [Limitation] = []
       let (held, all) = samplers.heldUp
       if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
-      let file = clinux_task_open_syscall(clinux_task_self())
-      if file < 0 { found.append(.blockedThreads(reason: String(cString: strerror(-file)))) }
-      clinux_task_close(file)
+      let look = clinux_task_open_syscall(clinux_task_self())
+      if look < 0 { found.append(.blockedThreads(-look)) }
+      clinux_task_close(look)
       if observer_capture_disturbs() { found.append(.signalsAtOnce) }
       switch clinux_memory_way() {
       case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
@@ -132,7 +196,7 @@ extension Watchdog {
       default: break
       }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-      if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(reason: String(cString: strerror(errno)))) }
+      if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(errno)) }
       if !cunwind_library_is_private() { found.append(.sharedUnwinder) }
       if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
       return found

@@ -1,6 +1,3 @@
-import CulpritBlame
-import CulpritStallRecord
-
 /// What a thread was doing, in words: computing, waiting for something, or waiting for a processor, which is neither.
 enum ActivityText {
   /// From this share of the time on it did so all the time, as far as a reader needs to know.
@@ -8,20 +5,20 @@ enum ActivityText {
   /// Up to this share it did not.
   private static let hardly = 0.2
 
-  /// How `claim`'s function spent its time; empty where nothing is known.
-  static func of(_ claim: Claim, architecture: String) -> String {
+  /// How `finding`'s function spent its time; empty where nothing is known.
+  static func of(_ finding: StallReport.Finding) -> String {
     var parts: [String] = []
-    if let use = claim.processorUse { parts.append(processor(use, claim.waiting)) }
-    if let waiting = claim.waiting, waiting.samples > 0 {
+    if let use = finding.processorUse { parts.append(processor(use, finding.waiting)) }
+    if let waiting = finding.waiting, waiting.samples > 0 {
       var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
-      if let call = systemCall(waiting, architecture) { text += ", mostly in \(call)" }
+      if let call = waiting.systemCall { text += ", mostly in \(call)" }
       parts.append(text)
     }
     return parts.joined(separator: "; ")
   }
 
   /// What the thread was doing, from how it spent its time and how often it was found waiting.
-  static func processor(_ use: ProcessorUse, _ waiting: Waiting?) -> String {
+  static func processor(_ use: StallReport.ProcessorUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)
     if use.share >= nearlyAll { return "computing: it used a processor \(share) of that time" }
     guard let delay = use.delay else { return withoutDelay(use.share, waiting) }
@@ -38,18 +35,12 @@ enum ActivityText {
 
   /// The same where the kernel does not tell how long the thread had no processor: only what it was found doing shows whether it
   /// waited for one, or for something else.
-  private static func withoutDelay(_ share: Double, _ waiting: Waiting?) -> String {
+  private static func withoutDelay(_ share: Double, _ waiting: StallReport.Waiting?) -> String {
     let text = "it used a processor \(Formatting.percent(share)) of that time"
     guard let waiting, waiting.of > 0 else { return text }
     let found = Double(waiting.samples) / Double(waiting.of)
     if found <= hardly { return "computing: \(text); how long it waited for its turn is not known" }
     if share <= hardly, found >= nearlyAll { return "waiting: \(text)" }
     return "computing and waiting in turn: \(text)"
-  }
-
-  /// "futex", "clock_nanosleep (restarted)"; `nil` if none is known.
-  static func systemCall(_ waiting: Waiting, _ architecture: String) -> String? {
-    guard let call = waiting.systemCall else { return waiting.isRestarted ? "a restarted system call" : nil }
-    return SystemCalls.name(of: call, architecture: architecture) + (waiting.isRestarted ? " (restarted)" : "")
   }
 }

@@ -84,16 +84,20 @@ enum Formatting {
 
   /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; and whether it has been
   /// inlined.
-  static func origin(_ frame: ResolvedFrame) -> String { place(frame) + (frame.isInlined ? ", inlined" : "") }
+  static func origin(_ function: StallReport.Function) -> String {
+    place(function) + (function.isInlined ? ", inlined" : "")
+  }
 
-  private static func place(_ frame: ResolvedFrame) -> String {
-    guard let location = frame.location else {
-      return frame.moduleName.isEmpty ? "no module" : printable(frame.moduleName)
+  private static func place(_ function: StallReport.Function) -> String {
+    guard let location = function.location else {
+      return function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
     }
-    let file = location.file.split(separator: "/").last.map(String.init) ?? location.file
-    return "\(printable(file)):\(location.line)"
+    return "\(printable(location.fileName)):\(location.line)"
   }
 
   /// "1 sample", "2 samples".
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }
+
+/// `duration` as reports print it: "5.01 s", "250 ms".
+package func readable(_ duration: Duration) -> String { Formatting.duration(duration) }

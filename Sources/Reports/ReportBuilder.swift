@@ -1,58 +1,291 @@
 import CulpritBlame
 import CulpritStallRecord
 
-extension Recording {
-  /// The text reports of all stalls in this recording.
+/// Makes reports of what was recorded: the one way to do so, of stalls that go on, that are over, and of saved files.
+///
+/// It resolves, blames and names; what a reader sees is decided here, and texts and exports only print it.
+package struct ReportBuilder {
+  private let recording: Recording
+  private let rules: OwnershipRules
+  private let resolve: (StackFrame) -> [ResolvedFrame]
+  private let architecture: String
+
+  /// Makes reports of what is in `recording`.
   ///
   /// - Parameters:
-  ///   - width: The length of a line in characters.
+  ///   - recording: What was observed.
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Returns: A report for each stall, in order.
-  package func textReports(
-    width: Int,
+  ///   - architecture: Where the recording does not say: for the names of system calls.
+  package init(
+    _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
-    resolve: (StackFrame) -> [ResolvedFrame]
-  ) -> [String] {
-    stalls.map { stall in
-      let blame = Blame(stall: stall, stacks: stacks, rules: rules, resolve: resolve)
-      let others = otherThreads(in: stall, rules: rules, resolve: resolve)
-      return TextReport(process: process, stall: stall, blame: blame, others: others, modules: modules)
-        .text(width: width)
+    architecture: String = "",
+    resolve: @escaping (StackFrame) -> [ResolvedFrame]
+  ) {
+    self.recording = recording
+    self.rules = rules
+    self.resolve = resolve
+    self.architecture = recording.process?.architecture ?? architecture
+  }
+
+  /// Who is to blame for `stall`.
+  package func blame(for stall: Stall) -> Blame {
+    Blame(stall: stall, stacks: recording.stacks, rules: rules, resolve: resolve)
+  }
+
+  /// The report of `stall`; of `repeats` like it no report was made.
+  ///
+  /// - Parameters:
+  ///   - stall: One of the recording's.
+  ///   - blame: Who is to blame, where that is known already.
+  ///   - repeats: How many stalls of the same culprit were counted since the report before.
+  package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
+    let blame = blame ?? self.blame(for: stall)
+    let groups = stall.others.map {
+      ThreadGroup.groups(of: $0, stacks: recording.stacks, rules: rules, resolve: resolve)
+    }
+    let maker = ReportMaker(
+      rules: rules,
+      architecture: architecture,
+      names: FunctionNames(blame, groups ?? [])
+    )
+    var report = maker.report(recording, stall, blame, repeats)
+    if let others = stall.others, let groups { report.otherThreads = maker.threads(others, groups) }
+    return report
+  }
+
+  /// The last stacks of `stall`, as many as `count`, in order of time.
+  package func lastStacks(of stall: Stall, count: Int = 10) -> [StallReport.TimedStack] {
+    let stacks = stall.samples.suffix(count)
+      .map { sample in
+        let frames = sample.stack.map { recording.stacks[$0].frames } ?? []
+        return (sample.age, frames.flatMap(resolve).namingMergedFunctions())
+      }
+    let maker = ReportMaker(rules: rules, architecture: architecture, names: FunctionNames(stacks.flatMap(\.1)))
+    return stacks.map { StallReport.TimedStack(ageSeconds: Seconds($0), functions: $1.map(maker.function)) }
+  }
+
+  /// All threads of `all`, whose stacks are the recording's.
+  package func threads(of all: AllThreads) -> ThreadsReport {
+    let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, rules: rules, resolve: resolve)
+    let names = FunctionNames(groups.flatMap(\.frames))
+    return ReportMaker(rules: rules, architecture: architecture, names: names).threads(all, groups)
+  }
+}
+
+/// Turns what the verdict is made of into what readers get.
+struct ReportMaker {
+  let rules: OwnershipRules
+  let architecture: String
+  let names: FunctionNames
+
+  func report(_ recording: Recording, _ stall: Stall, _ blame: Blame, _ repeats: Int) -> StallReport {
+    let (verdict, reason) = self.verdict(blame)
+    return StallReport(
+      version: StallReport.formatVersion,
+      id: id(stall, recording.process),
+      process: recording.process.map(process),
+      source: StallReport.Source(stall.source),
+      thread: StallReport.Thread(stall.thread),
+      began: StallReport.Timestamp(stall.began),
+      thresholdSeconds: Seconds(stall.threshold),
+      durationSeconds: Seconds(stall.duration),
+      isLowerBound: !stall.hasEnded || stall.source.isProbed,
+      hasEnded: stall.hasEnded,
+      hangSeconds: stall.notes.last { $0.kind == .hang }.map { Seconds($0.time) },
+      verdict: verdict,
+      verdictReason: reason,
+      culprit: blame.culprit.map(finding),
+      parts: blame.parts.map(finding),
+      callers: blame.callers.map(finding),
+      outerCallers: blame.farCallers.map(finding),
+      callees: blame.doing.map(finding),
+      ownSeconds: Seconds(blame.ownTime),
+      spentIn: blame.dependency.map(finding),
+      dominant: blame.dominant.map(finding),
+      contenders: blame.contenders.map(finding),
+      contenderCount: blame.contenderCount,
+      processorUse: blame.processorUse.map(StallReport.ProcessorUse.init),
+      labels: blame.labels.map { label in
+        StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
+      },
+      queueProgress: blame.queueProgress.map(StallReport.QueueProgress.init),
+      notes: stall.notes.map(note),
+      tree: blame.tree.map { node($0, blame.duration.inSeconds) },
+      lastStack: blame.lastStack.isEmpty
+        ? nil
+        : StallReport.Stack(
+          functions: blame.lastStack.map(function),
+          missingCallers: StallReport.Reason(blame.lastStackEnd)
+        ),
+      lastStackBlames: blame.lastStackBlames.map(function),
+      samples: stall.samples.map { sample($0, recording.stacks) },
+      evidence: evidence(stall, blame),
+      otherThreads: nil,
+      cost: StallReport.Cost(stall.cost),
+      repeats: repeats,
+      missingNames: MissingNames(blame.tree, recording.modules).notes,
+      origin: StallReport.Origin(made: StallReport.Origin.Made(recording: recording, stall: stall, blame: blame))
+    )
+  }
+
+  private func verdict(_ blame: Blame) -> (StallReport.Verdict, String?) {
+    switch blame.verdict {
+    case .culprit: (.culprit, nil)
+    case .noSingleCulprit: (.noSingleCulprit, nil)
+    case .noStacks(let why): (.noStacks, why)
     }
   }
 
-  /// The other threads that were captured for `stall`, by what they were doing.
-  ///
-  /// - Parameters:
-  ///   - stall: One of this recording's.
-  ///   - rules: What counts as the application's own code.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Returns: The threads in groups, the largest first; none when they were not captured.
-  package func otherThreads(
-    in stall: Stall,
-    rules: OwnershipRules = OwnershipRules(),
-    resolve: (StackFrame) -> [ResolvedFrame]
-  ) -> [ThreadGroup] {
-    stall.others.map { ThreadGroup.groups(of: $0, stacks: stacks, rules: rules, resolve: resolve) } ?? []
+  /// What tells it from the stalls of all other processes of the host.
+  private func id(_ stall: Stall, _ process: ObservedProcess?) -> String {
+    guard let process else { return "\(stall.began.nanosecondsSince1970)-\(stall.id)" }
+    return "\(process.id)-\(process.watchedSince.nanosecondsSince1970)-\(stall.id)"
   }
 
-  /// The other threads of each stall with their whole stacks, as text.
-  ///
-  /// - Parameters:
-  ///   - width: The length of a line in characters.
-  ///   - rules: What counts as the application's own code.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
-  /// - Returns: A text for each stall that other threads were captured for, in order.
-  package func textsOfOtherThreads(
-    width: Int,
-    rules: OwnershipRules = OwnershipRules(),
-    resolve: (StackFrame) -> [ResolvedFrame]
-  ) -> [String] {
-    stalls.compactMap { stall in
-      guard let others = stall.others, !others.threads.isEmpty else { return nil }
-      let groups = otherThreads(in: stall, rules: rules, resolve: resolve)
-      return ThreadsText(others, groups: groups, architecture: process?.architecture ?? "").text(width: width)
+  private func process(_ process: ObservedProcess) -> StallReport.Process {
+    StallReport.Process(
+      id: process.id,
+      executable: process.executable,
+      architecture: process.architecture,
+      observerVersion: process.observerVersion,
+      watchedSince: StallReport.Timestamp(process.watchedSince)
+    )
+  }
+
+  /// `frame` as readers see it.
+  func function(_ frame: ResolvedFrame) -> StallReport.Function {
+    StallReport.Function(
+      name: names.name(frame),
+      fullName: frame.fullName,
+      symbol: frame.rawName,
+      module: frame.module,
+      package: CodeOwner.package(of: frame),
+      location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
+      isOwn: CodeOwner.isApplication(frame, rules),
+      isInlined: frame.isInlined,
+      address: StallReport.Address(kind: frame.module.isEmpty ? .runtime : .file, value: frame.address),
+      noName: frame.missing?.explanation
+    )
+  }
+
+  private func finding(_ claim: Claim) -> StallReport.Finding {
+    StallReport.Finding(
+      function: function(claim.frame),
+      share: claim.share.fraction,
+      shareLow: claim.share.low,
+      shareHigh: claim.share.high,
+      seconds: Seconds(claim.share.time),
+      sampleCount: claim.sampleCount,
+      processorUse: claim.processorUse.map(StallReport.ProcessorUse.init),
+      waiting: claim.waiting.map { waiting in
+        StallReport.Waiting(samples: waiting.samples, of: waiting.of, systemCall: SystemCalls.text(waiting, architecture))
+      }
+    )
+  }
+
+  private func node(_ node: CallNode, _ whole: Double) -> StallReport.Node {
+    StallReport.Node(
+      function: function(node.frame),
+      share: whole > 0 ? node.time.inSeconds / whole : 0,
+      seconds: Seconds(node.time),
+      selfSeconds: Seconds(node.selfTime),
+      repetitions: node.repetitions,
+      children: node.children.map { self.node($0, whole) }
+    )
+  }
+
+  private func sample(_ sample: Sample, _ stacks: [Stack]) -> StallReport.Sample {
+    let stack = sample.stack.flatMap { stacks.indices.contains($0) ? stacks[$0] : nil }
+    return StallReport.Sample(
+      ageSeconds: Seconds(sample.age),
+      noStack: stack == nil ? StallReport.Reason(sample.outcome) : nil,
+      missingCallers: stack.flatMap { StallReport.Reason($0.end) },
+      activity: activity(sample.activity),
+      label: sample.label
+    )
+  }
+
+  private func activity(_ activity: ThreadActivity) -> StallReport.Activity {
+    switch activity {
+    case .unknown: StallReport.Activity(kind: .unknown)
+    case .running: StallReport.Activity(kind: .computing)
+    case .blocked: StallReport.Activity(kind: .blocked)
+    case .inSystemCall(let call):
+      StallReport.Activity(kind: .inSystemCall, systemCall: SystemCalls.name(of: call, architecture: architecture))
+    case .inRestartedCall(let call):
+      StallReport.Activity(
+        kind: .inRestartedCall,
+        systemCall: call.map { SystemCalls.name(of: $0, architecture: architecture) }
+      )
     }
+  }
+
+  private func note(_ note: StallNote) -> StallReport.Note {
+    StallReport.Note(
+      kind: StallReport.Note.Kind(note.kind),
+      title: note.title,
+      text: note.text,
+      seconds: Seconds(note.time)
+    )
+  }
+
+  private func evidence(_ stall: Stall, _ blame: Blame) -> StallReport.Evidence {
+    func counts<Key: RawRepresentable>(
+      _ counted: [Key: Int],
+      _ reason: (Key) -> StallReport.Reason?
+    ) -> [StallReport.Evidence.Count] where Key.RawValue == UInt8 {
+      counted.sorted { $0.key.rawValue < $1.key.rawValue }
+        .compactMap { key, count in reason(key).map { StallReport.Evidence.Count(reason: $0, count: count) } }
+    }
+    return StallReport.Evidence(
+      stackCount: blame.sampleCount,
+      noStack: counts(blame.failures) { StallReport.Reason($0) },
+      missingCallers: counts(blame.truncations) { StallReport.Reason($0) },
+      completedCount: blame.completedCount,
+      joinedCount: blame.joinedCount,
+      lostCount: stall.lostSamples,
+      isDamaged: stall.isDamaged,
+      unobservedSeconds: Seconds(blame.unobserved),
+      gapSeconds: Seconds(stall.gap)
+    )
+  }
+
+  /// The threads of `all`, put together to `groups`.
+  func threads(_ all: AllThreads, _ groups: [ThreadGroup]) -> ThreadsReport {
+    ThreadsReport(
+      groups: groups.map { group in
+        ThreadsReport.Group(
+          threads: group.threads.map(StallReport.Thread.init),
+          activity: activity(group.activity),
+          functions: group.frames.map(function),
+          noStack: group.frames.isEmpty ? StallReport.Reason(group.outcome) : nil,
+          missingCallers: group.frames.isEmpty ? nil : StallReport.Reason(group.end)
+        )
+      },
+      leftOut: all.leftOut,
+      isComplete: all.isComplete
+    )
+  }
+}
+
+extension StallReport.Origin {
+  /// What a report was made from.
+  package struct Made: Sendable {
+    /// What was observed.
+    package var recording: Recording
+    /// The stall.
+    package var stall: Stall
+    /// Who is to blame.
+    package var blame: Blame
+  }
+}
+
+extension StallReport {
+  /// What the report was made from, for exports of raw samples. Not to be asked for of a report that was decoded.
+  package var raw: Origin.Made {
+    guard let made = origin.made else { preconditionFailure("a report that was decoded has no recording") }
+    return made
   }
 }

@@ -1,5 +1,13 @@
+import CulpritBlame
+
 /// Names of the system calls that threads wait in.
 enum SystemCalls {
+  /// "futex", "clock_nanosleep (restarted)"; `nil` if none is known.
+  static func text(_ waiting: Waiting, _ architecture: String) -> String? {
+    guard let call = waiting.systemCall else { return waiting.isRestarted ? "a restarted system call" : nil }
+    return name(of: call, architecture: architecture) + (waiting.isRestarted ? " (restarted)" : "")
+  }
+
   /// The name of the call with `number`, or its number where the table lacks it.
   static func name(of number: Int32, architecture: String) -> String {
     let table = architecture == "aarch64" ? generic : architecture == "x86_64" ? x86 : [:]

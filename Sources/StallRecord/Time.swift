@@ -12,14 +12,38 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
   }
 
   /// The time to the millisecond as ISO 8601 has it, `2026-11-20T10:23:51.204Z`.
-  package var description: String {
+  package var description: String { text(decimals: 3) }
+
+  /// The time with so many digits of the second behind the point, from 1 to 9, as RFC 3339 has it.
+  package func text(decimals: Int) -> String {
     let seconds = nanosecondsSince1970 / 1_000_000_000
     let (year, month, day) = Self.civil(daysSince1970: seconds / 86_400)
     let ofDay = seconds % 86_400
-    let milliseconds = nanosecondsSince1970 / 1_000_000 % 1_000
+    let fraction = padded(nanosecondsSince1970 % 1_000_000_000, 9).prefix(decimals)
     return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))"
       + "T\(padded(ofDay / 3_600, 2)):\(padded(ofDay / 60 % 60, 2)):\(padded(ofDay % 60, 2))"
-      + ".\(padded(milliseconds, 3))Z"
+      + ".\(fraction)Z"
+  }
+
+  /// The time that `text` says in UTC, as RFC 3339 has it: `2026-11-20T10:23:51.204Z`, with a fraction or without. `nil` when
+  /// it has not the form, or is out of range (from 1970 to 2554).
+  package init?(text: String) {
+    guard
+      let match = text.wholeMatch(
+        of: /(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?Z/
+      ),
+      let year = UInt64(match.1), let month = UInt64(match.2), let day = UInt64(match.3),
+      let hour = UInt64(match.4), let minute = UInt64(match.5), let second = UInt64(match.6),
+      (1970...2553).contains(year), (1...12).contains(month), day >= 1, hour < 24, minute < 60, second < 60
+    else { return nil }
+    // Years that begin in March, so that the leap day is the last of its year.
+    let shifted = month > 2 ? year : year - 1
+    let ofYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    let ofEra = shifted % 400
+    let days = shifted / 400 * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
+    guard Self.civil(daysSince1970: days) == (year, month, day) else { return nil }
+    let fraction = match.7.map { $0 + String(repeating: "0", count: 9 - $0.count) } ?? "0"
+    nanosecondsSince1970 = (days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000_000 + (UInt64(fraction) ?? 0)
   }
 
   /// The date `days` after 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that the leap

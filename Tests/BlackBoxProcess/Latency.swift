@@ -42,11 +42,11 @@ private struct Latencies {
   // A disk that is stuck takes its time.
   alarm(CommandLine.arguments.count > 3 ? UInt32(CommandLine.arguments[3]) ?? 100 : 100)
   watchdog.onStall { report in
-    let stall = report.stall
+    let stall = report.raw.stall
     let last = stall.samples.last?.age ?? .zero
     say(
       "reported=\(stall.source.name) \(stall.duration.wholeNanoseconds) \(stall.samples.count) \(stall.lostSamples) "
-        + "\(last.wholeNanoseconds) \(report.culprit?.frame.function ?? "nobody")"
+        + "\(last.wholeNanoseconds) \(report.culprit?.function.name ?? "nobody")"
     )
   }
   let stuck = try watchdog.watchLoop(named: "stuck")
@@ -60,7 +60,7 @@ private struct Latencies {
       isStuck.store(true, ordering: .releasing)
       let isVaried = words.count > 1
       thread.execute {
-        stuck.turn {
+        stuck.withTurn {
           say("stalled=\(now())")
           if isVaried { holdUpDifferently() } else { holdUp { !isStuck.load(ordering: .acquiring) } }
         }
@@ -87,8 +87,8 @@ private func measure(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UI
   let end = now() + milliseconds * 1_000_000
   var began = now()
   while began < end {
-    loop.turn(labelled: "request \(latencies.count)") {
-      watchdog.section("query", budget: .seconds(1)) { answer() }
+    loop.withTurn(label: "request \(latencies.count)") {
+      watchdog.withSection("query", threshold: .seconds(1)) { answer() }
     }
     let ended = now()
     latencies.add(ended - began)

@@ -46,21 +46,21 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
 private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
-  while !isOver() { loop.turn { _ = usleep(2000) } }
+  while !isOver() { loop.withTurn { _ = usleep(2000) } }
 }
 
 /// Turns a loop that works for a quarter of what it may, and says of every stall.
 @Sendable private func work(_ watchdog: Watchdog) throws {
-  watchdog.onStall { say("stall=\($0.stall.duration.wholeNanoseconds)\n\($0)") }
+  watchdog.onStall { say("stall=\($0.duration.wholeNanoseconds)\n\($0)") }
   let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
-  while true { loop.turn { _ = usleep(50_000) } }
+  while true { loop.withTurn { _ = usleep(50_000) } }
 }
 
 /// Works on a turn of a loop for long.
 private func stall(_ watchdog: Watchdog, _ body: () -> Void) throws {
   let loop = try watchdog.watchLoop(named: "main")
-  loop.turn {
+  loop.withTurn {
     var now = timespec()
     clock_gettime(CLOCK_MONOTONIC, &now)
     say("stalled=\(now.tv_sec * 1_000_000_000 + now.tv_nsec)")
@@ -83,16 +83,17 @@ func linger(_ isOver: () -> Bool) {
 /// Says how earlier runs ended.
 @Sendable private func tell(_ watchdog: Watchdog) {
   watchdog.onPreviousRun { run in
-    say("run=\(run.process) \(run.verdict)")
+    say("run=\(run.processID) \(run.endingText)")
     if let signal = run.signal { say("signal=\(signal)") }
-    for (report, stacks) in zip(run.hangs, run.lastStacks) {
-      let culprit = report.culprit?.frame.function ?? "nobody"
-      let others = report.stall.others?.threads.count ?? 0
+    for hang in run.hangs {
+      let report = hang.report
+      let culprit = report.culprit?.function.name ?? "nobody"
+      let others = report.otherThreads?.count ?? 0
       say(
-        "hang=\(report.stall.source.name) \(culprit) \(report.stall.duration.wholeNanoseconds) \(stacks.count) \(others)"
+        "hang=\(report.source.name) \(culprit) \(report.duration.wholeNanoseconds) \(hang.lastStacks.count) \(others)"
       )
-      say("lost=\(report.stall.lostSamples)")
-      say("samples=\(report.stall.samples.count)")
+      say("lost=\(report.evidence.lostCount)")
+      say("samples=\(report.samples.count)")
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }

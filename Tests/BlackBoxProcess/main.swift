@@ -25,12 +25,12 @@ guard CommandLine.arguments.count >= 3, let scenario = scenarios[CommandLine.arg
   exit(2)
 }
 do {
-  var configuration = Configuration(
-    stallThreshold: .milliseconds(200),
-    sampleInterval: .milliseconds(200),
+  var configuration = Watchdog.Configuration(
+    threshold: .milliseconds(200),
+    interval: .milliseconds(200),
     directory: CommandLine.arguments[1]
   )
-  configuration.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
+  configuration.storage.keepsRecoveredStalls = !CommandLine.arguments.contains("--forget")
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { _ in }
   try scenario(watchdog)

@@ -125,7 +125,7 @@ import Testing
   @Test func aThreadThatDoesNotAnswerIsReportedAsFarAsItIsKnown() throws {
     let reports = Reported()
     let watchdog = try Watchdog(
-      Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
+      Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
     )
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "deaf")
@@ -134,17 +134,17 @@ import Testing
       sigemptyset(&deaf)
       sigaddset(&deaf, SIGPROF)
       pthread_sigmask(SIG_BLOCK, &deaf, nil)
-      loop.turn { workload_spin(workload_now_ns() + 4_000_000_000, nil) }
+      loop.withTurn { workload_spin(workload_now_ns() + 4_000_000_000, nil) }
       pthread_sigmask(SIG_UNBLOCK, &deaf, nil)
     }
     thread.start()
     while reports.all.isEmpty { usleep(10_000) }
     watchdog.stop()
     let report = try #require(reports.all.first)
-    #expect(report.stall.source.name == "deaf" && report.stall.hasEnded)
+    #expect(report.source.name == "deaf" && report.hasEnded)
     #expect(report.culprit == nil)
-    #expect(!report.stall.samples.isEmpty)
-    for sample in report.stall.samples where sample.stack == nil {
+    #expect(!report.raw.stall.samples.isEmpty)
+    for sample in report.raw.stall.samples where sample.stack == nil {
       #expect(sample.outcome == .noAnswer && sample.activity == .running)
       #expect((sample.cpuTime ?? .zero) > .zero)
     }

@@ -33,11 +33,11 @@ final class Computing: @unchecked Sendable {
     flag.pointee = 0
     let body = Unmanaged.passRetained(
       Box { [self] in
-        loop.began()
+        loop.begin()
         tid.store(counted_calls_own_thread(), ordering: .releasing)
         while !counts.load(ordering: .acquiring) {}
         counted_calls_compute(flag)
-        loop.ended()
+        loop.end()
       }
     )
     var thread = pthread_t()
@@ -72,12 +72,12 @@ final class Computing: @unchecked Sendable {
   }
 }
 
-let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300), sampleInterval: .milliseconds(20)))
+let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300), interval: .milliseconds(20)))
 let reported = Atomic<Int>(0)
 watchdog.onStall { report in
-  let passive = report.stall.samples.count { $0.outcome == .captured && $0.handlerTime == .zero }
-  let signalled = report.stall.samples.count { $0.outcome == .captured && $0.handlerTime > .zero }
-  print("\(report.stall.source.name).passive=\(passive)\n\(report.stall.source.name).signalled=\(signalled)")
+  let passive = report.raw.stall.samples.count { $0.outcome == .captured && $0.handlerTime == .zero }
+  let signalled = report.raw.stall.samples.count { $0.outcome == .captured && $0.handlerTime > .zero }
+  print("\(report.source.name).passive=\(passive)\n\(report.source.name).signalled=\(signalled)")
   reported.wrappingAdd(1, ordering: .relaxed)
 }
 let computing = Computing(try watchdog.watchLoop(named: "computing"))
@@ -89,11 +89,11 @@ let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
 let samplerPlace = counted_calls_begin(counted_calls_find("culprit-sample"))
 let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
 for _ in 0..<2 {
-  sleeping.began()
+  sleeping.begin()
   counted_calls_sleep(900)
-  sleeping.ended()
+  sleeping.end()
   let threads = try watchdog.captureThreads()
-  print("threads=\(threads.all.threads.count)")
+  print("threads=\(threads.count)")
 }
 let inHandler = counted_calls_of(computingPlace)
 computing.stop()

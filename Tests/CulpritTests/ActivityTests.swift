@@ -7,20 +7,20 @@ import Testing
 
 /// What is going on beside the work that is watched, and what the application says of it.
 @Suite(.serialized, .usesObserver) struct ActivityTests {
-  private var quick: Configuration {
-    var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
-    configuration.activitiesMax = 5
-    configuration.expirationBudget = .milliseconds(200)
+  private var quick: Watchdog.Configuration {
+    var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
+    configuration.activities.countMax = 5
+    configuration.activities.expirationThreshold = .milliseconds(200)
     return configuration
   }
 
   private final class Leaks: Sendable {
-    private let list = Mutex<[LeakedActivity]>([])
-    var all: [LeakedActivity] { list.withLock { $0 } }
-    func add(_ leak: LeakedActivity) { list.withLock { $0.append(leak) } }
+    private let list = Mutex<[Watchdog.LeakedActivity]>([])
+    var all: [Watchdog.LeakedActivity] { list.withLock { $0 } }
+    func add(_ leak: Watchdog.LeakedActivity) { list.withLock { $0.append(leak) } }
   }
 
-  private func watching(_ configuration: Configuration? = nil, _ body: (Watchdog, Reports, Leaks) throws -> Void) throws
+  private func watching(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog, Reports, Leaks) throws -> Void) throws
   {
     let (reports, leaks) = (Reports(), Leaks())
     let watchdog = try Watchdog(configuration ?? quick)
@@ -39,13 +39,13 @@ import Testing
       let upload = try watchdog.beginActivity("upload")
       try watchdog.beginActivity("ended").end()
       watchdog.addContext("orders") { "17 waiting" }
-      watchdog.section("slow", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
+      watchdog.withSection("slow", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
       wait { !reports.all.isEmpty }
       let report = try #require(reports.all.first)
-      let activities = report.stall.notes.filter { $0.kind == .activity }
+      let activities = report.raw.stall.notes.filter { $0.kind == .activity }
       #expect(activities.map(\.title) == ["upload"])
       #expect(
-        report.stall.notes.filter { $0.kind == .context } == [StallNote(.context, title: "orders", text: "17 waiting")]
+        report.raw.stall.notes.filter { $0.kind == .context } == [StallNote(.context, title: "orders", text: "17 waiting")]
       )
       #expect(report.description.contains("GOING ON  \"upload\" for "))
       #expect(report.description.contains("CONTEXT   orders: 17 waiting"))
@@ -75,9 +75,9 @@ import Testing
   @Test func whatTakesTooLongExpiresOnce() throws {
     try watching { watchdog, _, leaks in
       let calls = Mutex(0)
-      let kept = try watchdog.beginActivity("late", expiring: .milliseconds(50)) { calls.withLock { $0 += 1 } }
+      let kept = try watchdog.beginActivity("late", threshold: .milliseconds(50)) { calls.withLock { $0 += 1 } }
       #expect(kept.timeRemaining.map { $0 > .zero && $0 <= .milliseconds(50) } == true)
-      let inTime = try watchdog.beginActivity("in time", expiring: .seconds(60)) { Issue.record("expired") }
+      let inTime = try watchdog.beginActivity("in time", threshold: .seconds(60)) { Issue.record("expired") }
       inTime.end()
       wait { !leaks.all.isEmpty }
       #expect(calls.withLock { $0 } == 1)
@@ -86,9 +86,9 @@ import Testing
       #expect(kept.timeRemaining == .zero)
       kept.end()
       // One whose handler ends it is no leak.
-      let holder = Mutex<Activity?>(nil)
+      let holder = Mutex<WatchedActivity?>(nil)
       let done = Finished()
-      let ended = try watchdog.beginActivity("ended in time", expiring: .milliseconds(30)) {
+      let ended = try watchdog.beginActivity("ended in time", threshold: .milliseconds(30)) {
         while holder.withLock({ $0 == nil }) { usleep(1000) }
         holder.withLock { $0 }?.end()
         done.set()
@@ -103,13 +103,13 @@ import Testing
   /// Expiration handlers have a budget for all of them together; what overruns it is reported like any stall.
   @Test func anExpirationHandlerThatTakesTooLongIsReported() throws {
     try watching { watchdog, reports, _ in
-      let activity = try watchdog.beginActivity("job", expiring: .milliseconds(20)) {
+      let activity = try watchdog.beginActivity("job", threshold: .milliseconds(20)) {
         stallByComputing(for: .milliseconds(600))
       }
       wait { !reports.all.isEmpty }
       let report = try #require(reports.all.first)
-      #expect(report.stall.source == WatchedSource(kind: .section, name: "expiration handlers of \"job\""))
-      #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+      #expect(report.source == StallReport.Source(kind: .section, name: "expiration handlers of \"job\""))
+      #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
       activity.end()
     }
   }
@@ -120,9 +120,9 @@ import Testing
       #expect(throws: WatchdogError.tooManyActivities(limit: 5)) { try watchdog.beginActivity("one more") }
       many[0].end()
       try watchdog.beginActivity("one more").end()
-      #expect(watchdog.activity("scoped") { 7 } == 7)
+      #expect(watchdog.withActivity("scoped") { 7 } == 7)
       for activity in many { activity.end() }
-      #expect(throws: WatchdogError.self) { try watchdog.beginActivity("no time", expiring: .zero) }
+      #expect(throws: WatchdogError.self) { try watchdog.beginActivity("no time", threshold: .zero) }
     }
   }
 
@@ -138,9 +138,9 @@ import Testing
       }
       watchdog.addContext("fine") { "here" }
       for number in 1...2 {
-        watchdog.section("slow", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
+        watchdog.withSection("slow", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(400)) }
         wait { reports.all.count == number }
-        let notes = try #require(reports.all.last).stall.notes.filter { $0.kind == .context }
+        let notes = try #require(reports.all.last).raw.stall.notes.filter { $0.kind == .context }
         #expect(
           notes == [
             StallNote(.context, title: "stuck", text: "(did not answer within 200 ms)"),
@@ -156,15 +156,15 @@ import Testing
   @Test func samplesCarryLabels() throws {
     try watching { watchdog, reports, _ in
       let loop = try watchdog.watchLoop(named: "requests")
-      loop.turn(labelled: "request 17") {
+      loop.withTurn(label: "request 17") {
         stallByComputing(for: .milliseconds(250))
         loop.label("request 17, second half " + String(repeating: "ä", count: 40))
         stallByComputing(for: .milliseconds(250))
       }
-      loop.turn { stallByComputing(for: .milliseconds(250)) }
+      loop.withTurn { stallByComputing(for: .milliseconds(250)) }
       wait { reports.all.count == 2 }
       let report = try #require(reports.all.first)
-      let labels = report.blame.labels.map(\.label)
+      let labels = report.raw.blame.labels.map(\.label)
       #expect(labels.count == 2)
       #expect(labels.contains("request 17"))
       // Cut at a character.
@@ -174,43 +174,43 @@ import Testing
         }
       )
       #expect(report.description.contains("LABELS    request 17"))
-      #expect(reports.all.last?.blame.labels.isEmpty == true)
+      #expect(reports.all.last?.raw.blame.labels.isEmpty == true)
     }
   }
 
   @Test func whatIsExpectedToBeSlowIsNoStall() throws {
     try watching { watchdog, reports, _ in
       let loop = try watchdog.watchLoop(named: "loop")
-      loop.turn {
-        loop.expectingSlow {
-          loop.expectingSlow { _ = usleep(100_000) }
+      loop.withTurn {
+        loop.withExemption {
+          loop.withExemption { _ = usleep(100_000) }
           usleep(500_000)
         }
       }
       watchdog.pause()
-      loop.turn { _ = usleep(500_000) }
+      loop.withTurn { _ = usleep(500_000) }
       watchdog.resume()
-      let timer = watchdog.timer("timer", budget: .milliseconds(200))
-      timer.expectingSlow { _ = usleep(500_000) }
-      #expect(timer.invalidate())
+      let timer = watchdog.beginSection("timer", threshold: .milliseconds(200))
+      timer.withExemption { _ = usleep(500_000) }
+      #expect(timer.end())
       usleep(300_000)
       #expect(reports.all.isEmpty)
       // Only that part of the time is exempt.
       let began = ContinuousClock.now
-      loop.turn {
-        loop.expectingSlow { _ = usleep(300_000) }
+      loop.withTurn {
+        loop.withExemption { _ = usleep(300_000) }
         stallByComputing(for: .milliseconds(400))
       }
       let took = ContinuousClock.now - began
       wait { !reports.all.isEmpty }
-      let stall = try #require(reports.all.first).stall
+      let stall = try #require(reports.all.first)
       #expect(stall.duration < took - .milliseconds(250))
     }
   }
 
   @Test func aStallBeginsBecomesAHangAndEnds() throws {
     var configuration = quick
-    configuration.hangThreshold = .milliseconds(500)
+    configuration.sampling.hangThreshold = .milliseconds(500)
     try watching(configuration) { watchdog, reports, _ in
       let events = Mutex<[String]>([])
       watchdog.onStallBegan { event in
@@ -220,11 +220,11 @@ import Testing
       let gate = DispatchSemaphore(value: 0)
       watchdog.onStallBegan { _ in gate.wait() }
       watchdog.onHang { event in
-        let culprit = event.report()?.culprit?.frame.function ?? ""
+        let culprit = event.report()?.culprit?.function.name ?? ""
         events.withLock { $0.append("hang \(event.source.name) \(event.isHang) \(culprit)") }
       }
-      watchdog.section("short", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(300)) }
-      watchdog.section("long", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
+      watchdog.withSection("short", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(300)) }
+      watchdog.withSection("long", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
       wait { reports.all.count == 2 && events.withLock { $0.count } == 3 }
       gate.signal()
       gate.signal()
@@ -233,7 +233,7 @@ import Testing
           "began long false true", "began short false true", "hang long true stallByComputing(for:)",
         ]
       )
-      #expect(reports.all.map { report in report.stall.notes.contains { $0.kind == .hang } } == [false, true])
+      #expect(reports.all.map { report in report.raw.stall.notes.contains { $0.kind == .hang } } == [false, true])
       #expect(reports.all.last?.description.contains("a hang from ") == true)
     }
   }
@@ -241,14 +241,14 @@ import Testing
   @Test func aTimerFiresOrIsInvalidated() throws {
     try watching { watchdog, reports, _ in
       let fired = Reports.Counts()
-      let late = watchdog.timer("late", budget: .milliseconds(200)) { _ in fired.add(1) }
+      let late = watchdog.beginSection("late", threshold: .milliseconds(200)) { _ in fired.add(1) }
       stallByComputing(for: .milliseconds(500))
       wait { !fired.all.isEmpty }
-      #expect(!late.invalidate())
-      #expect(!late.invalidate())
-      let inTime = watchdog.timer("in time", budget: .seconds(20)) { _ in fired.add(2) }
-      #expect(inTime.invalidate())
-      #expect(!inTime.invalidate())
+      #expect(!late.end())
+      #expect(!late.end())
+      let inTime = watchdog.beginSection("in time", threshold: .seconds(20)) { _ in fired.add(2) }
+      #expect(inTime.end())
+      #expect(!inTime.end())
       wait { !reports.all.isEmpty }
       #expect(fired.all == [1])
     }
@@ -258,15 +258,15 @@ import Testing
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }
-    let result = await watchdog.section("remote call", budget: .milliseconds(200)) {
+    let result = await watchdog.withSection("remote call", threshold: .milliseconds(200)) {
       try? await Task.sleep(for: .milliseconds(600))
       return 7
     }
     #expect(result == 7)
-    watchdog.stop()
+    await watchdog.stop()
     let report = try #require(reports.all.first)
-    #expect(report.stall.source.name == "remote call")
+    #expect(report.source.name == "remote call")
     #expect(report.culprit == nil)
-    #expect(!report.others.isEmpty)
+    #expect(report.otherThreads?.groups.isEmpty == false)
   }
 }

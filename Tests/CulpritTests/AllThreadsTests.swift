@@ -40,38 +40,38 @@ extension WatchdogTests {
   @Test func aStallsRecordHasTheOtherThreads() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       var found: [StallReport] = []
       try withThreads(3, waitForTheEnd) {
         try withThreads(1, { while !$0.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }) {
           found = try reports(configuration) { watchdog in
-            watchdog.section("stuck", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(3000)) }
+            watchdog.withSection("stuck", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(3000)) }
           }
         }
       }
       let report = try #require(found.first)
-      let others = try #require(report.stall.others)
+      let others = try #require(report.raw.stall.others)
       #expect(others.isComplete && others.leftOut == 0)
-      #expect(!others.threads.contains { $0.thread.id == report.stall.thread.id })
+      #expect(!others.threads.contains { $0.thread.id == report.thread.id })
       #expect(!others.threads.contains { $0.thread.name.hasPrefix("culprit-") })
       let waiting = try #require(
-        report.others.first { $0.frames.contains { $0.function == "waitForTheEnd(_:)" } }
+        report.otherThreads?.groups.first { $0.functions.contains { $0.name == "waitForTheEnd(_:)" } }
       )
       #expect(waiting.threads.count == 3, "\(report.description)")
-      #expect(waiting.activity.isWaiting)
-      #expect(waiting.end == .outermost)
+      #expect(waiting.activity.kind == .inSystemCall)
+      #expect(waiting.missingCallers == nil)
       #expect(waiting.threads.allSatisfy { $0.name.hasPrefix("bystander") })
       #expect(others.threads.contains { $0.activity == .running && $0.outcome == .captured })
       #expect(report.description.contains("OTHERS    "))
       #expect(report.description.contains("3 threads waiting in clock_nanosleep"))
       // The cost counts them, too.
-      let samples = report.stall.samples.count
-      #expect(report.stall.cost.fromOutside + report.stall.cost.bySignal >= others.threads.count + samples / 2)
+      let samples = report.raw.stall.samples.count
+      #expect(report.raw.stall.cost.fromOutside + report.raw.stall.cost.bySignal >= others.threads.count + samples / 2)
       // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.problems.isEmpty)
       #expect(file.recording.stalls.first?.others?.threads.map(\.thread) == others.threads.map(\.thread))
-      #expect(file.recording.stalls.first?.cost == report.stall.cost)
+      #expect(file.recording.stalls.first?.cost == report.raw.stall.cost)
     }
   }
 
@@ -81,16 +81,16 @@ extension WatchdogTests {
       try withThreads(
         4,
         { stop in
-          watchdog.section("one of four", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
+          watchdog.withSection("one of four", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
           waitForTheEnd(stop)
         }
       ) { Thread.sleep(forTimeInterval: 2.5) }
     }
     #expect(found.count == 4)
     for report in found {
-      let others = report.stall.others?.threads.map(\.thread.id) ?? []
+      let others = report.raw.stall.others?.threads.map(\.thread.id) ?? []
       #expect(Set(others).count == others.count)
-      let stuck = Set(found.map(\.stall.thread.id)).subtracting([report.stall.thread.id])
+      let stuck = Set(found.map(\.thread.id)).subtracting([report.thread.id])
       #expect(stuck.isSubset(of: others), "\(others) lacks \(stuck)")
     }
   }
@@ -101,13 +101,13 @@ extension WatchdogTests {
     try withThreads(40, waitForTheEnd) {
       for _ in 0..<3 {
         let report = try watchdog.captureThreads()
-        #expect(report.all.isComplete && report.all.leftOut == 0)
-        let waiting = report.groups.filter { $0.frames.contains { $0.function == "waitForTheEnd(_:)" } }
+        #expect(report.isComplete && report.leftOut == 0)
+        let waiting = report.groups.filter { $0.functions.contains { $0.name == "waitForTheEnd(_:)" } }
         #expect(waiting.reduce(0) { $0 + $1.threads.count } == 40)
-        #expect(waiting.allSatisfy { $0.end == .outermost }, "\(report.text(width: 200))")
+        #expect(waiting.allSatisfy { $0.missingCallers == nil }, "\(report.text(width: 200))")
         #expect(report.description.contains("waitForTheEnd(_:)"))
         // Who asks waits for the answer.
-        #expect(report.groups.contains { $0.frames.contains { $0.function == "Watchdog.captureThreads(timeout:)" } })
+        #expect(report.groups.contains { $0.functions.contains { $0.name == "Watchdog.captureThreads(timeout:)" } })
       }
     }
     watchdog.stop()
@@ -117,8 +117,8 @@ extension WatchdogTests {
   @Test func threadsMayBeAskedForByAHandler() throws {
     let counts = Reports.Counts()
     let watchdog = try Watchdog(quick)
-    watchdog.onStall { [weak watchdog] _ in counts.add((try? watchdog?.captureThreads())?.all.threads.count ?? 0) }
-    watchdog.section("stuck", budget: .milliseconds(50)) { stallByComputing(for: .milliseconds(150)) }
+    watchdog.onStall { [weak watchdog] _ in counts.add((try? watchdog?.captureThreads())?.count ?? 0) }
+    watchdog.withSection("stuck", threshold: .milliseconds(50)) { stallByComputing(for: .milliseconds(150)) }
     while counts.all.isEmpty { Thread.sleep(forTimeInterval: 0.02) }
     watchdog.stop()
     #expect(counts.all.allSatisfy { $0 > 0 })
@@ -131,10 +131,10 @@ extension WatchdogTests {
     let count = 2000
     try withThreads(count, waitForTheEnd) {
       let report = try watchdog.captureThreads(timeout: .seconds(60))
-      #expect(report.all.isComplete && report.all.leftOut == 0)
-      let named = Set(report.all.threads.filter { $0.thread.name.hasPrefix("bystander") }.map(\.thread.id))
+      #expect(report.isComplete && report.leftOut == 0)
+      let named = Set(report.groups.flatMap(\.threads).filter { $0.name.hasPrefix("bystander") }.map(\.id))
       #expect(named.count == count)
-      #expect(report.all.threads.allSatisfy { $0.outcome == .captured }, "\(report.text(width: 200).prefix(3000))")
+      #expect(report.groups.allSatisfy { $0.noStack == nil }, "\(report.text(width: 200).prefix(3000))")
     }
   }
 }

@@ -5,51 +5,55 @@ import Testing
 
 @testable import Culprit
 
+/// The defaults with a change.
+private func changed(_ change: (inout Watchdog.Configuration) -> Void) -> Watchdog.Configuration {
+  var configuration = Watchdog.Configuration()
+  change(&configuration)
+  return configuration
+}
+
+/// What is kept of a directory, as said.
+func storageLimits(
+  bytes: Int = 256 << 20,
+  files: Int = 1000,
+  age: Duration = .seconds(30 * 86_400)
+) -> Watchdog.Configuration.Storage {
+  var storage = Watchdog.Configuration.Storage()
+  (storage.bytesMax, storage.filesMax, storage.ageMax) = (bytes, files, age)
+  return storage
+}
+
 @Suite(.usesObserver) struct ConfigurationTests {
   @Test(arguments: [
     (
-      Configuration(stallThreshold: .zero),
-      "stallThreshold is 0.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
+      Watchdog.Configuration(threshold: .zero),
+      "sampling.threshold is 0.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
     ),
     (
-      Configuration(stallThreshold: .seconds(-4)),
-      "stallThreshold is -4.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
+      Watchdog.Configuration(threshold: .seconds(-4)),
+      "sampling.threshold is -4.0 seconds; it must be from 0.01 seconds to 2147483648.0 seconds"
     ),
     (
-      Configuration(stallThreshold: .seconds(4), sampleInterval: .seconds(5)),
-      "sampleInterval is 5.0 seconds; it must be from 0.01 seconds to the stallThreshold of 4.0 seconds"
+      Watchdog.Configuration(threshold: .seconds(4), interval: .seconds(5)),
+      "sampling.interval is 5.0 seconds; it must be from 0.01 seconds to the threshold of 4.0 seconds"
     ),
     (
-      Configuration(sampleInterval: .milliseconds(9)),
-      "sampleInterval is 0.009 seconds; it must be from 0.01 seconds to the stallThreshold of 4.0 seconds"
-    ), (Configuration(stackBytesMax: 100), "stackBytesMax is 100; it must be from 4096 to 8388608 bytes"),
-    (Configuration(symbolMemory: 100), "symbolMemory is 100; it must be at least 1048576 bytes"),
-    (Configuration(reportWidth: 20), "reportWidth is 20; it must be at least 40 characters"),
-    (Configuration(directory: ""), "directory is \"\"; it must be a path"),
+      Watchdog.Configuration(interval: .milliseconds(9)),
+      "sampling.interval is 0.009 seconds; it must be from 0.01 seconds to the threshold of 4.0 seconds"
+    ), (changed { $0.sampling.stackBytesMax = 100 }, "sampling.stackBytesMax is 100; it must be from 4096 to 8388608 bytes"),
+    (changed { $0.reporting.symbolBytesMax = 100 }, "reporting.symbolBytesMax is 100; it must be at least 1048576 bytes"),
+    (changed { $0.reporting.width = 20 }, "reporting.width is 20; it must be at least 40 characters"),
+    (Watchdog.Configuration(directory: ""), "storage.directory is \"\"; it must be a path"),
   ])
-  func valuesThatMakeNoSenseAreRefusedInASentence(configuration: Configuration, sentence: String) {
+  func valuesThatMakeNoSenseAreRefusedInASentence(configuration: Watchdog.Configuration, sentence: String) {
     let error = #expect(throws: WatchdogError.self) { try Watchdog(configuration) }
     #expect(error?.description == sentence)
   }
 
   @Test func theIntervalFollowsAShortThreshold() {
-    #expect(Configuration(stallThreshold: .milliseconds(100)).sampleInterval == .milliseconds(100))
-    #expect(Configuration().sampleInterval == .seconds(1))
-    #expect(Configuration().stallThreshold == .seconds(4))
-  }
-
-  @Test func aDirectoryThatCannotBeUsedIsRefused() throws {
-    try withDirectory { directory in
-      let file = "\(directory)/file"
-      try Data().write(to: URL(fileURLWithPath: file))
-      for path in [file, "\(file)/below", "/proc/nothing/here"] {
-        let error = #expect(throws: WatchdogError.self) { try Watchdog(Configuration(directory: path)) }
-        guard case .unusableDirectory(path, _) = error else {
-          Issue.record("\(path): \(String(describing: error))")
-          continue
-        }
-      }
-    }
+    #expect(Watchdog.Configuration(threshold: .milliseconds(100)).sampleInterval == .milliseconds(100))
+    #expect(Watchdog.Configuration().sampleInterval == .seconds(1))
+    #expect(Watchdog.Configuration().sampling.threshold == .seconds(4))
   }
 }
 

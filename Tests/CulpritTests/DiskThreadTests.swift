@@ -12,7 +12,7 @@ import Testing
     id: 7,
     executable: "/bin/shop",
     architecture: "x86_64",
-    observerVersion: culpritVersion,
+    observerVersion: Watchdog.version,
     watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
   )
 
@@ -24,7 +24,7 @@ import Testing
   }
 
   private func box(_ directory: String) throws -> BlackBoxWriter {
-    let box = BlackBoxWriter(directory, Configuration(), process, ProblemList())
+    let box = BlackBoxWriter(directory, Watchdog.Configuration(), process, ProblemList())
     try box.open()
     return box
   }
@@ -117,8 +117,8 @@ import Testing
         observerVersion: process.observerVersion,
         watchedSince: process.watchedSince
       )
-      var configuration = Configuration()
-      configuration.notesCrashes = false
+      var configuration = Watchdog.Configuration()
+      configuration.storage.notesCrashes = false
       let box = BlackBoxWriter(directory, configuration, own, ProblemList())
       try box.open()
       let gate = Gate()

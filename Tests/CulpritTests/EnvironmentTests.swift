@@ -20,9 +20,9 @@ import Testing
   private func applied(
     _ variables: [String: String],
     _ lines: String? = nil,
-    to base: Configuration = Configuration(),
-    running: Configuration? = nil
-  ) -> (configuration: Configuration, problems: [String]) {
+    to base: Watchdog.Configuration = Watchdog.Configuration(),
+    running: Watchdog.Configuration? = nil
+  ) -> (configuration: Watchdog.Configuration, problems: [String]) {
     var variables = variables
     if lines != nil { variables["CULPRIT_CONFIGURATION"] = "/etc/shop" }
     return Environment(variables).applied(
@@ -33,7 +33,8 @@ import Testing
   }
 
   @Test func theEnvironmentBeatsTheCodeAndTheFileBeatsTheEnvironment() {
-    let base = Configuration(stallThreshold: .seconds(8), sampleInterval: .seconds(2), reportWidth: 120)
+    var base = Watchdog.Configuration(threshold: .seconds(8), interval: .seconds(2))
+    base.reporting.width = 120
     let (found, problems) = applied(
       ["CULPRIT_THRESHOLD": "6s", "CULPRIT_DIRECTORY": "/a", "CULPRIT_STACK_BYTES": "65536", "PATH": "/bin"],
       """
@@ -46,11 +47,11 @@ import Testing
       to: base
     )
     #expect(problems.isEmpty)
-    #expect(found.stallThreshold == .seconds(5))
-    #expect(found.sampleInterval == .milliseconds(500))
-    #expect(found.directory == "/b = c")
-    #expect(found.stackBytesMax == 65536)
-    #expect(found.reportWidth == 120)
+    #expect(found.sampling.threshold == .seconds(5))
+    #expect(found.sampling.interval == .milliseconds(500))
+    #expect(found.storage.directory == "/b = c")
+    #expect(found.sampling.stackBytesMax == 65536)
+    #expect(found.reporting.width == 120)
   }
 
   @Test(arguments: [
@@ -60,12 +61,12 @@ import Testing
     ),
     (
       ["CULPRIT_THRESHOLD": "250us"],
-      "CULPRIT_THRESHOLD is \"250us\", so that stallThreshold is 0.00025 seconds; it must be from 0.01 seconds to "
+      "CULPRIT_THRESHOLD is \"250us\", so that sampling.threshold is 0.00025 seconds; it must be from 0.01 seconds to "
         + "2147483648.0 seconds; it stays 4.0 seconds"
     ),
     (
       ["CULPRIT_STACK_BYTES": "12"],
-      "CULPRIT_STACK_BYTES is \"12\", so that stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 8388608"
+      "CULPRIT_STACK_BYTES is \"12\", so that sampling.stackBytesMax is 12; it must be from 4096 to 8388608 bytes; it stays 8388608"
     ),
     (["CULPRIT_DIRECTORY": ""], "CULPRIT_DIRECTORY is \"\"; it must be a path, or standard; it stays none"),
     (
@@ -76,28 +77,28 @@ import Testing
   func aBadValueGetsASentenceAndTheDefault(variables: [String: String], sentence: String) {
     let (found, problems) = applied(variables)
     #expect(problems == [sentence])
-    #expect(found.stallThreshold == .seconds(4) && found.sampleInterval == .seconds(1))
-    #expect(found.directory == nil && found.stackBytesMax == 8 << 20 && found.reportWidth == 100)
+    #expect(found.sampling.threshold == .seconds(4) && found.sampling.interval == .seconds(1))
+    #expect(found.storage.directory == nil && found.sampling.stackBytesMax == 8 << 20 && found.reporting.width == 100)
   }
 
   @Test func theStandardDirectoryCanBeAskedFor() throws {
     let program = try #require(CommandLine.arguments.first?.split(separator: "/").last)
     let state = ["XDG_STATE_HOME": "/s"]
-    #expect(applied(state).configuration.directory == nil)
+    #expect(applied(state).configuration.storage.directory == nil)
     let (found, problems) = applied(state.merging(["CULPRIT_DIRECTORY": "standard"]) { $1 })
-    #expect(found.directory == "/s/culprit/\(program)" && problems == [])
+    #expect(found.storage.directory == "/s/culprit/\(program)" && problems == [])
     for line in ["directory = standard", "Directory=STANDARD", " DIRECTORY =\tStandard \r"] {
       let (found, problems) = applied(["STATE_DIRECTORY": "/var/lib/shop"], line)
-      #expect(found.directory == "/var/lib/shop/culprit" && problems == [], "\(line)")
+      #expect(found.storage.directory == "/var/lib/shop/culprit" && problems == [], "\(line)")
     }
-    #expect(applied(state, "directory = ./standard").configuration.directory == "./standard")
+    #expect(applied(state, "directory = ./standard").configuration.storage.directory == "./standard")
   }
 
   @Test func withoutAStandardDirectoryASentenceSaysWhatIsMissing() {
     let missing =
       "and there is none: not one of STATE_DIRECTORY, RUNTIME_DIRECTORY, XDG_STATE_HOME, HOME has an absolute path"
     let (found, problems) = applied(["CULPRIT_DIRECTORY": "standard", "HOME": "here"], "directory = Standard")
-    #expect(found.directory == nil)
+    #expect(found.storage.directory == nil)
     #expect(
       problems == [
         "CULPRIT_DIRECTORY is \"standard\", \(missing); it stays none",
@@ -111,12 +112,12 @@ import Testing
       ["CULPRIT_DIRECTORY_BYTES": "1048576", "CULPRIT_DIRECTORY_FILES": "-1", "CULPRIT_KEEP_RECOVERED": "no"],
       "directory_age = 7d\nnote_crashes = off\ndirectory_bytes = much"
     )
-    #expect(found.directoryLimits == DirectoryLimits(bytes: 1 << 20, age: .seconds(7 * 86_400)))
-    #expect(!found.keepsRecoveredStalls && !found.notesCrashes)
+    var expected = storageLimits(bytes: 1 << 20, age: .seconds(7 * 86_400))
+    (expected.keepsRecoveredStalls, expected.notesCrashes) = (false, false)
+    #expect(found.storage == expected)
     #expect(
       problems == [
-        "CULPRIT_DIRECTORY_FILES is \"-1\", so that directoryLimits is 1048576 bytes, -1 files, 2592000.0 seconds; "
-          + "it must be at least 0 each; it stays 1000",
+        "CULPRIT_DIRECTORY_FILES is \"-1\", so that storage.filesMax is -1; it must be at least 0 files; it stays 1000",
         "/etc/shop, line 3: directory_bytes is \"much\"; it must be a number of bytes such as 268435456; it stays 1048576",
       ]
     )
@@ -133,7 +134,7 @@ import Testing
     ("CULPRIT_TRESHOLD", "CULPRIT_THRESHOLD"), ("CULPRIT_THERSHOLD", "CULPRIT_THRESHOLD"),
     ("CULPRIT_DIRECTORYS", "CULPRIT_DIRECTORY"), ("CULPRIT_DIRECTORY_FILE", "CULPRIT_DIRECTORY_FILES"),
     ("CULPRIT_REPORTS_PER_SECOND", "CULPRIT_REPORTS_PER_MINUTE"), ("CULPRIT_CONFIG", "CULPRIT_CONFIGURATION"),
-    ("CULPRIT_DISABLED", "CULPRIT_DISABLE"), ("CULPRIT_TRESHOLD\u{1B}", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
+    ("CULPRIT_ENABLE", "CULPRIT_ENABLED"), ("CULPRIT_TRESHOLD\u{1B}", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
   ])
   func aMistypedVariableGetsTheNearestName(name: String, nearest: String?) {
     let (found, problems) = applied([name: "2s"])
@@ -142,7 +143,7 @@ import Testing
       ?? "there are \(Environment.knownVariables.joined(separator: ", "))"
     let shown = name.filter { $0 != "\u{1B}" } + (name.hasSuffix("\u{1B}") ? "\\u{1b}" : "")
     #expect(problems == ["there is no setting \"\(shown)\"; \(rest)"])
-    #expect(found.stallThreshold == .seconds(4) && found.directory == nil)
+    #expect(found.sampling.threshold == .seconds(4) && found.storage.directory == nil)
   }
 
   /// What has nothing to do with settings, and what is one.
@@ -156,39 +157,39 @@ import Testing
     ] { variables["CULPRIT_\(name)"] = "10.0.0.1" }
     #expect(applied(variables).problems == [])
     let settings = Setting.all.map { ($0.variable, $0.name == "while_debugged" ? "marked" : "") }
-    let all = Dictionary(settings + [("CULPRIT_DISABLE", "no")]) { $1 }
+    let all = Dictionary(settings + [("CULPRIT_ENABLED", "no")]) { $1 }
     let problems = applied(all, "").problems
     #expect(!problems.contains { $0.contains("no setting") })
   }
 
   @Test func theIntervalFollowsAShorterThreshold() {
-    #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
+    #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampling.interval == .milliseconds(200))
     let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
-    #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
+    #expect(found.sampling.interval == .milliseconds(200) && problems.count == 1)
   }
 
   @Test func aFileThatIsWrongSaysWhere() {
     let (found, problems) = applied(
       [:],
-      "threshold 2s\ntreshold = 2s\n= 3\ninterval = soon\ndisable = maybe\nthreshold=3s"
+      "threshold 2s\ntreshold = 2s\n= 3\ninterval = soon\nenabled = maybe\nthreshold=3s"
     )
     #expect(
       problems == [
         "/etc/shop, line 1: a line must be name = value",
         "/etc/shop, line 3: a line must be name = value",
         "/etc/shop, line 2: there is no setting \"treshold\"; there are "
-          + (Setting.all + [Setting.disable]).map(\.name).joined(separator: ", "),
+          + (Setting.all + [Setting.enabled]).map(\.name).joined(separator: ", "),
         "/etc/shop, line 4: interval is \"soon\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
-        "/etc/shop, line 5: disable is \"maybe\"; it must be yes or no; it stays no",
+        "/etc/shop, line 5: enabled is \"maybe\"; it must be yes or no; it stays yes",
       ]
     )
-    #expect(found.stallThreshold == .seconds(3))
+    #expect(found.sampling.threshold == .seconds(3))
   }
 
   @Test func whatIsFixedStaysAsItIsAndASentenceSaysSo() {
-    let running = Configuration(directory: "/a")
+    let running = Watchdog.Configuration(directory: "/a")
     let (found, problems) = applied([:], "directory = /b\nthreshold = 2s", to: running, running: running)
-    #expect(found.directory == "/a" && found.stallThreshold == .seconds(2))
+    #expect(found.storage.directory == "/a" && found.sampling.threshold == .seconds(2))
     #expect(problems == ["directory cannot be changed while the watchdog runs; it stays /a"])
   }
 
@@ -245,14 +246,14 @@ extension WatchdogTests {
         ["settings"],
         environment: [
           "CULPRIT_THRESHOLD": "2s", "CULPRIT_INTERVAL": "never", "CULPRIT_DIRECTORY": "\(directory)/stalls",
-          "CULPRIT_DISABLE": "perhaps", "CULPRIT_TRESHOLD": "3s",
+          "CULPRIT_ENABLED": "perhaps", "CULPRIT_TRESHOLD": "3s",
         ]
       )
       #expect(child.hasExited && child.status == 0, "\(child)")
       #expect(child.fact("threshold") == "2.0 seconds" && child.fact("interval") == "1.0 seconds")
       #expect(child.fact("directory") == "\(directory)/stalls" && child.fact("mode") == "watching")
       let problems = [
-        "CULPRIT_DISABLE is \"perhaps\"; it must be yes or no; the watchdog is started",
+        "CULPRIT_ENABLED is \"perhaps\"; it must be yes or no; the watchdog is started",
         "there is no setting \"CULPRIT_TRESHOLD\"; the nearest is CULPRIT_THRESHOLD",
         "CULPRIT_INTERVAL is \"never\"; it must be a duration such as 2s, 500ms, 1m or 250us; it stays 1.0 seconds",
       ]
@@ -266,13 +267,13 @@ extension WatchdogTests {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["disabled"],
-      environment: ["CULPRIT_DISABLE": "1"]
+      environment: ["CULPRIT_ENABLED": "1"]
     )
     #expect(child.hasExited && child.status == 0, "\(child)")
     #expect(
       child.output == """
         watched=false
-        capture=the watchdog was not started, because CULPRIT_DISABLE is set
+        capture=the watchdog was not started, because CULPRIT_ENABLED is no
         mode=disabled
         threads=1
         handler=default
@@ -285,36 +286,36 @@ extension WatchdogTests {
   @Test func thresholdsChangeWhileTheServiceRuns() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "followed")
-      let own = try watchdog.watchLoop(named: "own", stallThreshold: .seconds(100))
-      try watchdog.reconfigure { $0.stallThreshold = .seconds(50) }
-      #expect(watchdog.configuration.stallThreshold == .seconds(50))
-      loop.turn { computeAfterwards(for: .milliseconds(500)) }
+      let own = try watchdog.watchLoop(named: "own", threshold: .seconds(100))
+      try watchdog.reconfigure { $0.sampling.threshold = .seconds(50) }
+      #expect(watchdog.configuration.sampling.threshold == .seconds(50))
+      loop.withTurn { computeAfterwards(for: .milliseconds(500)) }
       try watchdog.reconfigure {
-        $0.stallThreshold = .milliseconds(100)
-        $0.sampleInterval = .milliseconds(20)
+        $0.sampling.threshold = .milliseconds(100)
+        $0.sampling.interval = .milliseconds(20)
       }
-      own.turn { loop.turn { stallByComputing(for: .milliseconds(500)) } }
+      own.withTurn { loop.withTurn { stallByComputing(for: .milliseconds(500)) } }
       let later = try watchdog.watchLoop(named: "later")
-      later.turn { stallByComputing(for: .milliseconds(400)) }
+      later.withTurn { stallByComputing(for: .milliseconds(400)) }
     }
-    #expect(found.map(\.stall.source.name) == ["followed", "later"])
-    #expect(found.first?.culprit?.frame.function == "stallByComputing(for:)")
+    #expect(found.map(\.source.name) == ["followed", "later"])
+    #expect(found.first?.culprit?.function.name == "stallByComputing(for:)")
   }
 
   @Test func whatIsFixedIsRefusedByName() throws {
     let watchdog = try Watchdog(quick)
     defer { watchdog.stop() }
     for (name, change) in [
-      ("directory", { $0.directory = "/tmp" }), ("stackBytesMax", { $0.stackBytesMax = 1 << 20 }),
-      ("symbolMemory", { $0.symbolMemory = 1 << 20 }),
-      ("directoryLimits.files", { $0.directoryLimits.files = 3 }), ("notesCrashes", { $0.notesCrashes = false }),
-      ("reportWidth", { $0.reportWidth = 50 }),
-    ] as [(String, (inout Configuration) -> Void)] {
-      let error = #expect(throws: WatchdogError.cannotChange(name)) { try watchdog.reconfigure(change) }
+      ("storage.directory", { $0.storage.directory = "/tmp" }), ("sampling.stackBytesMax", { $0.sampling.stackBytesMax = 1 << 20 }),
+      ("reporting.symbolBytesMax", { $0.reporting.symbolBytesMax = 1 << 20 }),
+      ("directoryLimits.files", { $0.storage.filesMax = 3 }), ("storage.notesCrashes", { $0.storage.notesCrashes = false }),
+      ("reporting.width", { $0.reporting.width = 50 }),
+    ] as [(String, (inout Watchdog.Configuration) -> Void)] {
+      let error = #expect(throws: WatchdogError.fixedWhileRunning(name)) { try watchdog.reconfigure(change) }
       #expect(error?.description == "\(name) cannot be changed while the watchdog runs")
     }
-    #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.stallThreshold = .zero } }
-    #expect(watchdog.configuration.stallThreshold == quick.stallThreshold)
+    #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.sampling.threshold = .zero } }
+    #expect(watchdog.configuration.sampling.threshold == quick.sampling.threshold)
   }
 
   @Test func aSwitchedOffWatchdogWatchesNothingAndComesBack() throws {
@@ -322,12 +323,12 @@ extension WatchdogTests {
       let loop = try watchdog.watchLoop(named: "loop")
       try watchdog.reconfigure { $0.isEnabled = false }
       #expect(watchdog.status.mode == .switchedOff)
-      loop.turn { watchdog.section("off", budget: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) } }
+      loop.withTurn { watchdog.withSection("off", threshold: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) } }
       try watchdog.reconfigure { $0.isEnabled = true }
       #expect(watchdog.status.mode == .watching)
-      loop.turn { stallByComputing(for: .milliseconds(600)) }
+      loop.withTurn { stallByComputing(for: .milliseconds(600)) }
     }
-    #expect(found.map(\.stall.source.name) == ["loop"])
+    #expect(found.map(\.source.name) == ["loop"])
   }
 
   /// An operator's file is looked at while the service runs.
@@ -339,16 +340,16 @@ extension WatchdogTests {
       let environment = Environment(["CULPRIT_CONFIGURATION": file, "CULPRIT_THRESHOLD": "2s"])
       let watchdog = try Watchdog(quick, environment: environment)
       defer { watchdog.stop() }
-      #expect(watchdog.configuration.stallThreshold == .seconds(3))
+      #expect(watchdog.configuration.sampling.threshold == .seconds(3))
       try write("threshold = 5s\ndisable = yes\ndirectory = /x\n")
-      waitUntil { watchdog.configuration.stallThreshold == .seconds(5) }
+      waitUntil { watchdog.configuration.sampling.threshold == .seconds(5) }
       #expect(watchdog.status.mode == .switchedOff)
       #expect(watchdog.status.problems == ["directory cannot be changed while the watchdog runs; it stays none"])
       // What the operator says stays, whatever the code says.
-      try watchdog.reconfigure { $0.stallThreshold = .seconds(7) }
-      #expect(watchdog.configuration.stallThreshold == .seconds(5))
+      try watchdog.reconfigure { $0.sampling.threshold = .seconds(7) }
+      #expect(watchdog.configuration.sampling.threshold == .seconds(5))
       try FileManager.default.removeItem(atPath: file)
-      waitUntil { watchdog.configuration.stallThreshold == .seconds(2) }
+      waitUntil { watchdog.configuration.sampling.threshold == .seconds(2) }
       #expect(watchdog.status.mode == .watching)
       #expect(watchdog.status.problems == ["the configuration file \(file) cannot be read: No such file or directory"])
       try write("")

@@ -10,12 +10,12 @@ import Testing
   @Test func theDurationGrowsBetweenSamples() throws {
     try withDirectory { directory in
       let watchdog = try Watchdog(
-        Configuration(stallThreshold: .seconds(1), sampleInterval: .seconds(1), directory: directory)
+        Watchdog.Configuration(threshold: .seconds(1), interval: .seconds(1), directory: directory)
       )
       defer { watchdog.stop() }
       let loop = try watchdog.watchLoop(named: "main")
       var seen: [Duration: Set<Duration>] = [:]
-      loop.turn {
+      loop.withTurn {
         // However many samples have come: between two of them there must be several durations.
         while !seen.values.contains(where: { $0.count >= 4 }) {
           usleep(20_000)

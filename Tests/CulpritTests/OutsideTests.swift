@@ -132,7 +132,7 @@ import Testing
         .write(toFile: file, atomically: true, encoding: .utf8)
       let environment = [
         "CULPRIT_CONFIGURATION": file, "CULPRIT_INTERVAL": nasty, "CULPRIT_NASTY\u{1B}[1m\nINJECTED": "1",
-        "CULPRIT_DISABLE": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
+        "CULPRIT_ENABLED": nasty, "CULPRIT_DIRECTORY_AGE": String(repeating: nasty, count: 3000),
         "NOTIFY_SOCKET": nasty, "WATCHDOG_USEC": nasty, "SWIFT_BACKTRACE": "enable=no",
       ]
       // The second one is told how the first one ended.
@@ -186,7 +186,7 @@ import Testing
   @Test(.usesObserver) func aPathThatIsTooLongIsRefused() throws {
     try withDirectory { directory in
       for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
-        let configuration = Configuration(directory: "\(directory)/\(path)")
+        let configuration = Watchdog.Configuration(directory: "\(directory)/\(path)")
         let error = #expect(throws: WatchdogError.self) { try Watchdog(configuration) }
         #expect(error.map { $0.description.hasSuffix(": File name too long") && $0.description.count < 400 } == true)
         let made = try FileManager.default.contentsOfDirectory(atPath: directory)

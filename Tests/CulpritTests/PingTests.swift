@@ -10,7 +10,7 @@ import Testing
 
 /// Sources that are watched by pings: a known function stalls each, and is named.
 @Suite(.serialized, .usesObserver) struct PingTests {
-  private let quick = Configuration(stallThreshold: .milliseconds(400), sampleInterval: .milliseconds(50))
+  private let quick = Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
 
   /// Runs `body` with a watchdog, stops it and returns what it reported.
   private func reports(_ body: (Watchdog) throws -> Void) throws -> [StallReport] {
@@ -47,12 +47,12 @@ import Testing
   }
 
   /// What a stall of `source` must look like: `stallByComputing(for:)` is to blame for at least half of it.
-  private func check(_ reports: [StallReport], _ source: WatchedSource) throws -> StallReport {
+  private func check(_ reports: [StallReport], _ source: StallReport.Source) throws -> StallReport {
     let report = try #require(reports.first)
     #expect(reports.count == 1)
-    #expect(report.stall.source == source)
-    #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
-    #expect(report.stall.hasEnded)
+    #expect(report.source == source)
+    #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
+    #expect(report.hasEnded)
     // What was in the way may have begun before the ping was sent.
     #expect(report.description.contains("was stuck for at least "), "\(report)")
     return report
@@ -61,7 +61,7 @@ import Testing
   @Test func aBlockedQueuesBlockIsNamed() throws {
     let queue = DispatchQueue(label: "orders")
     let found = try reports { watchdog in
-      let watch = try watchdog.watch(queue)
+      let watch = try watchdog.watchQueue(queue)
       // Some pings first.
       usleep(200_000)
       queue.async { stallByComputing(for: .milliseconds(1200)) }
@@ -69,8 +69,8 @@ import Testing
       usleep(200_000)
       watch.stop()
     }
-    let report = try check(found, WatchedSource(kind: .queue, name: "orders"))
-    guard case .stoodStill = report.blame.queueProgress else {
+    let report = try check(found, StallReport.Source(kind: .queue, name: "orders"))
+    guard case .stoodStill = report.raw.blame.queueProgress else {
       Issue.record("\(report)")
       return
     }
@@ -116,15 +116,15 @@ import Testing
   @Test func aCongestedQueueIsSaidToMove() throws {
     let queue = DispatchQueue(label: "busy")
     let found = try reports { watchdog in
-      let watch = try watchdog.watch(queue, named: "counter")
+      let watch = try watchdog.watchQueue(queue, named: "counter")
       usleep(200_000)
       for _ in 0..<60 { queue.async { stallByComputing(for: .milliseconds(20)) } }
       queue.sync {}
       usleep(200_000)
       watch.stop()
     }
-    let report = try check(found, WatchedSource(kind: .queue, name: "counter"))
-    guard case .moved(let between, let of) = report.blame.queueProgress else {
+    let report = try check(found, StallReport.Source(kind: .queue, name: "counter"))
+    guard case .moved(let between, let of) = report.raw.blame.queueProgress else {
       Issue.record("\(report)")
       return
     }
@@ -136,7 +136,7 @@ import Testing
   @Test func aConcurrentQueueIsWatchedWithoutAWorker() throws {
     let queue = DispatchQueue(label: "many", attributes: .concurrent)
     let found = try reports { watchdog in
-      let watch = try watchdog.watch(queue)
+      let watch = try watchdog.watchQueue(queue)
       usleep(200_000)
       queue.async(flags: .barrier) { stallByComputing(for: .milliseconds(1000)) }
       queue.sync {}
@@ -144,10 +144,10 @@ import Testing
       watch.stop()
     }
     // Where other tests take all processors a ping may wait for one beforehand, and that is a stall, too.
-    let report = found.first { $0.others.contains { $0.frames.contains { $0.function == "stallByComputing(for:)" } } }
+    let report = found.first { $0.otherThreads?.groups.contains { $0.functions.contains { $0.name == "stallByComputing(for:)" } } ?? false }
     #expect(report != nil, "\(found)")
     for report in found {
-      #expect(report.culprit == nil || report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
+      #expect(report.culprit == nil || report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
     }
   }
 
@@ -168,7 +168,7 @@ import Testing
 
   /// Has what `watch` watches stall by `execute`, after some pings.
   private func stall(
-    _ watch: (Watchdog) throws -> PingWatch,
+    _ watch: (Watchdog) throws -> WatchedProbe,
     by execute: (@escaping @Sendable () -> Void) -> Void
   ) throws -> [StallReport] {
     try reports { watchdog in
@@ -187,13 +187,13 @@ import Testing
 
   @Test func theMainActorsWorkIsNamed() throws {
     let found = try stall({ try $0.watchMainActor() }, by: { body in Task { @MainActor in body() } })
-    _ = try check(found, WatchedSource(kind: .executor, name: "main actor"))
+    _ = try check(found, StallReport.Source(kind: .executor, name: "main actor"))
   }
 
   @Test func anExecutorsWorkIsNamed() throws {
     let loop = ClosureLoop()
-    let found = try stall({ try $0.watch(executor: loop, named: "store") }, by: loop.execute)
-    _ = try check(found, WatchedSource(kind: .executor, name: "store"))
+    let found = try stall({ try $0.watchExecutor(loop, named: "store") }, by: loop.execute)
+    _ = try check(found, StallReport.Source(kind: .executor, name: "store"))
     loop.stop()
   }
 
@@ -202,7 +202,7 @@ import Testing
     let loops = (0..<3).map { _ in ClosureLoop() }
     let executes = loops.map { loop in { @Sendable (ping: @escaping @Sendable () -> Void) in loop.execute(ping) } }
     let found = try stall({ try $0.watchLoops(named: "io", execute: executes) }, by: loops[1].execute)
-    _ = try check(found, WatchedSource(kind: .pinged, name: "io #2"))
+    _ = try check(found, StallReport.Source(kind: .probedLoop, name: "io #2"))
     for loop in loops { loop.stop() }
   }
 
@@ -211,7 +211,7 @@ import Testing
     let queue = DispatchQueue(label: "gone")
     let found = try reports { watchdog in
       for _ in 0..<200 {
-        let watch = try watchdog.watch(queue)
+        let watch = try watchdog.watchQueue(queue)
         if Int.random(in: 0..<4) == 0 { usleep(2000) }
         watch.stop()
         watch.stop()

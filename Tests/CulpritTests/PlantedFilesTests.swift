@@ -103,7 +103,7 @@ import Testing
       let before = try (state(ours), state(others))
       let plain = "culprit-20260101T000000.000Z-7.told"
       try Self.record.write(to: URL(fileURLWithPath: "\(ours)/\(plain)"))
-      let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
+      let limits = storageLimits(bytes: 0, files: 0, age: .zero)
       RetentionPolicy(directory: ours, limits: limits, own: nil).enforce()
       #expect(try state(ours) == before.0)
       #expect(try state(others) == before.1)
@@ -134,9 +134,9 @@ import Testing
     }
   }
 
-  private func tell(_ directory: String) throws -> [PreviousRun] {
+  private func tell(_ directory: String) throws -> [Watchdog.PreviousRun] {
     let told = Told()
-    let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Configuration()))
+    let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Watchdog.Configuration()))
     runs.tell { told.add($0) }
     _ = runs.finish(until: .max)
     return told.all
@@ -171,7 +171,7 @@ import Testing
         _ = try runFile(ours, process)
       }
       #expect(throws: AppendOnlyFileError.self) {
-        let box = BlackBoxWriter(ours, Configuration(), process, ProblemList())
+        let box = BlackBoxWriter(ours, Watchdog.Configuration(), process, ProblemList())
         _ = try StallFileAppender(box, process: process, stall: stall)
       }
       #expect(try state(ours) == before.0)
@@ -207,9 +207,9 @@ import Testing
       for suffix in ["run", "told", "stall"] {
         try #require(link("\(directory)/\(file.name)", "\(directory)/culprit-20260101T000000.000Z-8.\(suffix)") == 0)
       }
-      let limits = DirectoryLimits(bytes: 0, files: 0, age: .zero)
+      let limits = storageLimits(bytes: 0, files: 0, age: .zero)
       RetentionPolicy(directory: directory, limits: limits, own: file.name).enforce()
-      let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Configuration()))
+      let runs = PreviousRuns(directory: directory, own: file.name, ReportSettings(Watchdog.Configuration()))
       runs.tell { _ in }
       _ = runs.finish(until: .max)
       let descriptor = open("\(directory)/\(file.name)", O_RDWR)
@@ -290,10 +290,10 @@ import Testing
   /// Runs, in the order in which they were told of.
   private final class Told: @unchecked Sendable {
     // SAFETY: under the lock.
-    private var list: [PreviousRun] = []
+    private var list: [Watchdog.PreviousRun] = []
     private let lock = NSLock()
-    var all: [PreviousRun] { lock.withLock { list } }
-    func add(_ run: PreviousRun) { lock.withLock { list.append(run) } }
+    var all: [Watchdog.PreviousRun] { lock.withLock { list } }
+    func add(_ run: Watchdog.PreviousRun) { lock.withLock { list.append(run) } }
   }
 }
 
@@ -304,7 +304,7 @@ extension WatchdogTests {
       try #require(mkdir("\(directory)/place", 0o777) == 0 && chmod("\(directory)/place", 0o777) == 0)
       try #require(symlink("place", "\(directory)/link") == 0)
       var configuration = quick
-      configuration.directory = "\(directory)/link"
+      configuration.storage.directory = "\(directory)/link"
       let watchdog = try Watchdog(configuration)
       let problems = watchdog.status.problems
       watchdog.stop()

@@ -12,14 +12,14 @@ import Testing
   private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
     let watchdog = try Watchdog(
-      Configuration(stallThreshold: .milliseconds(400), sampleInterval: .milliseconds(50))
+      Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
     )
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "crowded")
     let isOver = Finished()
     let thread = Thread {
       let crowd = workload_crowd_start(4)
-      loop.turn(body)
+      loop.withTurn(body)
       workload_crowd_stop(crowd)
       isOver.set()
     }

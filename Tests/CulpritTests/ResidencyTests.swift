@@ -38,7 +38,7 @@ import Testing
 
   @Test(.usesObserver, .enabled(if: getuid() == 0, "the limit of locked memory is no limit for root"))
   func theCodeThatMustRunIsLocked() throws {
-    let watchdog = try Watchdog(Configuration())
+    let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
     let locked = try lockedRanges()
     let types = ["7MonitorV", "15WorkItemTrackerV", "17SamplerSupervisorV", "16EscalationThreadV"]
@@ -58,7 +58,7 @@ import Testing
 
   /// Nobody finds stacks in a core file, or in a child.
   @Test(.usesObserver) func copiesOfStacksAreKeptOut() throws {
-    let watchdog = try Watchdog(Configuration())
+    let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
     let memory = try #require(ProcessMap.readAll("/proc/self/smaps"))
     var isWindow = false

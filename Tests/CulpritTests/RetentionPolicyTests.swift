@@ -43,7 +43,7 @@ import Testing
       for (name, content) in files { try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
       var removed: [[String]] = []
       for limit in [3, 2, 1, 0] {
-        let limits = DirectoryLimits(files: limit)
+        let limits = storageLimits(files: limit)
         RetentionPolicy(directory: directory, limits: limits, own: nil).enforce()
         let left = Set(try FileManager.default.contentsOfDirectory(atPath: directory))
         removed.append(files.map(\.name).filter { !left.contains($0) })
@@ -65,7 +65,7 @@ import Testing
       defer { close(watch) }
       try #require(inotify_add_watch(watch, directory, UInt32(IN_OPEN)) >= 0)
       for (limit, opens) in [(2, false), (1, true)] {
-        RetentionPolicy(directory: directory, limits: DirectoryLimits(files: limit), own: nil).enforce()
+        RetentionPolicy(directory: directory, limits: storageLimits(files: limit), own: nil).enforce()
         var events = [UInt8](repeating: 0, count: 1 << 16)
         let count = max(0, read(watch, &events, events.count))
         #expect(String(decoding: events[..<count], as: UTF8.self).contains("culprit-") == opens, "limit \(limit)")
@@ -80,12 +80,12 @@ import Testing
         id: getpid(),
         executable: "/bin/shop",
         architecture: "x86_64",
-        observerVersion: culpritVersion,
+        observerVersion: Watchdog.version,
         watchedSince: WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
       )
-      var configuration = Configuration()
-      configuration.notesCrashes = false
-      configuration.directoryLimits.files = 1
+      var configuration = Watchdog.Configuration()
+      configuration.storage.notesCrashes = false
+      configuration.storage.filesMax = 1
       let box = BlackBoxWriter(directory, configuration, process, ProblemList())
       try box.open()
       for number in 1...3 {
@@ -120,7 +120,7 @@ import Testing
       )
       let parentName = "culprit-20260101T000001.000Z-\(getppid()).run"
       try Data(parent.text.utf8).write(to: URL(fileURLWithPath: "\(directory)/\(parentName)"))
-      RetentionPolicy(directory: directory, limits: DirectoryLimits(files: 5), own: nil).enforce()
+      RetentionPolicy(directory: directory, limits: storageLimits(files: 5), own: nil).enforce()
       let hung = files.filter { $0.0.contains("Z-11") }.map(\.0)
       #expect(try left(directory) == ([parentName] + hung + files[15..<20].map(\.0)).sorted())
     }
@@ -152,7 +152,7 @@ import Testing
     ] {
       try withDirectory { directory in
         try write(files, directory)
-        RetentionPolicy(directory: directory, limits: DirectoryLimits(bytes: limit), own: nil).enforce()
+        RetentionPolicy(directory: directory, limits: storageLimits(bytes: limit), own: nil).enforce()
         #expect(try left(directory) == names.filter { !gone.contains($0) }, "\(limit) of \(total)")
       }
     }
@@ -181,14 +181,14 @@ import Testing
         let date = Date(timeIntervalSinceNow: -file.age)
         try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(file.name)")
       }
-      RetentionPolicy(directory: directory, limits: DirectoryLimits(), own: nil).enforce()
+      RetentionPolicy(directory: directory, limits: storageLimits(), own: nil).enforce()
       #expect(try left(directory) == files.filter(\.stays).map(\.name).sorted())
     }
   }
 
   @Test func theDirectoryFollowsTheConventions() {
     func directory(_ variables: [String: String]) -> String? {
-      Configuration.standardDirectory(executable: "/usr/bin/shop") { variables[$0] }
+      Watchdog.Configuration.standardDirectory(executable: "/usr/bin/shop") { variables[$0] }
     }
     let home = ["HOME": "/home/a"]
     #expect(directory(home) == "/home/a/.local/state/culprit/shop")

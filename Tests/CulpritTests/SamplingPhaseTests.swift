@@ -12,15 +12,15 @@ import Testing
   @Test func workThatCyclesWithTheSamplesHasItsTrueShare() throws {
     let reports = Reports()
     let watchdog = try Watchdog(
-      Configuration(stallThreshold: .seconds(1), sampleInterval: .milliseconds(50))
+      Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
     )
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "cycle")
     var truth = 0.0
-    loop.turn { truth = cycle(for: .seconds(12), period: .milliseconds(50), part: 0.45) }
+    loop.withTurn { truth = cycle(for: .seconds(12), period: .milliseconds(50), part: 0.45) }
     watchdog.stop()
     let report = try #require(reports.all.first)
-    let samples = report.stall.samples.filter { $0.stack != nil }
+    let samples = report.raw.stall.samples.filter { $0.stack != nil }
     #expect(samples.count >= 150)
     // Some 240 samples at random: one in 5,000 runs is further off.
     let seen = share(of: "workInThePart(until:)", in: report)
@@ -30,11 +30,11 @@ import Testing
   /// The share of the time in which `function` was on the stack.
   private func share(of function: String, in report: StallReport) -> Double {
     var time = Duration.zero
-    var nodes = report.blame.tree
+    var nodes = report.raw.blame.tree
     while let node = nodes.popLast() {
       if node.frame.function == function { time += node.time } else { nodes += node.children }
     }
-    return time / report.blame.duration
+    return time / report.raw.blame.duration
   }
 }
 

@@ -127,7 +127,7 @@ import Testing
       "\(reason)"
     )
     #expect(child.fact("source") == "event loop http" && child.fact("thread") == child.fact("stuck"))
-    #expect(child.fact("allowance") == "0.6 seconds" && child.fact("enough") == "true")
+    #expect(child.fact("threshold") == "0.6 seconds" && child.fact("enough") == "true")
     #expect(child.fact("code") == "2343432205" && child.fact("machine") == "true", "\(child)")
     #expect(child.fact("culprit") != nil && child.fact("culprit") != "nobody")
   }

@@ -11,17 +11,17 @@ extension WatchdogTests {
   @Test func stoppingReportsWhatIsStuck() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let reports = Reports()
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { reports.add($0) }
       let loop = try watchdog.watchLoop(named: "endless")
-      loop.began()
+      loop.begin()
       stallByComputing(for: .milliseconds(700))
       watchdog.stop()
-      loop.ended()
+      loop.end()
       #expect(reports.all.count == 1)
-      #expect(reports.all.first?.stall.hasEnded == false)
+      #expect(reports.all.first?.hasEnded == false)
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.recording.stalls.first?.hasEnded == false)
       #expect(file.problems.isEmpty)
@@ -32,7 +32,7 @@ extension WatchdogTests {
   @Test func theFileGrowsWhileTheStallLasts() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let (sizes, finished) = (Reports.Counts(), Finished())
       _ = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "growing")
@@ -48,7 +48,7 @@ extension WatchdogTests {
           finished.set()
         }
         watcher.start()
-        loop.turn { while !finished.isSet { stallByComputing(for: .milliseconds(100)) } }
+        loop.withTurn { while !finished.isSet { stallByComputing(for: .milliseconds(100)) } }
       }
       let seen = sizes.all
       #expect(seen.count > 3)
@@ -57,22 +57,98 @@ extension WatchdogTests {
     }
   }
 
-  @Test func theSecondWatchdogIsRefusedWhileOneRuns() throws {
-    let first = try Watchdog(quick)
-    #expect(throws: WatchdogError.alreadyRunning) { try Watchdog() }
+  /// A service is not ended by a directory that is not there: it is watched, and told that nothing is saved.
+  @Test func aDirectoryThatCannotBeUsedIsTold() throws {
+    try withDirectory { directory in
+      let file = "\(directory)/file"
+      try Data().write(to: URL(fileURLWithPath: file))
+      for path in [file, "\(file)/below", "/proc/nothing/here"] {
+        var configuration = quick
+        configuration.storage.directory = path
+        let found = try reports(configuration) { watchdog in
+          #expect(watchdog.status.problems.contains { $0.hasPrefix("stalls cannot be saved in \(path): ") })
+          watchdog.withSection("unsaved", threshold: .milliseconds(50)) { stallByComputing(for: .milliseconds(300)) }
+        }
+        #expect(found.map(\.source.name) == ["unsaved"])
+      }
+    }
+  }
+
+  /// Parallel tests of one process each start their service's watchdog.
+  @Test func aSecondWatchdogTakesPart() throws {
+    let (first, second) = (try Watchdog(quick), try Watchdog(quick))
+    #expect(second.status.problems.isEmpty)
+    let (told, toldToo) = (Reports(), Reports())
+    first.onStall { told.add($0) }
+    second.onStall { toldToo.add($0) }
+    // What each calls "http" is another loop.
+    let (loop, other) = (try first.watchLoop(named: "http"), try second.watchLoop(named: "http"))
+    #expect(throws: WatchdogError.alreadyWatched("http")) { try second.watchLoop(named: "http") }
+    loop.withTurn { stallByComputing(for: .milliseconds(400)) }
     first.stop()
-    first.stop()
-    let second = try Watchdog(quick)
+    #expect(first.isStopped && refuses(.stopped) { try first.watchLoop(named: "late") })
+    other.withTurn { stallByComputing(for: .milliseconds(400)) }
     second.stop()
+    #expect(told.all.map(\.source.name) == ["http"])
+    #expect(toldToo.all.map(\.source.name) == ["http", "http (2)"])
+    // The last has ended what ran.
+    #expect(try Watchdog(quick).status.mode == .watching)
+  }
+
+  /// The first start's configuration holds. What another one asks for and does not get is told.
+  @Test func settingsOfASecondWatchdogThatDisagreeAreTold() throws {
+    let first = try Watchdog(quick)
+    var different = quick
+    different.reporting.perMinute = 3
+    different.storage.directory = "/srv/stalls"
+    let second = try Watchdog(different)
+    let indifferent = try Watchdog()
+    #expect(
+      second.status.problems == [
+        "storage.directory is none, as the first watchdog of this process has it, and not /srv/stalls",
+        "reporting.perMinute is 60, as the first watchdog of this process has it, and not 3",
+      ]
+    )
+    #expect(indifferent.status.problems.isEmpty && first.status.problems.isEmpty)
+    #expect(second.configuration == first.configuration)
+    for watchdog in [first, indifferent, second] { watchdog.stop() }
+  }
+
+  @Test func watchdogsStartAndStopAtOnce() throws {
+    let configuration = quick
+    let threads = (0..<8).map { number in
+      let thread = Thread {
+        for _ in 0..<10 {
+          guard let watchdog = try? Watchdog(configuration) else {
+            Issue.record("\(number)")
+            return
+          }
+          watchdog.withSection("short", threshold: .seconds(1)) {}
+          watchdog.stop()
+        }
+      }
+      thread.start()
+      return thread
+    }
+    while !threads.allSatisfy({ $0.isFinished }) { usleep(10_000) }
+    let last = try Watchdog(quick)
+    #expect(last.status.mode == .watching)
+    last.stop()
+  }
+
+  /// Whether `body` throws an error with `code`.
+  private func refuses(_ code: WatchdogError.Code, _ body: () throws -> some Any) -> Bool {
+    do { _ = try body() } catch { return (error as? WatchdogError)?.code == code }
+    return false
   }
 
   /// Neither watchdogs that come and go nor their reports leave anything behind.
   @Test func nothingIsLeftBehind() throws {
     func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
-    let brief = Configuration(stallThreshold: .milliseconds(40), sampleInterval: .milliseconds(10))
+    let brief = Watchdog.Configuration(threshold: .milliseconds(40), interval: .milliseconds(10))
     func cycle() throws {
       let found = try reports(brief) { watchdog in
-        watchdog.section("brief", budget: .milliseconds(40)) { stallByComputing(for: .milliseconds(300)) }
+        watchdog.withSection("brief", threshold: .milliseconds(40)) { stallByComputing(for: .milliseconds(300)) }
       }
       #expect(found.count == 1)
     }
@@ -94,25 +170,25 @@ extension WatchdogTests {
     let loop = try watchdog.watchLoop(named: "late")
     watchdog.stop()
     #expect(throws: WatchdogError.stopped) { try watchdog.watchLoop(named: "later") }
-    #expect(!watchdog.timer("later", budget: .seconds(1)).isWatched)
-    #expect(watchdog.section("later", budget: .seconds(1)) { 7 } == 7)
+    #expect(!watchdog.beginSection("later", threshold: .seconds(1)).isWatched)
+    #expect(watchdog.withSection("later", threshold: .seconds(1)) { 7 } == 7)
     // Neither a new watchdog nor the old loop's marks may disturb each other.
-    let found = try reports { _ in loop.turn { stallByComputing(for: .milliseconds(600)) } }
+    let found = try reports { _ in loop.withTurn { stallByComputing(for: .milliseconds(600)) } }
     #expect(found.isEmpty)
   }
 
   @Test func tooManySourcesAreRefusedAndComeBack() throws {
     let found = try reports { watchdog in
-      var timers: [SectionTimer] = []
+      var timers: [WatchedSection] = []
       while timers.count < 5000 {
-        let timer = watchdog.timer("many", budget: .seconds(100))
+        let timer = watchdog.beginSection("many", threshold: .seconds(100))
         guard timer.isWatched else { break }
         timers.append(timer)
       }
       #expect(timers.count <= 4096 && timers.count > 4000)
       #expect(throws: WatchdogError.tooManySources(limit: 4096)) { try watchdog.watchLoop(named: "one more") }
       timers.removeAll()
-      #expect(watchdog.timer("again", budget: .seconds(1)).isWatched)
+      #expect(watchdog.beginSection("again", threshold: .seconds(1)).isWatched)
     }
     #expect(found.isEmpty)
   }
@@ -121,12 +197,12 @@ extension WatchdogTests {
   @Test func aBlockingHandlerDoesNotHoldUpTheRecord() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       let gate = Finished()
       watchdog.onStall { _ in while !gate.isSet { Thread.sleep(forTimeInterval: 0.01) } }
       for name in ["first", "second"] {
-        watchdog.section(name, budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
       }
       // Both are recorded in full although the handler still has the first.
       var ended = 0
@@ -148,7 +224,7 @@ extension WatchdogTests {
       watchdog.stop()
       finished.set()
     }
-    watchdog.section("stopping", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+    watchdog.withSection("stopping", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
     while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) }
     try Watchdog(quick).stop()
   }
@@ -159,18 +235,18 @@ extension WatchdogTests {
       let old = try watchdog.watchLoop(named: "old")
       old.stop()
       let new = try watchdog.watchLoop(named: "new")
-      old.began()
+      old.begin()
       computeAfterwards(for: .milliseconds(600))
-      old.ended()
-      new.began()
+      old.end()
+      new.begin()
       for _ in 0..<60 {
-        old.began()
+        old.begin()
         stallByComputing(for: .milliseconds(10))
-        old.ended()
+        old.end()
       }
-      new.ended()
+      new.end()
     }
-    #expect(found.map(\.stall.source.name) == ["new"])
+    #expect(found.map(\.source.name) == ["new"])
   }
 
   /// Threads that cannot answer must not keep others from being sampled.
@@ -185,30 +261,30 @@ extension WatchdogTests {
           sigaddset(&set, SIGPROF)
           pthread_sigmask(SIG_BLOCK, &set, nil)
           let loop = try? watchdog.watchLoop(named: "deaf \(number)")
-          loop?.began()
+          loop?.begin()
           while !stop.isSet { sched_yield() }
-          loop?.ended()
+          loop?.end()
           finished.set()
         }.start()
         return finished
       }
       Thread.sleep(forTimeInterval: 0.3)
-      watchdog.section("victim", budget: .milliseconds(200)) { stallByComputing(for: .milliseconds(900)) }
+      watchdog.withSection("victim", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(900)) }
       stop.set()
       for finished in deaf { while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) } }
     }
-    let victim = found.first { $0.stall.source.name == "victim" }
-    #expect(victim?.culprit?.frame.function == "stallByComputing(for:)")
-    #expect((victim?.blame.sampleCount ?? 0) > 1)
+    let victim = found.first { $0.source.name == "victim" }
+    #expect(victim?.culprit?.function.name == "stallByComputing(for:)")
+    #expect((victim?.evidence.stackCount ?? 0) > 1)
   }
 
   /// A blocked stall is read without a signal: its sleep is not cut short.
   @Test func sleepsAreNotCutShort() throws {
     let found = try reports { watchdog in
-      watchdog.section("asleep", budget: .milliseconds(200)) { sleepOnce() }
+      watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepOnce() }
     }
     #expect(slept == 0)
-    #expect(found.first?.culprit?.frame.function == "sleepOnce()")
+    #expect(found.first?.culprit?.function.name == "sleepOnce()")
     #expect(found.first?.culprit?.waiting.map { $0.samples * 2 > $0.of } == true)
     #expect(found.first?.description.contains("found waiting in ") == true)
     #expect(found.first?.description.contains("nanosleep") == true)
@@ -224,12 +300,12 @@ extension WatchdogTests {
       defer { umount2(directory, Int32(MNT_DETACH)) }
       // Room for the beginning of the record, and not for all of it.
       try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
-      var configuration = Configuration(stallThreshold: .milliseconds(100), sampleInterval: .milliseconds(10))
-      configuration.directory = directory
+      var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
+      configuration.storage.directory = directory
       let reports = Reports()
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { reports.add($0) }
-      watchdog.section("full", budget: .milliseconds(100)) {
+      watchdog.withSection("full", threshold: .milliseconds(100)) {
         for number in 0..<80 { recurse(number * 3) { stallByComputing(for: .milliseconds(15)) } }
       }
       watchdog.stop()
@@ -240,7 +316,7 @@ extension WatchdogTests {
       )
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.recording.process != nil)
-      #expect((file.recording.stalls.first?.samples.count ?? 0) < (reports.all.first?.stall.samples.count ?? 0))
+      #expect((file.recording.stalls.first?.samples.count ?? 0) < (reports.all.first?.raw.stall.samples.count ?? 0))
     }
   }
 
@@ -248,13 +324,13 @@ extension WatchdogTests {
   @Test func whatCannotBeSavedIsStillReported() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let reports = Reports()
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { reports.add($0) }
       try FileManager.default.removeItem(atPath: directory)
       try Data().write(to: URL(fileURLWithPath: directory))
-      watchdog.section("unsaved", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
+      watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
       watchdog.stop()
       #expect(reports.all.count == 1)
       #expect(watchdog.status.problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true)
@@ -265,7 +341,7 @@ extension WatchdogTests {
   @Test func aRemovedDirectoryIsMadeAnew() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
       func samples() -> Int {
@@ -276,7 +352,7 @@ extension WatchdogTests {
         ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(".run") }.count
       }
       try FileManager.default.removeItem(atPath: directory)
-      try watchdog.section("removed", budget: .milliseconds(100)) {
+      try watchdog.withSection("removed", threshold: .milliseconds(100)) {
         while samples() < 3 { stallByComputing(for: .milliseconds(10)) }
         #expect(runs() == 1)
         try FileManager.default.removeItem(atPath: directory)
@@ -306,12 +382,12 @@ extension WatchdogTests {
       while write(ballast, bytes, bytes.count) > 0 {}
       close(ballast)
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
       #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
       unlink("\(directory)/ballast")
-      watchdog.section("later", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
+      watchdog.withSection("later", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
       watchdog.stop()
       let names = try FileManager.default.contentsOfDirectory(atPath: directory)
       #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
@@ -325,10 +401,10 @@ extension WatchdogTests {
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
-      try watchdog.section("ended", budget: .milliseconds(100)) {
+      try watchdog.withSection("ended", threshold: .milliseconds(100)) {
         while try stallFiles(in: directory).isEmpty { recurse(3) { stallByComputing(for: .milliseconds(15)) } }
         let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
         defer { close(ballast) }

@@ -28,10 +28,10 @@ extension WatchdogTests {
       thread.start()
       while !done.load(ordering: .acquiring) { Thread.sleep(forTimeInterval: 0.02) }
     }
-    #expect(found.map(\.stall.source) == [WatchedSource(kind: .runLoop, name: "worker")])
-    #expect(found.first?.culprit?.frame.function == "stallByComputing(for:)")
+    #expect(found.map(\.source) == [StallReport.Source(kind: .runLoop, name: "worker")])
+    #expect(found.first?.culprit?.function.name == "stallByComputing(for:)")
     // The wait that follows is not part of it.
-    #expect((found.first?.stall.duration ?? .seconds(9)) <= computing.withLock { $0 } + .milliseconds(100))
+    #expect((found.first?.duration ?? .seconds(9)) <= computing.withLock { $0 } + .milliseconds(100))
   }
 
   /// A run loop that is busy without ever waiting turns over all the time: congested, not stuck.

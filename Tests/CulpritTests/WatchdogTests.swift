@@ -9,10 +9,10 @@ import Testing
 
 /// Real stalls on real threads. One after the other: there is one watchdog at a time in a process.
 @Suite(.serialized, .usesObserver) struct WatchdogTests {
-  let quick = Configuration(stallThreshold: .milliseconds(400), sampleInterval: .milliseconds(50))
+  let quick = Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
 
   /// Runs `body` with a watchdog, stops it and returns what it reported.
-  func reports(_ configuration: Configuration? = nil, _ body: (Watchdog) throws -> Void) throws -> [StallReport] {
+  func reports(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog) throws -> Void) throws -> [StallReport] {
     let reports = Reports()
     let watchdog = try Watchdog(configuration ?? quick)
     watchdog.onStall { reports.add($0) }
@@ -27,28 +27,28 @@ import Testing
   @Test func theFunctionThatTookMostIsNamedNotTheLastOne() throws {
     try withDirectory { directory in
       var configuration = quick
-      configuration.directory = directory
+      configuration.storage.directory = directory
       var took = Duration.zero
       let found = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "accept")
         took = ContinuousClock().measure {
-          loop.began()
+          loop.begin()
           stallByComputing(for: .milliseconds(350))
           computeAfterwards(for: .milliseconds(150))
-          loop.ended()
+          loop.end()
         }
       }
       #expect(found.count == 1)
       let report = try #require(found.first)
-      #expect(report.culprit?.frame.function == "stallByComputing(for:)")
-      #expect(report.blame.lastStackBlames?.function == "computeAfterwards(for:)")
-      #expect(report.stall.source == WatchedSource(kind: .loop, name: "accept"))
-      #expect(report.stall.hasEnded)
-      #expect(report.stall.duration >= report.stall.threshold)
+      #expect(report.culprit?.function.name == "stallByComputing(for:)")
+      #expect(report.lastStackBlames?.name == "computeAfterwards(for:)")
+      #expect(report.source == StallReport.Source(kind: .loop, name: "accept"))
+      #expect(report.hasEnded)
+      #expect(report.duration >= report.threshold)
       // The coarse clock that the begin is stamped with may be updated late on a busy virtual machine.
-      #expect(report.stall.duration <= took + .milliseconds(20))
-      #expect(report.blame.processorUse != nil)
-      #expect(report.culprit?.frame.location?.file.hasSuffix("WatchdogSupport.swift") == true)
+      #expect(report.duration <= took + .milliseconds(20))
+      #expect(report.raw.blame.processorUse != nil)
+      #expect(report.culprit?.function.location?.file.hasSuffix("WatchdogSupport.swift") == true)
       // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.problems.isEmpty)
@@ -59,15 +59,15 @@ import Testing
         for index in stall?.others?.threads.indices ?? 0..<0 { stall?.others?.threads[index].stack = nil }
         return stall
       }
-      #expect(file.recording.stalls.map(unnumbered) == [unnumbered(report.stall)])
+      #expect(file.recording.stalls.map(unnumbered) == [unnumbered(report.raw.stall)])
       func others(_ recording: Recording) -> [Stack?] {
         recording.stalls[0].others?.threads.map { $0.stack.map { recording.stacks[$0] } } ?? []
       }
-      #expect(others(file.recording) == others(report.recording))
-      #expect(file.recording.stalls.first?.samples.map(\.age) == report.stall.samples.map(\.age))
-      #expect(file.recording.modules == report.recording.modules)
+      #expect(others(file.recording) == others(report.raw.recording))
+      #expect(file.recording.stalls.first?.samples.map(\.age) == report.raw.stall.samples.map(\.age))
+      #expect(file.recording.modules == report.raw.recording.modules)
       let savedStacks = file.recording.stalls[0].samples.map { $0.stack.map { file.recording.stacks[$0] } }
-      #expect(savedStacks == report.stall.samples.map { $0.stack.map { report.recording.stacks[$0] } })
+      #expect(savedStacks == report.raw.stall.samples.map { $0.stack.map { report.raw.recording.stacks[$0] } })
     }
   }
 
@@ -76,13 +76,13 @@ import Testing
   func deepStacksKeepTheirOuterEnd(depth: Int, isBlocked: Bool) throws {
     var configuration = quick
     try withDirectory { directory in
-      configuration.directory = directory
+      configuration.storage.directory = directory
       let found = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "deep")
-        loop.turn { recurse(depth) { isBlocked ? sleepOnce() : stallByComputing(for: .milliseconds(600)) } }
+        loop.withTurn { recurse(depth) { isBlocked ? sleepOnce() : stallByComputing(for: .milliseconds(600)) } }
       }
       let file = try read(try #require(stallFiles(in: directory).first))
-      for recording in [try #require(found.first).recording, file.recording] {
+      for recording in [try #require(found.first).raw.recording, file.recording] {
         let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
         #expect(stacks.count > 3, "\(recording.stalls[0].samples.map(\.outcome))")
         for stack in stacks {
@@ -113,9 +113,9 @@ import Testing
         flag.pointee = 1
       }
       ender.start()
-      loop.turn { frames_no_cfi_lost(stop) }
+      loop.withTurn { frames_no_cfi_lost(stop) }
     }
-    let recording = try #require(found.first).recording
+    let recording = try #require(found.first).raw.recording
     let stacks = recording.stalls[0].samples.compactMap { $0.stack.map { recording.stacks[$0] } }
     let complete = try #require(stacks.firstIndex { $0.end == .outermost && $0.joinedFrom == nil })
     #expect(stacks[complete...].allSatisfy { $0.end == .outermost })
@@ -126,7 +126,7 @@ import Testing
   @Test func whoBlocksTheSignalForAMomentIsSampledSoon() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "masked")
-      loop.turn {
+      loop.withTurn {
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGPROF)
@@ -137,23 +137,23 @@ import Testing
       }
     }
     let report = try #require(found.first)
-    #expect(report.culprit?.frame.function == "stallByComputing(for:)", "\(report)")
-    #expect(report.stall.samples.contains { $0.outcome == .noAnswer })
+    #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
+    #expect(report.raw.stall.samples.contains { $0.outcome == .noAnswer })
   }
 
   @Test func shortTurnsAreNotReported() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "busy")
-      for _ in 0..<40 { loop.turn { computeAfterwards(for: .milliseconds(20)) } }
+      for _ in 0..<40 { loop.withTurn { computeAfterwards(for: .milliseconds(20)) } }
     }
     #expect(found.isEmpty)
   }
 
   /// Suspected, but over in time: sampled and dropped.
   @Test func turnsWithinTheThresholdAreNotReported() throws {
-    let found = try reports(Configuration(stallThreshold: .seconds(2))) { watchdog in
+    let found = try reports(Watchdog.Configuration(threshold: .seconds(2))) { watchdog in
       let loop = try watchdog.watchLoop(named: "slow")
-      loop.turn { computeAfterwards(for: .milliseconds(700)) }
+      loop.withTurn { computeAfterwards(for: .milliseconds(700)) }
       #expect(watchdog.status.captures > 1)
     }
     #expect(found.isEmpty)
@@ -161,23 +161,23 @@ import Testing
 
   @Test func sectionsHaveABudget() throws {
     let found = try reports { watchdog in
-      let result = watchdog.section("rebuild", budget: .milliseconds(200)) {
+      let result = watchdog.withSection("rebuild", threshold: .milliseconds(200)) {
         stallByComputing(for: .milliseconds(350))
         return 42
       }
       #expect(result == 42)
-      watchdog.section("quick", budget: .milliseconds(200)) { computeAfterwards(for: .milliseconds(20)) }
+      watchdog.withSection("quick", threshold: .milliseconds(200)) { computeAfterwards(for: .milliseconds(20)) }
     }
-    #expect(found.map(\.stall.source) == [WatchedSource(kind: .section, name: "rebuild")])
-    #expect(found.first?.stall.threshold == .milliseconds(200))
-    #expect(found.first?.culprit?.frame.function == "stallByComputing(for:)")
+    #expect(found.map(\.source) == [StallReport.Source(kind: .section, name: "rebuild")])
+    #expect(found.first?.threshold == .milliseconds(200))
+    #expect(found.first?.culprit?.function.name == "stallByComputing(for:)")
   }
 
   @Test func sectionsThrowWhatTheirBodyThrows() throws {
     struct Failure: Error, Equatable {}
     let found = try reports { watchdog in
       #expect(throws: Failure.self) {
-        try watchdog.section("failing", budget: .seconds(1)) { () throws(Failure) in throw Failure() }
+        try watchdog.withSection("failing", threshold: .seconds(1)) { () throws(Failure) in throw Failure() }
       }
     }
     #expect(found.isEmpty)
@@ -185,48 +185,48 @@ import Testing
 
   @Test func timersFireOnceAndMayBeInvalidatedTwice() throws {
     let found = try reports { watchdog in
-      let timer = watchdog.timer("import", budget: .milliseconds(100))
+      let timer = watchdog.beginSection("import", threshold: .milliseconds(100))
       #expect(timer.isWatched)
       stallByComputing(for: .milliseconds(400))
-      timer.invalidate()
-      timer.invalidate()
+      timer.end()
+      timer.end()
       computeAfterwards(for: .milliseconds(200))
     }
     #expect(found.count == 1)
-    #expect(found.first?.stall.source.name == "import")
+    #expect(found.first?.source.name == "import")
   }
 
   /// Times near the end of what a Duration holds must not overflow anything.
   @Test func absurdBudgetsAreClamped() throws {
     let found = try reports { watchdog in
       for budget in [Duration.seconds(Int64.max), .seconds(-5), .zero, .nanoseconds(1)] {
-        watchdog.section("absurd", budget: budget) {}
+        watchdog.withSection("absurd", threshold: budget) {}
       }
       let endless = Duration.seconds(Int64.max)
-      #expect(throws: WatchdogError.self) { try watchdog.watchLoop(named: "absurd", stallThreshold: endless) }
+      #expect(throws: WatchdogError.self) { try watchdog.watchLoop(named: "absurd", threshold: endless) }
     }
     #expect(found.isEmpty)
   }
 
   /// A short budget must not wait for the monitor's long tick.
   @Test func aShortBudgetIsNoticedDuringALongSleep() throws {
-    let found = try reports(Configuration(stallThreshold: .seconds(4))) { watchdog in
+    let found = try reports(Watchdog.Configuration(threshold: .seconds(4))) { watchdog in
       Thread.sleep(forTimeInterval: 0.5)
-      watchdog.section("short", budget: .milliseconds(150)) { stallByComputing(for: .milliseconds(600)) }
+      watchdog.withSection("short", threshold: .milliseconds(150)) { stallByComputing(for: .milliseconds(600)) }
     }
-    #expect(found.map(\.stall.source.name) == ["short"])
+    #expect(found.map(\.source.name) == ["short"])
     // Sampled before its threshold, too.
-    #expect((found.first?.stall.samples.first?.age).map { $0 < .milliseconds(150) } == true)
+    #expect((found.first?.samples.first?.age).map { $0 < .milliseconds(150) } == true)
   }
 
   @Test func nestedSectionsAreReportedEach() throws {
     let found = try reports { watchdog in
-      watchdog.section("outer", budget: .milliseconds(300)) {
-        watchdog.section("inner", budget: .milliseconds(100)) { stallByComputing(for: .milliseconds(450)) }
+      watchdog.withSection("outer", threshold: .milliseconds(300)) {
+        watchdog.withSection("inner", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(450)) }
       }
     }
-    #expect(Set(found.map(\.stall.source.name)) == ["outer", "inner"])
-    #expect(found.allSatisfy { $0.culprit?.frame.function == "stallByComputing(for:)" })
+    #expect(Set(found.map(\.source.name)) == ["outer", "inner"])
+    #expect(found.allSatisfy { $0.culprit?.function.name == "stallByComputing(for:)" })
   }
 
   @Test func severalLoopsAreWatchedAtOnce() throws {
@@ -235,7 +235,7 @@ import Testing
         let finished = Finished()
         let thread = Thread {
           if let loop = try? watchdog.watchLoop(named: "loop \(number)") {
-            loop.turn { stallByComputing(for: .milliseconds(600 + 50 * number)) }
+            loop.withTurn { stallByComputing(for: .milliseconds(600 + 50 * number)) }
           }
           finished.set()
         }
@@ -244,8 +244,8 @@ import Testing
       }
       for finished in threads { while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) } }
     }
-    #expect(Set(found.map(\.stall.source.name)) == Set((0..<4).map { "loop \($0)" }))
-    #expect(found.allSatisfy { $0.culprit?.frame.function == "stallByComputing(for:)" })
+    #expect(Set(found.map(\.source.name)) == Set((0..<4).map { "loop \($0)" }))
+    #expect(found.allSatisfy { $0.culprit?.function.name == "stallByComputing(for:)" })
   }
 
   @Test func aThreadThatForgetsToEndIsNotStuckForEver() throws {
@@ -253,7 +253,7 @@ import Testing
       let loop = try watchdog.watchLoop(named: "forgetful")
       let finished = Finished()
       let thread = Thread {
-        loop.began()
+        loop.begin()
         finished.set()
       }
       thread.start()
@@ -294,14 +294,14 @@ import Testing
   @Test func endingWhatNeverBeganAndBeginningTwiceAreDefined() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "odd")
-      loop.ended()
-      loop.ended()
+      loop.end()
+      loop.end()
       // Each begin starts a new turn, so none is older than 150 ms.
       for _ in 0..<6 {
-        loop.began()
+        loop.begin()
         computeAfterwards(for: .milliseconds(150))
       }
-      loop.ended()
+      loop.end()
     }
     #expect(found.isEmpty)
   }
@@ -310,11 +310,11 @@ import Testing
   @Test func aStallRightAfterAStallIsReported() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "twice")
-      for _ in 0..<3 { loop.turn { stallByComputing(for: .milliseconds(600)) } }
+      for _ in 0..<3 { loop.withTurn { stallByComputing(for: .milliseconds(600)) } }
     }
     #expect(found.count == 3)
     // What was lost of its age was booked as a time in which the process could not run.
-    for report in found { #expect(report.stall.gap < .milliseconds(100)) }
+    for report in found { #expect(report.raw.stall.gap < .milliseconds(100)) }
   }
 
   /// Work that keeps to its budget is never a stall, however close it comes.
@@ -323,14 +323,14 @@ import Testing
     let found = try reports { watchdog in
       for _ in 0..<50 {
         let begin = ContinuousClock.now
-        let timer = watchdog.timer("close", budget: .milliseconds(60))
+        let timer = watchdog.beginSection("close", threshold: .milliseconds(60))
         stallByComputing(for: .milliseconds(52))
-        timer.invalidate()
+        timer.end()
         took.append(ContinuousClock.now - begin)
       }
     }
     // On a busy machine some may have taken longer after all.
     let over = took.filter { $0 >= .milliseconds(60) }
-    #expect(found.count <= over.count, "\(found.map(\.stall.duration)) of \(over)")
+    #expect(found.count <= over.count, "\(found.map(\.duration)) of \(over)")
   }
 }

@@ -22,26 +22,26 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
 
 private func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
 
-private func quick(directory: String? = nil) -> Configuration {
-  Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(100), directory: directory)
+private func quick(directory: String? = nil) -> Watchdog.Configuration {
+  Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(100), directory: directory)
 }
 
 /// The watchdog that children inherit, with what they hold of it.
 private final class Inheritance {
   var watchdog: Watchdog?
   var loop: WatchedLoop?
-  var timer: SectionTimer?
-  var activity: Activity?
+  var timer: WatchedSection?
+  var activity: WatchedActivity?
 
   init() throws {
     var configuration = quick()
-    configuration.terminateAfter = .seconds(60)
+    configuration.lifecycle.terminateAfter = .seconds(60)
     let watchdog = try Watchdog(configuration)
     watchdog.onStall { _ in }
     self.watchdog = watchdog
     loop = try watchdog.watchLoop(named: "main")
-    timer = watchdog.timer("inherited", budget: .seconds(60)) { _ in }
-    activity = try watchdog.beginActivity("inherited", expiring: .seconds(60))
+    timer = watchdog.beginSection("inherited", threshold: .seconds(60)) { _ in }
+    activity = try watchdog.beginActivity("inherited", threshold: .seconds(60))
   }
 }
 
@@ -53,8 +53,8 @@ private func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) th
   let busy = try BusyThreads(watchdog)
   var ends = Ends()
   for _ in 0..<count {
-    let child = loop.turn(labelled: "forking") {
-      watchdog.section("forking", budget: .seconds(60)) { loop.expectingSlow { workload_plain_fork() } }
+    let child = loop.withTurn(label: "forking") {
+      watchdog.withSection("forking", threshold: .seconds(60)) { loop.withExemption { workload_plain_fork() } }
     }
     if child == 0 {
       // A child that hangs is told from one that crashes.
@@ -71,12 +71,12 @@ private func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) th
 
 /// Lets everything go that was inherited, and uses it once more before that.
 private func releaseEverything(_ inheritance: Inheritance) throws {
-  inheritance.loop?.turn(labelled: "child") {}
+  inheritance.loop?.withTurn(label: "child") {}
   inheritance.timer?.label("child")
-  inheritance.timer?.invalidate()
+  inheritance.timer?.end()
   inheritance.activity?.end()
   _ = inheritance.activity?.timeRemaining
-  inheritance.watchdog?.activity("child") {}
+  inheritance.watchdog?.withActivity("child") {}
   inheritance.watchdog?.onStall { _ in }
   inheritance.watchdog?.addContext("child") { "child" }
   inheritance.watchdog?.tellSystemd(status: "child")
@@ -86,7 +86,7 @@ private func releaseEverything(_ inheritance: Inheritance) throws {
   inheritance.watchdog?.resume()
   _ = inheritance.watchdog?.status
   _ = inheritance.watchdog?.configuration
-  try? inheritance.watchdog?.reconfigure { $0.reportsPerMinute = 7 }
+  try? inheritance.watchdog?.reconfigure { $0.reporting.perMinute = 7 }
   if (try? inheritance.watchdog?.watchLoop(named: "child")) != nil { _exit(3) }
   if (try? inheritance.watchdog?.captureThreads(timeout: .seconds(1))) != nil { _exit(4) }
   inheritance.watchdog?.stop()
@@ -102,16 +102,16 @@ private func watchForThemselves(_ inheritance: Inheritance) throws {
   let seen = Atomic<Int>(0)
   try withExtendedLifetime(Witness()) { witness in
     let watchdog = try Watchdog(quick())
-    watchdog.onStall { report in if report.stall.source.name == "own" { witness.seen.add(1, ordering: .relaxed) } }
+    watchdog.onStall { report in if report.source.name == "own" { witness.seen.add(1, ordering: .relaxed) } }
     let loop = try watchdog.watchLoop(named: "own")
-    loop.began()
+    loop.begin()
     // What is another watchdog's must not end what is this one's.
-    inheritance.loop?.began()
-    inheritance.loop?.ended()
-    inheritance.timer?.invalidate()
+    inheritance.loop?.begin()
+    inheritance.loop?.end()
+    inheritance.timer?.end()
     stall(.milliseconds(400))
     inheritance.loop?.stop()
-    loop.ended()
+    loop.end()
     watchdog.stop()
     seen.store(witness.seen.load(ordering: .relaxed), ordering: .relaxed)
   }
@@ -127,7 +127,7 @@ private func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "own")
-  let child = loop.turn { watchdog.section("own", budget: .seconds(60)) { workload_plain_fork() } }
+  let child = loop.withTurn { watchdog.withSection("own", threshold: .seconds(60)) { workload_plain_fork() } }
   if child == 0 {
     try watchForThemselves(inheritance)
     watchdog.stop()
@@ -145,20 +145,20 @@ private func becomeDaemon(_ arguments: [String]) throws {
   let inheritance = try Inheritance()
   guard let watchdog = inheritance.watchdog, let loop = inheritance.loop else { return }
   let busy = try BusyThreads(watchdog)
-  loop.began()
+  loop.begin()
   if workload_become_daemon() != 0 { _exit(7) }
   withExtendedLifetime(busy) {}
-  loop.ended()
+  loop.end()
   closefrom(3)
   let files = OwnFiles(in: directory, upTo: 40)
   watchdog.stop()
   let own = try Watchdog(quick(directory: directory))
   let names = Names()
   own.onStall { report in
-    names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody: \(report)")")
+    names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody: \(report)")")
   }
   let ownLoop = try own.watchLoop(named: "daemon")
-  ownLoop.turn { stall(.milliseconds(500)) }
+  ownLoop.withTurn { stall(.milliseconds(500)) }
   own.stop()
   let report = "\(names.all)\n\(files.harmed())\n"
   let place = open("\(directory)/daemon.new", O_WRONLY | O_CREAT, 0o600)
@@ -192,8 +192,8 @@ private func startPrograms(_ count: Int) throws {
     close(ends[1])
     let words = ["/bin/ls", "/proc/self/fd"]
     var arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
-    let child = loop.turn {
-      watchdog.section("starting", budget: .seconds(60)) { workload_start(way, "/bin/ls", &arguments) }
+    let child = loop.withTurn {
+      watchdog.withSection("starting", threshold: .seconds(60)) { workload_start(way, "/bin/ls", &arguments) }
     }
     dup2(output, STDOUT_FILENO)
     close(output)
@@ -224,11 +224,11 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   let watchdog = try Watchdog(quick(directory: "\(directory)/box"))
   let loop = try watchdog.watchLoop(named: "main")
   let reported = Names()
-  watchdog.onStall { reported.add($0.stall.source.name) }
-  loop.turn { stall(.milliseconds(300)) }
+  watchdog.onStall { reported.add($0.source.name) }
+  loop.withTurn { stall(.milliseconds(300)) }
   // Its names are read from files, which a child would have until its end.
   _ = waitUntil { !reported.all.isEmpty }
-  loop.began()
+  loop.begin()
   stall(.milliseconds(400))
   let child = workload_plain_fork()
   if child == 0 {
@@ -238,15 +238,15 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
     say("inherited=\(more.values.sorted())")
     closefrom(3)
     let files = OwnFiles(in: directory, upTo: 60)
-    loop.ended()
-    for _ in 0..<100 { loop.turn {} }
+    loop.end()
+    for _ in 0..<100 { loop.withTurn {} }
     let own = try Watchdog(quick())
     let ownLoop = try own.watchLoop(named: "own")
     // Threads that take what was the parent's.
     for _ in 0..<20 {
       let isOver = Witness()
       startThread {
-        ownLoop.turn {}
+        ownLoop.withTurn {}
         isOver.seen.add(1, ordering: .releasing)
       }
       if !waitUntil({ isOver.seen.load(ordering: .acquiring) == 1 }) { _exit(8) }
@@ -258,7 +258,7 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   }
   var ends = Ends()
   ends.wait(for: child)
-  loop.ended()
+  loop.end()
   watchdog.stop()
   ends.tell()
 }
@@ -268,21 +268,21 @@ private func closeAll(_ arguments: [String]) throws {
   let directory = arguments[0]
   let box = "\(directory)/box"
   var configuration = quick(directory: box)
-  configuration.terminateAfter = .seconds(60)
-  configuration.notifiesSystemd = true
+  configuration.lifecycle.terminateAfter = .seconds(60)
+  configuration.lifecycle.notifiesSystemd = true
   let watchdog = try Watchdog(configuration)
   let names = Names()
-  watchdog.onStall { report in names.add("\(report.stall.source.name) \(report.culprit?.frame.function ?? "nobody")") }
+  watchdog.onStall { report in names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "main")
-  loop.turn { stall(.milliseconds(400)) }
+  loop.withTurn { stall(.milliseconds(400)) }
   // One in the midst of a stall, too, whose file is open.
-  loop.began()
+  loop.begin()
   stall(.milliseconds(400))
   closefrom(3)
   let files = OwnFiles(in: directory, upTo: 100)
   stall(.milliseconds(400))
-  loop.ended()
-  for _ in 0..<3 { loop.turn { stall(.milliseconds(400)) } }
+  loop.end()
+  for _ in 0..<3 { loop.withTurn { stall(.milliseconds(400)) } }
   say("told=\(waitUntil { names.all.count >= 5 })")
   let status = watchdog.status
   say("problems=\(status.problems)")
@@ -298,14 +298,14 @@ private func closeAll(_ arguments: [String]) throws {
 private func countThreadDescriptors() throws {
   let watchdog = try Watchdog(quick())
   let loop = try watchdog.watchLoop(named: "main")
-  loop.turn { stall(.milliseconds(300)) }
+  loop.withTurn { stall(.milliseconds(300)) }
   let before = descriptors().count
   let marked = Atomic<Int>(0)
   try withExtendedLifetime(Witness()) { witness in
     for number in 0..<200 {
       let own = try watchdog.watchLoop(named: "thread \(number)")
       startThread {
-        own.turn {}
+        own.withTurn {}
         witness.seen.add(1, ordering: .releasing)
         while true { sleep(100) }
       }
@@ -323,13 +323,13 @@ private func exemptNobodyElse() throws {
   let watchdog = try Watchdog(quick())
   let names = Names()
   watchdog.onStall { report in
-    names.add("\(report.stall.source.name) \(report.stall.samples.map(\.label).filter { !$0.isEmpty }.first ?? "-")")
+    names.add("\(report.source.name) \(report.raw.stall.samples.map(\.label).filter { !$0.isEmpty }.first ?? "-")")
   }
-  let timer = watchdog.timer("left", budget: .seconds(60))
+  let timer = watchdog.beginSection("left", threshold: .seconds(60))
   let isInvalid = Witness()
-  let loop = try timer.expectingSlow {
+  let loop = try timer.withExemption {
     startThread {
-      timer.invalidate()
+      timer.end()
       isInvalid.seen.add(1, ordering: .releasing)
     }
     _ = waitUntil { isInvalid.seen.load(ordering: .acquiring) == 1 }
@@ -338,30 +338,30 @@ private func exemptNobodyElse() throws {
   }
   loop.label("own")
   timer.label("foreign")
-  loop.turn { stall(.milliseconds(800)) }
+  loop.withTurn { stall(.milliseconds(800)) }
   say("told=\(waitUntil { !names.all.isEmpty })")
   // And the other way round: a scope that is entered when the timer is invalid.
-  let second = watchdog.timer("left", budget: .seconds(60))
-  second.invalidate()
+  let second = watchdog.beginSection("left", threshold: .seconds(60))
+  second.end()
   let other = try watchdog.watchLoop(named: "then")
   other.label("own")
   second.label("foreign")
-  second.expectingSlow { other.turn { stall(.milliseconds(800)) } }
+  second.withExemption { other.withTurn { stall(.milliseconds(800)) } }
   say("told=\(waitUntil { names.all.count >= 2 })")
   // Nor does saying that the launch is over end what somebody else does, when that is over long ago.
   watchdog.stop()
   var configuration = quick()
-  configuration.launchBudget = .seconds(60)
+  configuration.lifecycle.launchThreshold = .seconds(60)
   let launching = try Watchdog(configuration)
-  launching.onStall { names.add("\($0.stall.source.name) -") }
+  launching.onStall { names.add("\($0.source.name) -") }
   launching.stop()
   let next = try Watchdog(quick())
-  next.onStall { names.add("\($0.stall.source.name) -") }
+  next.onStall { names.add("\($0.source.name) -") }
   let slots = try (0..<3).map { try next.watchLoop(named: "next \($0)") }
-  for slot in slots { slot.began() }
+  for slot in slots { slot.begin() }
   launching.launched()
   stall(.milliseconds(800))
-  for slot in slots { slot.ended() }
+  for slot in slots { slot.end() }
   say("told=\(waitUntil { names.all.count >= 5 })")
   next.stop()
   say("stalls=\(names.all.sorted())")
@@ -375,23 +375,23 @@ private func restart(_ count: Int) throws {
     let first = try Watchdog(quick())
     first.onStall { _ in }
     let loops = try (0..<50).map { try first.watchLoop(named: "first \($0)") }
-    for loop in loops { loop.began() }
+    for loop in loops { loop.begin() }
     let began = Witness()
     first.onStallBegan { _ in began.seen.add(1, ordering: .relaxed) }
     _ = waitUntil { began.seen.load(ordering: .relaxed) >= 50 }
     first.stop()
     var configuration = quick()
-    configuration.terminateAfter = .milliseconds(200)
-    configuration.notifiesSystemd = true
+    configuration.lifecycle.terminateAfter = .milliseconds(200)
+    configuration.lifecycle.notifiesSystemd = true
     let second = try Watchdog(configuration)
     second.onTerminate { termination in
       asked.add("\(number): \(termination.source.name)")
-      return .handled
+      return .veto
     }
     usleep(20_000)
     if let systemd = second.status.systemd, systemd.hangs > 0 { held.add("\(number)") }
     second.stop()
-    for loop in loops { loop.ended() }
+    for loop in loops { loop.end() }
   }
   say("asked=\(asked.all)")
   say("withheld=\(held.all)")

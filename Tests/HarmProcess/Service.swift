@@ -16,17 +16,17 @@ final class BusyThreads: Sendable {
       running.add(1, ordering: .relaxed)
       startThread { [self] in
         while !stop.load(ordering: .relaxed) {
-          loop.turn(labelled: "turn") {
-            watchdog.section("inner", budget: .seconds(5)) {}
-            let timer = watchdog.timer("timed", budget: .seconds(5)) { _ in }
+          loop.withTurn(label: "turn") {
+            watchdog.withSection("inner", threshold: .seconds(5)) {}
+            let timer = watchdog.beginSection("timed", threshold: .seconds(5)) { _ in }
             timer.label("timed")
-            timer.expectingSlow {}
-            timer.invalidate()
-            watchdog.activity("working", expiring: .seconds(5)) {}
+            timer.withExemption {}
+            timer.end()
+            watchdog.withActivity("working", threshold: .seconds(5)) {}
           }
           rounds.add(1, ordering: .relaxed)
           _ = watchdog.configuration
-          for _ in 0..<50 { watchdog.section("short", budget: .seconds(5)) {} }
+          for _ in 0..<50 { watchdog.withSection("short", threshold: .seconds(5)) {} }
         }
         loop.stop()
         running.subtract(1, ordering: .releasing)

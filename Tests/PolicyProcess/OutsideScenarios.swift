@@ -19,16 +19,16 @@ func computeInTheWay(_ milliseconds: Int) {
 
 /// Stalls once, with a handler, and stops.
 @Sendable func stallOnce(_ arguments: [String]) throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
   let isReported = Atomic<Bool>(false)
   watchdog.onStall { report in
-    say("report=\(report.culprit?.frame.function ?? "nobody")")
+    say("report=\(report.culprit?.function.name ?? "nobody")")
     isReported.store(true, ordering: .releasing)
   }
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   // A library on the stack that has no debug information.
   let queue = DispatchQueue(label: "work")
-  watchdog.section("work", budget: .milliseconds(200)) { queue.sync { computeInTheWay(600) } }
+  watchdog.withSection("work", threshold: .milliseconds(200)) { queue.sync { computeInTheWay(600) } }
   if arguments.first == "wait" { while !isReported.load(ordering: .acquiring) { usleep(10_000) } }
   watchdog.stop()
   say("stopped=true")
@@ -45,7 +45,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.begin
   _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
   while write(ends[1], "x", 1) == 1 {}
   _ = fcntl(ends[1], F_SETFL, 0)
-  let watchdog = try Watchdog(Configuration(stallThreshold: .seconds(4)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(4)))
   try beginAndLetGo(watchdog)
   say("let go=true")
   var text: [UInt8] = []
@@ -72,15 +72,15 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.begin
     fclose(file)
   }
   chdir(directory)
-  var configuration = Configuration(
-    stallThreshold: .milliseconds(200),
-    sampleInterval: .milliseconds(50),
+  var configuration = Watchdog.Configuration(
+    threshold: .milliseconds(200),
+    interval: .milliseconds(50),
     directory: "\(directory)/\(nasty)"
   )
-  configuration.terminateAfter = .seconds(2)
-  configuration.notifiesSystemd = true
+  configuration.lifecycle.terminateAfter = .seconds(2)
+  configuration.lifecycle.notifiesSystemd = true
   do {
-    let file = Configuration(directory: "\(directory)/\(nasty).file")
+    let file = Watchdog.Configuration(directory: "\(directory)/\(nasty).file")
     close(open("\(directory)/\(nasty).file", O_CREAT | O_WRONLY, 0o600))
     _ = try Watchdog(file)
   } catch { say("\(error)") }
@@ -95,15 +95,15 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.begin
   watchdog.addContext(nasty) { nasty }
   let loop = try watchdog.watchLoop(named: nasty)
   do { _ = try watchdog.watchLoop(named: nasty) } catch { say("\(error)") }
-  do { _ = try watchdog.beginActivity(nasty, expiring: .zero) } catch { say("\(error)") }
-  do { try watchdog.reconfigure { $0.directory = nasty } } catch { say("\(error)") }
+  do { _ = try watchdog.beginActivity(nasty, threshold: .zero) } catch { say("\(error)") }
+  do { try watchdog.reconfigure { $0.storage.directory = nasty } } catch { say("\(error)") }
   _ = try watchdog.beginActivity(nasty)
   say("\(try watchdog.captureThreads())")
   watchdog.tellSystemd(status: nasty)
-  loop.turn(labelled: nasty) { computeInTheWay(500) }
+  loop.withTurn(label: nasty) { computeInTheWay(500) }
   // The report of that goes to standard error.
   usleep(500_000)
   for problem in watchdog.status.problems { say(problem) }
   for limitation in watchdog.status.limitations { say("\(limitation)") }
-  loop.turn(labelled: nasty) { while true { computeInTheWay(100) } }
+  loop.withTurn(label: nasty) { while true { computeInTheWay(100) } }
 }

@@ -19,11 +19,11 @@ func endSlowly(_ milliseconds: Int) {
 
 private func tell(_ watchdog: Watchdog) {
   watchdog.onStall { report in
-    say("report=\(report.stall.source.kind.description) \(report.stall.source.name)")
-    say("culprit=\(report.culprit?.frame.function ?? "nobody")")
-    say("ended=\(report.stall.hasEnded)")
-    say("share=\(Int((report.culprit?.share.fraction ?? 0) * 100))")
-    say("main=\(report.stall.thread.id == getpid())")
+    say("report=\(report.source.kind.description) \(report.source.name)")
+    say("culprit=\(report.culprit?.function.name ?? "nobody")")
+    say("ended=\(report.hasEnded)")
+    say("share=\(Int((report.culprit?.share ?? 0) * 100))")
+    say("main=\(report.thread.id == getpid())")
     say(report.text(width: 400))
   }
 }
@@ -34,8 +34,8 @@ private func tell(_ watchdog: Watchdog) {
     exit(2)
   }
   usleep(UInt32(head) * 1000)
-  var configuration = Configuration(sampleInterval: .milliseconds(50))
-  configuration.launchBudget = .milliseconds(400)
+  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
+  configuration.lifecycle.launchThreshold = .milliseconds(400)
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   startSlowly(whole - head)
@@ -66,9 +66,9 @@ private func handler() -> UnsafeMutableRawPointer? {
   let way = arguments[0]
   if way == "before" { signal(SIGTERM, onTerminate) }
   let former = handler()
-  var configuration = Configuration(sampleInterval: .milliseconds(50))
-  configuration.shutdownBudget = .milliseconds(300)
-  configuration.noticesTermination = way != "said"
+  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
+  configuration.lifecycle.shutdownThreshold = .milliseconds(300)
+  configuration.lifecycle.noticesTermination = way != "said"
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   if way == "after" || way == "replaced" { signal(SIGTERM, onTerminate) }

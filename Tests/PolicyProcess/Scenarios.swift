@@ -25,11 +25,11 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
 private func saySettings() throws {
   let watchdog = try Watchdog()
   let configuration = watchdog.configuration
-  say("threshold=\(configuration.stallThreshold)")
-  say("interval=\(configuration.sampleInterval)")
-  say("directory=\(configuration.directory ?? "none")")
-  say("stack_bytes=\(configuration.stackBytesMax)")
-  say("report_width=\(configuration.reportWidth)")
+  say("threshold=\(configuration.sampling.threshold)")
+  say("interval=\(configuration.sampling.interval.map { "\($0)" } ?? "none")")
+  say("directory=\(configuration.storage.directory ?? "none")")
+  say("stack_bytes=\(configuration.sampling.stackBytesMax)")
+  say("report_width=\(configuration.reporting.width)")
   say("mode=\(watchdog.status.mode)")
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   watchdog.stop()
@@ -40,18 +40,18 @@ private func useEverythingDisabled() throws {
   let watchdog = try Watchdog()
   let second = try Watchdog()
   watchdog.onStall { _ in say("reported=true") }
-  let loop = try watchdog.watchLoop(named: "main", stallThreshold: .milliseconds(10))
-  let queue = try watchdog.watch(.main, named: "queue")
+  let loop = try watchdog.watchLoop(named: "main", threshold: .milliseconds(10))
+  let queue = try watchdog.watchQueue(.main, named: "queue")
   let concurrency = try watchdog.watchConcurrency()
   let runLoop = try watchdog.watchMainRunLoop()
-  loop.turn {
-    watchdog.section("work", budget: .milliseconds(10)) { _ = usleep(200_000) }
+  loop.withTurn {
+    watchdog.withSection("work", threshold: .milliseconds(10)) { _ = usleep(200_000) }
   }
-  let timer = watchdog.timer("timer", budget: .milliseconds(10))
+  let timer = watchdog.beginSection("timer", threshold: .milliseconds(10))
   say("watched=\(timer.isWatched)")
-  timer.invalidate()
+  timer.end()
   do { _ = try watchdog.captureThreads() } catch { say("capture=\(error)") }
-  try watchdog.reconfigure { $0.stallThreshold = .seconds(2) }
+  try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   say("mode=\(watchdog.status.mode)")
   say("threads=\(threadCount())")
   say("handler=\(profilingHandlerIsDefault() ? "default" : "replaced")")

@@ -97,13 +97,13 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     exit(2)
   }
   workload_block_signal(SIGUSR1)
-  var configuration = Configuration(
-    stallThreshold: .milliseconds(200),
-    sampleInterval: .milliseconds(50),
+  var configuration = Watchdog.Configuration(
+    threshold: .milliseconds(200),
+    interval: .milliseconds(50),
     directory: arguments[0]
   )
-  configuration.hangThreshold = .milliseconds(400)
-  configuration.terminateAfter = .milliseconds(600)
+  configuration.sampling.hangThreshold = .milliseconds(400)
+  configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onStallBegan { _ in
     say("child=\(blockedInChild())")
@@ -113,7 +113,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   watchdog.onStall { _ in sayMask("stall") }
   watchdog.onTerminate { _ in
     sayMask("terminate")
-    return .handled
+    return .veto
   }
   watchdog.onLeakedActivity { _ in sayMask("leaked") }
   watchdog.addContext("mask") {
@@ -126,11 +126,11 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     if !isPinged.exchange(true, ordering: .sequentiallyConsistent) { sayMask("ping") }
     queue.async { ping() }
   }
-  let activity = try watchdog.beginActivity("upload", expiring: .milliseconds(50)) { sayMask("expiration") }
+  let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) { sayMask("expiration") }
   let loop = try watchdog.watchLoop(named: "http")
   // Whoever has started a watchdog may change its mind about what it is sent.
   workload_block_signal(SIGUSR2)
-  loop.turn { _ = waitFor(["began", "hang", "terminate"]) }
+  loop.withTurn { _ = waitFor(["began", "hang", "terminate"]) }
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
   usleep(300_000)
   for (id, name) in ownThreads() {
@@ -143,8 +143,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
 
 /// Starts a watchdog, and has SIGTERM come by a descriptor from then on, while handlers run and while they do not.
 @Sendable func readSignals(_ arguments: [String]) throws {
-  var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
-  configuration.terminateAfter = .seconds(1000)
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
+  configuration.lifecycle.terminateAfter = .seconds(1000)
   let watchdog = try Watchdog(configuration)
   let isHandling = Atomic<Int>(0)
   for _ in 0..<2 {
@@ -157,7 +157,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   watchdog.onStall { _ in told.add(1, ordering: .sequentiallyConsistent) }
   let queue = DispatchQueue(label: "pinged")
   let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
-  let activity = try watchdog.beginActivity("upload", expiring: .milliseconds(50)) {}
+  let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) {}
   let descriptor = workload_read_by_descriptor(SIGTERM)
   let loop = try watchdog.watchLoop(named: "http")
   func term(_ place: String) {
@@ -170,7 +170,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     say("survived=\(place)")
   }
   term("idle")
-  loop.turn {
+  loop.withTurn {
     say("handling=\(wait { isHandling.load(ordering: .sequentiallyConsistent) == 2 })")
     term("handling")
     steps.store(1, ordering: .sequentiallyConsistent)
@@ -184,11 +184,11 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
 
 /// Waits for signals, whichever they are, in between computing, and is stuck in that.
 @Sendable func waitForSignals(_ arguments: [String]) throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(100), sampleInterval: .milliseconds(10)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10)))
   watchdog.onStall { _ in }
   let loop = try watchdog.watchLoop(named: "signals")
   for work in [5, 50, 700] as [UInt64] {
-    loop.turn {
+    loop.withTurn {
       let end = workload_now_ns() + 3_000_000_000
       say("came=\(workload_compute_and_wait_for_signals(work * 1_000_000, 20_000_000, end))")
     }
@@ -206,16 +206,16 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   if arguments[0] == "pipe" { workload_break_standard_error() } else { workload_fill_standard_error(arguments[1]) }
   // The first words come from the thread that starts the watchdog.
   setenv("CULPRIT_INTERVAL", "nonsense", 1)
-  var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
-  configuration.terminateAfter = .milliseconds(600)
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
+  configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
-  watchdog.onTerminate { _ in .handled }
+  watchdog.onTerminate { _ in .veto }
   // Handlers let the signals in that a write before may have left behind.
   watchdog.onStallBegan { _ in told.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
-  let expired = try watchdog.beginActivity("expired", expiring: .milliseconds(50)) {}
+  let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}
   let loop = try watchdog.watchLoop(named: "http")
-  for _ in 0..<2 { loop.turn { holdUp(1_500) } }
+  for _ in 0..<2 { loop.withTurn { holdUp(1_500) } }
   expired.end()
   watchdog.stop()
   say("told=\(told.load(ordering: .sequentiallyConsistent) >= 2)")
@@ -234,7 +234,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     exit(2)
   }
   if arguments.count >= 4, let signal = Int32(arguments[2]) { workload_recover_from(signal, arguments[3]) }
-  let watchdog = try Watchdog(Configuration(directory: arguments[0]))
+  let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   for _ in 0..<(arguments.count >= 4 ? 3 : 1) {
     say("survived=\(workload_die_or_jump(arguments[1])) \(workload_recovered())")
   }
@@ -256,12 +256,12 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
       say("real-time=\(workload_become_unusual())")
       say("creator=\(described(stuck_disk_own_thread()))")
       do {
-        var configuration = Configuration(
-          stallThreshold: .milliseconds(200),
-          sampleInterval: .milliseconds(50),
+        var configuration = Watchdog.Configuration(
+          threshold: .milliseconds(200),
+          interval: .milliseconds(50),
           directory: arguments.first
         )
-        configuration.terminateAfter = .seconds(1000)
+        configuration.lifecycle.terminateAfter = .seconds(1000)
         let watchdog = try Watchdog(configuration)
         watchdog.onStallBegan { _ in
           say("handler=\(described(stuck_disk_own_thread()))")
@@ -269,9 +269,9 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
         }
         let queue = DispatchQueue(label: "pinged")
         let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
-        let activity = try watchdog.beginActivity("upload", expiring: .seconds(50)) {}
+        let activity = try watchdog.beginActivity("upload", threshold: .seconds(50)) {}
         let loop = try watchdog.watchLoop(named: "http")
-        loop.turn { holdUp(600) }
+        loop.withTurn { holdUp(600) }
         wait { told.load(ordering: .sequentiallyConsistent) > 0 }
         for (id, name) in ownThreads() { say("thread.\(name)=\(described(id))") }
         activity.end()

@@ -12,12 +12,12 @@ let reportCount = Atomic<Int>(0)
 
 /// A service that is ready, works, hangs, works again and ends.
 @Sendable func liveWithSystemd(_ arguments: [String]) throws {
-  var configuration = Configuration(stallThreshold: .milliseconds(200), sampleInterval: .milliseconds(50))
-  configuration.hangThreshold = .milliseconds(400)
-  configuration.notifiesSystemd = true
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
+  configuration.sampling.hangThreshold = .milliseconds(400)
+  configuration.lifecycle.notifiesSystemd = true
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { report in
-    say("report=\(report.stall.source.name), \(report.stall.hasEnded ? "over" : "under way")")
+    say("report=\(report.source.name), \(report.hasEnded ? "over" : "under way")")
     reportCount.add(1, ordering: .releasing)
   }
   for problem in watchdog.status.problems { say("problem=\(problem)") }
@@ -25,7 +25,7 @@ let reportCount = Atomic<Int>(0)
   watchdog.launched()
   watchdog.tellSystemd(status: "serving\nREADY=0")
   func work(until condition: () -> Bool) {
-    while !condition() { loop.turn { _ = usleep(10_000) } }
+    while !condition() { loop.withTurn { _ = usleep(10_000) } }
   }
   guard let state = watchdog.status.systemd else {
     say("systemd=none")
@@ -44,7 +44,7 @@ let reportCount = Atomic<Int>(0)
     return watchdog.stop()
   }
   work { (watchdog.status.systemd?.pings ?? 0) >= state.pings + 3 }
-  loop.turn {
+  loop.withTurn {
     if arguments.first == "killed" { while true { pause() } }
     waitForReports(1)
   }

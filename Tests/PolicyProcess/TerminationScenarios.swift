@@ -30,22 +30,22 @@ func waitForGood() {
   if way == "malloc" { workload_use_one_arena() }
   var limit = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
   setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
-  var configuration = Configuration(
-    stallThreshold: .milliseconds(200),
-    sampleInterval: .milliseconds(50),
+  var configuration = Watchdog.Configuration(
+    threshold: .milliseconds(200),
+    interval: .milliseconds(50),
     directory: arguments[1]
   )
-  configuration.terminateAfter = .milliseconds(600)
+  configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onStall { report in
-    say("report=\(report.culprit?.frame.function ?? "nobody"), \(report.stall.hasEnded ? "over" : "under way")")
+    say("report=\(report.culprit?.function.name ?? "nobody"), \(report.hasEnded ? "over" : "under way")")
     if way == "deaf" { waitForGood() }
   }
   prepare(way, watchdog)
   let loop = try watchdog.watchLoop(named: "http")
   @Sendable func stick(_ body: () -> Void) {
     say("stuck=\(stuck_disk_own_thread())")
-    loop.turn(body)
+    loop.withTurn(body)
     say("ended=true")
   }
   switch way {
@@ -81,7 +81,7 @@ func waitForGood() {
   }
   // Those that survive.
   steps.store(0, ordering: .releasing)
-  loop.turn { _ = usleep(300_000) }
+  loop.withTurn { _ = usleep(300_000) }
   watchdog.stop()
 }
 
@@ -89,29 +89,29 @@ func waitForGood() {
 private func prepare(_ way: String, _ watchdog: Watchdog) {
   switch way {
   case "asked":
-    watchdog.onTerminate { termination in
-      say("source=\(termination.source.kind.description) \(termination.source.name)")
-      say("thread=\(termination.threadID)")
-      say("allowance=\(termination.allowance)")
-      say("enough=\(termination.elapsed >= termination.allowance)")
-      say("culprit=\(termination.report?.culprit?.frame.function ?? "nobody")")
-      say("code=\(Termination.code)")
-      let cpu = termination.cpu
+    watchdog.onTerminate { request in
+      say("source=\(request.source.kind.description) \(request.source.name)")
+      say("thread=\(request.threadID)")
+      say("threshold=\(request.threshold)")
+      say("enough=\(request.elapsed >= request.threshold)")
+      say("culprit=\(request.report?.culprit?.function.name ?? "nobody")")
+      say("code=\(Watchdog.TerminationRequest.code)")
+      let cpu = request.processorTime
       say("computing=\(cpu.user > .milliseconds(300) && (cpu.threadShare ?? 0) > 0.2)")
       say("machine=\((cpu.machineShare ?? 0) > 0 && cpu.processors > 0 && cpu.elapsed >= .milliseconds(400))")
-      say("reason=\(termination.description)")
+      say("reason=\(request.description)")
       return .terminate
     }
   case "handled":
     watchdog.onTerminate { _ in
       // Ends its work, or the next look would find it stuck still: what is handled stays handled.
       DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(2)) { steps.store(-1, ordering: .releasing) }
-      return .handled
+      return .veto
     }
   case "silent":
     watchdog.onTerminate { _ in
       waitForGood()
-      return .handled
+      return .veto
     }
   case "disk": stuck_disk_begin()
   case "errors": stuck_disk_begin_with_errors()

@@ -5,8 +5,8 @@ import Testing
 @testable import CulpritReports
 
 @Suite struct ActivityTextTests {
-  private func text(_ share: Double, _ delay: Double?, _ waiting: Waiting? = nil) -> String {
-    ActivityText.processor(ProcessorUse(share: share, delay: delay), waiting)
+  private func text(_ share: Double, _ delay: Double?, _ waiting: StallReport.Waiting? = nil) -> String {
+    ActivityText.processor(StallReport.ProcessorUse(share: share, delay: delay), waiting)
   }
 
   @Test func computingWaitingAndHavingNoProcessorAreThreeThings() {
@@ -27,12 +27,12 @@ import Testing
   @Test func whatIsNotKnownIsNotSaid() {
     #expect(text(0.1, nil) == "it used a processor 10 % of that time")
     #expect(
-      text(0.1, nil, Waiting(samples: 0, of: 20))
+      text(0.1, nil, StallReport.Waiting(samples: 0, of: 20))
         == "computing: it used a processor 10 % of that time; how long it waited for its turn is not known"
     )
-    #expect(text(0.1, nil, Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time")
+    #expect(text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time")
     #expect(
-      text(0.1, nil, Waiting(samples: 10, of: 20))
+      text(0.1, nil, StallReport.Waiting(samples: 10, of: 20))
         == "computing and waiting in turn: it used a processor 10 % of that time"
     )
   }
@@ -40,7 +40,7 @@ import Testing
   @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])
   func restartedCallsHaveTheirNames(architecture: String, call: Int32, restart: Int32) {
     func name(_ call: Int32?, restarted: Bool) -> String? {
-      ActivityText.systemCall(Waiting(samples: 1, of: 1, systemCall: call, isRestarted: restarted), architecture)
+      SystemCalls.text(Waiting(samples: 1, of: 1, systemCall: call, isRestarted: restarted), architecture)
     }
     #expect(name(call, restarted: true) == "clock_nanosleep (restarted)")
     #expect(name(call, restarted: false) == "clock_nanosleep")

@@ -31,7 +31,7 @@ func expectSnapshot(_ text: String, _ name: String, sourceLocation: Testing.Sour
 }
 
 /// A stall like the demo's, with names of every kind.
-private func exampleStall() -> (Stall, Blame) {
+func exampleStall() -> (Stall, ReportBuilder) {
   let root = ["_start", "__libc_start_main", "main", "Server.run()", "Server.handle(_:)", "Server.rebuild()"]
   let first = root + ["Catalog.rebuildIndex(for:)", "Dictionary.subscript.modify"]
   let timeline: [[String]] =
@@ -70,7 +70,7 @@ private func exampleStall() -> (Stall, Blame) {
     lostSamples: 2,
     gap: .milliseconds(1500)
   )
-  let blame = Blame(stall: stall, stacks: stacks) { frame in
+  let builder = ReportBuilder(Recording(process: exampleProcess, stacks: stacks, stalls: [stall])) { frame in
     let name = names[frame.address.value] ?? "?"
     let isOwn = name.hasPrefix("Server") || name.hasPrefix("Catalog") || name == "main"
     return [
@@ -86,10 +86,10 @@ private func exampleStall() -> (Stall, Blame) {
       )
     ]
   }
-  return (stall, blame)
+  return (stall, builder)
 }
 
-private let exampleProcess = ObservedProcess(
+let exampleProcess = ObservedProcess(
   id: 4242,
   executable: "/opt/shop/bin/shop",
   architecture: "x86_64",
@@ -100,8 +100,8 @@ private let exampleProcess = ObservedProcess(
 @Suite struct TextReportTests {
   @Test(arguments: [80, 120])
   func aWholeReport(width: Int) {
-    let (stall, blame) = exampleStall()
-    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: width)
+    let (stall, builder) = exampleStall()
+    let text = builder.report(of: stall).text(width: width)
     expectSnapshot(text, "report-\(width)")
   }
 
@@ -126,35 +126,35 @@ private let exampleProcess = ObservedProcess(
     let names = [
       1: "Server.run()", 2: "forEach(_:)", 3: "closure #1 in load()", 4: "closure #2 in load()", 5: "store()",
     ]
-    let blame = Blame(stall: stall, stacks: stacks) { frame in
+    let builder = ReportBuilder(Recording(process: nil, stacks: stacks)) { frame in
       let name = names[Int(frame.address.value)] ?? "?"
       let module = name == "forEach(_:)" ? "/usr/lib/swift/linux/libswiftCore.so" : "/opt/shop/bin/shop"
       return [ResolvedFrame(function: name, rawName: name, module: module, address: frame.address.value)]
     }
-    expectSnapshot(TextReport(process: nil, stall: stall, blame: blame).text(width: 80), "unfinished-80")
+    expectSnapshot(builder.report(of: stall).text(width: 80), "unfinished-80")
   }
 
   /// A ping is sent an eighth of the threshold after the one before it, and what is in its way may be older.
   @Test(arguments: [SourceKind.queue, .pool, .executor, .pinged, .loop, .section])
   func howLongWhatIsPingedWasStuckIsALowerBound(kind: SourceKind) {
-    var (stall, blame) = exampleStall()
+    var (stall, builder) = exampleStall()
     stall.source.kind = kind
-    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 120)
+    let text = builder.report(of: stall).text(width: 120)
     #expect(text.contains("was stuck for at least 5.01 s") == (kind != .loop && kind != .section), "\(text)")
   }
 
   @Test func aStallWithoutStacks() {
     var (stall, _) = exampleStall()
     stall.samples = [Sample(age: .seconds(5), stack: nil, outcome: .threadGone, cpuTime: nil)]
-    let blame = Blame(stall: stall, stacks: []) { _ in [] }
-    expectSnapshot(TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 80), "no-stacks-80")
+    let builder = ReportBuilder(Recording(process: exampleProcess)) { _ in [] }
+    expectSnapshot(builder.report(of: stall).text(width: 80), "no-stacks-80")
   }
 
   /// A line may be too long only for a single word that is (a path); the tree and the stack are cut to fit.
   @Test(arguments: [40, 60, 80, 100, 120, 200])
   func linesFit(width: Int) {
-    let (stall, blame) = exampleStall()
-    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: width)
+    let (stall, builder) = exampleStall()
+    let text = builder.report(of: stall).text(width: width)
     for line in text.split(separator: "\n") where line.count > width {
       #expect(line.drop(while: { $0 == " " }).split(separator: " ").count == 1, "\(line)")
     }
@@ -163,11 +163,12 @@ private let exampleProcess = ObservedProcess(
 
   /// Names come from requests and files. None may write a report of its own, or to the terminal.
   @Test func namesCannotForgeAReport() {
-    var (stall, blame) = exampleStall()
+    var (stall, builder) = exampleStall()
     stall.source.name = "s\u{1b}[31m\n\nCULPRIT   innocent()"
     stall.thread.name = "t\r\u{202e}"
+    var blame = builder.blame(for: stall)
     blame.lastStack[0].function = "f\u{7}\u{0}"
-    let text = TextReport(process: exampleProcess, stall: stall, blame: blame).text(width: 200)
+    let text = builder.report(of: stall, blame: blame).text(width: 200)
     #expect(text.split(separator: "\n").filter { $0.hasPrefix("CULPRIT") }.count == 1)
     #expect(text.unicodeScalars.allSatisfy { $0 == "\n" || $0.properties.generalCategory != .control })
     #expect(text.contains("s\\u{1b}[31m\\u{a}"))
@@ -180,10 +181,10 @@ private let exampleProcess = ObservedProcess(
     stall.lostSamples = 0
     stall.samples = [Sample(age: Duration(wholeNanoseconds: .max), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
-    let blame = Blame(stall: stall, stacks: [stack]) { frame in
+    let builder = ReportBuilder(Recording(process: nil, stacks: [stack])) { frame in
       [ResolvedFrame(function: "f", rawName: "f", module: "/a", address: frame.address.value)]
     }
-    let text = TextReport(process: nil, stall: stall, blame: blame).text(width: 80)
+    let text = builder.report(of: stall).text(width: 80)
     #expect(text.contains("CULPRIT   f 100 %"))
   }
 

@@ -38,7 +38,7 @@ enum Scenario: String {
   case pools
 
   /// The time between samples.
-  var sampleInterval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
+  var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
 
   /// Stalls on `stage`.
   func run(on stage: Stage, library: String) throws {
@@ -192,7 +192,7 @@ final class BlockedPools: Sendable {
   }
 
   private func work(in section: String, of stage: Stage) {
-    stage.watchdog.section(section, budget: .milliseconds(400)) { block() }
+    stage.watchdog.withSection(section, threshold: .milliseconds(400)) { block() }
     sectionsEnded.add(1, ordering: .releasing)
   }
 

@@ -17,7 +17,7 @@ final class Stage: Sendable {
   /// A watchdog that saves stalls in `directory`.
   init(directory: String, interval: Duration) throws {
     watchdog = try Watchdog(
-      Configuration(stallThreshold: .milliseconds(400), sampleInterval: interval, directory: directory)
+      Watchdog.Configuration(threshold: .milliseconds(400), interval: interval, directory: directory)
     )
     watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report.description) } }
   }
@@ -36,8 +36,8 @@ final class Stage: Sendable {
   /// Runs `body` as one turn of a loop called `name`, on the calling thread.
   func turn<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
     let loop = try watchdog.watchLoop(named: name)
-    loop.began()
-    defer { loop.ended() }
+    loop.begin()
+    defer { loop.end() }
     return try body()
   }
 

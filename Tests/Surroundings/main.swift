@@ -34,19 +34,19 @@ nonisolated(unsafe) var wasInterrupted = false
 
 /// What the watchdog makes of the two stalls, a line each, then what it says that it cannot do.
 func describeStalls() throws -> [String] {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   nonisolated(unsafe) var lines: [String] = []
   watchdog.onStall { report in
-    let captured = report.stall.samples.filter { $0.outcome == .captured }
-    let failures = Set(report.stall.samples.map(\.outcome)).subtracting([.captured])
-    // On a busy machine a few may fail; that tells nothing of the restrictions.
+    let captured = report.raw.stall.samples.filter { $0.outcome == .captured }
+    let failures = Set(report.raw.stall.samples.map(\.outcome)).subtracting([.captured])
+    // On a busy machine a few may fail; that tells nothing of the surroundings.
     lines.append(
-      "\(report.stall.source.name): \(report.culprit?.frame.function ?? "nobody"), "
+      "\(report.source.name): \(report.culprit?.function.name ?? "nobody"), "
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
   }
-  watchdog.section("computing", budget: .milliseconds(200)) { computeForLong() }
-  watchdog.section("asleep", budget: .milliseconds(200)) { sleepForLong() }
+  watchdog.withSection("computing", threshold: .milliseconds(200)) { computeForLong() }
+  watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepForLong() }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
   watchdog.stop()
   return lines + limitations
@@ -73,12 +73,11 @@ func runChild() -> Int32 {
   do {
     _ = try parents.watchLoop(named: "in the child")
     return 3
-  } catch WatchdogError.notInThisProcess(getppid()) {
   } catch {
-    return 4
+    guard error.code == .notInThisProcess, error.limit == Int(getppid()) else { return 4 }
   }
   // What the parent marked is nothing that the child does, and stopping must not wait for threads that are not there.
-  parents.section("in the child", budget: .milliseconds(10)) { _ = computed.wrappingAdd(1, ordering: .relaxed) }
+  parents.withSection("in the child", threshold: .milliseconds(10)) { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   parents.stop()
   parentsWatchdog = nil
   do {
@@ -117,20 +116,19 @@ for argument in CommandLine.arguments.dropFirst() {
 startBystander()
 
 if forks {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   parentsWatchdog = watchdog
-  watchdog.onStall { print("parent: \($0.stall.source.name): \($0.culprit?.frame.function ?? "nobody")") }
+  watchdog.onStall { print("parent: \($0.source.name): \($0.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "over the fork")
   // The fork in the middle of a stall: the parent goes on with it, the child has nothing to do with it.
-  loop.began()
+  loop.begin()
   computeForLong()
   print("child exited with \(workload_fork(runChild))")
-  loop.ended()
+  loop.end()
   watchdog.stop()
 } else if isReplaced {
-  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its
-  // own.
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(200)))
+  // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   workload_start_profiler()
   print("replaced: \(watchdog.status.limitations.map { "\($0)" })")
   watchdog.stop()

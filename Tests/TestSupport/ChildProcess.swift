@@ -1,15 +1,15 @@
 import Foundation
 
 /// What a program said and how it ended.
-public struct ChildProcess: Sendable {
+package struct ChildProcess: Sendable {
   /// Everything it wrote to its standard output.
-  public var output: String
+  package var output: String
   /// Everything it wrote to its standard error; empty unless that was asked for.
-  public var errors: String
+  package var errors: String
   /// Its exit status, or the number of the signal that ended it.
-  public var status: Int32
+  package var status: Int32
   /// Whether it ended by itself.
-  public var hasExited: Bool
+  package var hasExited: Bool
 
   /// Runs the program at `path` to its end.
   ///
@@ -22,7 +22,7 @@ public struct ChildProcess: Sendable {
   ///   - keepsErrors: Whether its standard error is kept.
   ///   - meanwhile: Called with its process id once it has been started.
   /// - Throws: What `meanwhile` throws, or why the program could not be started.
-  public init(
+  package init(
     _ path: String,
     _ arguments: [String],
     environment: [String: String]? = nil,
@@ -48,20 +48,20 @@ public struct ChildProcess: Sendable {
   }
 
   /// The same for a program and its arguments in one list.
-  public init(_ words: [String]) throws { try self.init(words[0], Array(words.dropFirst())) }
+  package init(_ words: [String]) throws { try self.init(words[0], Array(words.dropFirst())) }
 
   /// The value of the line `name=value` of its output.
-  public func fact(_ name: String) -> String? {
+  package func fact(_ name: String) -> String? {
     output.split(separator: "\n").first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
   /// The values of all such lines.
-  public func facts(_ name: String) -> [String] {
+  package func facts(_ name: String) -> [String] {
     output.split(separator: "\n").filter { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
   /// The path of a program of this package, which is built beside the tests.
-  public static func built(_ name: String) -> String { buildDirectory + "/" + name }
+  package static func built(_ name: String) -> String { buildDirectory + "/" + name }
 
   /// Where this test's own program is. Not by its mappings, which sanitizers change.
   private static let buildDirectory: String = {

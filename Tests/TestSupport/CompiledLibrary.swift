@@ -1,9 +1,9 @@
 import Foundation
 
 /// A compiler did not do what it was told to.
-public struct CompilationFailure: Error, CustomStringConvertible {
+package struct CompilationFailure: Error, CustomStringConvertible {
   /// What it said.
-  public var description: String
+  package var description: String
 }
 
 /// Compiles `source` in `directory` to the shared library `name`.so.
@@ -16,7 +16,7 @@ public struct CompilationFailure: Error, CustomStringConvertible {
 ///   - options: The compiler's options.
 /// - Returns: The library's path.
 /// - Throws: ``CompilationFailure``.
-public func compiledLibrary(
+package func compiledLibrary(
   _ source: String,
   language: String = "c",
   name: String,

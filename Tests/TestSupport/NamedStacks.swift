@@ -3,16 +3,16 @@ import CulpritSymbols
 import Foundation
 
 /// A sample with the names of its stack's functions.
-public struct NamedSample: Equatable, Sendable {
+package struct NamedSample: Equatable, Sendable {
   /// The sample.
-  public var sample: Sample
+  package var sample: Sample
   /// The functions as reports call them, innermost first; "?" where there is no name.
-  public var names: [String]
+  package var names: [String]
   /// Why there are no more.
-  public var end: StackEnd
+  package var end: StackEnd
 
   /// Whether the functions `expected` are on the stack in this order, innermost first.
-  public func shows(_ expected: [String]) -> Bool {
+  package func shows(_ expected: [String]) -> Bool {
     var rest = expected[...]
     for name in names where name == rest.first { rest = rest.dropFirst() }
     return rest.isEmpty
@@ -20,14 +20,14 @@ public struct NamedSample: Equatable, Sendable {
 }
 
 /// A stall that was saved, with names.
-public struct NamedStall: Sendable {
+package struct NamedStall: Sendable {
   /// The stall.
-  public var stall: Stall
+  package var stall: Stall
   /// Its samples.
-  public var samples: [NamedSample]
+  package var samples: [NamedSample]
 
   /// The stalls of `recording`, with names from the files that were mapped.
-  public static func all(of recording: Recording) -> [NamedStall] {
+  package static func all(of recording: Recording) -> [NamedStall] {
     let symbolizer = Symbolizer(modules: recording.modules)
     return recording.stalls.map { stall in
       NamedStall(
@@ -43,7 +43,7 @@ public struct NamedStall: Sendable {
 }
 
 /// A directory that is removed with its content at the end.
-public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
+package func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
   let path = NSTemporaryDirectory() + "culprit-test-\(UUID().uuidString)"
   try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
   defer { try? FileManager.default.removeItem(atPath: path) }
@@ -51,7 +51,7 @@ public func withTemporaryDirectory<Result>(_ body: (String) throws -> Result) th
 }
 
 /// The stalls that are saved in `directory`, in order of time.
-public func namedStalls(in directory: String) throws -> [NamedStall] {
+package func namedStalls(in directory: String) throws -> [NamedStall] {
   try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".stall") }.sorted()
     .flatMap { name in
       let bytes = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)"))

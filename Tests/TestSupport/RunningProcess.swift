@@ -2,9 +2,9 @@ import ChildProcesses
 import Foundation
 
 /// A program that has been started, what it gets to read, and what it says.
-public final class RunningProcess {
+package final class RunningProcess {
   /// Its process id.
-  public let id: pid_t
+  package let id: pid_t
   private var input: Int32
   private let output: Int32
   /// What it wrote to its standard error goes into a file, so that neither stream waits for the other to be read.
@@ -20,7 +20,7 @@ public final class RunningProcess {
   ///   - directory: Where it starts; where this process is when there is none.
   ///   - keepsErrors: Whether its standard error is kept.
   /// - Throws: ``SpawnError``.
-  public init(
+  package init(
     _ path: String,
     _ arguments: [String],
     environment: [String: String]? = nil,
@@ -53,17 +53,17 @@ public final class RunningProcess {
 
   /// Gives it `data` to read. Returns whether it was there to read all of it.
   @discardableResult
-  public func write(_ data: Data) -> Bool { Spawn.write(data, to: input) }
+  package func write(_ data: Data) -> Bool { Spawn.write(data, to: input) }
 
   /// Lets it come to the end of what there is to read.
-  public func closeInput() {
+  package func closeInput() {
     guard input >= 0 else { return }
     close(input)
     input = -1
   }
 
   /// What it says next; empty when it says nothing more.
-  public func next() -> String {
+  package func next() -> String {
     var chunk = [UInt8](repeating: 0, count: 4096)
     while true {
       let count = read(output, &chunk, chunk.count)
@@ -73,10 +73,10 @@ public final class RunningProcess {
   }
 
   /// Everything that it says until its end.
-  public func rest() -> String { String(decoding: Spawn.readAll(output), as: UTF8.self) }
+  package func rest() -> String { String(decoding: Spawn.readAll(output), as: UTF8.self) }
 
   /// Everything that it wrote to its standard error so far.
-  public var errors: String {
+  package var errors: String {
     guard errorFile >= 0 else { return "" }
     // The place where the program goes on writing is its own and this process's.
     var bytes = [UInt8](repeating: 0, count: Int(max(0, lseek(errorFile, 0, SEEK_END))))
@@ -86,7 +86,7 @@ public final class RunningProcess {
 
   /// Waits until it has ended. Returns its exit status, or the number of the signal that ended it.
   @discardableResult
-  public func end() -> (status: Int32, hasExited: Bool) {
+  package func end() -> (status: Int32, hasExited: Bool) {
     if let ended { return ended }
     let status = Spawn.end(id) ?? -1
     let found = status < 0 ? (-status, false) : (status, true)

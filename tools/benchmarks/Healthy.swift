@@ -35,8 +35,8 @@ func benchHealthy(_ figures: Figures) throws {
     )
     loopTimes.append(
       nanoseconds(of: pairs) {
-        loop.began()
-        loop.ended()
+        loop.begin()
+        loop.end()
       }
     )
   }

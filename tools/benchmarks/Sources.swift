@@ -33,27 +33,27 @@ private struct SourcesBench {
     defer { watchdog.stop() }
     let loop = try watchdog.watchLoop(named: "loop")
     compare("loop", 2000, figures) {
-      loop.turn { work() }
+      loop.withTurn { work() }
     } beside: {
       work()
     }
     compare("label", 2000, figures) {
-      loop.turn(labelled: "request 4711") { work() }
+      loop.withTurn(label: "request 4711") { work() }
     } beside: {
       work()
     }
     compare("section", 500, figures) {
-      watchdog.section("section", budget: .seconds(4)) { work() }
+      watchdog.withSection("section", threshold: .seconds(4)) { work() }
     } beside: {
       work()
     }
     compare("activity", 500, figures) {
-      watchdog.activity("activity") { work() }
+      watchdog.withActivity("activity") { work() }
     } beside: {
       work()
     }
     let queue = DispatchQueue(label: "queue")
-    try compare("queue", 500, figures, { try watchdog.watch(queue) }) { queue.sync { work() } }
+    try compare("queue", 500, figures, { try watchdog.watchQueue(queue) }) { queue.sync { work() } }
     try compare("pool", 200, figures, { try watchdog.watchConcurrency() }) {
       let done = DispatchSemaphore(value: 0)
       Task.detached {
@@ -122,7 +122,7 @@ private struct SourcesBench {
     let began = clinux_clock_ns()
     // A thread marks them all: each turn is short, and there are thousands in a second.
     while clinux_clock_ns() - began < UInt64(seconds) * 1_000_000_000 {
-      for loop in loops { loop.turn { work() } }
+      for loop in loops { loop.withTurn { work() } }
       usleep(100)
     }
     let share = 100 * Double(monitorTime() - before) / Double(clinux_clock_ns() - began)
@@ -140,17 +140,17 @@ private struct SourcesBench {
 
   /// How long after the threshold handlers are told of a stall, and how far its stated duration is from the truth.
   private func delays(_ figures: Figures) throws {
-    let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
     let told = Mutex<[UInt64]>([])
     let stated = Mutex<[Double]>([])
     watchdog.onStallBegan { _ in told.withLock { $0.append(clinux_clock_ns()) } }
-    watchdog.onStall { report in stated.withLock { $0.append(milliseconds(report.stall.duration)) } }
+    watchdog.onStall { report in stated.withLock { $0.append(milliseconds(report.duration)) } }
     var due: [UInt64] = []
     var truth: [Double] = []
     for number in 0..<stalls {
       let began = clinux_clock_ns()
       due.append(began + 300_000_000)
-      watchdog.section("stall", budget: .milliseconds(300)) {
+      watchdog.withSection("stall", threshold: .milliseconds(300)) {
         _ = usleep(400_000 + UInt32(number % 10) * 10_000)
       }
       truth.append(Double(clinux_clock_ns() - began) / 1e6)

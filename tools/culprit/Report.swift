@@ -69,13 +69,15 @@ func runReport(_ arguments: [String]) throws -> Bool {
       wrappers: (process?.wrappers ?? []) + parsed.values("wrapper")
     )
     let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names, search: search)
-    for report in file.recording.textReports(width: width, rules: rules, resolve: symbolizer.resolve) {
-      output.print((isFirst ? "" : "\n") + report)
+    let builder = ReportBuilder(file.recording, rules: rules, resolve: symbolizer.resolve)
+    let reports = file.recording.stalls.map { builder.report(of: $0) }
+    for report in reports {
+      output.print((isFirst ? "" : "\n") + report.text(width: width))
       isFirst = false
     }
     guard parsed.has("threads") else { return }
-    for threads in file.recording.textsOfOtherThreads(width: width, rules: rules, resolve: symbolizer.resolve) {
-      output.print("\n" + threads)
+    for threads in reports.compactMap(\.otherThreads) where threads.count > 0 {
+      output.print("\n" + threads.text(width: width))
     }
   } && files.isWhole
 }

@@ -37,14 +37,13 @@ do {
     exit(0)
   }
   let threshold = try parsed.number("threshold", in: 10...3_600_000) ?? 4500
-  let watchdog = try Watchdog(
-    Configuration(
-      stallThreshold: .milliseconds(threshold),
-      sampleInterval: .milliseconds(min(250, threshold)),
-      directory: parsed.value("directory"),
-      reportWidth: try parsed.number("width", in: 40...1000) ?? 100
-    )
+  var configuration = Watchdog.Configuration(
+    threshold: .milliseconds(threshold),
+    interval: .milliseconds(min(250, threshold)),
+    directory: parsed.value("directory")
   )
+  configuration.reporting.width = try parsed.number("width", in: 40...1000) ?? 100
+  let watchdog = try Watchdog(configuration)
   watchdog.onStall { report in output.print(report.description) }
   let loop = try watchdog.watchLoop(named: "http")
   let server = try HTTPServer(
@@ -53,9 +52,9 @@ do {
   )
   output.print("listening on 127.0.0.1:\(server.port)\n")
   server.run { turn in
-    loop.began()
+    loop.begin()
     turn()
-    loop.ended()
+    loop.end()
   }
   watchdog.stop()
 } catch let error as UsageError {

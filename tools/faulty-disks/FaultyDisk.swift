@@ -8,9 +8,9 @@ import Glibc
 ///
 /// A process of its own, the guard, takes it away when it is removed, when this process has ended in whatever way, or when its
 /// time is up: nothing that goes wrong here leaves a frozen file system, a mount or a loop device behind.
-public final class FaultyDisk {
+package final class FaultyDisk {
   /// What it is.
-  public enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// ext4 on a file, by a loop device.
     case ext4
     /// A file system in memory.
@@ -18,9 +18,9 @@ public final class FaultyDisk {
   }
 
   /// Where its files are, for this process and others like it.
-  public var path: String { "/proc/\(guardProcess)/root\(pathInside)" }
+  package var path: String { "/proc/\(guardProcess)/root\(pathInside)" }
   /// The same for programs that are started ``inside(_:)``.
-  public var pathInside: String { "\(home)/mounted" }
+  package var pathInside: String { "\(home)/mounted" }
   private let home: String
   private let kind: Kind
   private let guardProcess: pid_t
@@ -28,7 +28,7 @@ public final class FaultyDisk {
   private var guardInput: Int32
 
   /// Why there can be none here, in a sentence without its end; `nil` if there can.
-  public static var obstacle: String? {
+  package static var obstacle: String? {
     guard getuid() == 0 else { return "mounting file systems needs root" }
     guard access("/dev/loop-control", W_OK) == 0 else { return "there are no loop devices" }
     guard (try? Shell.run("command -v mkfs.ext4 mount losetup")) != nil else { return "there is no mkfs.ext4" }
@@ -45,7 +45,7 @@ public final class FaultyDisk {
   ///   - mebibytes: How large it is. ext4 has a journal from 2 MiB on.
   ///   - seconds: How long it exists at most: then it is thawed and goes, whoever uses it.
   /// - Throws: ``FaultyDiskError``.
-  public init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(FaultyDiskError) {
+  package init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(FaultyDiskError) {
     self.kind = kind
     var template = Array("/tmp/culprit-disk-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw FaultyDiskError("mkdtemp", errno) }
@@ -75,10 +75,10 @@ public final class FaultyDisk {
   private func run(_ command: String) throws(FaultyDiskError) { try Shell.run(command, in: guardProcess) }
 
   /// The words that run `program` where the file system is mounted: the process that is started becomes it.
-  public func inside(_ program: [String]) -> [String] { Shell.entering(guardProcess) + program }
+  package func inside(_ program: [String]) -> [String] { Shell.entering(guardProcess) + program }
 
   /// Takes it away.
-  public func remove() {
+  package func remove() {
     guard guardInput >= 0 else { return }
     Spawn.write("\n".utf8, to: guardInput)
     close(guardInput)
@@ -87,12 +87,12 @@ public final class FaultyDisk {
   }
 
   /// Removes the directory `name` in it with all that it has, and makes a new one if that is asked for.
-  public func removeDirectory(_ name: String, andMakesNew: Bool) throws(FaultyDiskError) {
+  package func removeDirectory(_ name: String, andMakesNew: Bool) throws(FaultyDiskError) {
     try run("cd '\(pathInside)' && rm -r '\(name)'\(andMakesNew ? " && mkdir -m 700 '\(name)'" : "")")
   }
 
   /// Leaves no room.
-  public func fill() throws(FaultyDiskError) {
+  package func fill() throws(FaultyDiskError) {
     let file = open("\(path)/ballast", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
     guard file >= 0 else { throw FaultyDiskError("ballast", errno) }
     defer { close(file) }
@@ -103,13 +103,13 @@ public final class FaultyDisk {
   }
 
   /// Makes room again.
-  public func drain() { unlink("\(path)/ballast") }
+  package func drain() { unlink("\(path)/ballast") }
 
   /// Makes it read-only, also for files that are open for writing, as the kernel does when it finds an error: EROFS.
-  public func makeReadOnly() throws(FaultyDiskError) { try run("mount -o remount,abort '\(pathInside)'") }
+  package func makeReadOnly() throws(FaultyDiskError) { try run("mount -o remount,abort '\(pathInside)'") }
 
   /// Makes everything fail from now on, as when a disk is pulled out: EIO. What had not reached the disk is lost.
-  public func pullOut() throws(FaultyDiskError) {
+  package func pullOut() throws(FaultyDiskError) {
     let directory = try opened()
     defer { close(directory) }
     // Neither the log nor the data are written before.
@@ -119,28 +119,28 @@ public final class FaultyDisk {
   }
 
   /// Makes whoever writes to it wait in the kernel, where not even SIGKILL reaches them, until ``thaw()``.
-  public func freeze() throws(FaultyDiskError) {
+  package func freeze() throws(FaultyDiskError) {
     let directory = try opened()
     defer { close(directory) }
     guard ioctl(directory, 0xc004_5877, 0) == 0 else { throw FaultyDiskError("freeze", errno) }
   }
 
   /// Lets those go on. Returns whether it was frozen until now.
-  public func thaw() -> Bool {
+  package func thaw() -> Bool {
     guard let directory = try? opened() else { return false }
     defer { close(directory) }
     return ioctl(directory, 0xc004_5878, 0) == 0
   }
 
   /// Mounts it anew, after what cannot be undone.
-  public func mountAgain() throws(FaultyDiskError) {
+  package func mountAgain() throws(FaultyDiskError) {
     // A child that this process is about to start may have a copy of a descriptor for a moment.
     try run("for i in $(seq 300); do umount '\(pathInside)' && exit; sleep 0.1; done; exit 1")
     try mountImage()
   }
 
   /// How many bytes have been written to the device, and how often it was told to make them safe; `nil` without a device.
-  public var written: (bytes: Int, flushes: Int)? {
+  package var written: (bytes: Int, flushes: Int)? {
     var information = stat()
     guard kind == .ext4, stat(path, &information) == 0 else { return nil }
     let device = "\(information.st_dev >> 8 & 0xfff):\(information.st_dev & 0xff)"
@@ -159,9 +159,9 @@ public final class FaultyDisk {
 }
 
 /// Why something could not be done to a disk, or to a service.
-public struct FaultyDiskError: Error, CustomStringConvertible {
+package struct FaultyDiskError: Error, CustomStringConvertible {
   /// The reason.
-  public let description: String
+  package let description: String
 
   init(_ description: String) { self.description = description }
 

@@ -2,9 +2,9 @@ import ChildProcesses
 import Glibc
 
 /// A service that has been started, what it is told, and what it says.
-public final class ServiceProcess {
+package final class ServiceProcess {
   /// Its process id.
-  public let process: pid_t
+  package let process: pid_t
   private let input: Int32
   private let output: Int32
   private var isOver = false
@@ -17,7 +17,7 @@ public final class ServiceProcess {
   ///   - program: Its file.
   ///   - words: Its arguments, the first of which is its own name.
   /// - Throws: ``FaultyDiskError``.
-  public init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
+  package init(_ program: String, _ words: [String]) throws(FaultyDiskError) {
     let (toIt, fromIt) = (try spawning(Spawn.pipe), try spawning(Spawn.pipe))
     (input, output) = (toIt.writing, fromIt.reading)
     defer { for descriptor in [toIt.reading, fromIt.writing] { close(descriptor) } }
@@ -33,7 +33,7 @@ public final class ServiceProcess {
   ///   - arguments: Its arguments.
   ///   - disk: The file system that it is to see, if any.
   /// - Throws: ``FaultyDiskError``.
-  public convenience init(
+  package convenience init(
     besideThis program: String,
     _ arguments: [String],
     on disk: FaultyDisk? = nil
@@ -52,12 +52,12 @@ public final class ServiceProcess {
   }
 
   /// Tells it `line`, if it still listens.
-  public func tell(_ line: String) {
+  package func tell(_ line: String) {
     Spawn.write((line + "\n").utf8, to: input)
   }
 
   /// The next line that it says; `nil` when it has ended, or says nothing for so many milliseconds.
-  public func line(within milliseconds: Int32 = -1) -> String? {
+  package func line(within milliseconds: Int32 = -1) -> String? {
     while true {
       if let end = unread.firstIndex(of: 10) {
         defer { unread.removeFirst(end + 1) }
@@ -68,7 +68,7 @@ public final class ServiceProcess {
   }
 
   /// The value of the next line `name=value`; other lines before it are left out. `nil` as for ``line(within:)``.
-  public func fact(_ name: String, within milliseconds: Int32 = -1) -> String? {
+  package func fact(_ name: String, within milliseconds: Int32 = -1) -> String? {
     while let line = line(within: milliseconds) {
       if line.hasPrefix(name + "=") { return String(line.dropFirst(name.count + 1)) }
     }
@@ -76,7 +76,7 @@ public final class ServiceProcess {
   }
 
   /// Everything that it says until its end.
-  public func rest() -> String {
+  package func rest() -> String {
     while !isOver { _ = read(within: -1) }
     defer { unread = [] }
     return String(decoding: unread, as: UTF8.self)
@@ -99,11 +99,11 @@ public final class ServiceProcess {
 
   /// Waits until it has ended. Returns its exit status, or the negative number of the signal that ended it.
   @discardableResult
-  public func end() -> Int32 { Spawn.end(process) ?? -1 }
+  package func end() -> Int32 { Spawn.end(process) ?? -1 }
 
   /// What its threads whose names begin with `prefix` have written so far, as the kernel counts it: bytes and calls of
   /// write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.
-  public func written(byThreads prefix: String) -> (bytes: Int, calls: Int, dirtied: Int) {
+  package func written(byThreads prefix: String) -> (bytes: Int, calls: Int, dirtied: Int) {
     let text = try? Shell.run(
       "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in \(prefix)*) cat $task/io;; esac; done"
     )
@@ -115,7 +115,7 @@ public final class ServiceProcess {
   }
 
   /// Whether its first thread has ended: others may wait in the kernel for a disk, and nobody can end those.
-  public var hasLeft: Bool {
+  package var hasLeft: Bool {
     guard let text = try? Shell.run("cat /proc/\(process)/stat") else { return true }
     return text.split(separator: ")").last?.hasPrefix(" Z") ?? true
   }

@@ -197,15 +197,10 @@ private struct StallDamage: DamageCheck {
     }
     let resolve = resolver(read)
     let blame = Blame(stall: stall, stacks: read.stacks, resolve: resolve)
-    if let culprit = blame.culprit?.frame.displayName, !suspects.contains(culprit) {
+    if let culprit = blame.culprit?.frame.function, !suspects.contains(culprit) {
       return "culprit \(culprit), none of \(suspects.sorted().joined(separator: ", "))"
     }
-    let report = TextReport(
-      process: read.process,
-      stall: stall,
-      blame: blame,
-      others: read.otherThreads(in: stall, resolve: resolve)
-    )
+    let report = ReportBuilder(read, resolve: resolve).report(of: stall, blame: blame)
     if report.text(width: 100).isEmpty { return "an empty report" }
     for frame in blame.tree.flatMap(Self.frames) where frame.missing == nil && !functions.contains(frame.displayName) {
       return "function \(frame.displayName)"

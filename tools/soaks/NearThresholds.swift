@@ -59,7 +59,7 @@ final class NearThresholds: Sendable {
   private let closureLoops = NearThresholds.thresholds.map { _ in ClosureLoop() }
   private let isOver = Atomic<Bool>(false)
   private let isBusy = Atomic<Bool>(false)
-  private let watches = Mutex<[PingWatch]>([])
+  private let watches = Mutex<[WatchedProbe]>([])
 
   private var all: [Source] { loops + sections + pinged }
 
@@ -75,11 +75,11 @@ final class NearThresholds: Sendable {
       source.told.withLock { $0.append(event.began.nanosecondsSince1970 + source.threshold / 2) }
     }
     for source in loops {
-      let loop = try watchdog.watchLoop(named: source.name, stallThreshold: .nanoseconds(Int64(source.threshold)))
+      let loop = try watchdog.watchLoop(named: source.name, threshold: .nanoseconds(Int64(source.threshold)))
       start { [self] in
         again(source) { work in
           let begin = wallNanoseconds()
-          loop.turn(work)
+          loop.withTurn(work)
           source.add(from: begin)
         }
       }
@@ -89,13 +89,13 @@ final class NearThresholds: Sendable {
       start { [self] in
         again(source) { work in
           let begin = wallNanoseconds()
-          watchdog.section(source.name, budget: budget, work)
+          watchdog.withSection(source.name, threshold: budget, work)
           source.add(from: begin)
         }
       }
     }
     for (source, loop) in zip(pinged, closureLoops) {
-      let watch = try watchdog.watchLoop(named: source.name, stallThreshold: .nanoseconds(Int64(source.threshold))) {
+      let watch = try watchdog.watchLoop(named: source.name, threshold: .nanoseconds(Int64(source.threshold))) {
         ping in
         let begin = wallNanoseconds()
         loop.execute {

@@ -62,7 +62,7 @@ struct SourcesSoak {
     // The default threshold: what a busy machine does to a thread for seconds is no false report.
     let watchdog = try Watchdog()
     watchdog.onStall { report in
-      guard !report.stall.source.name.hasPrefix("near ") else { return }
+      guard !report.source.name.hasPrefix("near ") else { return }
       load.reports.withLock { $0.append(report.description) }
     }
     let near = NearThresholds()
@@ -70,14 +70,14 @@ struct SourcesSoak {
     let many = DispatchQueue(label: "soak.concurrent", attributes: .concurrent)
     let (loop, executor) = (ClosureLoop(), ClosureLoop())
     let watches = [
-      try watchdog.watch(queue), try watchdog.watch(many), try watchdog.watchConcurrency(),
-      try watchdog.watch(executor: executor, named: "executor"),
+      try watchdog.watchQueue(queue), try watchdog.watchQueue(many), try watchdog.watchConcurrency(),
+      try watchdog.watchExecutor(executor, named: "executor"),
       try watchdog.watchLoop(named: "closures") { ping in loop.execute(ping) },
     ]
     let marked = try watchdog.watchLoop(named: "marked")
-    load.repeat("loop", threads) { marked.turn(labelled: "turn") { Self.work() } }
-    load.repeat("section", threads) { watchdog.section("section", budget: .seconds(4)) { Self.work() } }
-    load.repeat("activity", threads) { watchdog.activity("activity", expiring: .seconds(60)) { Self.work() } }
+    load.repeat("loop", threads) { marked.withTurn(label: "turn") { Self.work() } }
+    load.repeat("section", threads) { watchdog.withSection("section", threshold: .seconds(4)) { Self.work() } }
+    load.repeat("activity", threads) { watchdog.withActivity("activity", threshold: .seconds(60)) { Self.work() } }
     load.repeat("queue", threads) { queue.sync { Self.work() } }
     load.repeat("concurrent queue", threads) { many.sync { Self.work() } }
     load.repeat("event loop", threads) { loop.wait { Self.work() } }

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// An event loop as small as can be: closures, on a thread of its own; an executor of Swift concurrency, too.
-public final class ClosureLoop: SerialExecutor {
+package final class ClosureLoop: SerialExecutor {
   private struct State {
     var waiting: [@Sendable () -> Void] = []
     var isStopping = false
@@ -15,7 +15,7 @@ public final class ClosureLoop: SerialExecutor {
   private let hasEnded = DispatchSemaphore(value: 0)
 
   /// Starts the loop.
-  public init() {
+  package init() {
     let body = Unmanaged.passRetained(self)
     var thread = pthread_t()
     pthread_create(
@@ -32,13 +32,13 @@ public final class ClosureLoop: SerialExecutor {
   }
 
   /// Runs `body` on the loop's thread, after what was put in before.
-  public func execute(_ body: @escaping @Sendable () -> Void) {
+  package func execute(_ body: @escaping @Sendable () -> Void) {
     state.withLock { $0.waiting.append(body) }
     signal.signal()
   }
 
   /// Runs `body` on the loop's thread, and waits for it.
-  public func wait(for body: @escaping @Sendable () -> Void) {
+  package func wait(for body: @escaping @Sendable () -> Void) {
     let done = DispatchSemaphore(value: 0)
     execute {
       body()
@@ -48,13 +48,13 @@ public final class ClosureLoop: SerialExecutor {
   }
 
   /// Runs `job` on the loop's thread, after what was put in before.
-  public func enqueue(_ job: consuming ExecutorJob) {
+  package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     execute { [self] in job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 
   /// Ends the loop when everything that was put in has been run.
-  public func stop() {
+  package func stop() {
     state.withLock { $0.isStopping = true }
     signal.signal()
     hasEnded.wait()

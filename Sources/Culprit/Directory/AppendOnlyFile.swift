@@ -158,11 +158,11 @@ enum DirectoryFiles {
   }
 
   /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.
-  static func prepare(_ directory: String) throws(WatchdogError) {
+  static func prepare(_ directory: String) throws(DirectoryError) {
     // Before any of it is made.
     guard directory.utf8.count < Int(PATH_MAX),
       directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
-    else { throw .unusableDirectory(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
+    else { throw DirectoryError(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
     var path = directory.hasPrefix("/") ? "" : "."
     for component in directory.split(separator: "/") {
       path += "/" + component
@@ -171,20 +171,29 @@ enum DirectoryFiles {
       } else if errno != EEXIST, errno != EISDIR {
         // A parent that exists but cannot be written to is no problem; whether it is one shows below.
         guard errno == EACCES || errno == EROFS else {
-          throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
+          throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
         }
       }
     }
     var information = stat()
     guard stat(directory, &information) == 0 else {
-      throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
+      throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
     }
     guard information.st_mode & S_IFMT == S_IFDIR else {
-      throw .unusableDirectory(path: directory, reason: "it is not a directory")
+      throw DirectoryError(path: directory, reason: "it is not a directory")
     }
     // By the effective user, which is who makes files.
     guard faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) == 0 else {
-      throw .unusableDirectory(path: directory, reason: String(cString: strerror(errno)))
+      throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
     }
   }
+}
+
+/// Why stalls cannot be saved in a directory.
+struct DirectoryError: Error, CustomStringConvertible {
+  let path: String
+  let reason: String
+
+  /// The problem in one sentence, on one line.
+  var description: String { "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(printable(reason))" }
 }

@@ -38,20 +38,22 @@ final class BlackBoxWriter: Sendable {
     run = RunFile(
       directory: directory,
       process: process,
-      notesCrashes: configuration.notesCrashes,
+      notesCrashes: configuration.storage.notesCrashes,
       disk: disk,
       problems: problems
     )
-    retention = RetentionPolicy(directory: directory, limits: configuration.directoryLimits, own: run.name)
+    retention = RetentionPolicy(directory: directory, limits: configuration.storage, own: run.name)
   }
 
   /// Starts the disk thread, makes the directory and the file of this run, and waits for that, but not for long.
   ///
-  /// - Throws: ``WatchdogError`` when the directory cannot be used.
-  func open() throws(WatchdogError) {
-    do throws(PosixThreadError) { try disk.start() } catch { throw .threadNotStarted(error.number) }
-    let result = disk.result(until: clinux_clock_ns() &+ Self.startPatience) { [self] () -> WatchdogError? in
-      do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch {
+  /// - Throws: ``DirectoryError`` when the directory cannot be used.
+  func open() throws(DirectoryError) {
+    do throws(PosixThreadError) { try disk.start() } catch {
+      throw DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error.number).message)
+    }
+    let result = disk.result(until: clinux_clock_ns() &+ Self.startPatience) { [self] () -> DirectoryError? in
+      do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch {
         // Who has waited too long does not hear of it.
         problems.note(error.description)
         return error

@@ -2,77 +2,111 @@ import CulpritBlackBox
 import CulpritReports
 import CulpritStallRecord
 
-/// An earlier run of the service in the same directory, which is over, and how it ended.
-public struct PreviousRun: Sendable, CustomStringConvertible {
-  /// How a run ended.
-  public typealias Verdict = RunVerdict
+extension Watchdog {
+  /// An earlier run of the service in the same directory, which is over, and how it ended.
+  public struct PreviousRun: Sendable, CustomStringConvertible {
+    /// How it ended.
+    public let ending: Ending
+    /// How it ended, in words.
+    public let endingText: String
+    /// Its process id.
+    public let processID: Int32
+    /// The path of its executable.
+    public let executable: String
+    /// When its watchdog was started.
+    public let since: StallReport.Timestamp
+    /// The fatal signal that it noted; `nil` when there was none, or none that can be noted, as SIGKILL.
+    public let signal: Int32?
+    /// What was stuck when it ended.
+    public let hangs: [FatalHang]
+    /// The paths of the files of its stalls, those included that ended well.
+    public let files: [String]
+    /// A sentence for each of them that cannot be read, or only in part, and what is wrong with it.
+    public let problems: [String]
+    private let texts: [String]
 
-  /// How it ended.
-  public let verdict: Verdict
-  /// Its process id.
-  public let process: Int32
-  /// The path of its executable.
-  public let executable: String
-  /// When its watchdog was started.
-  public let since: WallTime
-  /// The fatal signal that it noted; `nil` when there was none, or none that can be noted, as SIGKILL.
-  public let signal: Int32?
-  /// What was stuck when it ended: a report of each stall that has no end, with the stall's duration to within a tick (250 ms)
-  /// and the other threads.
-  public let hangs: [StallReport]
-  /// The last stacks of each of them, as many as ten.
-  public let lastStacks: [[TimedStack]]
-  /// The paths of the files of its stalls, those included that ended well.
-  public let files: [String]
-  /// A sentence for each of them that cannot be read, or only in part, and what is wrong with it.
-  public let problems: [String]
-  private let texts: [String]
-
-  /// The run of `record`, which ended as `verdict` says.
-  init(
-    _ record: RunRecord,
-    _ verdict: Verdict,
-    _ stalls: BlackBoxDirectory.RunStalls,
-    directory: String,
-    _ settings: ReportSettings
-  ) {
-    self.verdict = verdict
-    problems = stalls.problems.map { printable($0) }
-    process = record.identity.process
-    executable = record.executable
-    since = record.since
-    signal = record.crash?.signal
-    files = stalls.saved.map { "\(directory)/\($0.name)" }
-    var hangs: [StallReport] = []
-    var lastStacks: [[TimedStack]] = []
-    var texts: [String] = []
-    for saved in stalls.saved where saved.isOpen {
-      let recording = saved.file.recording
-      // Another process may have its number now.
-      let symbolizer = settings.symbolizer(of: recording, process: nil)
-      for stall in recording.stalls where !stall.hasEnded {
-        let report = settings.report(of: stall, in: recording, symbolizer)
-        let last = recording.lastStacks(of: stall, resolve: symbolizer.resolve)
-        hangs.append(report)
-        lastStacks.append(last)
-        texts.append(report.description)
-        texts.append(LastStacksText(last).text(width: settings.width))
-        texts += recording.textsOfOtherThreads(
-          width: settings.width,
-          rules: settings.rules,
-          resolve: symbolizer.resolve
-        )
-      }
+    /// Work that was stuck when its process ended.
+    public struct FatalHang: Hashable, Sendable {
+      /// Who is to blame; the duration is right to within a tick (250 ms).
+      public let report: StallReport
+      /// The last stacks, as many as ten, in order of time.
+      public let lastStacks: [StallReport.TimedStack]
     }
-    self.hangs = hangs
-    self.lastStacks = lastStacks
-    self.texts = texts
-  }
 
-  /// The run in a line, what cannot be read in a line each, then for each hang its report, its last stacks, and the stacks of the other threads.
-  public var description: String {
-    let name = executable.split(separator: "/").last.map(String.init) ?? executable
-    let head = "\(name) (process \(process)), watched since \(since): \(verdict)"
-    return ([printable(head) + "\n" + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
+    /// How a run ended. A newer version may know more ways.
+    public struct Ending: ReportCode {
+      public var rawValue: String
+      public init(rawValue: String) { self.rawValue = rawValue }
+      /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
+      /// another program (execve(2)) while nothing was stuck.
+      public static let cleanExit = Ending(rawValue: "cleanExit")
+      /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was stuck.
+      public static let fatalHang = Ending(rawValue: "fatalHang")
+      /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
+      public static let killed = Ending(rawValue: "killed")
+      /// By ``PreviousRun/signal``, which came from a fault of its own or from itself (abort(3)).
+      public static let crash = Ending(rawValue: "crash")
+      /// The kernel killed it for want of memory.
+      public static let outOfMemory = Ending(rawValue: "outOfMemory")
+      /// The machine went down, or was started anew, before it had ended.
+      public static let machineGone = Ending(rawValue: "machineGone")
+    }
+
+    /// The run of `record`, which ended as `verdict` says.
+    init(
+      _ record: RunRecord,
+      _ verdict: RunVerdict,
+      _ stalls: BlackBoxDirectory.RunStalls,
+      directory: String,
+      _ settings: ReportSettings
+    ) {
+      ending = Ending(verdict)
+      endingText = verdict.description
+      problems = stalls.problems.map { printable($0) }
+      processID = record.identity.process
+      executable = record.executable
+      since = StallReport.Timestamp(record.since)
+      signal = record.crash?.signal
+      files = stalls.saved.map { "\(directory)/\($0.name)" }
+      var hangs: [FatalHang] = []
+      var texts: [String] = []
+      for saved in stalls.saved where saved.isOpen {
+        let recording = saved.file.recording
+        // Another process may have its number now.
+        let symbolizer = settings.symbolizer(of: recording, process: nil)
+        for stall in recording.stalls where !stall.hasEnded {
+          let hang = FatalHang(
+            report: settings.report(of: stall, in: recording, symbolizer),
+            lastStacks: settings.builder(recording, symbolizer).lastStacks(of: stall)
+          )
+          hangs.append(hang)
+          texts.append(hang.report.description)
+          texts.append(LastStacksText(hang.lastStacks).text(width: settings.width))
+          if let others = hang.report.otherThreads, others.count > 0 { texts.append(others.text(width: settings.width)) }
+        }
+      }
+      self.hangs = hangs
+      self.texts = texts
+    }
+
+    /// The run in a line, what cannot be read in a line each, then for each hang its report, its last stacks, and the stacks of the other threads.
+    public var description: String {
+      let name = executable.split(separator: "/").last.map(String.init) ?? executable
+      let head = "\(name) (process \(processID)), watched since \(since): \(endingText)"
+      return ([printable(head) + "\n" + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
+    }
+  }
+}
+
+extension Watchdog.PreviousRun.Ending {
+  init(_ verdict: RunVerdict) {
+    switch verdict {
+    case .cleanExit: self = .cleanExit
+    case .fatalHang: self = .fatalHang
+    case .killed: self = .killed
+    case .crash: self = .crash
+    case .outOfMemory: self = .outOfMemory
+    case .machineGone: self = .machineGone
+    }
   }
 }

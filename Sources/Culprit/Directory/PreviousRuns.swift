@@ -36,12 +36,12 @@ final class PreviousRuns: Sendable {
   }
 
   /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
-  func tell(_ handler: @escaping @Sendable (PreviousRun) -> Void) {
+  func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     thread.put { [self] in
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
         if let (record, verdict, stalls) = files.withLock({ _ in claim(name) }) {
-          handler(PreviousRun(record, verdict, stalls, directory: directory.path, settings))
+          handler(Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings))
         }
         isTelling.store(false, ordering: .relaxed)
       }
@@ -100,11 +100,11 @@ final class PreviousRuns: Sendable {
 }
 
 extension Watchdog {
-  /// Calls `handler` with each earlier run of the service that has left something in ``Configuration/directory``, is
-  /// over, and has not been told of: how it ended and, when that was in mid-stall, who is to blame.
+  /// Calls `handler` with each earlier run of the service that has left something in ``Watchdog/Configuration/Storage/directory``, is over, and
+  /// has not been told of: how it ended and, when that was in mid-stall, who is to blame.
   ///
-  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is
-  /// told of once, also when several processes start together. Runs that go on are left alone, whichever process they
-  /// are. Does nothing without a directory. ``stop()`` waits for it.
-  public func onPreviousRun(_ handler: @escaping @Sendable (PreviousRun) -> Void) { previousRuns?.tell(handler) }
+  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is told of
+  /// once, also when several processes start together. Runs that go on are left alone, whichever process they are. Does nothing
+  /// without a directory. ``stop()`` waits for it.
+  public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) { core?.previousRuns?.tell(handler) }
 }

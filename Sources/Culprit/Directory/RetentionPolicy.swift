@@ -7,7 +7,7 @@ import Glibc
 /// Links, files of other users and what is no plain file neither count nor go.
 struct RetentionPolicy: Sendable {
   let directory: String
-  let limits: DirectoryLimits
+  let limits: Configuration.Storage
   /// The file of this run: it is not even opened, because closing it would take its lock away.
   let own: String?
 
@@ -34,8 +34,8 @@ struct RetentionPolicy: Sendable {
     // Nothing is opened while there is not too much, whatever it is: this is done after every stall.
     let files = names.filter { $0 != own }.compactMap { entry($0, in: box) }
     guard
-      files.contains(where: { $0.isTooOld }) || files.count > limits.files
-        || files.reduce(0, { $0 + $1.bytes }) > limits.bytes
+      files.contains(where: { $0.isTooOld }) || files.count > limits.filesMax
+        || files.reduce(0, { $0 + $1.bytes }) > limits.bytesMax
     else { return }
     if let own { live.append(own) }
     for var entry in files {
@@ -72,7 +72,7 @@ struct RetentionPolicy: Sendable {
     var bytes = kept.reduce(0) { $0 + $1.bytes }
     var count = kept.count
     for entry in kept.filter({ !$0.isFatal }) + kept.filter({ $0.isFatal }) {
-      guard bytes > limits.bytes || count > limits.files else { break }
+      guard bytes > limits.bytesMax || count > limits.filesMax else { break }
       remove(entry.name)
       bytes -= entry.bytes
       count -= 1
@@ -90,7 +90,7 @@ struct RetentionPolicy: Sendable {
     return Entry(
       name: name,
       bytes: Int(information.st_size),
-      isTooOld: .seconds(age) > limits.age,
+      isTooOld: .seconds(age) > limits.ageMax,
       isFatal: false
     )
   }

@@ -209,7 +209,7 @@ struct StallFileAppender: ~Copyable {
     guard isGone else { return }
     // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
     run.ensure()
-    do throws(WatchdogError) { try DirectoryFiles.prepare(directory) } catch { return }
+    do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch { return }
     guard var anew = try? AppendOnlyFile(path: file.path) else { return }
     guard file.copy(to: &anew) else {
       anew.remove()

@@ -29,6 +29,14 @@ struct ModuleList {
     self.read = read
   }
 
+  /// The modules that `stacks`, which were taken just now, need.
+  static func covering(_ stacks: [Stack]) -> [Module] {
+    var modules = ModuleList()
+    modules.load()
+    for stack in stacks { modules.cover(stack) }
+    return modules.all
+  }
+
   /// Takes the modules that are there now.
   mutating func load() {
     load(now: read())

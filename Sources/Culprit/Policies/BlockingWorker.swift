@@ -1,9 +1,9 @@
 import CCulpritLinux
 import CCulpritProcess
-import CulpritBlame
+import CulpritReports
 import CulpritStallRecord
 
-typealias TerminationHandler = @Sendable (Termination) -> Termination.Decision
+typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
 
 /// The thread that does what the escalation thread must not do itself, because it may block: it allocates, waits for
 /// the disk and calls the application's handlers.
@@ -86,10 +86,10 @@ final class BlockingWorker: Sendable {
   }
 
   private static func phrase(_ report: StallReport) -> String {
-    guard let claim = report.culprit else { return "No single function is to blame so far." }
-    let place = claim.frame.location.map { " (\($0))" } ?? ""
-    let share = Int((claim.share.fraction * 100).rounded())
-    return printable("Culprit so far: \(claim.frame.displayName)\(place), \(share) % of the time.")
+    guard let culprit = report.culprit else { return "No single function is to blame so far." }
+    let place = culprit.function.location.map { " (\($0))" } ?? ""
+    let share = Int((culprit.share * 100).rounded())
+    return printable("Culprit so far: \(culprit.function.name)\(place), \(share) % of the time.")
   }
 
   /// Asks the application.
@@ -98,18 +98,18 @@ final class BlockingWorker: Sendable {
       let source = SlotRegistry.shared.source(Int(ending.slot))
     else { return }
     let reason = withUnsafeBytes(of: ending.reason) { String(decoding: $0.prefix(Int(ending.bytes)), as: UTF8.self) }
-    let termination = Termination(
-      source: source,
+    let request = Watchdog.TerminationRequest(
+      source: StallReport.Source(source),
       threadID: ending.tid,
-      allowance: Duration(wholeNanoseconds: ending.limit_ns),
+      threshold: Duration(wholeNanoseconds: ending.limit_ns),
       elapsed: Duration(wholeNanoseconds: ending.age_ns),
-      cpu: CPUStatistics(ending),
+      processorTime: Watchdog.ProcessorTime(ending),
       report: report,
       description: reason
     )
     var isHandled = false
     // Each is asked, whatever the others say.
-    for handler in handlers() where handler(termination) == .handled { isHandled = true }
+    for handler in handlers() where handler(request) == .veto { isHandled = true }
     if isHandled { cprocess_escalation_veto(escalation.pointer, true) }
   }
 }

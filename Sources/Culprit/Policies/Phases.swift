@@ -45,12 +45,12 @@ final class Phases: @unchecked Sendable {
       observer_slot_set_addresses(lease.slot, UInt64(UInt(bitPattern: mainThread)), 0)
       return lease
     }
-    shutdown = try configuration.shutdownBudget.map { budget throws(WatchdogError) in
+    shutdown = try configuration.lifecycle.shutdownThreshold.map { budget throws(WatchdogError) in
       try lease(Self.shutdownName, budget)
     }
     let start = Self.processStart(now)
     head = now &- start
-    guard let budget = configuration.launchBudget, !Self.isLaunched.withLock({ $0 }) else {
+    guard let budget = configuration.lifecycle.launchThreshold, !Self.isLaunched.withLock({ $0 }) else {
       launch = nil
       return
     }
@@ -82,7 +82,7 @@ final class Phases: @unchecked Sendable {
     var threadFrom: UInt64 = 0
     if !isLaunch, !cprocess_escalation_shutdown_base(escalation.pointer, &from, &threadFrom) { return [] }
     let elapsed = now.taken_ns &- from.taken_ns
-    let statistics = CPUStatistics(
+    let statistics = Watchdog.ProcessorTime(
       // What the machine used before the watchdog was there is not known, but what this process did is.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
       user: now.user_ns &- (isLaunch ? 0 : from.user_ns),
@@ -128,11 +128,11 @@ final class PhaseNotes: Sendable {
 }
 
 extension Watchdog {
-  /// The service is ready: its launch is over (``Configuration/launchBudget``). Systemd is told READY=1, if
-  /// ``Configuration/notifiesSystemd`` says so.
-  public func launched() { policies?.launched() }
+  /// The service is ready: its launch is over (``Watchdog/Configuration/Lifecycle/launchThreshold``). Systemd is told READY=1, if
+  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so.
+  public func launched() { core?.policies.launched() }
 
-  /// The service is about to end: its shutdown begins (``Configuration/shutdownBudget``). Systemd is told STOPPING=1,
-  /// if ``Configuration/notifiesSystemd`` says so.
-  public func shuttingDown() { policies?.shuttingDown() }
+  /// The service is about to end: its shutdown begins (``Watchdog/Configuration/Lifecycle/shutdownThreshold``). Systemd is told STOPPING=1, if
+  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so.
+  public func shuttingDown() { core?.policies.shuttingDown() }
 }

@@ -23,7 +23,7 @@ final class Policies: Sendable {
   private let threads = Mutex(Threads())
   private let phases = Mutex<Phases?>(nil)
   private let noticesTermination = Mutex(false)
-  private let handlers = Mutex<[TerminationHandler]>([])
+  private let handlers = Mutex<[(number: Int, handler: TerminationHandler)]>([])
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
 
@@ -43,21 +43,26 @@ final class Policies: Sendable {
     return problems
   }
 
-  /// Asks `handler` before the process is ended.
-  func add(_ handler: @escaping TerminationHandler) {
+  /// Asks `handler` before the process is ended. Returns what takes it away again.
+  func add(_ handler: @escaping TerminationHandler) -> @Sendable () -> Void {
     let mask = HandlerMask()
-    handlers.withLock { $0.append { termination in mask.run { handler(termination) } } }
+    let number = handlers.withLock { handlers in
+      let number = (handlers.last?.number ?? 0) + 1
+      handlers.append((number, { request in mask.run { handler(request) } }))
+      return number
+    }
     cprocess_escalation_set_has_handlers(block.pointer)
+    return { [weak self] in self?.handlers.withLock { $0.removeAll { $0.number == number } } }
   }
 
   /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
   ///
   /// - Throws: ``PosixThreadError`` when they cannot be started.
   func follow(_ configuration: Configuration) throws(PosixThreadError) {
-    let limit = configuration.isEnabled ? configuration.terminateAfter?.wholeNanoseconds : nil
+    let limit = configuration.isEnabled ? configuration.lifecycle.terminateAfter?.wholeNanoseconds : nil
     cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
     let hasPhases = phases.withLock { $0 } != nil
-    if systemd?.isOpen == true || limit != nil || hasPhases || configuration.noticesTermination { try start() }
+    if systemd?.isOpen == true || limit != nil || hasPhases || configuration.lifecycle.noticesTermination { try start() }
   }
 
   private func start() throws(PosixThreadError) {
@@ -68,7 +73,7 @@ final class Policies: Sendable {
           escalation: block,
           recorder: recorder,
           reporter: reporter,
-          handlers: { [weak self] in self?.handlers.withLock { $0 } ?? [] }
+          handlers: { [weak self] in self?.handlers.withLock { $0.map(\.handler) } ?? [] }
         )
         threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
@@ -127,10 +132,10 @@ final class Policies: Sendable {
   ///
   /// - Throws: ``WatchdogError/tooManySources(limit:)``.
   func watchPhases(_ configuration: Configuration) throws(WatchdogError) {
-    noticesTermination.withLock { $0 = configuration.noticesTermination }
+    noticesTermination.withLock { $0 = configuration.lifecycle.noticesTermination }
     // The handler may be running when the watchdog is gone.
-    if configuration.noticesTermination { _ = Unmanaged.passRetained(block) }
-    guard configuration.launchBudget != nil || configuration.shutdownBudget != nil else { return }
+    if configuration.lifecycle.noticesTermination { _ = Unmanaged.passRetained(block) }
+    guard configuration.lifecycle.launchThreshold != nil || configuration.lifecycle.shutdownThreshold != nil else { return }
     let phases = try Phases(configuration, control, block)
     self.phases.withLock { $0 = phases }
     if phases.shutdown != nil { ExitReport.arm(self) }

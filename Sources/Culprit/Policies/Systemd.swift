@@ -59,8 +59,8 @@ extension Watchdog {
   }
 
   /// Tells systemd what the service is doing, in one line for people (`systemctl status` shows it), if
-  /// ``Configuration/notifiesSystemd`` says so. While a source hangs, what hangs is said instead.
+  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so. While a source hangs, what hangs is said instead.
   ///
   /// Never waits for systemd.
-  public func tellSystemd(status: String) { policies?.tellSystemd(status: status) }
+  public func tellSystemd(status: String) { core?.policies.tellSystemd(status: status) }
 }

@@ -15,7 +15,7 @@ final class Recorder: Sendable {
   private let process: ObservedProcess
   private let box: BlackBoxWriter?
   private let keepsRecovered: Bool
-  private let whileDebugged: Configuration.Debugged
+  private let whileDebugged: Configuration.Sampling.Debugged
   private let settings: ReportSettings
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
@@ -92,7 +92,7 @@ final class Recorder: Sendable {
     problems: ProblemList,
     modules: @escaping @Sendable () -> [Module],
     keepsRecovered: Bool,
-    whileDebugged: Configuration.Debugged,
+    whileDebugged: Configuration.Sampling.Debugged,
     settings: ReportSettings,
     announce: @escaping @Sendable (StallEvent) -> Void,
     notes: @escaping @Sendable () -> [StallNote],

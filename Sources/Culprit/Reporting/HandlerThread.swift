@@ -83,6 +83,8 @@ final class Handlers<Subject: Sendable>: Sendable {
   private struct State {
     var current: [(handler: Handler, thread: HandlerThread)] = []
     var former: [HandlerThread] = []
+    /// What handlers that were taken away had not been told of.
+    var droppedBefore: UInt64 = 0
   }
 
   private let state = Mutex(State())
@@ -92,14 +94,28 @@ final class Handlers<Subject: Sendable>: Sendable {
 
   /// What handlers were not told of, because they could not keep up.
   var dropped: UInt64 {
-    state.withLock { state in (state.current.map(\.thread) + state.former).reduce(0) { $0 + $1.dropped } }
+    state.withLock { state in (state.current.map(\.thread) + state.former).reduce(state.droppedBefore) { $0 + $1.dropped } }
   }
 
-  func add(_ handler: @escaping Handler) {
+  /// Calls `handler` from now on. Returns what it is known by.
+  @discardableResult
+  func add(_ handler: @escaping Handler) -> HandlerThread {
     let thread = HandlerThread()
     // Now, because a thread cannot be made in every stall: it takes the lock of the address space.
     thread.start()
     state.withLock { $0.current.append((handler, thread)) }
+    return thread
+  }
+
+  /// Calls the handler on `thread` no more. What it has been put has it called still.
+  func remove(_ thread: HandlerThread) {
+    let isRemoved = state.withLock { state in
+      guard let place = state.current.firstIndex(where: { $0.thread === thread }) else { return false }
+      state.current.remove(at: place)
+      state.droppedBefore += thread.dropped
+      return true
+    }
+    if isRemoved { thread.stop() }
   }
 
   /// Calls every handler with `subject`, soon.

@@ -1,3 +1,4 @@
+import CCulpritObserver
 import CulpritBlame
 import CulpritReports
 import CulpritStallRecord
@@ -15,9 +16,9 @@ struct ReportSettings: Sendable {
 
   /// As `configuration` says.
   init(_ configuration: Configuration) {
-    width = configuration.reportWidth
-    symbolMemory = configuration.symbolMemory
-    rules = OwnershipRules(own: configuration.ownModules, wrappers: configuration.wrappers)
+    width = configuration.reporting.width
+    symbolMemory = configuration.reporting.symbolBytesMax
+    rules = OwnershipRules(own: configuration.reporting.ownModules, wrappers: configuration.reporting.wrappers)
   }
 
   /// What names the addresses of `recording`, which is of the process `process` as long as that runs.
@@ -36,9 +37,14 @@ struct ReportSettings: Sendable {
     )
   }
 
-  /// Who is to blame for `stall`, which is in `recording`.
-  func blame(for stall: Stall, in recording: Recording, _ symbolizer: Symbolizer) -> Blame {
-    Blame(stall: stall, stacks: recording.stacks, rules: rules, resolve: symbolizer.resolve)
+  /// What makes the reports of `recording`, whose addresses `symbolizer` names.
+  func builder(_ recording: Recording, _ symbolizer: Symbolizer) -> ReportBuilder {
+    ReportBuilder(
+      recording,
+      rules: rules,
+      architecture: String(cString: observer_machine_name()),
+      resolve: symbolizer.resolve
+    )
   }
 
   /// The report of `stall`, which is in `recording`; of `repeats` like it no report was made.
@@ -49,13 +55,16 @@ struct ReportSettings: Sendable {
     blame: Blame? = nil,
     repeats: Int = 0
   ) -> StallReport {
-    StallReport(
-      recording: recording,
-      stall: stall,
-      blame: blame ?? self.blame(for: stall, in: recording, symbolizer),
-      others: recording.otherThreads(in: stall, rules: rules, resolve: symbolizer.resolve),
-      repeats: repeats,
-      width: width
-    )
+    var report = builder(recording, symbolizer).report(of: stall, blame: blame, repeats: repeats)
+    report.width.characters = width
+    return report
+  }
+
+  /// The report of all threads of this process, which were captured as `all` with `stacks`.
+  func report(of all: AllThreads, _ stacks: [Stack]) -> ThreadsReport {
+    let recording = Recording(process: nil, modules: ModuleList.covering(stacks), stacks: stacks)
+    var report = builder(recording, symbolizer(of: recording)).threads(of: all)
+    report.width.characters = width
+    return report
   }
 }

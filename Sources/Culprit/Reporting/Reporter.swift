@@ -152,7 +152,7 @@ final class Reporter: Sendable {
 
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {
     for stall in recording.stalls {
-      let blame = settings.blame(for: stall, in: recording, symbolizer)
+      let blame = settings.builder(recording, symbolizer).blame(for: stall)
       let culprit = blame.culprit?.frame.function ?? ""
       let decision = limiter.withLock {
         $0.decide(source: stall.source, culprit: culprit, now: clinux_clock_ns())

@@ -1,17 +1,14 @@
-import CCulpritObserver
-import CulpritBlame
 import CulpritReports
 import CulpritStallRecord
-import CulpritSymbols
 
 /// A stall that is under way: what is known of it when it begins, and when it becomes a hang.
 public struct StallEvent: Sendable, CustomStringConvertible {
   /// What is stuck.
-  public let source: WatchedSource
+  public let source: StallReport.Source
   /// The thread that is; its id is 0 when none works on it.
-  public let thread: ObservedThread
+  public let thread: StallReport.Thread
   /// When the work began.
-  public let began: WallTime
+  public let began: StallReport.Timestamp
   /// What the work was allowed to take.
   public let threshold: Duration
   /// How long it has taken so far.
@@ -22,9 +19,9 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   private let settings: ReportSettings
 
   init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
-    source = stall.source
-    thread = stall.thread
-    began = stall.began
+    source = StallReport.Source(stall.source)
+    thread = StallReport.Thread(stall.thread)
+    began = StallReport.Timestamp(stall.began)
     threshold = stall.threshold
     age = stall.duration
     self.isHang = isHang
@@ -36,16 +33,13 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   /// thread: a handler may, the thread that the stall holds up had better not. Never uses the network.
   public func report() -> StallReport? {
     guard let stall = recording.stalls.first else { return nil }
-    var modules = ModuleList()
-    modules.load()
-    for stack in recording.stacks { modules.cover(stack) }
     var recording = recording
-    recording.modules = modules.all
+    recording.modules = ModuleList.covering(recording.stacks)
     return settings.report(of: stall, in: recording, settings.symbolizer(of: recording))
   }
 
   /// The event in a sentence.
   public var description: String {
-    "\(source.kind.description) \"\(printable(source.name))\" \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
+    "\(source) \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
   }
 }

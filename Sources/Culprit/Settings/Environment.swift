@@ -18,7 +18,7 @@ struct Environment: Sendable {
   let file: String?
 
   static let prefix = "CULPRIT_"
-  private static let disableVariable = "CULPRIT_DISABLE"
+  private static let enabledVariable = "CULPRIT_ENABLED"
   private static let fileVariable = "CULPRIT_CONFIGURATION"
 
   /// What systemd says to a service: sd_notify(3), sd_watchdog_enabled(3).
@@ -49,7 +49,7 @@ struct Environment: Sendable {
   }
 
   /// The names behind the prefix that mean something, and those that are there.
-  static let knownVariables = (Setting.all + [Setting.disable]).map(\.variable) + [fileVariable]
+  static let knownVariables = (Setting.all + [Setting.enabled]).map(\.variable) + [fileVariable]
   var names: [String] { variables.keys.filter { $0.hasPrefix(Self.prefix) } }
 
   /// Where systemd listens, after how long without a ping it takes the service for dead, and which process that is about.
@@ -58,13 +58,13 @@ struct Environment: Sendable {
   var watchdogProcess: String? { variables["WATCHDOG_PID"] }
 
   /// Whether the watchdog is not to start at all, and what is wrong with the variable that says so.
-  var disables: (Bool, problem: String?) {
-    guard let text = variables[Self.disableVariable] else { return (false, nil) }
-    guard let isDisabled = Setting.truth(text) else {
+  var switchesOff: (Bool, problem: String?) {
+    guard let text = variables[Self.enabledVariable] else { return (false, nil) }
+    guard let isEnabled = Setting.truth(text) else {
       let form = "it must be \(Setting.truthForm); the watchdog is started"
-      return (false, "\(Self.disableVariable) is \(quoted(text)); \(form)")
+      return (false, "\(Self.enabledVariable) is \(quoted(text)); \(form)")
     }
-    return (isDisabled, nil)
+    return (!isEnabled, nil)
   }
 
   /// `base` with what the environment and `content`, the file's, say.
@@ -91,7 +91,7 @@ struct Environment: Sendable {
     case .unreadable(let why): problems.append("the configuration file \(fileName) cannot be read: \(why)")
     case .lines(let lines, let malformed):
       problems += malformed.map { "\(fileName), line \($0): a line must be name = value" }
-      let known = Setting.all + [Setting.disable]
+      let known = Setting.all + [Setting.enabled]
       for line in lines where !known.contains(where: { $0.name == line.name }) {
         let names = known.map(\.name).joined(separator: ", ")
         let sentence = "there is no setting \(quoted(line.name)); there are \(names)"
@@ -119,7 +119,7 @@ struct Environment: Sendable {
     var changed = configuration
     let stays = "it stays \(setting.show(configuration))"
     var value = text
-    if setting.property == "directory", text.lowercased() == Setting.standard {
+    if setting.property == "storage.directory", text.lowercased() == Setting.standard {
       guard let directory = Configuration.standardDirectory(executable: ProcessMap.executablePath(), { variables[$0] })
       else {
         let names = Configuration.standardDirectoryVariables.joined(separator: ", ")

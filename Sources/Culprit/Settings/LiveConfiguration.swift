@@ -55,13 +55,26 @@ final class LiveConfiguration: Sendable {
         return error
       }
       for setting in Setting.all where !setting.isLive && setting.show(base) != setting.show(state.base) {
-        return .cannotChange(setting.property)
+        return .fixedWhileRunning(setting.property)
       }
       state.base = base
       update(&state)
       return nil
     }
     if let refusal { throw refusal }
+  }
+
+  /// What `other`, which somebody else wants in the same process, has otherwise than this: a sentence for each setting that it
+  /// does not leave at its default.
+  func disagreements(with other: Configuration) -> [String] {
+    let (current, defaults) = (current, Configuration())
+    return Setting.all.filter { setting in
+      ![setting.show(current), setting.show(defaults)].contains(setting.show(other))
+    }
+    .map { setting in
+      "\(setting.property) is \(setting.show(current)), as the first watchdog of this process has it, "
+        + "and not \(printable(setting.show(other), limit: sentencePartMax))"
+    }
   }
 
   /// The file has changed.
@@ -90,16 +103,17 @@ final class LiveConfiguration: Sendable {
 extension Watchdog {
   /// Changes the configuration while the watchdog runs: thresholds, intervals, and whether anything is watched at all.
   ///
-  ///     try watchdog.reconfigure { $0.stallThreshold = .seconds(2) }
+  ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
   /// Loops with thresholds of their own and sections keep theirs. What the environment or the configuration file say
   /// still beats what the code says. A stall that is under way goes on as one.
   ///
   /// - Parameter change: Changes the configuration in the code. Must not use the watchdog.
-  /// - Throws: ``WatchdogError/cannotChange(_:)`` when `change` touches what is fixed once a watchdog runs,
-  ///   ``WatchdogError/invalidConfiguration(_:)`` when the result makes no sense, ``WatchdogError/notInThisProcess(watched:)``. Nothing is changed then.
+  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` when `change` touches what is fixed once a watchdog runs,
+  ///   ``WatchdogError/Code/invalidConfiguration`` when the result makes no sense,
+  ///   ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
-    if !isDisabled { _ = try control() }
+    if !isDisabled { _ = try running() }
     try live.change(change)
   }
 }

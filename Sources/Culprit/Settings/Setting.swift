@@ -6,7 +6,7 @@ import CulpritStallRecord
 struct Setting: Sendable {
   /// Its name in files. In the environment it is in capitals, behind `CULPRIT_`.
   let name: String
-  /// Its name in ``Configuration``.
+  /// Its name in ``Watchdog/Configuration``.
   let property: String
   /// Whether it can be changed while the watchdog runs.
   let isLive: Bool
@@ -24,88 +24,88 @@ struct Setting: Sendable {
 
   /// All of them, in the order in which they are applied: what bounds others goes before them.
   static let all = [
-    threshold,
-    limit("hang_threshold", "hangThreshold", \.hangThreshold),
-    duration("interval", "sampleInterval", \.sampleInterval),
-    limit("terminate_after", "terminateAfter", \.terminateAfter),
+    duration("threshold", "sampling.threshold", \.sampling.threshold),
+    limit("hang_threshold", "sampling.hangThreshold", \.sampling.hangThreshold),
+    limit("interval", "sampling.interval", \.sampling.interval),
+    limit("terminate_after", "lifecycle.terminateAfter", \.lifecycle.terminateAfter),
     Setting(
       name: "directory",
-      property: "directory",
+      property: "storage.directory",
       isLive: false,
       form: "a path, or \(standard)",
       set: { configuration, text in
-        configuration.directory = text
+        configuration.storage.directory = text
         return !text.isEmpty
       },
-      show: { $0.directory ?? "none" },
-      copy: { $0.directory = $1.directory }
+      show: { $0.storage.directory ?? "none" },
+      copy: { $0.storage.directory = $1.storage.directory }
     ),
-    number("directory_bytes", "directoryLimits.bytes", \.directoryLimits.bytes, "a number of bytes such as 268435456"),
-    number("directory_files", "directoryLimits.files", \.directoryLimits.files, "a number such as 1000"),
-    duration("directory_age", "directoryLimits.age", \.directoryLimits.age, isLive: false),
-    yesOrNo("keep_recovered", "keepsRecoveredStalls", \.keepsRecoveredStalls),
-    yesOrNo("note_crashes", "notesCrashes", \.notesCrashes),
-    number("stack_bytes", "stackBytesMax", \.stackBytesMax, "a number of bytes such as 8388608"),
-    number("symbol_memory", "symbolMemory", \.symbolMemory, "a number of bytes such as 67108864"),
-    number("reports_per_minute", "reportsPerMinute", \.reportsPerMinute, "a number such as 60"),
-    number("reports_per_culprit", "reportsPerCulprit", \.reportsPerCulprit, "a number such as 10"),
-    number("activities_max", "activitiesMax", \.activitiesMax, "a number such as 1000"),
-    duration("expiration_budget", "expirationBudget", \.expirationBudget, isLive: false),
+    number("directory_bytes", "storage.bytesMax", \.storage.bytesMax, "a number of bytes such as 268435456"),
+    number("directory_files", "storage.filesMax", \.storage.filesMax, "a number such as 1000"),
+    duration("directory_age", "storage.ageMax", \.storage.ageMax, isLive: false),
+    yesOrNo("keep_recovered", "storage.keepsRecoveredStalls", \.storage.keepsRecoveredStalls),
+    yesOrNo("note_crashes", "storage.notesCrashes", \.storage.notesCrashes),
+    number("stack_bytes", "sampling.stackBytesMax", \.sampling.stackBytesMax, "a number of bytes such as 8388608"),
+    number("symbol_memory", "reporting.symbolBytesMax", \.reporting.symbolBytesMax, "a number of bytes such as 67108864"),
+    number("reports_per_minute", "reporting.perMinute", \.reporting.perMinute, "a number such as 60"),
+    number("reports_per_culprit", "reporting.perCulprit", \.reporting.perCulprit, "a number such as 10"),
+    number("activities_max", "activities.countMax", \.activities.countMax, "a number such as 1000"),
+    duration(
+      "expiration_threshold",
+      "activities.expirationThreshold",
+      \.activities.expirationThreshold,
+      isLive: false
+    ),
     Setting(
       name: "while_debugged",
-      property: "whileDebugged",
+      property: "sampling.whileDebugged",
       isLive: false,
       form: "marked or ignored",
       set: { configuration, text in
-        configuration.whileDebugged = text == "ignored" ? .ignored : .marked
+        configuration.sampling.whileDebugged = text == "ignored" ? .ignored : .marked
         return text == "ignored" || text == "marked"
       },
-      show: { $0.whileDebugged == .ignored ? "ignored" : "marked" },
-      copy: { $0.whileDebugged = $1.whileDebugged }
+      show: { $0.sampling.whileDebugged == .ignored ? "ignored" : "marked" },
+      copy: { $0.sampling.whileDebugged = $1.sampling.whileDebugged }
     ),
-    number("report_width", "reportWidth", \.reportWidth, "a number of characters such as 100"),
-    list("own_modules", "ownModules", \.ownModules, "names of modules or packages, or paths, with commas between"),
-    list("wrappers", "wrappers", \.wrappers, "names of functions such as Lock.lock(), with commas between"),
-    limit("launch_budget", "launchBudget", \.launchBudget, isLive: false),
-    limit("shutdown_budget", "shutdownBudget", \.shutdownBudget, isLive: false),
-    yesOrNo("notice_sigterm", "noticesTermination", \.noticesTermination),
-    yesOrNo("systemd", "notifiesSystemd", \.notifiesSystemd),
-    yesOrNo("fetch_debug_information", "fetchesDebugInformation", \.fetchesDebugInformation),
-    duration("fetch_patience", "debugInformationPatience", \.debugInformationPatience, isLive: false),
+    number("report_width", "reporting.width", \.reporting.width, "a number of characters such as 100"),
+    list(
+      "own_modules",
+      "reporting.ownModules",
+      \.reporting.ownModules,
+      "names of modules or packages, or paths, with commas between"
+    ),
+    list(
+      "wrappers",
+      "reporting.wrappers",
+      \.reporting.wrappers,
+      "names of functions such as Lock.lock(), with commas between"
+    ),
+    limit("launch_threshold", "lifecycle.launchThreshold", \.lifecycle.launchThreshold, isLive: false),
+    limit("shutdown_threshold", "lifecycle.shutdownThreshold", \.lifecycle.shutdownThreshold, isLive: false),
+    yesOrNo("notice_sigterm", "lifecycle.noticesTermination", \.lifecycle.noticesTermination),
+    yesOrNo("systemd", "lifecycle.notifiesSystemd", \.lifecycle.notifiesSystemd),
+    yesOrNo("fetch_debug_information", "reporting.fetchesDebugInformation", \.reporting.fetchesDebugInformation),
+    duration("fetch_patience", "reporting.fetchPatience", \.reporting.fetchPatience, isLive: false),
   ]
 
-  /// How long work may take. An interval that nobody asked for follows a shorter threshold.
-  private static let threshold = Setting(
-    name: "threshold",
-    property: "stallThreshold",
-    isLive: true,
-    form: Duration.textForm,
-    set: { configuration, text in
-      guard let duration = Duration(text: text) else { return false }
-      configuration.stallThreshold = duration
-      configuration.sampleInterval = min(configuration.sampleInterval, duration)
-      return true
-    },
-    show: { "\($0.stallThreshold)" },
-    copy: { $0.stallThreshold = $1.stallThreshold }
-  )
-
-  /// What switches a running watchdog off; in files only. ``Environment/disables`` is its counterpart in the environment.
-  static let disable = Setting(
-    name: "disable",
+  /// What switches a running watchdog on and off; in files only. ``Environment/switchesOff`` is its counterpart in the
+  /// environment.
+  static let enabled = Setting(
+    name: "enabled",
     property: "isEnabled",
     isLive: true,
     form: truthForm,
     set: { configuration, text in
-      guard let isDisabled = truth(text) else { return false }
-      configuration.isEnabled = !isDisabled
+      guard let isEnabled = truth(text) else { return false }
+      configuration.isEnabled = isEnabled
       return true
     },
-    show: { $0.isEnabled ? "no" : "yes" },
+    show: { $0.isEnabled ? "yes" : "no" },
     copy: { $0.isEnabled = $1.isEnabled }
   )
 
-  /// What says that the directory is to be ``Configuration/standardDirectory``, in letters of any case.
+  /// What says that the directory is to be ``Watchdog/Configuration/standardDirectory``, in letters of any case.
   static let standard = "standard"
 
   static let truthForm = "yes or no"
@@ -114,7 +114,7 @@ struct Setting: Sendable {
   static func truth(_ text: String) -> Bool? {
     switch text.lowercased() {
     case "1", "yes", "true", "on": true
-    case "", "0", "no", "false", "off": false
+    case "0", "no", "false", "off": false
     default: nil
     }
   }

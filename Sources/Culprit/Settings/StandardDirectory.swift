@@ -1,10 +1,10 @@
 import CCulpritLinux
 
-extension Configuration {
+extension Watchdog.Configuration {
   /// The directory that a service of this kind keeps such files in by the conventions of systemd and the XDG base directory
-  /// specification, for ``directory``:
+  /// specification, for ``Storage/directory``:
   ///
-  ///     configuration.directory = Configuration.standardDirectory
+  ///     configuration.storage.directory = Watchdog.Configuration.standardDirectory
   ///
   /// The first of these whose variable is set: `$STATE_DIRECTORY/culprit` (systemd.exec(5), StateDirectory=; of several the
   /// first), `$RUNTIME_DIRECTORY/culprit` (which does not outlive a stop of the service unless RuntimeDirectoryPreserve= says

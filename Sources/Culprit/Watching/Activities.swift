@@ -23,9 +23,9 @@ final class Activities: Sendable {
   }
 
   /// Told of every activity that has not ended as it should.
-  let leaked = Handlers<LeakedActivity>()
+  let leaked = Handlers<Watchdog.LeakedActivity>()
   private let limit: Int
-  private let expirationBudget: Duration
+  private let expirationThreshold: Duration
   private let state = Mutex(State())
   /// Whose they are: a child of fork(2) has none of its parent's.
   private let process = clinux_process_stamp()
@@ -37,33 +37,32 @@ final class Activities: Sendable {
   /// How long ``stop()`` waits for whoever reads standard error.
   private static let tellingPatience: UInt64 = 2_000_000_000
   /// Watches the handlers' time; set once, before there is an activity.
-  private let section = Mutex<(@Sendable (_ name: String, _ budget: Duration, _ body: () -> Void) -> Void)?>(nil)
+  private let section = Mutex<(@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?>(nil)
 
   /// So many frames of the beginning's stack are kept.
   private static let framesMax = 64
 
-  /// At most `limit` activities at a time. All expiration handlers that are called together may take
-  /// `expirationBudget`.
-  init(limit: Int, expirationBudget: Duration) {
+  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationThreshold`.
+  init(limit: Int, expirationThreshold: Duration) {
     self.limit = limit
-    self.expirationBudget = expirationBudget
+    self.expirationThreshold = expirationThreshold
   }
 
   /// Sets what watches the expiration handlers.
-  func watch(with section: @escaping @Sendable (_ name: String, _ budget: Duration, _ body: () -> Void) -> Void) {
+  func watch(with section: @escaping @Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void) {
     self.section.withLock { $0 = section }
   }
 
   func begin(
     _ name: String,
-    expiring time: Duration?,
+    threshold: Duration?,
     _ onExpiration: (@Sendable () -> Void)?
-  ) throws(WatchdogError) -> Activity {
+  ) throws(WatchdogError) -> WatchedActivity {
     var addresses = [UInt64](repeating: 0, count: Self.framesMax)
     let count = clinux_walk_self(&addresses, Self.framesMax)
     let beginning = Array(addresses.prefix(count))
     let now = clinux_clock_ns()
-    let deadline = time.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
+    let deadline = threshold.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
     let mask = HandlerMask()
     let handler = onExpiration.map { body in { @Sendable in mask.run(body) } }
@@ -81,7 +80,7 @@ final class Activities: Sendable {
       )
       return .success(number)
     }
-    let activity = Activity(name: name, number: try number.get(), activities: self)
+    let activity = WatchedActivity(name: name, number: try number.get(), activities: self)
     if deadline != nil { observer_control_wake(wake.pointer) }
     return activity
   }
@@ -138,9 +137,9 @@ final class Activities: Sendable {
     return hasEnded && isTold
   }
 
-  private func tell(_ entry: Entry, _ reason: LeakedActivity.Reason) {
+  private func tell(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
     let age = Duration(wholeNanoseconds: clinux_clock_ns() &- entry.began)
-    let activity = LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
+    let activity = Watchdog.LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
     // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
     if leaked.isEmpty { teller.put { printToStandardError("culprit: \(activity)") } } else { leaked.call(activity) }
   }
@@ -155,7 +154,7 @@ final class Activities: Sendable {
         return error
       }
     }
-    if let error { throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))") }
+    if let error { throw .threadNotStarted(error.number) }
   }
 
   private func run() {
@@ -176,7 +175,7 @@ final class Activities: Sendable {
       let handlers = expired.compactMap(\.value.onExpiration)
       let names = expired.map { "\"\($0.value.name)\"" }.joined(separator: ", ")
       let watch = section.withLock { $0 }
-      watch?("expiration handlers of \(names)", expirationBudget) { for handler in handlers { handler() } }
+      watch?("expiration handlers of \(names)", expirationThreshold) { for handler in handlers { handler() } }
       for (number, entry) in expired where state.withLock({ $0.entries[number] != nil }) { tell(entry, .expired) }
     }
   }

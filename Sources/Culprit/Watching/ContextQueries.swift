@@ -12,8 +12,12 @@ extension Watchdog {
   /// - Parameters:
   ///   - title: What the report calls it.
   ///   - describe: Returns the text, in a line or two.
-  public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) {
-    contexts?.add(title, describe)
+  /// - Returns: What takes it away again.
+  @discardableResult
+  public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
+    guard let contexts = core?.contexts, !isStopped else { return Registration(nil) }
+    let remove = contexts.add(title, describe)
+    return keep(Registration(remove))
   }
 }
 
@@ -39,8 +43,14 @@ final class ContextQueries: Sendable {
   private let queries = Mutex<[Query]>([])
   private let wake = ControlBlock()
 
-  func add(_ title: String, _ describe: @escaping @Sendable () -> String) {
-    queries.withLock { $0.append(Query(title, describe)) }
+  /// Asks `describe` from now on. Returns what takes it away again.
+  func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
+    let query = Query(title, describe)
+    queries.withLock { $0.append(query) }
+    return { [weak self] in
+      self?.queries.withLock { $0.removeAll { $0 === query } }
+      query.thread.stop()
+    }
   }
 
   /// Asks all of them, and waits for their answers for a while.

@@ -23,7 +23,7 @@ final class Pinger: Sendable {
 
   /// Sends pings to `source` from now on. The thread is started with the first source.
   ///
-  /// - Throws: ``WatchdogError/cannotObserve(_:)`` when the thread cannot be started.
+  /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
   func add(_ source: PingedSource) throws(WatchdogError) {
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
@@ -34,7 +34,7 @@ final class Pinger: Sendable {
         return error
       }
     }
-    if let error { throw .cannotObserve("a thread cannot be started: \(String(cString: strerror(error.number)))") }
+    if let error { throw .threadNotStarted(error.number) }
     state.withLock { $0.sources.append(source) }
     observer_control_wake(wake.pointer)
   }
@@ -112,7 +112,7 @@ final class PingedSource: Sendable {
   ///   - worker: Who works on the source.
   ///   - pinger: What sends the pings.
   ///   - send: Hands its argument over, to be called by the source when it is its turn.
-  /// - Throws: ``WatchdogError/cannotObserve(_:)`` when the pinger's thread cannot be started.
+  /// - Throws: ``WatchdogError/Code/unsupported`` when the pinger's thread cannot be started.
   init(
     lease: SlotRegistry.Lease,
     worker: Worker,

@@ -32,6 +32,8 @@ final class SlotRegistry: Sendable {
 
   private struct Owner {
     var source: WatchedSource
+    /// The number of the start of a watchdog that it belongs to; 0 for Culprit's own.
+    var start: UInt64
     var generation: UInt32
     var limits: Limits
     /// Told when a work item becomes a stall.
@@ -90,7 +92,7 @@ final class SlotRegistry: Sendable {
   func follow(_ configuration: Configuration, for control: ControlBlock) {
     state.withLock { state in
       guard state.control === control else { return }
-      state.threshold = configuration.stallThreshold
+      state.threshold = configuration.sampling.threshold
       state.interval = configuration.sampleInterval
       state.isEnabled = configuration.isEnabled
       observer_control_set_hang_delay_ns(control.pointer, configuration.hangDelay.wholeNanoseconds)
@@ -150,11 +152,13 @@ final class SlotRegistry: Sendable {
   ///   - control: The monitor that is to watch it.
   ///   - threshold: What a work item may take; what the configuration says when `nil`.
   ///   - interval: The time between samples of a stall; the configured one when `nil`.
-  ///   - polled: Whether work items begin without telling the monitor.
+  ///   - start: The number of the start of a watchdog that wants it; 0 for Culprit itself.
+  ///   - polled: Whether units begin without telling the monitor.
   /// - Returns: The lease, to be given to ``end(_:)``.
   /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
   func lease(
     _ source: WatchedSource,
+    of start: UInt64 = 0,
     for control: ControlBlock,
     threshold: Duration? = nil,
     interval: Duration? = nil,
@@ -162,8 +166,13 @@ final class SlotRegistry: Sendable {
   ) throws(WatchdogError) -> Lease {
     let lease: Result<Lease, WatchdogError> = state.withLock { state in
       guard state.control === control else { return .failure(.stopped) }
-      if source.kind != .section, state.owners.contains(where: { $0?.source == source && $0?.hasStopped == false }) {
-        return .failure(.alreadyWatched(source.name))
+      var source = source
+      if source.kind != .section {
+        let present = state.owners.compactMap { $0 }.filter { !$0.hasStopped }
+        if present.contains(where: { $0.source == source && $0.start == start }) {
+          return .failure(.alreadyWatched(source.name))
+        }
+        source = Self.numbered(source, beside: present.map(\.source))
       }
       guard let index = takeFree(&state) ?? nextUnused(&state), let slot = slot(index) else {
         return .failure(.tooManySources(limit: Int(OBSERVER_SLOTS_MAX)))
@@ -177,7 +186,7 @@ final class SlotRegistry: Sendable {
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
         (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
       }
-      state.owners[index] = Owner(source: source, generation: generation, limits: limits)
+      state.owners[index] = Owner(source: source, start: start, generation: generation, limits: limits)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
@@ -188,7 +197,18 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
-  /// Ends the work item that `lease` is marked with, if the slot is the lease's still.
+  /// `source` under a name that nothing in `present` has: other watchdogs of the process may watch something called so.
+  private static func numbered(_ source: WatchedSource, beside present: [WatchedSource]) -> WatchedSource {
+    var numbered = source
+    var number = 1
+    while present.contains(numbered) {
+      number += 1
+      numbered.name = "\(source.name) (\(number))"
+    }
+    return numbered
+  }
+
+  /// Ends the unit that `lease` is marked with, if the slot is the lease's still.
   func endItem(_ lease: Lease) {
     guard lease.isOurs else { return }
     state.withLock { if owns(lease, $0) { observer_slot_end(lease.slot) } }

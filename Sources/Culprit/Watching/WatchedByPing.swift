@@ -2,8 +2,8 @@ import CCulpritObserver
 import CulpritStallRecord
 import Dispatch
 
-/// Something that is watched by pings, until ``stop()`` or until the last reference is gone.
-public final class PingWatch: Sendable {
+/// Something that is watched by probes, until ``stop()`` or until the last reference is gone.
+public final class WatchedProbe: Sendable {
   private let sources: [PingedSource]
   private let watchdog: Watchdog
 
@@ -30,19 +30,19 @@ extension Watchdog {
   /// - Parameters:
   ///   - queue: The queue.
   ///   - name: What reports call it; its label when `nil`. No two queues of the same name can be watched at a time.
-  ///   - stallThreshold: How long a block may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - threshold: How long a block may wait, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
-  public func watch(
+  public func watchQueue(
     _ queue: DispatchQueue,
     named name: String? = nil,
-    stallThreshold: Duration? = nil
-  ) throws(WatchdogError) -> PingWatch {
+    threshold: Duration? = nil
+  ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .queue, name: name ?? queue.label)
-    return PingWatch(
+    return WatchedProbe(
       watchdog: self,
       sources: [
-        try pinged(source, stallThreshold, worker(of: queue)) { run in queue.async(execute: run) }
+        try pinged(source, threshold, worker(of: queue)) { run in queue.async(execute: run) }
       ]
     )
   }
@@ -52,29 +52,29 @@ extension Watchdog {
   /// A small task is started again and again. When none of the threads comes to run it within the threshold, all
   /// threads are captured, and the report says what those of the pool are occupied with.
   ///
-  /// - Parameter stallThreshold: How long a task may wait for a thread, at least 10 ms; the configuration's when `nil`.
+  /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
-  public func watchConcurrency(stallThreshold: Duration? = nil) throws(WatchdogError) -> PingWatch {
+  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
-    return PingWatch(
+    return WatchedProbe(
       watchdog: self,
-      sources: [try pinged(source, stallThreshold, .unknown) { run in Task.detached { run() } }]
+      sources: [try pinged(source, threshold, .unknown) { run in Task.detached { run() } }]
     )
   }
 
   /// Watches the main actor: work that must run on the main thread.
   ///
-  /// - Parameter stallThreshold: How long such work may wait, at least 10 ms; the configuration's when `nil`.
+  /// - Parameter threshold: How long such work may wait, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
-  public func watchMainActor(stallThreshold: Duration? = nil) throws(WatchdogError) -> PingWatch {
+  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: "main actor")
-    return PingWatch(
+    return WatchedProbe(
       watchdog: self,
       // On Linux the main actor's work goes through the main queue.
       sources: [
-        try pinged(source, stallThreshold, worker(of: .main)) { run in
+        try pinged(source, threshold, worker(of: .main)) { run in
           Task(executorPreference: HandingOver()) { @MainActor in run() }
         }
       ]
@@ -89,21 +89,21 @@ extension Watchdog {
   /// - Parameters:
   ///   - executor: The executor.
   ///   - name: What reports call it. No two executors of the same name can be watched at a time.
-  ///   - stallThreshold: How long a job may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - threshold: How long a job may wait, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
-  public func watch(
-    executor: any SerialExecutor,
+  public func watchExecutor(
+    _ executor: any SerialExecutor,
     named name: String,
-    stallThreshold: Duration? = nil
-  ) throws(WatchdogError) -> PingWatch {
+    threshold: Duration? = nil
+  ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: name)
     let visitor = ExecutorVisitor(executor)
     let worker = (executor as? DispatchQueue).map { self.worker(of: $0) } ?? .threadOfLastPing
-    return PingWatch(
+    return WatchedProbe(
       watchdog: self,
       sources: [
-        try pinged(source, stallThreshold, worker) { run in
+        try pinged(source, threshold, worker) { run in
           Task(executorPreference: HandingOver()) { await visitor.visit(run) }
         }
       ]
@@ -118,17 +118,16 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - name: What reports call the loop. No two of the same name can be watched at a time.
-  ///   - stallThreshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
-  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's
-  /// own.
+  ///   - threshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's own.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(
     named name: String,
-    stallThreshold: Duration? = nil,
-    execute: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
-  ) throws(WatchdogError) -> PingWatch {
-    try watchLoops(named: name, stallThreshold: stallThreshold, execute: [execute], isGroup: false)
+    threshold: Duration? = nil,
+    execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
+  ) throws(WatchdogError) -> WatchedProbe {
+    try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false)
   }
 
   /// Watches a group of event loops, a thread each: those of an event loop group. Reports call them by the group's name
@@ -136,35 +135,35 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - name: What the group is called.
-  ///   - stallThreshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
+  ///   - threshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
   ///   - execute: For each loop, what puts a closure into it.
   /// - Returns: The watch of all of them.
   /// - Throws: ``WatchdogError``; none is watched then.
   public func watchLoops(
     named name: String,
-    stallThreshold: Duration? = nil,
+    threshold: Duration? = nil,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
-  ) throws(WatchdogError) -> PingWatch {
-    try watchLoops(named: name, stallThreshold: stallThreshold, execute: execute, isGroup: true)
+  ) throws(WatchdogError) -> WatchedProbe {
+    try watchLoops(named: name, threshold: threshold, execute: execute, isGroup: true)
   }
 
   private func watchLoops(
     named name: String,
-    stallThreshold: Duration?,
+    threshold: Duration?,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void],
     isGroup: Bool
-  ) throws(WatchdogError) -> PingWatch {
+  ) throws(WatchdogError) -> WatchedProbe {
     var sources: [PingedSource?] = []
     do throws(WatchdogError) {
       for (index, send) in execute.enumerated() {
         let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
-        sources.append(try pinged(source, stallThreshold, .threadOfLastPing, send))
+        sources.append(try pinged(source, threshold, .threadOfLastPing, send))
       }
     } catch {
       for source in sources { source?.stop() }
       throw error
     }
-    return PingWatch(watchdog: self, sources: sources)
+    return WatchedProbe(watchdog: self, sources: sources)
   }
 
   /// Who works on `queue`.
@@ -178,13 +177,13 @@ extension Watchdog {
   /// A source that is pinged; `nil` when the watchdog was not started.
   private func pinged(
     _ source: WatchedSource,
-    _ stallThreshold: Duration?,
+    _ threshold: Duration?,
     _ worker: PingedSource.Worker,
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> PingedSource? {
     guard !isDisabled else { return nil }
-    let lease = try lease(source, stallThreshold, polled: false)
-    guard let pinger else { return nil }
+    let lease = try lease(source, threshold, polled: false)
+    guard let pinger = core?.pinger else { return nil }
     return try PingedSource(
       lease: lease,
       worker: worker,

@@ -2,39 +2,43 @@ import CCulpritObserver
 import CulpritStallRecord
 
 extension Watchdog {
-  /// Watches an event loop whose turns are marked by ``WatchedLoop/began()`` and ``WatchedLoop/ended()``.
+  /// Watches an event loop whose turns are marked by ``WatchedLoop/begin()`` and ``WatchedLoop/end()``.
   ///
   /// - Parameters:
   ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
-  ///   - stallThreshold: What a turn may take, at least 10 ms; the configuration's when `nil`.
+  ///   - threshold: What a turn may take, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError``.
-  public func watchLoop(named name: String, stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
+  public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
     let source = WatchedSource(kind: .loop, name: name)
-    return WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, stallThreshold))
+    return WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold))
   }
 
   /// Leases a slot for a source whose work items begin unannounced, unless it is not to be `polled`.
   func lease(
     _ source: WatchedSource,
-    _ stallThreshold: Duration?,
+    _ threshold: Duration?,
     polled: Bool = true
   ) throws(WatchdogError) -> SlotRegistry.Lease {
-    if let stallThreshold, stallThreshold < Configuration.shortestTime || stallThreshold > WatchLimits.longestTime {
+    if let threshold, threshold < Configuration.shortestTime || threshold > WatchLimits.longestTime {
+      let range = "from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
       throw .invalidConfiguration(
-        "the stall threshold of \"\(source.name)\" is \(stallThreshold); it must be from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
+        "the threshold of \(quoted(source.name)) is \(threshold); it must be \(range)",
+        setting: source.name
       )
     }
-    return try SlotRegistry.shared.lease(source, for: control(), threshold: stallThreshold, polled: polled)
+    let core = try running()
+    guard !isStopped else { throw .stopped }
+    return try SlotRegistry.shared.lease(source, of: number, for: core.control, threshold: threshold, polled: polled)
   }
 }
 
 /// An event loop under watch.
 ///
 ///     while let event = poll() {
-///       loop.began()
+///       loop.begin()
 ///       handle(event)
-///       loop.ended()
+///       loop.end()
 ///     }
 ///
 /// Marking takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is short, and
@@ -53,10 +57,10 @@ public final class WatchedLoop: Sendable {
   deinit { if let lease { SlotRegistry.shared.end(lease) } }
 
   /// Marks the begin of a turn on the calling thread. When a turn is under way already, a new one begins.
-  public func began() { if let lease { observer_slot_begin(lease.slot) } }
+  public func begin() { if let lease { observer_slot_begin(lease.slot) } }
 
   /// Marks the end of the turn. Does nothing when there is none. A turn also ends when its thread exits.
-  public func ended() { if let lease { observer_slot_end(lease.slot) } }
+  public func end() { if let lease { observer_slot_end(lease.slot) } }
 
   /// Runs `body` as one turn.
   ///
@@ -65,14 +69,14 @@ public final class WatchedLoop: Sendable {
   ///   - body: The turn.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
-  public func turn<Result: ~Copyable, Failure: Error>(
-    labelled label: String? = nil,
+  public func withTurn<Result: ~Copyable, Failure: Error>(
+    label: String? = nil,
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     if let label { self.label(label) }
-    began()
+    begin()
     defer {
-      ended()
+      end()
       if label != nil { self.label("") }
     }
     return try body()
@@ -83,9 +87,9 @@ public final class WatchedLoop: Sendable {
   /// marks the turns. Costs no system call and no lock.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body`, which may take as long as it does: its time is not part of the turn's. May be nested. To be called in
-  /// a turn.
-  public func expectingSlow<Result: ~Copyable, Failure: Error>(
+  /// Runs `body`, which may take as long as it does: its time is not part of the turn's. May be nested. To be called in a
+  /// turn.
+  public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
     lease?.exempt()

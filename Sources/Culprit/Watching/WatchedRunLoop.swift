@@ -6,25 +6,25 @@ import Synchronization
 extension Watchdog {
   /// Watches the iterations of the main thread's run loop.
   ///
-  /// - Parameter stallThreshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
+  /// - Parameter threshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
-  public func watchMainRunLoop(stallThreshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", stallThreshold: stallThreshold)
+  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
+    try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", threshold: threshold)
   }
 
   /// Watches the iterations of the calling thread's run loop.
   ///
   /// - Parameters:
   ///   - name: What reports call the run loop. No two run loops of the same name can be watched at a time.
-  ///   - stallThreshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
+  ///   - threshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
   /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
   /// - Throws: ``WatchdogError/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
   public func watchCurrentRunLoop(
     named name: String,
-    stallThreshold: Duration? = nil
+    threshold: Duration? = nil
   ) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: crunloop_current(), name: name, stallThreshold: stallThreshold)
+    try WatchedRunLoop(watchdog: self, loop: crunloop_current(), name: name, threshold: threshold)
   }
 }
 
@@ -67,7 +67,7 @@ public final class WatchedRunLoop: Sendable {
     watchdog: Watchdog,
     loop: UnsafeMutableRawPointer?,
     name: String,
-    stallThreshold: Duration?
+    threshold: Duration?
   ) throws(WatchdogError) {
     self.watchdog = watchdog
     guard !watchdog.isDisabled else {
@@ -76,7 +76,7 @@ public final class WatchedRunLoop: Sendable {
       return
     }
     guard let loop else { throw .noRunLoops }
-    let lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), stallThreshold)
+    let lease = try watchdog.lease(WatchedSource(kind: .runLoop, name: name), threshold)
     self.lease = lease
     context = Context(lease.slot)
     // Never released: a callback may be under way when the observers are removed.

@@ -38,11 +38,11 @@ func tell(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
   watchdog.onStall { report in
-    say("culprit=\(report.culprit?.frame.rawName ?? report.culprit?.frame.function ?? "nobody")")
-    say("captured=\(report.stall.samples.count { $0.outcome == .captured })")
-    for outcome in Set(report.stall.samples.map(\.outcome)) { say("outcome=\(outcome)") }
-    say("frames=\(report.recording.stacks.map(\.frames.count).max() ?? 0)")
-    say("duration=\(report.stall.duration.components.seconds)")
+    say("culprit=\(report.culprit?.function.symbol ?? report.culprit?.function.name ?? "nobody")")
+    say("captured=\(report.raw.stall.samples.count { $0.outcome == .captured })")
+    for outcome in Set(report.raw.stall.samples.map(\.outcome)) { say("outcome=\(outcome)") }
+    say("frames=\(report.raw.recording.stacks.map(\.frames.count).max() ?? 0)")
+    say("duration=\(report.duration.components.seconds)")
   }
 }
 
@@ -80,9 +80,9 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
   let place = Place(bytes: mapped.assumingMemoryBound(to: CChar.self))
   // It is in memory, and clean: the next store asks the file system.
   say("byte=\(place.bytes[0])")
-  var configuration = Configuration(stallThreshold: .milliseconds(300))
-  configuration.hangThreshold = .milliseconds(900)
-  configuration.terminateAfter = terminateAfter
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
+  configuration.sampling.hangThreshold = .milliseconds(900)
+  configuration.lifecycle.terminateAfter = terminateAfter
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
@@ -91,9 +91,9 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
   let isOver = Atomic<Bool>(false)
   withExtendedLifetime(isOver) {
     startThread {
-      loop.began()
+      loop.begin()
       store_into_frozen_file(place.bytes)
-      loop.ended()
+      loop.end()
       say("stored")
     }
     startThread {
@@ -115,7 +115,7 @@ func stallInPlugin(_ path: String) throws {
   }
   typealias Wait = @convention(c) (Int32) -> Void
   let wait = unsafeBitCast(symbol, to: Wait.self)
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   while clinux_remote_count() == 0 { usleep(10_000) }
   // Its code is in memory from now on.
@@ -123,7 +123,7 @@ func stallInPlugin(_ path: String) throws {
   say("ready")
   waitForLine()
   let loop = try watchdog.watchLoop(named: "plugin")
-  loop.turn { wait(1500) }
+  loop.withTurn { wait(1500) }
   waitForLine()
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
@@ -132,20 +132,20 @@ func stallInPlugin(_ path: String) throws {
 nonisolated(unsafe) var markedLoop: WatchedLoop?
 
 func stallAbovePage() throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let other = try watchdog.watchLoop(named: "other")
   markedLoop = try watchdog.watchLoop(named: "above")
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { fail("pipe") }
   let error = unanswered_page_start(ends[0]) { begins in
-    if begins { markedLoop?.began() } else { markedLoop?.ended() }
+    if begins { markedLoop?.begin() } else { markedLoop?.end() }
   }
   guard error == 0 else { fail("userfaultfd: \(String(cString: strerror(error)))") }
   while watchdog.status.limitations.isEmpty { usleep(10_000) }
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
   // Who replaces the one that is held up takes this one's stacks.
-  other.turn { _ = sleepForLong() }
+  other.withTurn { _ = sleepForLong() }
   unanswered_page_answer()
   while !watchdog.status.limitations.isEmpty { usleep(10_000) }
   _ = write(ends[1], "x", 1)
@@ -156,7 +156,7 @@ func stallAbovePage() throws {
 @inline(never) func sleepForLong() -> Int { Int(usleep(1_500_000)) }
 
 func stallWithoutMainThread() throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "left")
   startThread {
@@ -166,10 +166,10 @@ func stallWithoutMainThread() throws {
       if text.split(separator: ")").last?.hasPrefix(" Z") ?? false { break }
       usleep(10_000)
     }
-    loop.turn { _ = sleepForLong() }
-    loop.turn { compute() }
+    loop.withTurn { _ = sleepForLong() }
+    loop.withTurn { compute() }
     let threads = try? watchdog.captureThreads()
-    say("threads=\(threads?.all.threads.count { $0.outcome == .captured } ?? 0)")
+    say("threads=\(threads?.groups.reduce(0) { $0 + ($1.noStack == nil ? $1.threads.count : 0) } ?? 0)")
     for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
     say("stopped=\(watchdog.stop(patience: .seconds(60)))")
     exit(0)
@@ -195,20 +195,20 @@ func readWhole(_ path: String) -> String {
 }
 
 func stallAtEdge() throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "edge")
-  loop.turn { sleep_at_lowest_page(1500) }
+  loop.withTurn { sleep_at_lowest_page(1500) }
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
 func stallWithSmallSignalStack() throws {
-  let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(300)))
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "small")
   startThread {
     use_small_signal_stack()
-    loop.turn { compute() }
+    loop.withTurn { compute() }
     say("stopped=\(watchdog.stop(patience: .seconds(60)))")
     exit(0)
   }

@@ -5,11 +5,11 @@ import Glibc
 ///
 /// What a child inherits by chance is settled here: no signal is blocked and none is ignored, whatever the thread that starts it
 /// blocks (one of Dispatch blocks most) and whatever its process ignores; and it has no descriptors but those it is given.
-public enum Spawn {
+package enum Spawn {
   /// A pipe that no child inherits.
   ///
   /// - Throws: ``SpawnError``.
-  public static func pipe() throws(SpawnError) -> (reading: Int32, writing: Int32) {
+  package static func pipe() throws(SpawnError) -> (reading: Int32, writing: Int32) {
     var ends: [Int32] = [0, 0]
     let error = spawning_pipe(&ends)
     guard error == 0 else { throw SpawnError("pipe", error) }
@@ -29,7 +29,7 @@ public enum Spawn {
   ///   - isAlone: Whether it is in a process group of its own, and so hears nothing of what ends this process's.
   /// - Returns: Its process id.
   /// - Throws: ``SpawnError``.
-  public static func process(
+  package static func process(
     _ program: String,
     _ words: [String],
     environment: [String]? = nil,
@@ -68,7 +68,7 @@ public enum Spawn {
   /// A file without a name, which no child inherits.
   ///
   /// - Throws: ``SpawnError``.
-  public static func file() throws(SpawnError) -> Int32 {
+  package static func file() throws(SpawnError) -> Int32 {
     let file = spawning_file()
     guard file >= 0 else { throw SpawnError("memfd_create", errno) }
     return file
@@ -76,7 +76,7 @@ public enum Spawn {
 
   /// Waits for the end of `process`. Returns its exit status, or the negative number of the signal that ended it; `nil` when
   /// somebody else has waited for it.
-  public static func end(_ process: pid_t) -> Int32? {
+  package static func end(_ process: pid_t) -> Int32? {
     var status: Int32 = 0
     while waitpid(process, &status, 0) < 0 { guard errno == EINTR else { return nil } }
     return status & 0x7f == 0 ? status >> 8 & 0xff : -(status & 0x7f)
@@ -87,7 +87,7 @@ public enum Spawn {
   /// A reader that has gone costs no signal: SIGPIPE is the calling thread's own, which blocks it meanwhile and takes it away.
   /// To ignore it would be for the whole process, and for every program that anybody in it starts.
   @discardableResult
-  public static func write(_ bytes: some Collection<UInt8>, to descriptor: Int32) -> Bool {
+  package static func write(_ bytes: some Collection<UInt8>, to descriptor: Int32) -> Bool {
     var broken = sigset_t()
     sigemptyset(&broken)
     sigaddset(&broken, SIGPIPE)
@@ -110,7 +110,7 @@ public enum Spawn {
   }
 
   /// Everything that comes from `descriptor` until its end.
-  public static func readAll(_ descriptor: Int32) -> [UInt8] {
+  package static func readAll(_ descriptor: Int32) -> [UInt8] {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while true {
@@ -123,10 +123,10 @@ public enum Spawn {
 }
 
 /// Why a program could not be started.
-public struct SpawnError: Error, CustomStringConvertible {
+package struct SpawnError: Error, CustomStringConvertible {
   /// The reason.
-  public let description: String
+  package let description: String
 
   /// That `what` failed with `error`, an errno value.
-  public init(_ what: String, _ error: Int32) { description = "\(what): \(String(cString: strerror(error)))" }
+  package init(_ what: String, _ error: Int32) { description = "\(what): \(String(cString: strerror(error)))" }
 }

@@ -46,7 +46,7 @@ struct Judgement {
     let invented = Self.identifiers(in: textOfNames).intersection(absent).sorted().joined(separator: ",")
     fields += [
       ("headline", headline), ("invented", invented), ("last", isLastOurs ? "1" : "0"),
-      ("samples", samples(report)), ("ends", "\(report.blame.truncations.values.reduce(0, +))"),
+      ("samples", samples(report)), ("ends", "\(report.evidence.missingCallers.reduce(0) { $0 + $1.count })"),
       ("roots", roots(report)),
     ]
     if verdict == "named" {
@@ -138,31 +138,30 @@ struct Judgement {
   /// The share that the report gives A: the culprit's, or that of A in the tree where something in A is the culprit.
   private func share(_ report: StallReport) -> Double {
     let base = culprit.prefix { $0 != "(" && $0 != "<" }.split { $0 == "." || $0 == ":" || $0 == " " }.last ?? ""
-    if base == first.name || isAlike, let share = report.culprit?.share.fraction { return share }
-    var time = Duration.zero
-    var nodes = report.blame.tree[...]
+    if base == first.name || isAlike, let share = report.culprit?.share { return share }
+    var found = 0.0
+    var nodes = report.tree[...]
     while let node = nodes.popFirst() {
-      if isOurs(node.frame.displayName) { time += node.time } else { nodes.append(contentsOf: node.children) }
+      if isOurs(node.function.name) { found += node.share } else { nodes.append(contentsOf: node.children) }
     }
-    return time / report.blame.duration
+    return found
   }
 
   /// For each kind how many samples fell on it, and how many of their stacks end early.
   private func samples(_ report: StallReport) -> String {
     var counts: [String: (all: Int, cut: Int)] = [:]
-    for sample in report.stall.samples {
-      guard let stack = sample.stack, report.recording.stacks.indices.contains(stack) else { continue }
+    for sample in report.samples where sample.noStack == nil {
       let time = course.begin + UInt64(max(.zero, sample.age) / .nanoseconds(1))
       guard let part = course.parts.first(where: { time < $0.end }) ?? course.parts.last else { continue }
       counts[part.kind.name, default: (0, 0)].all += 1
-      if report.recording.stacks[stack].isTruncated { counts[part.kind.name, default: (0, 0)].cut += 1 }
+      if sample.missingCallers != nil { counts[part.kind.name, default: (0, 0)].cut += 1 }
     }
     return counts.sorted { $0.key < $1.key }.map { "\($0.key):\($0.value.all):\($0.value.cut)" }.joined(separator: ",")
   }
 
   /// Where stacks begin that do not begin where threads do.
   private func roots(_ report: StallReport) -> String {
-    report.blame.tree.map(\.frame.displayName).filter { !$0.contains("clone") && !$0.contains("start") }
+    report.tree.map(\.function.name).filter { !$0.contains("clone") && !$0.contains("start") }
       .map { $0.prefix(60).description }.joined(separator: ";")
   }
 

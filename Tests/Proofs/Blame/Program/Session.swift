@@ -19,18 +19,18 @@ final class Session: Sendable {
   init(_ trials: [Trial], reports textDirectory: String?, directory: String?) throws {
     self.trials = trials
     self.textDirectory = textDirectory
-    var configuration = Configuration(stallThreshold: .seconds(1), sampleInterval: .milliseconds(50))
-    configuration.directory = directory
+    var configuration = Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
+    configuration.storage.directory = directory
     // Each is looked at.
-    configuration.reportsPerMinute = 1_000_000
-    configuration.reportsPerCulprit = 1_000_000
-    configuration.notesCrashes = false
+    configuration.reporting.perMinute = 1_000_000
+    configuration.reporting.perCulprit = 1_000_000
+    configuration.storage.notesCrashes = false
     watchdog = try Watchdog(configuration)
   }
 
   /// Runs all trials, `threads` at a time, and prints a line for each.
   func run(threads: Int) throws {
-    watchdog.onStall { [self] report in reports.withLock { $0[report.stall.source.name] = report } }
+    watchdog.onStall { [self] report in reports.withLock { $0[report.source.name] = report } }
     let running = (0..<threads).map { _ in startThread { [self] in runTrials() } }
     for thread in running { pthread_join(thread, nil) }
     watchdog.stop()
@@ -60,8 +60,8 @@ final class Session: Sendable {
       guard index < trials.count else { return }
       let trial = trials[index]
       do {
-        let loop = try watchdog.watchLoop(named: trial.name, stallThreshold: trial.threshold)
-        let course = loop.turn { trial.stall() }
+        let loop = try watchdog.watchLoop(named: trial.name, threshold: trial.threshold)
+        let course = loop.withTurn { trial.stall() }
         loop.stop()
         courses.withLock { $0[trial.number] = course }
       } catch {

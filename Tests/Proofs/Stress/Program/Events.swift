@@ -91,23 +91,23 @@ final class Ledger: Sendable {
   /// The function that `report` blames. One that was made while files could not be read is made again from its record, as
   /// somebody would who reads it later.
   private func function(_ report: StallReport, _ functions: Set<String>) -> String? {
-    let first = report.culprit?.frame.function
+    let first = report.culprit?.function.name
     if let first, functions.contains(first) { return first }
     while lastLimited.load(ordering: .acquiring) == .max { usleep(1000) }
     let last = lastLimited.load(ordering: .acquiring)
     guard last > 0, stress_now_ns() &- last < 20_000_000_000 else { return first }
-    let symbolizer = Symbolizer(modules: report.recording.modules)
-    let blame = Blame(stall: report.stall, stacks: report.recording.stacks, resolve: symbolizer.resolve)
+    let symbolizer = Symbolizer(modules: report.raw.recording.modules)
+    let blame = Blame(stall: report.raw.stall, stacks: report.raw.recording.stacks, resolve: symbolizer.resolve)
     guard let second = blame.culprit?.frame.function, functions.contains(second) else { return first }
-    tell(.later, "\(report.stall.source.name): \(second)")
+    tell(.later, "\(report.source.name): \(second)")
     return second
   }
 
   /// Judges a report.
   func add(_ report: StallReport) {
-    let source = report.stall.source.name
+    let source = report.source.name
     // With some time for the making of the report.
-    let since = stress_now_ns() &- UInt64((report.stall.duration + report.stall.gap + .seconds(10)) / .nanoseconds(1))
+    let since = stress_now_ns() &- UInt64((report.duration + report.raw.stall.gap + .seconds(10)) / .nanoseconds(1))
     let (expected, isSlow, void) = state.withLock { state in
       let expected = state.expected[source]
       if expected != nil { state.expected[source]?.isReported = true }
@@ -119,7 +119,7 @@ final class Ledger: Sendable {
     if let expected, !expected.isReported {
       switch function {
       case .some(let function) where expected.functions.contains(function): tell(.named, source)
-      case nil where !report.stall.hasEnded || expected.isVoid:
+      case nil where !report.hasEnded || expected.isVoid:
         tell(.void, "\(source): under way when the watchdog was stopped")
       case .some(let function) where mayBe.contains(function):
         // That of the stall before, which the watchdog was stopped in: the one of this is still to come.

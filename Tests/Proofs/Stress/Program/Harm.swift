@@ -111,8 +111,9 @@ final class Harm: @unchecked Sendable {
     case .capture:
       service.withWatch { watch in
         for _ in 0..<5 {
-          do { _ = try watch.watchdog.captureThreads(timeout: .seconds(60)) } catch WatchdogError.stopped {
-          } catch { fail("captureThreads: \(error)") }
+          do throws(WatchdogError) { _ = try watch.watchdog.captureThreads(timeout: .seconds(60)) } catch {
+            if error.code != .stopped { fail("captureThreads: \(error)") }
+          }
         }
       }
     case .brokenErrors: if random.isOnce(in: 4) { breakStandardError() }
@@ -150,7 +151,7 @@ final class Harm: @unchecked Sendable {
     service.withWatch { watch in
       let budget = Duration.seconds(60)
       var child: pid_t = -1
-      watch.watchdog.section("harm", budget: budget) {
+      watch.watchdog.withSection("harm", threshold: budget) {
         child = stress_fork()
         if child == 0, starts { stress_leave(watchInChild()) }
         // Otherwise it leaves the section as its parent does.
@@ -167,9 +168,9 @@ final class Harm: @unchecked Sendable {
   /// A child with a watchdog of its own.
   private func watchInChild() -> Int32 {
     do {
-      let watchdog = try Watchdog(Configuration(stallThreshold: .milliseconds(500)))
+      let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(500)))
       watchdog.onStall { _ in }
-      watchdog.section("child", budget: .milliseconds(500)) { computeAfterwards(1_000_000) }
+      watchdog.withSection("child", threshold: .milliseconds(500)) { computeAfterwards(1_000_000) }
       watchdog.stop()
       return 7
     } catch { return 8 }
@@ -186,7 +187,7 @@ final class Harm: @unchecked Sendable {
           guard let context else { return }
           // SAFETY: the watchdog is kept alive by the caller.
           let watchdog = Unmanaged<Watchdog>.fromOpaque(context).takeUnretainedValue()
-          watchdog.section("in the child", budget: .seconds(1)) { computeAfterwards(1_000_000) }
+          watchdog.withSection("in the child", threshold: .seconds(1)) { computeAfterwards(1_000_000) }
           watchdog.stop()
           raise(SIGPROF)
         },
@@ -194,7 +195,7 @@ final class Harm: @unchecked Sendable {
       )
       stress_leave(isWhole ? 7 : 9)
     default:
-      watch.watchdog.timer("in the child", budget: .seconds(1)).invalidate()
+      watch.watchdog.beginSection("in the child", threshold: .seconds(1)).end()
       watch.watchdog.stop()
       stress_leave(7)
     }
@@ -228,7 +229,7 @@ final class Harm: @unchecked Sendable {
             guard let context else { return }
             // SAFETY: retained below for this thread.
             let watchdog = Unmanaged<Watchdog>.fromOpaque(context).takeRetainedValue()
-            watchdog.section("thread", budget: .seconds(60)) { computeAfterwards(100_000) }
+            watchdog.withSection("thread", threshold: .seconds(60)) { computeAfterwards(100_000) }
           },
           Unmanaged.passRetained(watch.watchdog).toOpaque()
         )
@@ -240,12 +241,12 @@ final class Harm: @unchecked Sendable {
   /// A thread that exits in the midst of a turn, which ends with it.
   private func abandonWork() {
     service.withWatch { watch in
-      guard let loop = try? watch.watchdog.watchLoop(named: "abandoned", stallThreshold: .seconds(60)) else { return }
+      guard let loop = try? watch.watchdog.watchLoop(named: "abandoned", threshold: .seconds(60)) else { return }
       let error = stress_start_thread(
         { context in
           guard let context else { return }
           // SAFETY: retained below for this thread.
-          Unmanaged<WatchedLoop>.fromOpaque(context).takeRetainedValue().began()
+          Unmanaged<WatchedLoop>.fromOpaque(context).takeRetainedValue().begin()
         },
         Unmanaged.passRetained(loop).toOpaque()
       )
@@ -258,26 +259,26 @@ final class Harm: @unchecked Sendable {
   /// else's, and is watched as ever.
   private func invalidateElsewhere() {
     service.withWatch { watch in
-      let timer = watch.watchdog.timer("expired", budget: .seconds(60))
+      let timer = watch.watchdog.beginSection("expired", threshold: .seconds(60))
       let done = DispatchSemaphore(value: 0)
-      let next = timer.expectingSlow {
+      let next = timer.withExemption {
         Thread {
-          timer.invalidate()
+          timer.end()
           done.signal()
         }.start()
         done.wait()
-        let next = watch.watchdog.timer("successor", budget: Service.threshold)
+        let next = watch.watchdog.beginSection("successor", threshold: Service.threshold)
         timer.label("after its end")
         return next
       }
       if random.isOnce(in: 2) {
         service.ledger.begins("successor", .computing)
         computeForLong(1_200_000_000)
-        next.invalidate()
+        next.end()
         if !service.isCurrent(watch) { service.ledger.void("successor") }
         service.ledger.ended("successor", .computing)
       }
-      next.invalidate()
+      next.end()
     }
   }
 
@@ -330,8 +331,8 @@ final class Harm: @unchecked Sendable {
       let former = stress_break_standard_error()
       guard former >= 0 else { return }
       defer { stress_mend_standard_error(former) }
-      guard let watchdog = try? Watchdog(Configuration(stallThreshold: .milliseconds(50))) else { return }
-      watchdog.section("unread", budget: .milliseconds(50)) { computeAfterwards(150_000_000) }
+      guard let watchdog = try? Watchdog(Watchdog.Configuration(threshold: .milliseconds(50))) else { return }
+      watchdog.withSection("unread", threshold: .milliseconds(50)) { computeAfterwards(150_000_000) }
       watchdog.stop()
     }
   }

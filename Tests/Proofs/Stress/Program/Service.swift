@@ -44,11 +44,11 @@ final class Service: Sendable {
 
   /// Starts a watchdog.
   func start(generation: Int) throws {
-    var configuration = Configuration(stallThreshold: Self.threshold, sampleInterval: .milliseconds(50))
-    configuration.directory = directory + "/stalls"
+    var configuration = Watchdog.Configuration(threshold: Self.threshold, interval: .milliseconds(50))
+    configuration.storage.directory = directory + "/stalls"
     // None is counted instead of being reported.
-    configuration.reportsPerMinute = 1_000_000
-    configuration.reportsPerCulprit = 1_000_000
+    configuration.reporting.perMinute = 1_000_000
+    configuration.reporting.perCulprit = 1_000_000
     let watchdog = try Watchdog(configuration)
     watchdog.onStall { [ledger] in ledger.add($0) }
     gate.withLock { $0.watch = Watch(watchdog: watchdog, generation: generation) }
@@ -151,9 +151,11 @@ final class Service: Sendable {
 /// A queue that nobody stalls: while it is not served the others are not either, whatever the kernel makes Dispatch's threads
 /// wait for.
 private final class CanaryQueue {
+  private final class Flag: Sendable { let isSet = Atomic<Bool>(true) }
+
   private let queue = DispatchQueue(label: "canary")
   private let service: Service
-  private let isServed = Atomic<Bool>(true)
+  private let served = Flag()
   private var sent: UInt64 = 0
   private var stopped: UInt64 = 0
 
@@ -162,10 +164,10 @@ private final class CanaryQueue {
   /// Notes how long the last block has waited, and puts in the next one when it has been run.
   func look() {
     if sent != 0 { service.noteIfSlow(since: sent, stopped: stopped) }
-    guard isServed.load(ordering: .acquiring) else { return }
-    isServed.store(false, ordering: .relaxed)
+    guard served.isSet.load(ordering: .acquiring) else { return }
+    served.isSet.store(false, ordering: .relaxed)
     (sent, stopped) = (stress_now_ns(), stress_stopped_ns(service.shared.page))
-    queue.async { [self] in isServed.store(true, ordering: .releasing) }
+    queue.async { [served] in served.isSet.store(true, ordering: .releasing) }
   }
 }
 
@@ -191,7 +193,7 @@ final class Driver: Sendable {
   func run() {
     var generation = 0
     var loop: WatchedLoop?
-    var watch: PingWatch?
+    var watch: WatchedProbe?
     while !service.isOver.load(ordering: .relaxed) {
       service.withWatch { current in
         if current.generation != generation {
@@ -202,7 +204,7 @@ final class Driver: Sendable {
           switch kind {
           case .loop: loop = try? current.watchdog.watchLoop(named: kind.rawValue)
           case .section: break
-          case .queue: watch = try? current.watchdog.watch(queue)
+          case .queue: watch = try? current.watchdog.watchQueue(queue)
           }
         }
         guard kind == .section || loop != nil || watch != nil else {
@@ -220,8 +222,8 @@ final class Driver: Sendable {
   private func work(_ watchdog: Watchdog, _ loop: WatchedLoop?, _ label: String, _ body: @escaping @Sendable () -> Void)
   {
     switch kind {
-    case .loop: loop?.turn(labelled: label) { body() }
-    case .section: watchdog.section(kind.rawValue, budget: Service.threshold) { body() }
+    case .loop: loop?.withTurn(label: label) { body() }
+    case .section: watchdog.withSection(kind.rawValue, threshold: Service.threshold) { body() }
     case .queue: queue.sync(execute: body)
     }
   }

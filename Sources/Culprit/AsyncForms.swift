@@ -1,0 +1,52 @@
+// What waits has a form for tasks: it waits on a thread of its own, and the task's thread goes on with other work.
+
+extension Watchdog {
+  /// Ends the watch, as the form that blocks its thread does.
+  public func stop() async { await stop(patience: .seconds(10)) }
+
+  /// Ends the watch with a limit of its own, as the form that blocks its thread does.
+  ///
+  /// - Parameter patience: How long to wait at most.
+  /// - Returns: Whether everything has ended.
+  @discardableResult
+  public func stop(patience: Duration) async -> Bool {
+    await BlockingCall.run { self.stop(patience: patience) }
+  }
+
+  /// Captures the stack of every thread of the process, as the form that blocks its thread does.
+  ///
+  /// - Parameter timeout: How long to wait at most; default: 10 s.
+  /// - Returns: The threads with their stacks, but for those of the watchdog itself.
+  /// - Throws: As that one.
+  public func captureThreads(timeout: Duration = .seconds(10)) async throws(WatchdogError) -> ThreadsReport {
+    try await BlockingCall.run { () -> Result<ThreadsReport, WatchdogError> in
+      do throws(WatchdogError) { return .success(try self.captureThreads(timeout: timeout)) } catch { return .failure(error) }
+    }
+    .get()
+  }
+
+  /// Waits until the task is cancelled, and stops the watchdog then: the form that service lifecycles want.
+  ///
+  ///     extension Watchdog: @retroactive Service {}
+  public func run() async {
+    let gate = AsyncStream.makeStream(of: Void.self)
+    // Ends when the task is cancelled.
+    for await _ in gate.stream {}
+    withExtendedLifetime(gate.continuation) {}
+    await stop()
+  }
+}
+
+/// Runs what blocks on a thread of its own.
+private enum BlockingCall {
+  static func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+      do throws(PosixThreadError) {
+        try PosixThread(name: "culprit-async") { continuation.resume(returning: body()) }.detach()
+      } catch {
+        // No thread is to be had.
+        continuation.resume(returning: body())
+      }
+    }
+  }
+}

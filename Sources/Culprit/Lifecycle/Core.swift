@@ -1,0 +1,257 @@
+import CCulpritLinux
+import CCulpritObserver
+import CulpritReports
+import CulpritStallRecord
+import CulpritSymbols
+import Glibc
+import Synchronization
+
+/// What runs once in a process, for all watchdogs in it: the threads, and what they share.
+final class Core: Sendable {
+  let live: LiveConfiguration
+  let control: ControlBlock
+  let recorder: Recorder
+  let reporter: Reporter
+  let policies: Policies
+  let pinger: Pinger
+  let activities: Activities
+  let contexts: ContextQueries
+  let problems: ProblemList
+  /// Where there is a directory.
+  let box: BlackBoxWriter?
+  let previousRuns: PreviousRuns?
+  let samplers: SamplerPool
+  private let remoteModules: RemoteModules
+  private let monitorThread: PosixThread
+  private let recorderThread: PosixThread
+  private let reporterThread: PosixThread
+  /// Where there is a configuration file.
+  private let fileWatcher: ConfigurationFileWatcher?
+
+  /// Starts everything.
+  ///
+  /// - Throws: ``WatchdogError/Code/unsupported``, when nothing has been started.
+  static func start(
+    _ live: LiveConfiguration,
+    _ file: ConfigurationFile?,
+    _ environment: Environment
+  ) throws(WatchdogError) -> Core {
+    let configuration = live.current
+    let problems = ProblemList()
+    let process = ObservedProcess(
+      id: getpid(),
+      executable: ProcessMap.executablePath(),
+      architecture: String(cString: observer_machine_name()),
+      observerVersion: Watchdog.version,
+      watchedSince: WallTime(nanosecondsSince1970: clinux_clock_wall_ns()),
+      ownModules: configuration.reporting.ownModules,
+      wrappers: configuration.reporting.wrappers
+    )
+    // A service is not ended by a directory: stalls are reported all the same, and it is told that they are not saved.
+    let box = configuration.storage.directory.flatMap { directory -> BlackBoxWriter? in
+      let box = BlackBoxWriter(directory, configuration, process, problems)
+      do throws(DirectoryError) { try box.open() } catch {
+        LiveConfiguration.say([error.description])
+        return nil
+      }
+      return box
+    }
+    do throws(WatchdogError) {
+      return try Core(live, file, environment, process, box, problems)
+    } catch {
+      box?.stop()
+      throw error
+    }
+  }
+
+  private init(
+    _ live: LiveConfiguration,
+    _ file: ConfigurationFile?,
+    _ environment: Environment,
+    _ process: ObservedProcess,
+    _ box: BlackBoxWriter?,
+    _ problems: ProblemList
+  ) throws(WatchdogError) {
+    let configuration = live.current
+    clinux_descriptor_start()
+    guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
+      throw .unsupported("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
+    }
+    guard clinux_module_start(true) != CLINUX_MODULES_UNKNOWN else {
+      throw .unsupported("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
+    }
+    if let missing = observer_unwind_start() { throw .unsupported(String(cString: missing)) }
+    let error = observer_capture_start(configuration.sampling.stackBytesMax)
+    guard error == 0 else { throw .unsupported(Self.captureProblem(error)) }
+    guard let slots = observer_slot_table(), let stalls = observer_stall_table(),
+      let rings = Recorder.Rings(samplers: Int(OBSERVER_SAMPLERS_MAX)),
+      let trackers = MonitorTable<WorkItemTracker>(count: Int(OBSERVER_SLOTS_MAX)),
+      let samplers = SamplerPool(stackBytesMax: configuration.sampling.stackBytesMax, rings)
+    else {
+      throw .unsupported("there is no memory for the tables")
+    }
+    let control = ControlBlock()
+    let limits = ReportLimiter(
+      perMinute: configuration.reporting.perMinute,
+      perCulprit: configuration.reporting.perCulprit
+    )
+    let settings = ReportSettings(configuration)
+    let reporter = Reporter(
+      settings,
+      limits: limits,
+      servers: configuration.reporting.fetchesDebugInformation ? Self.servers(configuration.reporting.fetchPatience, problems) : nil
+    )
+    let activities = Activities(limit: configuration.activities.countMax, expirationThreshold: configuration.activities.expirationThreshold)
+    let contexts = ContextQueries()
+    let remoteModules = RemoteModules()
+    let phaseNotes = PhaseNotes()
+    let recorder = Recorder(
+      rings: rings,
+      process: process,
+      box: box,
+      problems: problems,
+      modules: { remoteModules.present() },
+      keepsRecovered: configuration.storage.keepsRecoveredStalls,
+      whileDebugged: configuration.sampling.whileDebugged,
+      settings: settings,
+      announce: { reporter.announce($0) },
+      notes: { activities.notes() + contexts.notes() },
+      phaseNotes: { phaseNotes.notes($0) },
+      name: { reporter.name($0, in: $1) },
+      deliver: { reporter.report($0, file: $1, isOver: true) }
+    )
+    let table = SlotTable(pointer: slots, stalls: stalls)
+    let policies = Policies(
+      control: control,
+      recorder: recorder,
+      reporter: reporter,
+      systemd: configuration.lifecycle.notifiesSystemd ? SystemdNotifier(environment) : nil
+    )
+    phaseNotes.set(policies)
+    LiveConfiguration.say(policies.problems)
+    do {
+      let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
+      let recorderThread = try PosixThread(name: "culprit-record") {
+        clinux_keep_stack_resident()
+        recorder.run()
+      }
+      try remoteModules.start()
+      try samplers.start(control, slots: table.pointer, stalls: table.stalls)
+      Residency.keep(table.pointer, table.stalls)
+      let monitorThread = try PosixThread(name: "culprit-monitor") {
+        clinux_keep_stack_resident()
+        var monitor = Monitor(
+          control: control.pointer,
+          slots: table.pointer,
+          stalls: table.stalls,
+          sampling: samplers.sampling,
+          trackers: trackers.pointer,
+          ring: rings.monitor
+        )
+        monitor.run()
+        // The memory that it has worked on.
+        withExtendedLifetime((control, samplers, trackers, rings)) {}
+      }
+      // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
+      while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
+      SlotRegistry.shared.activate(control)
+      do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
+        LiveConfiguration.say([error.description])
+      }
+      try policies.follow(configuration)
+      live.follow { configuration in
+        SlotRegistry.shared.follow(configuration, for: control)
+        do throws(PosixThreadError) { try policies.follow(configuration) } catch {
+          LiveConfiguration.say(["a thread cannot be started: \(String(cString: strerror(error.number)))"])
+        }
+      }
+      let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings) }
+      previousRuns?.addNames()
+      (self.live, self.control, self.recorder, self.reporter, self.policies) = (live, control, recorder, reporter, policies)
+      (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
+      (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
+      (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
+      pinger = Pinger()
+      fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
+    } catch {
+      // Those that were started end by themselves.
+      policies.stop(until: 0)
+      samplers.stop(until: 0)
+      remoteModules.stop()
+      observer_control_stop(control.pointer)
+      recorder.stop()
+      reporter.stop()
+      throw .threadNotStarted(error.number)
+    }
+  }
+
+  /// The servers that debug information is fetched from, each file by a thread of its own; `nil` when there are none.
+  private static func servers(_ patience: Duration, _ problems: ProblemList) -> DebugInfoServers? {
+    DebugInfoServers(patience: .total(patience)) { fetch in
+      do throws(PosixThreadError) {
+        // Nobody waits for it: the client library may be what hangs.
+        try PosixThread(name: "culprit-fetch", fetch).detach()
+        return true
+      } catch {
+        return false
+      }
+    } say: { message in
+      guard case .gaveUp = message else { return }
+      problems.note("the servers in DEBUGINFOD_URLS did not answer in time: reports lack what they may have")
+    }
+  }
+
+  /// Starts the thread that looks at the configuration file.
+  private static func watch(
+    _ file: ConfigurationFile,
+    _ live: LiveConfiguration
+  ) throws(PosixThreadError) -> ConfigurationFileWatcher {
+    let watcher = ConfigurationFileWatcher()
+    let thread = try PosixThread(name: "culprit-config") { watcher.run(file) { live.fileChanged($0) } }
+    // Nobody waits for it: the file system may be what hangs.
+    thread.detach()
+    return watcher
+  }
+
+  /// Ends the watch, and waits for that until `deadline`. A stall that is under way is reported as far as it was seen.
+  ///
+  /// - Returns: Whether everything has ended.
+  func stop(until deadline: UInt64) -> Bool {
+    var hasEnded = true
+    live.unfollow()
+    fileWatcher?.stop()
+    hasEnded = pinger.stop(until: deadline) && hasEnded
+    hasEnded = policies.stop(until: deadline) && hasEnded
+    hasEnded = activities.stop(until: deadline) && hasEnded
+    observer_control_stop(control.pointer)
+    hasEnded = monitorThread.join(until: deadline) && hasEnded
+    hasEnded = samplers.stop(until: deadline) && hasEnded
+    recorder.stop()
+    hasEnded = recorderThread.join(until: deadline) && hasEnded
+    remoteModules.stop()
+    SlotRegistry.shared.deactivate()
+    reporter.stop()
+    hasEnded = reporterThread.join(until: deadline) && hasEnded
+    hasEnded = reporter.finish(until: deadline) && hasEnded
+    contexts.stop()
+    hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
+    box?.stop()
+    return hasEnded
+  }
+
+  /// Carries the slot table into the monitor's thread.
+  private struct SlotTable: @unchecked Sendable {
+    // SAFETY: the table is never freed, and its fields are atomic.
+    let pointer: UnsafeMutablePointer<observer_slot>
+    let stalls: UnsafeMutablePointer<observer_stall>
+  }
+
+  private static func captureProblem(_ error: Int32) -> String {
+    switch error {
+    case ENOTSUP: "this processor architecture is not supported"
+    case ETIMEDOUT: "a thread that was sent SIGPROF did not run the handler"
+    case EPERM: "the kernel refuses to signal threads of this process"
+    default: String(cString: strerror(error))
+    }
+  }
+}

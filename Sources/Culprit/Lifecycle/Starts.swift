@@ -1,0 +1,89 @@
+import CCulpritObserver
+import Glibc
+
+/// Who has started a watchdog in this process: the first start makes the ``Core``, the others join it, the last stop ends it.
+enum Starts {
+  private enum Phase {
+    case none
+    /// A thread is starting it.
+    case starting
+    case running(Core, starts: Int)
+    /// A thread is stopping it.
+    case stopping
+  }
+
+  private struct State {
+    var phase = Phase.none
+    /// The process that it is of: a child of fork(2) begins with none.
+    var process: pid_t?
+    /// The number of the last start.
+    var last: UInt64 = 0
+  }
+
+  private static let state = Mutex(State())
+
+  /// How long a start waits for one that ends, or for another one that begins.
+  private static let patience: UInt64 = 10_000_000_000
+
+  /// Takes part in what runs, or makes it.
+  ///
+  /// - Parameter make: Starts it.
+  /// - Returns: What runs, whether it did before, and the number of this start.
+  /// - Throws: What `make` throws; ``WatchdogError/Code/timedOut`` when an earlier one neither ends nor begins.
+  static func join(
+    _ make: () throws(WatchdogError) -> Core
+  ) throws(WatchdogError) -> (core: Core, isJoined: Bool, number: UInt64) {
+    let deadline = clinux_clock_ns() &+ patience
+    while true {
+      let (found, isMine, isChild, number) = state.withLock { state -> (Core?, Bool, Bool, UInt64) in
+        let isChild = state.process != nil && state.process != getpid()
+        // What the parent watched is nothing that this process does.
+        if isChild || state.process == nil { state.phase = .none }
+        switch state.phase {
+        case .none:
+          state.process = getpid()
+          state.phase = .starting
+          state.last += 1
+          return (nil, true, isChild, state.last)
+        case .running(let core, let starts):
+          state.phase = .running(core, starts: starts + 1)
+          state.last += 1
+          return (core, false, false, state.last)
+        case .starting, .stopping: return (nil, false, false, 0)
+        }
+      }
+      if let found { return (found, true, number) }
+      if isMine {
+        if isChild {
+          SlotRegistry.shared.startOver()
+          PosixThread.startOver()
+        }
+        do throws(WatchdogError) {
+          let core = try make()
+          state.withLock { $0.phase = .running(core, starts: 1) }
+          return (core, false, number)
+        } catch {
+          state.withLock { $0.phase = .none }
+          throw error
+        }
+      }
+      guard clinux_clock_ns() < deadline else { throw .stillStopping }
+      usleep(1000)
+    }
+  }
+
+  /// Takes no more part in `core`.
+  ///
+  /// - Parameter stop: Ends it, if nobody else takes part.
+  /// - Returns: What `stop` does; `true` when others go on.
+  static func leave(_ core: Core, stop: (Core) -> Bool) -> Bool {
+    let isLast = state.withLock { state in
+      guard case .running(let running, let starts) = state.phase, running === core else { return false }
+      state.phase = starts > 1 ? .running(core, starts: starts - 1) : .stopping
+      return starts == 1
+    }
+    guard isLast else { return true }
+    defer { state.withLock { $0.phase = .none } }
+    return stop(core)
+  }
+}

@@ -1,0 +1,90 @@
+/// How code inside of the watchdog calls it.
+typealias Configuration = Watchdog.Configuration
+
+extension Watchdog.Configuration {
+  /// The shortest threshold and interval. Shorter ones would be near the resolution of the clock that work items are stamped
+  /// with (4 ms on most kernels).
+  static let shortestTime = Duration.milliseconds(10)
+
+  /// The time between samples after the threshold.
+  var sampleInterval: Duration { sampling.interval ?? min(.seconds(1), sampling.threshold) }
+
+  /// How long after its threshold a stall is a hang.
+  var hangDelay: Duration {
+    (sampling.hangThreshold ?? max(.seconds(8), sampling.threshold * 2)) - sampling.threshold
+  }
+
+  /// Checks everything that can be checked without touching the system.
+  func validate() throws(WatchdogError) {
+    let (shortest, longest) = (Self.shortestTime, WatchLimits.longestTime)
+    func check(_ name: String, _ value: Duration?, from least: Duration, to most: Duration, _ why: String = "")
+      throws(WatchdogError)
+    {
+      guard let value, value < least || value > most else { return }
+      throw .invalidConfiguration("\(name) is \(value); it must be from \(why)\(least) to \(most)", setting: name)
+    }
+    func check(_ name: String, _ value: Int, in range: ClosedRange<Int>, _ unit: String) throws(WatchdogError) {
+      guard !range.contains(value) else { return }
+      let expected =
+        range.upperBound == .max
+        ? "at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+      throw .invalidConfiguration("\(name) is \(value); it must be \(expected)\(unit)", setting: name)
+    }
+    let threshold = sampling.threshold
+    try check("sampling.threshold", threshold, from: shortest, to: longest)
+    try check("sampling.hangThreshold", sampling.hangThreshold, from: threshold, to: longest, "the threshold of ")
+    if let interval = sampling.interval, interval < shortest || interval > threshold {
+      throw .invalidConfiguration(
+        "sampling.interval is \(interval); it must be from \(shortest) to the threshold of \(threshold)",
+        setting: "sampling.interval"
+      )
+    }
+    try check("sampling.stackBytesMax", sampling.stackBytesMax, in: 4 << 10...8 << 20, " bytes")
+    try check("reporting.perMinute", reporting.perMinute, in: 1...Int.max, "")
+    try check("reporting.perCulprit", reporting.perCulprit, in: 1...Int.max, "")
+    try check("reporting.width", reporting.width, in: 40...Int.max, " characters")
+    try check("reporting.symbolBytesMax", reporting.symbolBytesMax, in: 1 << 20...Int.max, " bytes")
+    try check("reporting.fetchPatience", reporting.fetchPatience, from: .zero, to: longest)
+    try check("storage.bytesMax", storage.bytesMax, in: 0...Int.max, " bytes")
+    try check("storage.filesMax", storage.filesMax, in: 0...Int.max, " files")
+    guard storage.ageMax >= .zero else {
+      throw .invalidConfiguration("storage.ageMax is \(storage.ageMax); it must be at least 0", setting: "storage.ageMax")
+    }
+    if let directory = storage.directory, directory.isEmpty || directory.utf8.contains(0) {
+      throw .invalidConfiguration(
+        "storage.directory is \"\(directory)\"; it must be a path",
+        setting: "storage.directory"
+      )
+    }
+    try check("lifecycle.launchThreshold", lifecycle.launchThreshold, from: shortest, to: longest)
+    try check("lifecycle.shutdownThreshold", lifecycle.shutdownThreshold, from: shortest, to: longest)
+    try check(
+      "lifecycle.terminateAfter",
+      lifecycle.terminateAfter,
+      from: threshold,
+      to: longest,
+      "the threshold of "
+    )
+    try check("activities.countMax", activities.countMax, in: 1...Int.max, "")
+    try check("activities.expirationThreshold", activities.expirationThreshold, from: shortest, to: longest)
+  }
+}
+
+/// When a source's work items are looked at: what a threshold and an interval mean for the monitor.
+struct WatchLimits: Equatable {
+  var suspicion: Duration
+  var threshold: Duration
+  var earlyInterval: Duration
+  var interval: Duration
+
+  /// Longer than any service runs, and far enough from the end of 64 bits for sums of two such times.
+  static let longestTime = Duration.seconds(1 << 31)
+
+  init(threshold: Duration, interval: Duration) {
+    let threshold = min(threshold, Self.longestTime)
+    self.threshold = threshold
+    self.interval = min(interval, threshold)
+    suspicion = threshold / 8
+    earlyInterval = threshold / 20
+  }
+}

@@ -1,0 +1,116 @@
+import CulpritStallRecord
+import Glibc
+
+/// Why a watchdog cannot do what it was asked for: what kind of problem it is, a sentence for people, and the data in it.
+///
+///     do { loop = try watchdog.watchLoop(named: "accept") } catch where error.code == .alreadyWatched { … }
+public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What kind of problem it is. A newer version may have more kinds.
+  public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public var rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+
+    /// A value in the configuration makes no sense. ``WatchdogError/name`` is the setting, or the source.
+    public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
+    /// The setting ``WatchdogError/name`` is fixed while a watchdog runs.
+    public static let fixedWhileRunning = Code(rawValue: "fixedWhileRunning")
+    /// The environment says that the watchdog is not to be started (`CULPRIT_ENABLED=no`).
+    public static let disabled = Code(rawValue: "disabled")
+    /// The watchdog has been stopped.
+    public static let stopped = Code(rawValue: "stopped")
+    /// The watchdog watches a process of which this one is a child (fork(2)): ``WatchdogError/limit`` is its process id.
+    public static let notInThisProcess = Code(rawValue: "notInThisProcess")
+    /// A source of the name ``WatchdogError/name`` is watched already.
+    public static let alreadyWatched = Code(rawValue: "alreadyWatched")
+    /// As many sources are watched as can be at a time: ``WatchdogError/limit``.
+    public static let tooManySources = Code(rawValue: "tooManySources")
+    /// As many activities are going on as can be at a time: ``WatchdogError/limit``.
+    public static let tooManyActivities = Code(rawValue: "tooManyActivities")
+    /// This process has no run loops: it does not link Foundation.
+    public static let noRunLoops = Code(rawValue: "noRunLoops")
+    /// What was asked for was not done in time.
+    public static let timedOut = Code(rawValue: "timedOut")
+    /// The surroundings lack what it takes: threads, memory, a C library that is recent enough.
+    public static let unsupported = Code(rawValue: "unsupported")
+
+    public var description: String { rawValue }
+  }
+
+  /// What kind of problem it is.
+  public let code: Code
+  /// The problem in one sentence, on one line: names and paths are printed as reports print them.
+  public let message: String
+  /// The setting or the source that it is about; `nil` where it is about none.
+  public let name: String?
+  /// The number that it is about; `nil` where it is about none.
+  public let limit: Int?
+
+  /// The sentence.
+  public var description: String { message }
+
+  private init(_ code: Code, _ message: String, name: String? = nil, limit: Int? = nil) {
+    self.code = code
+    self.message = printable(message)
+    self.name = name
+    self.limit = limit
+  }
+
+  static func invalidConfiguration(_ sentence: String, setting: String) -> WatchdogError {
+    WatchdogError(.invalidConfiguration, sentence, name: setting)
+  }
+
+  static func fixedWhileRunning(_ setting: String) -> WatchdogError {
+    WatchdogError(.fixedWhileRunning, "\(setting) cannot be changed while the watchdog runs", name: setting)
+  }
+
+  static var disabled: WatchdogError {
+    WatchdogError(.disabled, "the watchdog was not started, because CULPRIT_ENABLED is no")
+  }
+
+  static var stopped: WatchdogError { WatchdogError(.stopped, "the watchdog has been stopped") }
+
+  static func notInThisProcess(watched: Int32) -> WatchdogError {
+    WatchdogError(
+      .notInThisProcess,
+      "the watchdog watches process \(watched), of which this one is a child",
+      limit: Int(watched)
+    )
+  }
+
+  static func alreadyWatched(_ name: String) -> WatchdogError {
+    WatchdogError(.alreadyWatched, "\(quoted(name)) is watched already", name: name)
+  }
+
+  static func tooManySources(limit: Int) -> WatchdogError {
+    WatchdogError(.tooManySources, "\(limit) sources are watched already, which is the most at a time", limit: limit)
+  }
+
+  static func tooManyActivities(limit: Int) -> WatchdogError {
+    WatchdogError(
+      .tooManyActivities,
+      "\(limit) activities are going on already, which is the most at a time; some may never have been ended",
+      limit: limit
+    )
+  }
+
+  static var noRunLoops: WatchdogError {
+    WatchdogError(.noRunLoops, "this process has no run loops, because it does not link Foundation")
+  }
+
+  static func timedOut(after timeout: Duration) -> WatchdogError {
+    WatchdogError(.timedOut, "the threads were not captured within \(timeout)")
+  }
+
+  static var stillStopping: WatchdogError {
+    WatchdogError(.timedOut, "an earlier watchdog of this process has not stopped within 10 s")
+  }
+
+  static func unsupported(_ why: String) -> WatchdogError {
+    WatchdogError(.unsupported, "stacks cannot be captured here: \(why)")
+  }
+
+  /// A thread of the watchdog's could not be started: the error `number` of pthread_create(3).
+  static func threadNotStarted(_ number: Int32) -> WatchdogError {
+    WatchdogError(.unsupported, "a thread cannot be started: \(String(cString: strerror(number)))")
+  }
+}

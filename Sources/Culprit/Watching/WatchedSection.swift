@@ -1,0 +1,182 @@
+import CCulpritObserver
+import CulpritStallRecord
+import Synchronization
+
+extension Watchdog {
+  /// Runs `body`, which may take `threshold`.
+  ///
+  /// When it takes longer, a stall of the section is reported; `body` is not interrupted. Sections may be nested and run
+  /// on many threads at once. When no more sections can be watched (4,096 sources at a time), or the watchdog has been
+  /// stopped, `body` runs all the same.
+  ///
+  /// - Parameters:
+  ///   - name: What reports call the section.
+  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
+  ///   - body: The work.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
+  public func withSection<Result: ~Copyable, Failure: Error>(
+    _ name: String,
+    threshold: Duration,
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    let section = beginSection(name, threshold: threshold)
+    defer { section.end() }
+    return try body()
+  }
+
+  /// Runs `body`, which may take `threshold` and may wait without a thread meanwhile.
+  ///
+  /// As for the form that does not wait. Which thread works on it is not known: a stall's report has all threads.
+  ///
+  /// - Parameters:
+  ///   - name: What reports call the section.
+  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
+  ///   - isolation: Where `body` runs: where the caller does.
+  ///   - body: The work.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
+  public func withSection<Result, Failure: Error>(
+    _ name: String,
+    threshold: Duration,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result {
+    let section = WatchedSection.begin(name, threshold, isStopped ? nil : core, number, onCallingThread: false)
+    defer { section.end() }
+    return try await body()
+  }
+
+  /// Begins a critical section of the calling thread, which may take `threshold`.
+  ///
+  ///     let section = watchdog.beginSection("import", threshold: .seconds(2))
+  ///     defer { section.end() }
+  ///
+  /// - Parameters:
+  ///   - name: What reports call the section.
+  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
+  ///   - onStall: Called once, when the threshold is passed before the section ends; on a thread of its own, while the
+  ///     section may still be under way. The stall is reported besides.
+  /// - Returns: The section, to be ended.
+  public func beginSection(
+    _ name: String,
+    threshold: Duration,
+    onStall: (@Sendable (StallEvent) -> Void)? = nil
+  ) -> WatchedSection {
+    WatchedSection.begin(name, threshold, isStopped ? nil : core, number, onStall: onStall)
+  }
+}
+
+/// A critical section of the thread that began it.
+///
+/// It lasts until ``end()``, or until the last reference is gone. When its threshold is passed before that, a stall is
+/// reported and its handler is called, once. Either it has ended by then or it stalls: whoever comes second finds that out.
+public final class WatchedSection: Sendable {
+  private enum Phase: UInt8, AtomicRepresentable {
+    case running
+    case stalled
+    case ended
+  }
+
+  private let lease: SlotRegistry.Lease?
+  private let isOver = Atomic<Bool>(false)
+  private let phase = Atomic<Phase>(.running)
+  private let onStall: (@Sendable (StallEvent) -> Void)?
+  private let thread = HandlerThread()
+  /// Keeps what watches alive.
+  private let core: Core?
+
+  private init(_ core: Core?, _ lease: SlotRegistry.Lease?, _ onStall: (@Sendable (StallEvent) -> Void)?) {
+    self.core = core
+    self.lease = lease
+    self.onStall = onStall
+  }
+
+  /// Begins a section that `core` watches, for the watchdog `number`.
+  static func begin(
+    _ name: String,
+    _ threshold: Duration,
+    _ core: Core?,
+    _ number: UInt64,
+    onCallingThread: Bool = true,
+    onStall: (@Sendable (StallEvent) -> Void)? = nil
+  ) -> WatchedSection {
+    let threshold = max(threshold, Configuration.shortestTime)
+    let limits = WatchLimits(threshold: threshold, interval: threshold)
+    let source = WatchedSource(kind: .section, name: name)
+    guard let core,
+      let lease = try? SlotRegistry.shared.lease(
+        source,
+        of: number,
+        for: core.control,
+        threshold: threshold,
+        polled: false
+      )
+    else { return WatchedSection(core, nil, nil) }
+    let section = WatchedSection(core, lease, onStall)
+    // Before the work begins: from then on it can stall.
+    if onStall != nil { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
+    if onCallingThread {
+      SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
+    } else {
+      observer_slot_set_addresses(lease.slot, PingedSource.nowhere, 0)
+      SlotRegistry.shared.begin(lease, for: nil, suspicion: limits.suspicion)
+    }
+    return section
+  }
+
+  /// Runs `body` as a section that `core` watches for itself.
+  static func run(_ name: String, _ threshold: Duration, _ core: Core, _ body: () -> Void) {
+    let section = begin(name, threshold, core, 0)
+    defer { section.end() }
+    body()
+  }
+
+  deinit {
+    end()
+    // A handler thread of a child's parent does not run, and may be half changed.
+    if lease?.isOurs != false { thread.stop() }
+  }
+
+  /// Whether the section is watched at all: not when too many sources are, or the watchdog has been stopped.
+  public var isWatched: Bool { lease != nil }
+
+  /// Ends the section. May be called from any thread.
+  ///
+  /// - Returns: Whether it ended before its handler was called. `false` when that has been called, or it had ended before. The
+  ///   handler is not called after `true` was returned; the stall of a section that had taken too long by then is reported
+  ///   all the same.
+  @discardableResult
+  public func end() -> Bool {
+    // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
+    if lease?.isOurs == false { return false }
+    let isFirst = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
+      .exchanged
+    guard let lease, !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return isFirst }
+    SlotRegistry.shared.end(lease)
+    return isFirst
+  }
+
+  /// Says something of the work, as ``WatchedLoop/label(_:)`` does.
+  public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
+
+  /// Runs `body`, which may take as long as it does: its time is not part of the section's. May be nested.
+  public func withExemption<Result: ~Copyable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result {
+    lease?.exempt()
+    defer { lease?.exemptNoMore() }
+    return try body()
+  }
+
+  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread could
+  /// hold when the process is forked in a section.
+  static func prepare() { WatchedSection(nil, nil, nil).end() }
+
+  /// The threshold is passed.
+  fileprivate func tell(_ event: StallEvent) {
+    let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing).exchanged
+    guard isFirst, let onStall else { return }
+    thread.put { onStall(event) }
+  }
+}

@@ -1,0 +1,122 @@
+import CulpritBlame
+import CulpritStallRecord
+
+// What files and the observer know by numbers, as reports have it: words that stay the same when code is renamed.
+
+extension StallReport.Source {
+  /// `source` as reports have it.
+  package init(_ source: WatchedSource) { self.init(kind: Kind(source.kind), name: source.name) }
+}
+
+extension StallReport.Source.Kind {
+  package init(_ kind: SourceKind) {
+    switch kind {
+    case .loop: self = .loop
+    case .runLoop: self = .runLoop
+    case .section: self = .section
+    case .queue: self = .queue
+    case .pool: self = .pool
+    case .executor: self = .executor
+    case .pinged: self = .probedLoop
+    case .phase: self = .phase
+    case .unknown(let number): self = StallReport.Source.Kind(rawValue: "kind\(number)")
+    }
+  }
+}
+
+extension WatchedSource {
+  /// Whether it is watched by probes: what was in a probe's way may have begun before it was sent.
+  var isProbed: Bool {
+    switch kind {
+    case .queue, .pool, .executor, .pinged: true
+    case .loop, .runLoop, .section, .phase, .unknown: false
+    }
+  }
+}
+
+extension StallReport.Thread {
+  package init(_ thread: ObservedThread) { self.init(id: thread.id, name: thread.name) }
+}
+
+extension StallReport.Timestamp {
+  package init(_ time: WallTime) { self.init(nanosecondsSince1970: time.nanosecondsSince1970) }
+}
+
+extension StallReport.ProcessorUse {
+  init(_ use: ProcessorUse) { self.init(share: use.share, delay: use.delay) }
+}
+
+extension StallReport.QueueProgress {
+  init(_ progress: QueueProgress) {
+    switch progress {
+    case .stoodStill(let samples, let of): self.init(stoodStill: true, samples: samples, of: of)
+    case .moved(let between, let of): self.init(stoodStill: false, samples: between, of: of)
+    }
+  }
+}
+
+extension StallReport.Cost {
+  init(_ cost: ObservationCost) {
+    self.init(
+      stacksFromOutside: cost.fromOutside,
+      stacksBySignal: cost.bySignal,
+      withoutStack: cost.withoutStack,
+      longestHandlerSeconds: Seconds(cost.longestHandlerTime),
+      handlerSeconds: Seconds(cost.handlerTime),
+      unwindSeconds: Seconds(cost.unwindTime)
+    )
+  }
+}
+
+extension StallReport.Note.Kind {
+  init(_ kind: StallNote.Kind) {
+    switch kind {
+    case .context: self = .context
+    case .activity: self = .activity
+    case .debugger: self = .debugger
+    case .hang: self = .hang
+    case .processorTime: self = .processorTime
+    case .unwatched: self = .unwatched
+    case .unknown(let number): self = StallReport.Note.Kind(rawValue: "kind\(number)")
+    }
+  }
+}
+
+extension StallReport.Reason {
+  /// Why there is no stack; `nil` when there is one.
+  init?(_ outcome: CaptureOutcome) {
+    let code: String
+    switch outcome {
+    case .captured: return nil
+    case .unitOver: code = "workEnded"
+    case .threadGone: code = "threadExited"
+    case .noAnswer: code = "noAnswer"
+    case .notSignalled: code = "notSignalled"
+    case .requestsStuck: code = "requestsStuck"
+    case .noLook: code = "stateUnknown"
+    case .untouchable: code = "unreadable"
+    case .handlerReplaced: code = "handlerReplaced"
+    case .noWorker: code = "noWorker"
+    case .samplerStopped: code = "samplerHeldUp"
+    }
+    self.init(code: code, text: outcome.explanation)
+  }
+
+  /// Why callers are missing; `nil` when none are.
+  init?(_ end: StackEnd) {
+    let code: String
+    switch end {
+    case .outermost: return nil
+    case .copyLimit: code = "copyLimit"
+    case .frameLimit: code = "frameLimit"
+    case .noUnwindInformation: code = "noUnwindInformation"
+    case .noModule: code = "noModule"
+    case .unreadable: code = "unreadable"
+    case .noProgress: code = "noProgress"
+    case .failed: code = "failed"
+    case .notCaptured: code = "notCaptured"
+    case .noRegister: code = "noRegister"
+    }
+    self.init(code: code, text: end.explanation ?? "")
+  }
+}

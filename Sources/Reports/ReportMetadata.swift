@@ -1,0 +1,57 @@
+import CulpritStallRecord
+
+extension StallReport {
+  /// The report as flat pairs, for a structured logger: what to search and count by, without the tree.
+  ///
+  ///     logger.error("\(report.headline)", metadata: .init(uniqueKeysWithValues: report.metadata.map { ($0, "\($1)") }))
+  ///
+  /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`, `process.pid`,
+  /// `thread.id`, `thread.name`); others begin with `culprit.`. A pair is missing where nothing is known.
+  public var metadata: [String: String] {
+    var pairs = [
+      "culprit.stall.id": id,
+      "culprit.source.kind": source.kind.rawValue,
+      "culprit.source.name": printable(source.name),
+      "culprit.stall.began": began.description,
+      "culprit.stall.duration": Self.seconds(duration),
+      "culprit.stall.threshold": Self.seconds(threshold),
+      "culprit.stall.ended": "\(hasEnded)",
+      "culprit.stall.hang": "\(hang != nil)",
+      "culprit.verdict": verdict.rawValue,
+      "culprit.samples": "\(evidence.stackCount)",
+    ]
+    if let process {
+      pairs["process.pid"] = "\(process.id)"
+      pairs["process.executable.path"] = printable(process.executable)
+    }
+    if thread.id != 0 {
+      pairs["thread.id"] = "\(thread.id)"
+      pairs["thread.name"] = printable(thread.name)
+    }
+    if let culprit {
+      pairs["code.function.name"] = culprit.function.name
+      pairs["culprit.share"] = Formatting.fixed(culprit.share, decimals: 3)
+      pairs["culprit.module"] = printable(culprit.function.module)
+      if let location = culprit.function.location {
+        pairs["code.file.path"] = printable(location.file)
+        pairs["code.line.number"] = "\(location.line)"
+      }
+    }
+    return pairs
+  }
+
+  /// The report in a line, fit for a log: who was stuck for how long, and who is to blame.
+  public var headline: String {
+    let stuck = "\(source) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
+    switch verdict {
+    case .culprit:
+      guard let culprit else { return stuck }
+      let place = culprit.function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? ""
+      return "\(stuck): \(culprit.function.name)\(place) took \(Formatting.percent(culprit.share))"
+    case .noStacks: return "\(stuck): no stack was captured"
+    default: return "\(stuck): no single culprit"
+    }
+  }
+
+  private static func seconds(_ duration: Duration) -> String { Formatting.fixed(duration.inSeconds, decimals: 3) }
+}

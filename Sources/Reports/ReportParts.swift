@@ -1,0 +1,257 @@
+import CulpritStallRecord
+
+/// A word for one of several things, which a newer version may have more of: a string in JSON.
+public protocol ReportCode: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible
+where RawValue == String {}
+
+extension ReportCode {
+  /// The word as it is in JSON.
+  public var description: String { rawValue }
+}
+
+/// A duration as JSON has it: a number of seconds. Whole nanoseconds, so that it survives being encoded.
+package struct Seconds: Hashable, Sendable, Codable, Comparable {
+  package var duration: Duration
+
+  package init(_ duration: Duration) { self.duration = .nanoseconds(Int64(clamping: duration.wholeNanoseconds)) }
+
+  package init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let seconds = try container.decode(Double.self)
+    guard seconds >= 0, seconds < 1e10 else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "\(seconds) is no number of seconds")
+    }
+    // No duration is longer than 64 bits of nanoseconds.
+    duration = .nanoseconds(Int64((min(seconds, 9_223_372_036) * 1e9).rounded()))
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Double(duration.wholeNanoseconds) / 1e9)
+  }
+
+  package static func < (left: Seconds, right: Seconds) -> Bool { left.duration < right.duration }
+}
+
+extension StallReport {
+  /// A moment, in UTC. In JSON as RFC 3339 has it, with nanoseconds.
+  public struct Timestamp: Hashable, Sendable, Codable, Comparable, CustomStringConvertible {
+    /// Nanoseconds since 1970-01-01T00:00:00Z, leap seconds left out as usual.
+    public var nanosecondsSince1970: UInt64
+
+    /// The moment `nanosecondsSince1970` after the beginning of 1970.
+    public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
+
+    public init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      let text = try container.decode(String.self)
+      guard let time = WallTime(text: text) else {
+        let expected = "expected a time such as 2026-11-20T10:23:51.204000000Z, found \"\(printable(text, limit: 60))\""
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: expected)
+      }
+      nanosecondsSince1970 = time.nanosecondsSince1970
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9))
+    }
+
+    public static func < (left: Timestamp, right: Timestamp) -> Bool {
+      left.nanosecondsSince1970 < right.nanosecondsSince1970
+    }
+
+    /// The time to the millisecond, `2026-11-20T10:23:51.204Z`.
+    public var description: String { WallTime(nanosecondsSince1970: nanosecondsSince1970).description }
+  }
+
+  /// A function on a stack.
+  public struct Function: Hashable, Sendable, Codable {
+    /// The name to print, in at most about 100 characters: short, readable, and not that of another function of the report.
+    public var name: String
+    /// The name with everything the demangler knows about it; `nil` when it has none.
+    public var fullName: String?
+    /// The name in the symbol table; `nil` when it has none.
+    public var symbol: String?
+    /// The path of the module, empty when the address is in none.
+    public var module: String
+    /// The package that the function is from, where the application depends on it; `nil` otherwise.
+    public var package: String?
+    /// Where in the source; `nil` if unknown.
+    public var location: Location?
+    /// Whether it is the application's own code.
+    public var isOwn: Bool
+    /// Whether the compiler put its code into its caller, the next function of the stack.
+    public var isInlined: Bool
+    /// The address.
+    public var address: Address
+    /// Why there is no name; `nil` when there is one.
+    public var noName: String?
+
+    /// The last component of ``module``.
+    public var moduleName: String {
+      guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
+      return String(module[module.index(after: slash)...])
+    }
+  }
+
+  /// A place in source code.
+  public struct Location: Hashable, Sendable, Codable, CustomStringConvertible {
+    /// The file's path as the compiler recorded it.
+    public var file: String
+    /// The line, from 1.
+    public var line: Int
+    /// The column, from 1; 0 when it is not known.
+    public var column: Int
+
+    /// The last component of ``file``.
+    public var fileName: String { file.split(separator: "/").last.map(String.init) ?? file }
+    /// The place as compilers print it, without the column.
+    public var description: String { "\(file):\(line)" }
+  }
+
+  /// An address, and what it is one of.
+  public struct Address: Hashable, Sendable, Codable {
+    /// What the value means.
+    public var kind: Kind
+    /// The address.
+    public var value: UInt64
+
+    /// What addresses are of.
+    public struct Kind: ReportCode {
+      public var rawValue: String
+      public init(rawValue: String) { self.rawValue = rawValue }
+      /// An address as the module's file has it.
+      public static let file = Kind(rawValue: "file")
+      /// An address of the running process, which lies in no module.
+      public static let runtime = Kind(rawValue: "runtime")
+    }
+  }
+
+  /// A stack of one moment.
+  public struct Stack: Hashable, Sendable, Codable {
+    /// The functions, the innermost first.
+    public var functions: [Function]
+    /// Why callers are missing at its end; `nil` when none are.
+    public var missingCallers: Reason?
+  }
+
+  /// A stack, and how old the work was when it was taken.
+  public struct TimedStack: Hashable, Sendable, Codable {
+    package var ageSeconds: Seconds
+    /// The functions, the innermost first; none when there is no stack.
+    public var functions: [Function]
+
+    /// The age of the work.
+    public var age: Duration { ageSeconds.duration }
+  }
+
+  /// Why something is missing: a word for programs and a sentence for people.
+  public struct Reason: Hashable, Sendable, Codable, CustomStringConvertible {
+    /// A word for programs, such as `noAnswer`.
+    public var code: String
+    /// The reason in words.
+    public var text: String
+
+    public var description: String { text }
+  }
+
+  /// How a thread spent its time: on a processor, ready for one without having one, and the rest waiting for something else.
+  public struct ProcessorUse: Hashable, Sendable, Codable {
+    /// The part of the time in which it had a processor, from 0 to 1.
+    public var share: Double
+    /// The part in which it could have run and had none; `nil` where the kernel does not tell.
+    public var delay: Double?
+  }
+
+  /// How often a thread was found waiting for something other than a processor.
+  public struct Waiting: Hashable, Sendable, Codable {
+    /// So many samples found it waiting.
+    public var samples: Int
+    /// Of so many that tell.
+    public var of: Int
+    /// The system call that most of them found it in; `nil` if none.
+    public var systemCall: String?
+  }
+
+  /// What a thread was doing at one moment.
+  public struct Activity: Hashable, Sendable, Codable {
+    /// What it was doing.
+    public var kind: Kind
+    /// The system call that it was blocked in; `nil` if none, or it is not known.
+    public var systemCall: String?
+
+    /// What threads do.
+    public struct Kind: ReportCode {
+      public var rawValue: String
+      public init(rawValue: String) { self.rawValue = rawValue }
+      /// It was on a processor, or waiting for one.
+      public static let computing = Kind(rawValue: "computing")
+      /// It was blocked in a system call.
+      public static let inSystemCall = Kind(rawValue: "inSystemCall")
+      /// It was blocked in a system call that the kernel had restarted after the process had been stopped.
+      public static let inRestartedCall = Kind(rawValue: "inRestartedCall")
+      /// It was blocked outside a system call: in a page fault, for one.
+      public static let blocked = Kind(rawValue: "blocked")
+      /// The kernel did not tell.
+      public static let unknown = Kind(rawValue: "unknown")
+    }
+  }
+}
+
+extension StallReport.Source {
+  /// Kinds of work that can be watched. A newer version may have more.
+  public struct Kind: ReportCode {
+    public var rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// The turns of an event loop.
+    public static let loop = Kind(rawValue: "loop")
+    /// The iterations of a run loop.
+    public static let runLoop = Kind(rawValue: "runLoop")
+    /// A critical section.
+    public static let section = Kind(rawValue: "section")
+    /// A dispatch queue, by probes that wait in it for their turn.
+    public static let queue = Kind(rawValue: "queue")
+    /// The threads of Swift concurrency, by probes that wait for one of them.
+    public static let pool = Kind(rawValue: "pool")
+    /// An executor of Swift concurrency, by probes that wait for their turn.
+    public static let executor = Kind(rawValue: "executor")
+    /// An event loop of any library, by probes that wait for their turn.
+    public static let probedLoop = Kind(rawValue: "probedLoop")
+    /// A phase of the process's life: its launch, or its shutdown.
+    public static let phase = Kind(rawValue: "phase")
+
+    /// The kind in words.
+    public var description: String {
+      switch self {
+      case .loop, .probedLoop: "event loop"
+      case .runLoop: "run loop"
+      case .section: "section"
+      case .queue: "dispatch queue"
+      case .pool: "thread pool"
+      case .executor: "executor"
+      case .phase: "phase"
+      default: "source of the kind \(printable(rawValue))"
+      }
+    }
+  }
+}
+
+extension StallReport {
+  /// What a report was made from. All are equal: it is no part of a report's value.
+  package struct Origin: Hashable, Sendable {
+    /// Recording, stall and blame; `nil` after decoding.
+    package var made: Made?
+
+    package static func == (left: Origin, right: Origin) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
+  }
+
+  /// The length of a line. All are equal.
+  package struct Width: Hashable, Sendable {
+    package var characters = 100
+
+    package static func == (left: Width, right: Width) -> Bool { true }
+    package func hash(into hasher: inout Hasher) {}
+  }
+}

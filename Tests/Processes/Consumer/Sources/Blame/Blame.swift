@@ -1,0 +1,3 @@
+public struct BlameOfTheService {
+  public init() {}
+}

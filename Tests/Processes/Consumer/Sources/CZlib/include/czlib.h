@@ -1,0 +1,1 @@
+int czlib_of_the_service(void);

@@ -1,0 +1,3 @@
+public struct CommandLineOptionsOfTheService {
+  public init() {}
+}

@@ -1,0 +1,3 @@
+public struct ReportsOfTheService {
+  public init() {}
+}

@@ -1,0 +1,3 @@
+public struct SymbolsOfTheService {
+  public init() {}
+}
