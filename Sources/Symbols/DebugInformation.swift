@@ -174,7 +174,7 @@ final class DebugInformation {
 
   private func unitCode(_ offset: Int) -> UnitCode? {
     if let known = code[offset] { return known }
-    guard let header = main.readableHeader(at: offset) else { return nil }
+    guard let header = main.header(at: offset) else { return nil }
     let unit = main.unit(header)
     let lines = unit.statementList.flatMap { lineTable($0, unit) }
     let made = UnitCode(unit, unit.splitName == nil ? unit : findSplit(unit) ?? unit, lines)

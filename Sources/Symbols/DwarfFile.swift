@@ -67,7 +67,7 @@ final class DwarfFile {
   }
 
   /// The header of the unit that begins at `offset`. Unlike ``header(containing:)`` it looks at nothing before that.
-  func readableHeader(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
+  func header(at offset: Int) -> UnitHeader? { offset >= 0 ? readHeader(at: offset) : nil }
 
   /// The headers of all units, in order.
   var allHeaders: [UnitHeader] {

@@ -124,7 +124,7 @@ private final class SplitPackage {
       default: break
       }
     }
-    guard !cursor.hasFailed, let offset, let header = file.readableHeader(at: offset) else { return nil }
+    guard !cursor.hasFailed, let offset, let header = file.header(at: offset) else { return nil }
     return file.unit(header, contribution, skeleton: skeleton)
   }
 }
