@@ -23,7 +23,7 @@ final class DwarfFile {
   private var roots: [Int: Unit] = [:]
   private var shapes: [Int: Abbreviations] = [:]
   private var shapeBytes = 0
-  private var rangesLeft = 1 << 16
+  private var rangeBudget = 1 << 16
 
   /// The debug information in `image`, or `nil` when it has none.
   ///
@@ -107,14 +107,14 @@ final class DwarfFile {
     return read
   }
 
-  /// Lets so many pieces of code be read from lists until this is called again. Real lists are read once; hostile entries
+  /// Begins a new range budget: how many pieces of code may be read from lists. Real lists are read once; hostile entries
   /// by the thousand refer to the same long one.
-  func allowRanges() { rangesLeft = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
+  func renewRangeBudget() { rangeBudget = 1 << 16 + ranges.bytes.count + rangeLists.bytes.count }
 
-  /// Takes `count` pieces from what ``allowRanges()`` lets be read. Returns `false` when there are not so many.
-  func takeRanges(_ count: Int) -> Bool {
-    rangesLeft -= count
-    return rangesLeft >= 0
+  /// Spends `count` pieces of the range budget. Returns `false` when it is used up.
+  func spendRangeBudget(_ count: Int) -> Bool {
+    rangeBudget -= count
+    return rangeBudget >= 0
   }
 }
 

@@ -34,7 +34,7 @@ struct FunctionTable {
 
   /// Reads all entries of `unit`.
   init(_ unit: Unit) {
-    unit.file.allowRanges()
+    unit.file.renewRangeBudget()
     read(unit)
     scopes = scopes.trimmed
     pieces = pieces.trimmed

@@ -174,8 +174,8 @@ final class Unit {
   /// The code that an entry claims by these attributes.
   func ranges(low: AttributeValue?, high: AttributeValue?, list: AttributeValue?) -> [AddressRange] {
     if let list {
-      let ranges = file.takeRanges(0) ? rangeList(list) : []
-      return file.takeRanges(ranges.count) ? ranges : []
+      let ranges = file.spendRangeBudget(0) ? rangeList(list) : []
+      return file.spendRangeBudget(ranges.count) ? ranges : []
     }
     guard let low, let start = address(low), let high else { return [] }
     let end = address(high) ?? start &+ high.number

@@ -82,7 +82,7 @@ struct UnitIndex {
   /// The index of the ranges of all units of `file` but `known`.
   static func fromUnits(_ file: DwarfFile, except known: Set<Int>) -> UnitIndex {
     var entries: [Entry] = []
-    file.allowRanges()
+    file.renewRangeBudget()
     for header in file.allHeaders where !known.contains(header.offset) {
       let unit = Unit(file, header, nil, nil)
       guard unit.tag == Tag.compileUnit || unit.tag == Tag.skeletonUnit else { continue }
