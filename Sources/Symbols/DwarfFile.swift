@@ -21,8 +21,8 @@ final class DwarfFile {
   private var headers: [UnitHeader] = []
   private var scanned = 0
   private var roots: [Int: Unit] = [:]
-  private var shapes: [Int: Abbreviations] = [:]
-  private var shapeBytes = 0
+  private var abbreviationTables: [Int: AbbreviationTable] = [:]
+  private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
 
   /// The debug information in `image`, or `nil` when it has none.
@@ -39,14 +39,16 @@ final class DwarfFile {
     self.abbreviations = abbreviations
   }
 
-  /// How much memory units and shapes take, about.
-  var byteCount: Int { headers.capacity * 64 + roots.count * 400 + shapes.values.reduce(0) { $0 + $1.memory } }
+  /// How much memory units and abbreviations take, about.
+  var byteCount: Int {
+    headers.capacity * 64 + roots.count * 400 + abbreviationTables.values.reduce(0) { $0 + $1.memory }
+  }
 
   /// Forgets what was read of units. Nobody may use one of them after that.
   func forgetUnits() {
     roots = [:]
-    shapes = [:]
-    shapeBytes = 0
+    abbreviationTables = [:]
+    abbreviationBytes = 0
   }
 
   private func content(_ name: String) -> SectionContent {
@@ -92,18 +94,18 @@ final class DwarfFile {
     return unit
   }
 
-  /// The shapes of the entries at `offset` of `.debug_abbrev`, for units of `encoding`.
-  func shapes(at offset: Int, _ encoding: UnitEncoding) -> Abbreviations {
+  /// The abbreviations at `offset` of `.debug_abbrev`, for units of `encoding`.
+  func abbreviationTable(at offset: Int, _ encoding: UnitEncoding) -> AbbreviationTable {
     let key =
       offset << 6 ^ Int(encoding.addressBytes) << 2 ^ (encoding.isWide ? 2 : 0) ^ (encoding.version == 2 ? 1 : 0)
-    if let known = shapes[key] { return known }
+    if let known = abbreviationTables[key] { return known }
     abbreviations.requireAll()
     // Real tables do not overlap: together they are read once for each way of writing numbers. Hostile ones would be read
     // over and over.
-    let isExhausted = shapeBytes > abbreviations.bytes.count * 4
-    let read = Abbreviations(isExhausted ? .none : abbreviations.bytes, at: offset, encoding)
-    shapeBytes += read.byteCount
-    shapes[key] = read
+    let isExhausted = abbreviationBytes > abbreviations.bytes.count * 4
+    let read = AbbreviationTable(isExhausted ? .none : abbreviations.bytes, at: offset, encoding)
+    abbreviationBytes += read.byteCount
+    abbreviationTables[key] = read
     return read
   }
 

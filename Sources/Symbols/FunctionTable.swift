@@ -110,7 +110,7 @@ struct FunctionTable {
   // MARK: Reading
 
   private mutating func read(_ unit: Unit) {
-    let shapes = unit.shapes
+    let abbreviations = unit.abbreviations
     let encoding = unit.header.encoding
     let base = unit.file.info.bytes.base
     let start = base + unit.header.offset
@@ -118,7 +118,7 @@ struct FunctionTable {
     /// The scopes that the current entry is in, with the depth of their children.
     var open: [(scope: Int, depth: Int)] = []
     var depth = 0
-    shapes.specifications.withUnsafeBufferPointer { specifications in
+    abbreviations.specifications.withUnsafeBufferPointer { specifications in
       while !cursor.isAtEnd {
         let entry = cursor.position - start
         let code = cursor.uleb()
@@ -132,23 +132,23 @@ struct FunctionTable {
           if depth <= 0 { break }
           continue
         }
-        let shape = shapes.shape(code)
-        // Without a shape nothing can be known of what follows.
-        guard shape.isDefined else { break }
-        if shape.tag == Tag.module, depth == 1 { modules.append(UInt32(truncatingIfNeeded: entry)) }
-        // SAFETY: a shape's attributes are in the table that it was read with.
+        let abbreviation = abbreviations.abbreviation(code)
+        // Without an abbreviation nothing can be known of what follows.
+        guard abbreviation.isDefined else { break }
+        if abbreviation.tag == Tag.module, depth == 1 { modules.append(UInt32(truncatingIfNeeded: entry)) }
+        // SAFETY: an abbreviation's attributes are in the table that it was read with.
         let attributes = UnsafeBufferPointer(
-          rebasing: specifications[Int(shape.first)..<Int(shape.first) + Int(shape.count)]
+          rebasing: specifications[Int(abbreviation.first)..<Int(abbreviation.first) + Int(abbreviation.count)]
         )
-        if shape.isCode {
-          let scope = readScope(unit, shape, attributes, &cursor, entry)
-          if shape.hasChildren {
+        if abbreviation.isCode {
+          let scope = readScope(unit, abbreviation, attributes, &cursor, entry)
+          if abbreviation.hasChildren {
             depth += 1
             if let scope { open.append((scope, depth)) }
           }
           continue
         }
-        if shape.hasChildren, shape.hasSibling, Self.hasNoCode(shape.tag) {
+        if abbreviation.hasChildren, abbreviation.hasSibling, Self.hasNoCode(abbreviation.tag) {
           let value = AttributeValue(attributes[0].form, &cursor, encoding, base: base, implicit: 0)
           let target = unit.reference(value)?.offset ?? 0
           // Only ever forward: a loop would never end.
@@ -158,12 +158,12 @@ struct FunctionTable {
             continue
           }
           for attribute in attributes.dropFirst() { AttributeValue.skip(attribute.form, &cursor, encoding) }
-        } else if shape.size >= 0 {
-          cursor.skip(Int(shape.size))
+        } else if abbreviation.size >= 0 {
+          cursor.skip(Int(abbreviation.size))
         } else {
           for attribute in attributes { AttributeValue.skip(attribute.form, &cursor, encoding) }
         }
-        if shape.hasChildren { depth += 1 }
+        if abbreviation.hasChildren { depth += 1 }
       }
     }
     for last in open { scopes[last.scope].next = UInt32(truncatingIfNeeded: scopes.count) }
@@ -177,8 +177,8 @@ struct FunctionTable {
   /// Reads a function or an inlined call. Returns its place in ``scopes``, or `nil` when it has no code.
   private mutating func readScope(
     _ unit: Unit,
-    _ shape: Abbreviations.Shape,
-    _ attributes: UnsafeBufferPointer<Abbreviations.Specification>,
+    _ abbreviation: AbbreviationTable.Abbreviation,
+    _ attributes: UnsafeBufferPointer<AbbreviationTable.Specification>,
     _ cursor: inout ByteCursor,
     _ entry: Int
   ) -> Int? {
@@ -193,7 +193,7 @@ struct FunctionTable {
       case Attribute.lowPC, Attribute.highPC, Attribute.ranges, Attribute.callFile, Attribute.callLine,
         Attribute.callColumn:
         let constant =
-          attribute.form == Form.implicitConstant ? unit.shapes.constants[Int(attribute.constant)] : 0
+          attribute.form == Form.implicitConstant ? unit.abbreviations.constants[Int(attribute.constant)] : 0
         let value = AttributeValue(attribute.form, &cursor, encoding, base: base, implicit: constant)
         switch attribute.name {
         case Attribute.lowPC: low = value
@@ -209,7 +209,7 @@ struct FunctionTable {
     guard !cursor.hasFailed, list != nil || (low != nil && high != nil) else { return nil }
     let ranges = unit.ranges(low: low, high: high, list: list)
     guard let first = ranges.first, scopes.count < Int(UInt32.max) else { return nil }
-    let isFunction = shape.tag == Tag.subprogram
+    let isFunction = abbreviation.tag == Tag.subprogram
     var bounds = first
     for range in ranges.dropFirst() {
       bounds.start = min(bounds.start, range.start)

@@ -6,7 +6,7 @@ final class Unit {
   let contribution: Contribution
   /// For a split unit, what the program's own file has of it.
   let skeleton: Unit?
-  let shapes: Abbreviations
+  let abbreviations: AbbreviationTable
 
   private(set) var tag: UInt16 = 0
   private(set) var lowPC: UInt64 = 0
@@ -30,7 +30,7 @@ final class Unit {
     self.contribution = contribution ?? Contribution()
     self.skeleton = skeleton
     let (place, overflow) = header.abbreviations.addingReportingOverflow(self.contribution.abbreviations)
-    shapes = file.shapes(at: overflow ? .max : place, header.encoding)
+    abbreviations = file.abbreviationTable(at: overflow ? .max : place, header.encoding)
     splitID = header.splitID
     readRoot()
   }
@@ -46,17 +46,18 @@ final class Unit {
   @discardableResult
   func forEachAttribute(at offset: Int, _ body: (UInt16, AttributeValue) -> Void) -> UInt16? {
     var cursor = cursor(at: offset)
-    let shape = shapes.shape(cursor.uleb())
-    guard shape.isDefined, !cursor.hasFailed else { return nil }
+    let abbreviation = abbreviations.abbreviation(cursor.uleb())
+    guard abbreviation.isDefined, !cursor.hasFailed else { return nil }
     let base = file.info.bytes.base
-    for place in Int(shape.first)..<Int(shape.first) + Int(shape.count) {
-      let specification = shapes.specifications[place]
-      let constant = specification.form == Form.implicitConstant ? shapes.constants[Int(specification.constant)] : 0
+    for place in Int(abbreviation.first)..<Int(abbreviation.first) + Int(abbreviation.count) {
+      let specification = abbreviations.specifications[place]
+      let constant =
+        specification.form == Form.implicitConstant ? abbreviations.constants[Int(specification.constant)] : 0
       let value = AttributeValue(specification.form, &cursor, header.encoding, base: base, implicit: constant)
       if cursor.hasFailed { break }
       body(specification.name, value)
     }
-    return shape.tag
+    return abbreviation.tag
   }
 
   private func readRoot() {

@@ -1,0 +1,127 @@
+/// The abbreviations of a unit: the form of its debugging entries (DWARF 5, 7.5.3).
+///
+/// Shapes are kept for one encoding, because whether the size of an entry is fixed depends on it.
+final class AbbreviationTable {
+  /// One attribute of an abbreviation.
+  struct Specification {
+    var name: UInt16
+    var form: UInt16
+    /// The place in ``AbbreviationTable/constants`` of the value of an implicit constant.
+    var constant: UInt32
+  }
+
+  /// The form of an entry.
+  struct Abbreviation {
+    var tag: UInt16
+    var hasChildren: Bool
+    /// Whether the attribute that leads past the children comes first.
+    var hasSibling: Bool
+    /// Where the attributes are in ``AbbreviationTable/specifications``.
+    var first: UInt32
+    var count: UInt32
+    /// How many bytes such an entry has after its code, −1 when it depends on the entry.
+    var size: Int32
+    /// Whether the entry may be code: a function or an inlined call.
+    var isCode: Bool
+    /// Whether the abbreviation was defined at all.
+    var isDefined: Bool
+
+    static let undefined = Abbreviation(
+      tag: 0,
+      hasChildren: false,
+      hasSibling: false,
+      first: 0,
+      count: 0,
+      size: -1,
+      isCode: false,
+      isDefined: false
+    )
+  }
+
+  /// Codes are numbered from 1 by every producer; higher ones than these go to a dictionary.
+  private static let denseMax = 4096
+
+  let specifications: [Specification]
+  let constants: [Int64]
+  private let dense: [Abbreviation]
+  private let sparse: [UInt64: Abbreviation]
+  /// How many bytes of the section were read.
+  let byteCount: Int
+  /// How much memory the abbreviations take, about.
+  var memory: Int { specifications.capacity * 8 + constants.capacity * 8 + dense.capacity * 24 + sparse.capacity * 40 }
+
+  /// Reads the abbreviations at `offset` of `section`; as many as are whole.
+  init(_ section: Bytes, at offset: Int, _ encoding: UnitEncoding) {
+    var cursor = section.cursor(at: offset)
+    var reader = AbbreviationReader(encoding: encoding)
+    var dense = [Abbreviation.undefined]
+    var sparse: [UInt64: Abbreviation] = [:]
+    reader.specifications.reserveCapacity(256)
+    dense.reserveCapacity(64)
+    while !cursor.isAtEnd {
+      let code = cursor.uleb()
+      guard code != 0 else { break }
+      guard let abbreviation = reader.read(&cursor) else { break }
+      if code == UInt64(dense.count), dense.count < Self.denseMax {
+        dense.append(abbreviation)
+      } else if sparse[code] == nil, code >= UInt64(dense.count) {
+        sparse[code] = abbreviation
+      }
+    }
+    byteCount = max(0, section.count - offset - cursor.remaining)
+    // There is a table for each unit, and thousands of units: none takes more than it needs.
+    specifications = reader.specifications.trimmed
+    constants = reader.constants.trimmed
+    self.dense = dense.trimmed
+    self.sparse = sparse
+  }
+
+  /// The abbreviation with the number `code`.
+  @inline(__always) func abbreviation(_ code: UInt64) -> Abbreviation {
+    if code < UInt64(dense.count) { return dense[Int(code)] }
+    return sparse[code] ?? .undefined
+  }
+
+}
+
+/// Reads the abbreviations of a table one after the other.
+private struct AbbreviationReader {
+  let encoding: UnitEncoding
+  var specifications: [AbbreviationTable.Specification] = []
+  var constants: [Int64] = []
+
+  mutating func read(_ cursor: inout ByteCursor) -> AbbreviationTable.Abbreviation? {
+    let tag = UInt16(truncatingIfNeeded: cursor.uleb())
+    let hasChildren = cursor.u8() != 0
+    let first = specifications.count
+    var size = 0
+    while true {
+      let name = cursor.uleb()
+      let form = cursor.uleb()
+      var constant: UInt32 = 0
+      if form == UInt64(Form.implicitConstant) {
+        constant = UInt32(truncatingIfNeeded: constants.count)
+        constants.append(cursor.sleb())
+      }
+      if cursor.hasFailed { return nil }
+      if name == 0, form == 0 { break }
+      // A form past 16 bits is none; 0 is not one either, and ends the reading of the entry.
+      let known = UInt16(exactly: form) ?? 0
+      specifications.append(
+        AbbreviationTable.Specification(name: UInt16(exactly: name) ?? 0, form: known, constant: constant)
+      )
+      if size >= 0, let fixed = AttributeValue.fixedSize(known, encoding) { size += fixed } else { size = -1 }
+    }
+    let count = specifications.count - first
+    return AbbreviationTable.Abbreviation(
+      tag: tag,
+      hasChildren: hasChildren,
+      hasSibling: count > 0 && specifications[first].name == Attribute.sibling,
+      first: UInt32(truncatingIfNeeded: first),
+      count: UInt32(truncatingIfNeeded: count),
+      size: Int32(truncatingIfNeeded: size),
+      isCode: tag == Tag.subprogram || tag == Tag.inlinedSubroutine,
+      isDefined: true
+    )
+  }
+}
