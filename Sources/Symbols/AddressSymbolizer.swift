@@ -38,7 +38,7 @@ package struct AddressDescription: Hashable, Sendable {
   package var symbol: Symbol?
   /// The calls that the code is in, the innermost first, from debug information; none without it.
   package var calls: [AddressCall]
-  /// The stub of the linker that the address is in, `poll@plt`; empty when it is not known what it leads to.
+  /// The PLT stub that the address is in, `poll@plt`; empty when it is not known what it leads to.
   package var stub: String?
   /// Why there is no name; `nil` when there is one.
   package var missing: MissingNameReason?
@@ -87,7 +87,7 @@ package final class AddressSymbolizer {
         )
       }
     var description = AddressDescription(address: address, symbol: symbol, calls: calls.map(AddressCall.init))
-    if description.functionName == nil { description.stub = file.linkageStub(at: address) }
+    if description.functionName == nil { description.stub = file.pltStub(at: address) }
     if description.functionName == nil, description.stub == nil {
       description.missing = file.hasSymbols ? .noSymbolHere : .noSymbols
     }

@@ -29,9 +29,9 @@ extension SymbolFile {
       if outer.location == nil, calls.count <= 1, let start = outer.start {
         outer.location = self.calls(at: start).last.flatMap(Self.location)
       }
-    } else if let stub = linkageStub(at: address) {
+    } else if let stub = pltStub(at: address) {
       // A jump to a function in another module, made by the linker.
-      outer.function = stub.isEmpty ? "linkage stub" : Self.readable(stub: stub)
+      outer.function = stub.isEmpty ? "PLT stub" : Self.readable(stub: stub)
       outer.rawName = ".plt"
     } else {
       outer.start = functionStart(at: address)

@@ -21,7 +21,7 @@ final class SymbolFile {
   private lazy var tables = loadTables()
   private lazy var starts = FunctionStarts(image)
   private lazy var debug = loadDebug()
-  private lazy var linkage = LinkageStubs(image)
+  private lazy var pltStubs = PLTStubs(image)
   private lazy var merged = loadMerged()
   /// What names of this file mean.
   let names = NameCache()
@@ -98,9 +98,9 @@ final class SymbolFile {
   /// The start of the function that covers `address` according to the unwind table.
   func functionStart(at address: FileAddress) -> FileAddress? { starts.start(at: address) }
 
-  /// The name of the stub of the linker at `address`, `poll@plt`; `nil` when there is none, empty when it is not known what
+  /// The name of the PLT stub at `address`, `poll@plt`; `nil` when there is none, empty when it is not known what
   /// it leads to.
-  func linkageStub(at address: FileAddress) -> String? { linkage.name(at: address.value) }
+  func pltStub(at address: FileAddress) -> String? { pltStubs.name(at: address.value) }
 
   /// The name of the function that is called before `address`, and the first address of the function that has its code and
   /// that of others; `nil` when no merged function is called there, or it is not known which.
