@@ -23,7 +23,7 @@ struct SourceCall {
 /// What debug information says of code: functions, lines, inlined calls.
 final class DebugInformation {
   private let main: DwarfFile
-  private let findSplit: (Unit) -> Unit?
+  private let findSplit: (DwarfUnit) -> DwarfUnit?
   private lazy var quickIndex = UnitIndex.fromAddressRanges(main)
   private lazy var fullIndex = UnitIndex.fromUnits(main, except: quickIndex.units)
   private var code: [Int: UnitCode] = [:]
@@ -40,9 +40,9 @@ final class DebugInformation {
   /// A unit with what was read of it.
   private final class UnitCode {
     /// The unit in the program's file.
-    let unit: Unit
+    let unit: DwarfUnit
     /// The unit with the entries: the same, or the one that was split off.
-    let entries: Unit
+    let entries: DwarfUnit
     let functions: FunctionTable
     let lines: LineTable?
     let ranges: [AddressRange]
@@ -50,7 +50,7 @@ final class DebugInformation {
     var names: [FunctionName?]
     private(set) lazy var compilation = readCompilation()
 
-    init(_ unit: Unit, _ entries: Unit, _ lines: LineTable?) {
+    init(_ unit: DwarfUnit, _ entries: DwarfUnit, _ lines: LineTable?) {
       self.unit = unit
       self.entries = entries
       self.lines = lines
@@ -97,7 +97,7 @@ final class DebugInformation {
   }
 
   /// The debug information in `main`; `findSplit` finds what a unit was split off to.
-  init(_ main: DwarfFile, findSplit: @escaping (Unit) -> Unit?) {
+  init(_ main: DwarfFile, findSplit: @escaping (DwarfUnit) -> DwarfUnit?) {
     self.main = main
     self.findSplit = findSplit
   }
@@ -182,7 +182,7 @@ final class DebugInformation {
     return made
   }
 
-  private func lineTable(_ offset: Int, _ unit: Unit) -> LineTable? {
+  private func lineTable(_ offset: Int, _ unit: DwarfUnit) -> LineTable? {
     if let known = lineTables[offset] { return known }
     let table = LineTable(
       main,
@@ -209,7 +209,7 @@ final class DebugInformation {
     return found
   }
 
-  private func readName(_ offset: Int, _ unit: Unit, _ depth: Int) -> FunctionName? {
+  private func readName(_ offset: Int, _ unit: DwarfUnit, _ depth: Int) -> FunctionName? {
     guard depth < Self.chainMax else { return nil }
     var plain: TextReference?
     var linkage: TextReference?
@@ -233,7 +233,7 @@ final class DebugInformation {
   }
 
   /// The name of the entry at `offset` of `file`, to which one in `unit` refers. Many refer to the same.
-  private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: Unit, _ depth: Int) -> FunctionName? {
+  private func referredName(_ offset: Int, _ file: DwarfFile, _ unit: DwarfUnit, _ depth: Int) -> FunctionName? {
     let place = NamePlace(file: ObjectIdentifier(file), offset: offset)
     if let known = names[place] { return known }
     let found: FunctionName?

@@ -20,7 +20,7 @@ final class DwarfFile {
 
   private var headers: [UnitHeader] = []
   private var scanned = 0
-  private var roots: [Int: Unit] = [:]
+  private var roots: [Int: DwarfUnit] = [:]
   private var abbreviationTables: [Int: AbbreviationTable] = [:]
   private var abbreviationBytes = 0
   private var rangeBudget = 1 << 16
@@ -87,9 +87,9 @@ final class DwarfFile {
   }
 
   /// The unit with `header`. Where it lies in a package, `contribution` says where its parts of the other sections are.
-  func unit(_ header: UnitHeader, _ contribution: Contribution? = nil, skeleton: Unit? = nil) -> Unit {
+  func unit(_ header: UnitHeader, _ contribution: Contribution? = nil, skeleton: DwarfUnit? = nil) -> DwarfUnit {
     if let known = roots[header.offset] { return known }
-    let unit = Unit(self, header, contribution, skeleton)
+    let unit = DwarfUnit(self, header, contribution, skeleton)
     roots[header.offset] = unit
     return unit
   }

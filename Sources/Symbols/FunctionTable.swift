@@ -33,7 +33,7 @@ struct FunctionTable {
   private var highestEnd: [UInt64] = []
 
   /// Reads all entries of `unit`.
-  init(_ unit: Unit) {
+  init(_ unit: DwarfUnit) {
     unit.file.renewRangeBudget()
     read(unit)
     scopes = scopes.trimmed
@@ -109,7 +109,7 @@ struct FunctionTable {
 
   // MARK: Reading
 
-  private mutating func read(_ unit: Unit) {
+  private mutating func read(_ unit: DwarfUnit) {
     let abbreviations = unit.abbreviations
     let encoding = unit.header.encoding
     let base = unit.file.info.bytes.base
@@ -176,7 +176,7 @@ struct FunctionTable {
 
   /// Reads a function or an inlined call. Returns its place in ``scopes``, or `nil` when it has no code.
   private mutating func readScope(
-    _ unit: Unit,
+    _ unit: DwarfUnit,
     _ abbreviation: AbbreviationTable.Abbreviation,
     _ attributes: UnsafeBufferPointer<AbbreviationTable.Specification>,
     _ cursor: inout ByteCursor,

@@ -10,7 +10,7 @@ final class SplitUnits {
   init(program: ElfImage) { self.program = program }
 
   /// What `skeleton` was split off from.
-  func unit(for skeleton: Unit) -> Result<Unit, ElfError> {
+  func unit(for skeleton: DwarfUnit) -> Result<DwarfUnit, ElfError> {
     guard let id = skeleton.splitID, let name = skeleton.splitName?.string else {
       return .failure(ElfError(text: "a unit was split off, but does not say where to"))
     }
@@ -90,7 +90,7 @@ private final class SplitPackage {
   }
 
   /// The unit with the number `id`.
-  func unit(_ id: UInt64, _ skeleton: Unit) -> Unit? {
+  func unit(_ id: UInt64, _ skeleton: DwarfUnit) -> DwarfUnit? {
     guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
     // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).
     let mask = UInt64(slotCount - 1)
@@ -108,7 +108,7 @@ private final class SplitPackage {
     return nil
   }
 
-  private func unit(inRow row: Int, _ skeleton: Unit) -> Unit? {
+  private func unit(inRow row: Int, _ skeleton: DwarfUnit) -> DwarfUnit? {
     guard row <= unitCount else { return nil }
     var cursor = index.cursor(at: 16 + slotCount * 12 + columns.count * 4 * row)
     var offset: Int?

@@ -84,7 +84,7 @@ struct UnitIndex {
     var entries: [Entry] = []
     file.renewRangeBudget()
     for header in file.allHeaders where !known.contains(header.offset) {
-      let unit = Unit(file, header, nil, nil)
+      let unit = DwarfUnit(file, header, nil, nil)
       guard unit.tag == Tag.compileUnit || unit.tag == Tag.skeletonUnit else { continue }
       for range in unit.codeRanges { entries.append(Entry(range: range, unit: header.offset)) }
     }

@@ -1,0 +1,212 @@
+/// A unit of debug information: what its first entry says, and how its values are looked up.
+final class DwarfUnit {
+  let header: UnitHeader
+  /// The file that the unit is in. It keeps its units.
+  unowned let file: DwarfFile
+  let contribution: Contribution
+  /// For a split unit, what the program's own file has of it.
+  let skeleton: DwarfUnit?
+  let abbreviations: AbbreviationTable
+
+  private(set) var tag: UInt16 = 0
+  private(set) var lowPC: UInt64 = 0
+  private var lowValue: AttributeValue?
+  private var highValue: AttributeValue?
+  private var rangesValue: AttributeValue?
+  private(set) var statementList: Int?
+  private var nameValue: AttributeValue?
+  private var directoryValue: AttributeValue?
+  private var splitNameValue: AttributeValue?
+  private(set) var splitID: UInt64?
+  private var textOffsetsBase: Int?
+  private var addressBase = 0
+  private var rangeListsBase: Int?
+  private var gnuRangesBase = 0
+
+  /// The unit with `header`; a split one belongs to `skeleton`.
+  init(_ file: DwarfFile, _ header: UnitHeader, _ contribution: Contribution?, _ skeleton: DwarfUnit?) {
+    self.file = file
+    self.header = header
+    self.contribution = contribution ?? Contribution()
+    self.skeleton = skeleton
+    let (place, overflow) = header.abbreviations.addingReportingOverflow(self.contribution.abbreviations)
+    abbreviations = file.abbreviationTable(at: overflow ? .max : place, header.encoding)
+    splitID = header.splitID
+    readRoot()
+  }
+
+  /// Where entries of the unit are read from.
+  func cursor(at offset: Int) -> ByteCursor {
+    guard offset >= header.firstEntry, offset < header.end else { return Bytes.none.cursor(at: 1) }
+    file.info.require(header.end)
+    return file.info.bytes.cursor(at: offset, end: header.end)
+  }
+
+  /// Calls `body` with each attribute of the entry at `offset`. Returns its tag.
+  @discardableResult
+  func forEachAttribute(at offset: Int, _ body: (UInt16, AttributeValue) -> Void) -> UInt16? {
+    var cursor = cursor(at: offset)
+    let abbreviation = abbreviations.abbreviation(cursor.uleb())
+    guard abbreviation.isDefined, !cursor.hasFailed else { return nil }
+    let base = file.info.bytes.base
+    for place in Int(abbreviation.first)..<Int(abbreviation.first) + Int(abbreviation.count) {
+      let specification = abbreviations.specifications[place]
+      let constant =
+        specification.form == Form.implicitConstant ? abbreviations.constants[Int(specification.constant)] : 0
+      let value = AttributeValue(specification.form, &cursor, header.encoding, base: base, implicit: constant)
+      if cursor.hasFailed { break }
+      body(specification.name, value)
+    }
+    return abbreviation.tag
+  }
+
+  private func readRoot() {
+    let tag = forEachAttribute(at: header.firstEntry) { name, value in
+      switch name {
+      case Attribute.lowPC: lowValue = value
+      case Attribute.highPC: highValue = value
+      case Attribute.ranges: rangesValue = value
+      case Attribute.statementList: statementList = Int(exactly: value.number)
+      case Attribute.name: nameValue = value
+      case Attribute.compilationDirectory: directoryValue = value
+      case Attribute.splitName, Attribute.gnuSplitName: splitNameValue = value
+      case Attribute.gnuSplitID: splitID = value.number
+      case Attribute.stringOffsetsBase: textOffsetsBase = Int(exactly: value.number)
+      case Attribute.addressBase, Attribute.gnuAddressBase: addressBase = Int(exactly: value.number) ?? .max
+      case Attribute.rangeListsBase: rangeListsBase = Int(exactly: value.number)
+      case Attribute.gnuRangesBase: gnuRangesBase = Int(exactly: value.number) ?? .max
+      default: break
+      }
+    }
+    self.tag = tag ?? 0
+    // The bases may come after what is relative to them.
+    lowPC = lowValue.flatMap(address) ?? skeleton?.lowPC ?? 0
+  }
+
+  /// The code that the unit claims.
+  var codeRanges: [AddressRange] { ranges(low: lowValue, high: highValue, list: rangesValue) }
+
+  /// The file that was compiled.
+  var name: TextReference? { nameValue.flatMap(text) }
+
+  /// Where it was compiled.
+  var directory: TextReference? { directoryValue.flatMap(text) ?? skeleton?.directory }
+
+  /// The file that the rest of the unit has been split off to.
+  var splitName: TextReference? { splitNameValue.flatMap(text) }
+
+  // MARK: Values
+
+  /// The text that `value` stands for.
+  func text(_ value: AttributeValue) -> TextReference? {
+    guard let number = Int(exactly: value.number) else { return nil }
+    switch value.form {
+    case Form.string: return file.info.bytes.text(at: number)
+    case Form.stringPointer: return Self.text(file.text, number)
+    case Form.lineStringPointer: return Self.text(file.lineText, number)
+    case Form.stringPointerSupplementary, Form.gnuStringAlternate:
+      return file.alternate.flatMap { Self.text($0.text, number) }
+    case Form.stringIndex, Form.stringIndex1, Form.stringIndex2, Form.stringIndex3, Form.stringIndex4,
+      Form.gnuStringIndex:
+      file.textOffsets.requireAll()
+      // Split units of DWARF 5 have their offsets after the section's header; GNU's older ones have no header.
+      let defaultBase = file.isSplit && header.encoding.version >= 5 ? (header.encoding.isWide ? 16 : 8) : 0
+      guard
+        let place = table(
+          textOffsetsBase ?? defaultBase + contribution.textOffsets,
+          number,
+          header.encoding.offsetBytes
+        )
+      else { return nil }
+      var cursor = file.textOffsets.bytes.cursor(at: place)
+      let offset = cursor.offset(isWide: header.encoding.isWide)
+      return cursor.hasFailed ? nil : Int(exactly: offset).flatMap { Self.text(file.text, $0) }
+    default: return nil
+    }
+  }
+
+  private static func text(_ section: SectionContent, _ offset: Int) -> TextReference? {
+    section.requireAll()
+    return section.bytes.text(at: offset)
+  }
+
+  /// The place of the element `index` of a table that begins at `base`.
+  private func table(_ base: Int, _ index: Int, _ width: Int) -> Int? {
+    let (offset, overflow) = index.multipliedReportingOverflow(by: width)
+    let (place, overflow2) = offset.addingReportingOverflow(base)
+    return overflow || overflow2 || place < 0 ? nil : place
+  }
+
+  /// The address that `value` stands for.
+  func address(_ value: AttributeValue) -> UInt64? {
+    switch value.form {
+    case Form.address: return value.number
+    case Form.addressIndex, Form.addressIndex1, Form.addressIndex2, Form.addressIndex3, Form.addressIndex4,
+      Form.gnuAddressIndex:
+      return indexedAddress(value.number)
+    default: return nil
+    }
+  }
+
+  private func indexedAddress(_ index: UInt64) -> UInt64? {
+    if let skeleton { return skeleton.indexedAddress(index) }
+    file.addresses.requireAll()
+    let width = Int(header.encoding.addressBytes)
+    guard let index = Int(exactly: index), let place = table(addressBase, index, width) else { return nil }
+    var cursor = file.addresses.bytes.cursor(at: place)
+    let address = cursor.number(bytes: width)
+    return cursor.hasFailed ? nil : address
+  }
+
+  /// The entry that `value` refers to: the file that it is in, and its place there.
+  func reference(_ value: AttributeValue) -> (file: DwarfFile, offset: Int)? {
+    guard let number = Int(exactly: value.number) else { return nil }
+    switch value.form {
+    case Form.reference1, Form.reference2, Form.reference4, Form.reference8, Form.referenceUnsigned:
+      let (offset, overflow) = header.offset.addingReportingOverflow(number)
+      return overflow || offset >= header.end ? nil : (file, offset)
+    case Form.referenceAddress: return (file, number)
+    case Form.gnuReferenceAlternate, Form.referenceSupplementary4, Form.referenceSupplementary8:
+      return file.alternate.map { ($0, number) }
+    default: return nil
+    }
+  }
+
+  /// The code that an entry claims by these attributes.
+  func ranges(low: AttributeValue?, high: AttributeValue?, list: AttributeValue?) -> [AddressRange] {
+    if let list {
+      let ranges = file.spendRangeBudget(0) ? rangeList(list) : []
+      return file.spendRangeBudget(ranges.count) ? ranges : []
+    }
+    guard let low, let start = address(low), let high else { return [] }
+    let end = address(high) ?? start &+ high.number
+    // Code that the linker dropped keeps its range, at address 0.
+    return start != 0 && start < end ? [AddressRange(start: start, end: end)] : []
+  }
+
+  private func rangeList(_ value: AttributeValue) -> [AddressRange] {
+    guard let number = Int(exactly: value.number) else { return [] }
+    if header.encoding.version < 5 {
+      // The lists stay in the program's file.
+      let owner = skeleton ?? self
+      let (place, overflow) = number.addingReportingOverflow(skeleton?.gnuRangesBase ?? 0)
+      owner.file.ranges.requireAll()
+      return overflow ? [] : RangeList.old(owner.file.ranges.bytes, at: place, base: lowPC, header.encoding)
+    }
+    file.rangeLists.requireAll()
+    let lists = file.rangeLists.bytes
+    var place = number
+    if value.form == Form.rangeListIndex {
+      let base = rangeListsBase ?? (header.encoding.isWide ? 20 : 12) + contribution.rangeLists
+      guard let entry = table(base, number, header.encoding.offsetBytes) else { return [] }
+      var cursor = lists.cursor(at: entry)
+      guard let offset = Int(exactly: cursor.offset(isWide: header.encoding.isWide)), !cursor.hasFailed else {
+        return []
+      }
+      let (sum, overflow) = offset.addingReportingOverflow(base)
+      if overflow { return [] }
+      place = sum
+    }
+    return RangeList.new(lists, at: place, base: lowPC, header.encoding) { indexedAddress($0) }
+  }
+}
