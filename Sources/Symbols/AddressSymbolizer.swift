@@ -58,7 +58,7 @@ package final class AddressSymbolizer {
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``SymbolFileError`` when it cannot be read or is no ELF file of 64 bits.
+  /// - Throws: ``SymbolFileError`` when it cannot be read or is no ELF file.
   package init(path: String, search: DebugSearch = DebugSearch()) throws(SymbolFileError) {
     do { file = try SymbolFile(ElfImage(path: path), search: search) } catch {
       throw SymbolFileError(description: error.text)
@@ -67,6 +67,9 @@ package final class AddressSymbolizer {
 
   /// The linker's build-id, empty when there is none.
   package var buildID: [UInt8] { file.image.buildID }
+
+  /// How many bytes an address of the file has: 4 or 8.
+  package var addressBytes: Int { file.image.is64 ? 8 : 4 }
 
   /// Whether all files can still be read. One that was cut short must not be looked into any more.
   package var isIntact: Bool { file.isIntact() }

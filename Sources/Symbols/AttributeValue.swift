@@ -46,7 +46,7 @@ struct AttributeValue {
       return UInt64(cursor.u32())
     case Form.data8, Form.reference8, Form.referenceSignature, Form.referenceSupplementary8: return cursor.u64()
     case Form.stringIndex3, Form.addressIndex3: return cursor.u24()
-    case Form.address: return cursor.number(bytes: Int(encoding.addressBytes))
+    case Form.address: return cursor.address(bytes: Int(encoding.addressBytes))
     case Form.stringPointer, Form.sectionOffset, Form.lineStringPointer, Form.stringPointerSupplementary,
       Form.gnuReferenceAlternate, Form.gnuStringAlternate:
       return cursor.offset(isWide: encoding.isWide)

@@ -4,6 +4,8 @@ import Glibc
 struct Bytes {
   let base: UnsafeRawPointer
   let count: Int
+  /// Whether numbers in them begin with their highest byte.
+  var isBigEndian = false
 
   /// No bytes at all.
   static var none: Bytes {
@@ -15,19 +17,20 @@ struct Bytes {
   func part(_ offset: UInt64, _ size: UInt64) -> Bytes? {
     guard let offset = Int(exactly: offset), let size = Int(exactly: size), offset <= count, size <= count - offset
     else { return nil }
-    return Bytes(base: base + offset, count: size)
+    return Bytes(base: base + offset, count: size, isBigEndian: isBigEndian)
   }
 
   /// The part from `offset` on; none when that is past the end.
   func from(_ offset: Int) -> Bytes {
-    offset >= 0 && offset <= count ? Bytes(base: base + offset, count: count - offset) : .none
+    guard offset >= 0, offset <= count else { return .none }
+    return Bytes(base: base + offset, count: count - offset, isBigEndian: isBigEndian)
   }
 
   /// A cursor at `offset`; one that has failed already when that is not inside.
   @inline(__always) func cursor(at offset: Int = 0, end: Int? = nil) -> ByteCursor {
     let last = min(end ?? count, count)
     guard offset >= 0, offset <= last else { return ByteCursor(base, count: 0, hasFailed: true) }
-    return ByteCursor(base + offset, count: last - offset)
+    return ByteCursor(base + offset, count: last - offset, isBigEndian: isBigEndian)
   }
 
   /// The text that begins at `offset` and ends with a NUL; `nil` when there is no NUL.
@@ -37,6 +40,9 @@ struct Bytes {
     guard let end = memchr(base + offset, 0, count - offset) else { return nil }
     return TextReference(base: base + offset, count: UnsafeRawPointer(end) - (base + offset))
   }
+
+  /// The same bytes with numbers in the order that `isBigEndian` states.
+  func ordered(isBigEndian: Bool) -> Bytes { Bytes(base: base, count: count, isBigEndian: isBigEndian) }
 
   /// A copy.
   var array: [UInt8] { Array(UnsafeRawBufferPointer(start: base, count: count)) }
@@ -74,10 +80,12 @@ struct ByteCursor {
   private let end: UnsafeRawPointer
   /// Whether something would have passed the end.
   private(set) var hasFailed: Bool
+  private let isBigEndian: Bool
 
-  init(_ base: UnsafeRawPointer, count: Int, hasFailed: Bool = false) {
+  init(_ base: UnsafeRawPointer, count: Int, isBigEndian: Bool = false, hasFailed: Bool = false) {
     position = base
     end = base + count
+    self.isBigEndian = isBigEndian
     self.hasFailed = hasFailed
   }
 
@@ -97,7 +105,7 @@ struct ByteCursor {
     // SAFETY: `width` bytes are left.
     let number = position.loadUnaligned(as: Number.self)
     position += width
-    return Number(littleEndian: number)
+    return isBigEndian ? Number(bigEndian: number) : Number(littleEndian: number)
   }
 
   @inline(__always) mutating func u8() -> UInt8 { load(UInt8.self) }
@@ -108,11 +116,11 @@ struct ByteCursor {
 
   /// Three bytes.
   mutating func u24() -> UInt64 {
-    let low = UInt64(u16())
-    return low | UInt64(u8()) << 16
+    let (first, second, third) = (UInt64(u8()), UInt64(u8()), UInt64(u8()))
+    return second << 8 | (isBigEndian ? first << 16 | third : third << 16 | first)
   }
 
-  /// An offset or length: eight bytes in the 64-bit format of DWARF, else four.
+  /// An offset or length: eight bytes in the 64-bit format of DWARF and in ELF files of 64 bits, else four.
   @inline(__always) mutating func offset(isWide: Bool) -> UInt64 { isWide ? u64() : UInt64(u32()) }
 
   /// A number in so many bytes; the cursor fails for a width that there is not.
@@ -127,6 +135,13 @@ struct ByteCursor {
       position = end
       return 0
     }
+  }
+
+  /// An address in so many bytes. The highest one stands for code that the linker dropped, whatever its width: what is
+  /// added to it passes the end of 64 bits.
+  @inline(__always) mutating func address(bytes: Int) -> UInt64 {
+    let address = number(bytes: bytes)
+    return bytes == 4 && address == UInt64(UInt32.max) ? .max : address
   }
 
   /// An unsigned number in LEB128 (DWARF 5, 7.6). Bits past the 64th are dropped.

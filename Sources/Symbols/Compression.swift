@@ -9,25 +9,32 @@ enum Compression {
   private static let sectionBytesMax: UInt64 = 64 << 30
 
   /// The content of a section that begins with a compression header (System V ABI, "Section Compression").
-  static func content(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
+  static func content(
+    of raw: Bytes,
+    is64: Bool,
+    _ name: String,
+    _ file: MappedFile?
+  ) throws(ElfError) -> SectionContent {
     var cursor = raw.cursor()
-    let (type, _, size, _) = (cursor.u32(), cursor.u32(), cursor.u64(), cursor.u64())
+    let type = cursor.u32()
+    if is64 { _ = cursor.u32() }
+    let (size, _) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
     guard !cursor.hasFailed, size <= sectionBytesMax else {
       throw ElfError(text: "the section \(name) has a damaged compression header")
     }
+    let compressed = raw.from(is64 ? 24 : 12)
     switch type {
-    case zlibType: return try SectionContent(inflating: raw.from(24), to: size, of: file)
-    case zstdType: return try Zstandard.content(of: raw.from(24), size, name)
+    case zlibType: return try SectionContent(inflating: compressed, to: size, of: file)
+    case zstdType: return try Zstandard.content(of: compressed, size, name)
     default: throw ElfError(text: "the section \(name) is compressed in a way that is not known (\(type))")
     }
   }
 
   /// The content of a section of GNU's older way: "ZLIB" and the size, big-endian.
   static func oldContent(of raw: Bytes, _ name: String, _ file: MappedFile?) throws(ElfError) -> SectionContent {
-    var cursor = raw.cursor()
-    let magic = cursor.u32()
-    let size = cursor.u64().byteSwapped
-    guard !cursor.hasFailed, magic == 0x4249_4c5a, size <= sectionBytesMax else {
+    var cursor = raw.ordered(isBigEndian: true).cursor()
+    let (magic, size) = (cursor.u32(), cursor.u64())
+    guard !cursor.hasFailed, magic == 0x5a4c_4942, size <= sectionBytesMax else {
       throw ElfError(text: "the section \(name) has a damaged compression header")
     }
     return try SectionContent(inflating: raw.from(12), to: size, of: file)
@@ -49,7 +56,7 @@ private enum Zstandard {
     guard let count = Int(exactly: size), (count &- (1 << 20)) >> 6 <= compressed.count else {
       throw ElfError(text: "the section \(name) of \(compressed.count) bytes claims to become \(size)")
     }
-    return try SectionContent(size: count) { region throws(ElfError) in
+    return try SectionContent(size: count, isBigEndian: compressed.isBigEndian) { region throws(ElfError) in
       // SAFETY: the region has `count` bytes, the input as many as it says.
       let written = decompress(region, count, compressed.base, compressed.count)
       guard isError(written) == 0, written == count else {

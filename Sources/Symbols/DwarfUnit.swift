@@ -154,7 +154,7 @@ final class DwarfUnit {
     let width = Int(header.encoding.addressBytes)
     guard let index = Int(exactly: index), let place = table(addressBase, index, width) else { return nil }
     var cursor = file.addresses.bytes.cursor(at: place)
-    let address = cursor.number(bytes: width)
+    let address = cursor.address(bytes: width)
     return cursor.hasFailed ? nil : address
   }
 

@@ -1,5 +1,6 @@
-/// The tables of an ELF file of 64 bits, little-endian.
+/// The tables of an ELF file, of 32 or 64 bits, in the byte order that its bytes have.
 enum ElfFormat {
+  /// 0x7f, "ELF".
   static let magic: UInt32 = 0x464c_457f
   static let loadSegment: UInt32 = 1
   static let noteSegment: UInt32 = 4
@@ -8,15 +9,28 @@ enum ElfFormat {
   static let dynamicSymbolTable: UInt32 = 11
   static let noBits: UInt32 = 8
   static let noteSection: UInt32 = 7
+  static let relocationsWithAddend: UInt32 = 4
+  static let relocations: UInt32 = 9
   static let allocatedFlag: UInt64 = 2
   static let executableFlag: UInt64 = 4
   static let compressedFlag: UInt64 = 0x800
-  static let fixedAddress: UInt16 = 2
 
-  private static let sectionBytes = 64
-  private static let segmentBytes = 56
+  /// The processors of which something is known here (`e_machine`).
+  enum Machine {
+    static let i386: UInt16 = 3
+    static let mips: UInt16 = 8
+    static let powerPC64: UInt16 = 21
+    static let arm: UInt16 = 40
+    static let amd64: UInt16 = 62
+    static let aarch64: UInt16 = 183
+  }
+
+  private static func sectionBytes(_ header: Header) -> Int { header.is64 ? 64 : 40 }
+  private static func segmentBytes(_ header: Header) -> Int { header.is64 ? 56 : 32 }
 
   struct Header {
+    /// Whether addresses and offsets have eight bytes.
+    var is64: Bool
     var type: UInt16
     var machine: UInt16
     var entry: UInt64
@@ -28,12 +42,13 @@ enum ElfFormat {
     var sectionCount: UInt16
     var nameSection: UInt16
 
-    init?(_ bytes: Bytes) {
+    init?(_ bytes: Bytes, is64: Bool) {
+      self.is64 = is64
       var cursor = bytes.cursor(at: 16)
       (type, machine) = (cursor.u16(), cursor.u16())
       _ = cursor.u32()
-      entry = cursor.u64()
-      (segmentOffset, sectionOffset) = (cursor.u64(), cursor.u64())
+      entry = cursor.offset(isWide: is64)
+      (segmentOffset, sectionOffset) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
       _ = cursor.u32()
       _ = cursor.u16()
       (segmentEntry, segmentCount) = (cursor.u16(), cursor.u16())
@@ -42,24 +57,26 @@ enum ElfFormat {
     }
   }
 
-  /// The section headers, their names still numbers in ``ElfImage/Section/info`` of the result's second part.
+  /// The section headers, their names still numbers: the second part of each.
   static func sections(_ bytes: Bytes, _ header: Header) -> [(section: ElfImage.Section, name: UInt32)] {
-    guard header.sectionOffset != 0, Int(header.sectionEntry) == sectionBytes,
+    let (entry, is64) = (sectionBytes(header), header.is64)
+    guard header.sectionOffset != 0, Int(header.sectionEntry) == entry,
       let offset = Int(exactly: header.sectionOffset), offset < bytes.count
     else { return [] }
     var count = Int(header.sectionCount)
-    let room = (bytes.count - offset) / sectionBytes
+    let room = (bytes.count - offset) / entry
     if count == 0, room > 0 {
-      // More than the header has room for: the first section says how many.
-      var first = bytes.cursor(at: offset + 32)
-      count = Int(exactly: first.u64()) ?? 0
+      // More than the header has room for: the first section's size says how many.
+      var first = bytes.cursor(at: offset + (is64 ? 32 : 20))
+      count = Int(exactly: first.offset(isWide: is64)) ?? 0
     }
     return (0..<min(count, room))
       .map { index in
-        var cursor = bytes.cursor(at: offset + index * sectionBytes)
-        let (name, type, flags) = (cursor.u32(), cursor.u32(), cursor.u64())
-        let (address, place, size) = (cursor.u64(), cursor.u64(), cursor.u64())
-        let (link, info, _, entrySize) = (cursor.u32(), cursor.u32(), cursor.u64(), cursor.u64())
+        var cursor = bytes.cursor(at: offset + index * entry)
+        let (name, type, flags) = (cursor.u32(), cursor.u32(), cursor.offset(isWide: is64))
+        let (address, place) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
+        let (size, link, info) = (cursor.offset(isWide: is64), cursor.u32(), cursor.u32())
+        let (alignment, entrySize) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
         let section = ElfImage.Section(
           name: "",
           type: type,
@@ -69,6 +86,7 @@ enum ElfFormat {
           size: size,
           link: link,
           info: info,
+          alignment: alignment,
           entrySize: entrySize
         )
         return (section, name)
@@ -95,16 +113,23 @@ enum ElfFormat {
     _ header: Header,
     _ first: (section: ElfImage.Section, name: UInt32)?
   ) -> [ElfImage.Segment] {
-    guard header.segmentOffset != 0, Int(header.segmentEntry) == segmentBytes,
+    let (entry, is64) = (segmentBytes(header), header.is64)
+    guard header.segmentOffset != 0, Int(header.segmentEntry) == entry,
       let offset = Int(exactly: header.segmentOffset), offset < bytes.count
     else { return [] }
     let count = header.segmentCount == 0xffff ? Int(first?.section.info ?? 0) : Int(header.segmentCount)
-    return (0..<min(count, (bytes.count - offset) / segmentBytes))
+    return (0..<min(count, (bytes.count - offset) / entry))
       .map { index in
-        var cursor = bytes.cursor(at: offset + index * segmentBytes)
-        let (type, flags, place) = (cursor.u32(), cursor.u32(), cursor.u64())
-        let (address, _, fileSize) = (cursor.u64(), cursor.u64(), cursor.u64())
-        let (memorySize, alignment) = (cursor.u64(), cursor.u64())
+        var cursor = bytes.cursor(at: offset + index * entry)
+        let type = cursor.u32()
+        // In files of 32 bits the flags come behind the sizes.
+        var flags = is64 ? cursor.u32() : 0
+        let place = cursor.offset(isWide: is64)
+        let (address, _, fileSize) = (
+          cursor.offset(isWide: is64), cursor.offset(isWide: is64), cursor.offset(isWide: is64)
+        )
+        let memorySize = cursor.offset(isWide: is64)
+        if !is64 { flags = cursor.u32() }
         return ElfImage.Segment(
           type: type,
           flags: flags,
@@ -112,7 +137,7 @@ enum ElfFormat {
           address: address,
           fileSize: fileSize,
           memorySize: memorySize,
-          alignment: alignment
+          alignment: cursor.offset(isWide: is64)
         )
       }
   }
@@ -121,31 +146,83 @@ enum ElfFormat {
   static func buildID(_ bytes: Bytes, _ segments: [ElfImage.Segment], _ sections: [ElfImage.Section]) -> [UInt8] {
     for segment in segments where segment.type == noteSegment {
       guard let notes = bytes.part(segment.offset, segment.fileSize) else { continue }
-      if let found = buildID(notes, alignment: segment.alignment == 8 ? 8 : 4) { return found }
+      if let found = buildID(ElfNotes(notes, alignment: segment.alignment)) { return found }
     }
     for section in sections where section.type == noteSection {
       guard let notes = bytes.part(section.offset, section.size) else { continue }
-      if let found = buildID(notes, alignment: 4) { return found }
+      if let found = buildID(ElfNotes(notes, alignment: section.alignment)) { return found }
     }
     return []
   }
 
-  private static func buildID(_ notes: Bytes, alignment: Int) -> [UInt8]? {
-    var position = 0
-    func aligned(_ value: Int) -> Int { (value + alignment - 1) & ~(alignment - 1) }
-    while position < notes.count {
-      var cursor = notes.cursor(at: position)
-      let (nameSize, size, type) = (Int(cursor.u32()), Int(cursor.u32()), cursor.u32())
-      guard !cursor.hasFailed, nameSize <= notes.count, size <= notes.count else { return nil }
-      let description = aligned(position + 12 + nameSize)
-      let name = notes.text(at: position + 12)
-      if type == 3, nameSize == 4, name?.equals("GNU") == true,
-        let found = notes.part(UInt64(description), UInt64(size))
-      {
-        return found.array
-      }
-      position = aligned(description + size)
-    }
-    return nil
+  private static func buildID(_ notes: ElfNotes) -> [UInt8]? {
+    notes.first { $0.type == 3 && $0.name.count == 4 && $0.name.text(at: 0)?.equals("GNU") == true }?.descriptor.array
   }
+}
+
+/// A note: something that a tool has put into a file for others (System V ABI, chapter 5, "Note Section").
+struct ElfNote {
+  var type: UInt32
+  /// Whose note it is, with the NUL at its end.
+  var name: Bytes
+  var descriptor: Bytes
+}
+
+/// The notes of a segment or section, up to the first one that is not whole.
+struct ElfNotes: Sequence, IteratorProtocol {
+  private let bytes: Bytes
+  private let alignment: Int
+  private var position = 0
+
+  /// The notes in `bytes`, which a header says to be aligned to `alignment`: names and descriptors are padded to 8 bytes or
+  /// to 4, whatever else it says.
+  init(_ bytes: Bytes, alignment: UInt64) {
+    self.bytes = bytes
+    self.alignment = alignment == 8 ? 8 : 4
+  }
+
+  mutating func next() -> ElfNote? {
+    var cursor = bytes.cursor(at: position)
+    let (nameSize, size, type) = (Int(cursor.u32()), Int(cursor.u32()), cursor.u32())
+    guard !cursor.hasFailed, nameSize <= bytes.count, size <= bytes.count else { return nil }
+    let place = aligned(position + 12 + nameSize)
+    guard let name = bytes.part(UInt64(position + 12), UInt64(nameSize)),
+      let descriptor = bytes.part(UInt64(place), UInt64(size))
+    else { return nil }
+    position = aligned(place + size)
+    return ElfNote(type: type, name: name, descriptor: descriptor)
+  }
+
+  private func aligned(_ value: Int) -> Int { (value + alignment - 1) & ~(alignment - 1) }
+}
+
+/// An entry of a symbol table (System V ABI, chapter 4, "Symbol Table").
+struct ElfSymbol {
+  /// Where the name is in the string table.
+  var name: UInt32
+  var info: UInt8
+  var other: UInt8
+  var section: UInt16
+  var value: UInt64
+  var size: UInt64
+
+  /// How many bytes an entry has.
+  static func byteCount(is64: Bool) -> Int { is64 ? 24 : 16 }
+
+  /// The entry that `cursor` is at.
+  @inline(__always) init(_ cursor: inout ByteCursor, is64: Bool) {
+    name = cursor.u32()
+    if is64 {
+      (info, other, section) = (cursor.u8(), cursor.u8(), cursor.u16())
+      (value, size) = (cursor.u64(), cursor.u64())
+    } else {
+      (value, size) = (UInt64(cursor.u32()), UInt64(cursor.u32()))
+      (info, other, section) = (cursor.u8(), cursor.u8(), cursor.u16())
+    }
+  }
+
+  /// The type: STT_FUNC, STT_OBJECT, …
+  var type: UInt8 { info & 0xf }
+  /// The binding: STB_LOCAL, STB_GLOBAL, …
+  var binding: UInt8 { info >> 4 }
 }

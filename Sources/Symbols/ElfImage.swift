@@ -16,6 +16,7 @@ final class ElfImage {
     var size: UInt64
     var link: UInt32
     var info: UInt32
+    var alignment: UInt64
     var entrySize: UInt64
 
     /// Whether the section holds instructions that are loaded.
@@ -42,6 +43,8 @@ final class ElfImage {
   let bytes: Bytes
   /// The path that the file was opened by; what it is where it is no file.
   let path: String
+  /// Whether addresses have eight bytes.
+  let is64: Bool
   let machine: UInt16
   let sections: [Section]
   let segments: [Segment]
@@ -54,7 +57,7 @@ final class ElfImage {
 
   /// Opens the file at `path`.
   ///
-  /// - Throws: ``ElfError`` when it cannot be opened or is not an ELF file of this kind.
+  /// - Throws: ``ElfError`` when it cannot be opened or is not an ELF file.
   convenience init(path: String) throws(ElfError) {
     let file = try MappedFile(path: path)
     try self.init(bytes: file.bytes, path: path, file: file, keeper: file)
@@ -62,15 +65,23 @@ final class ElfImage {
 
   /// Reads an image that lies in memory already, where `keeper` keeps it.
   ///
-  /// - Throws: ``ElfError`` when it is not an ELF file of this kind.
+  /// - Throws: ``ElfError`` when it is not an ELF file.
   init(bytes: Bytes, path: String, file: MappedFile? = nil, keeper: AnyObject) throws(ElfError) {
-    var cursor = bytes.cursor()
+    var cursor = bytes.ordered(isBigEndian: false).cursor()
     guard cursor.u32() == ElfFormat.magic else { throw ElfError(text: "\(path) is not an ELF file") }
     let (width, order) = (cursor.u8(), cursor.u8())
-    guard width == 2 else { throw ElfError(text: "\(path) is an ELF file of 32 bits, which are not read") }
-    guard order == 1 else { throw ElfError(text: "\(path) is a big-endian ELF file, which are not read") }
-    guard let header = ElfFormat.Header(bytes) else { throw ElfError(text: "\(path) ends inside its ELF header") }
+    guard width == 1 || width == 2 else {
+      throw ElfError(text: "\(path) is an ELF file of a class that is not known (\(width))")
+    }
+    guard order == 1 || order == 2 else {
+      throw ElfError(text: "\(path) is an ELF file in a byte order that is not known (\(order))")
+    }
+    let bytes = bytes.ordered(isBigEndian: order == 2)
+    guard let header = ElfFormat.Header(bytes, is64: width == 2) else {
+      throw ElfError(text: "\(path) ends inside its ELF header")
+    }
     self.bytes = bytes
+    is64 = header.is64
     self.path = path
     self.file = file
     self.keeper = keeper
@@ -109,7 +120,7 @@ final class ElfImage {
     }
     let content: SectionContent
     if section.flags & ElfFormat.compressedFlag != 0 {
-      content = try Compression.content(of: raw, section.name, file)
+      content = try Compression.content(of: raw, is64: is64, section.name, file)
     } else if section.name.hasPrefix(".zdebug") {
       content = try Compression.oldContent(of: raw, section.name, file)
     } else {

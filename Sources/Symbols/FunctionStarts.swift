@@ -23,12 +23,13 @@ struct FunctionStarts {
       return
     }
     _ = cursor.u32()
+    let addressMask = image.is64 ? UInt64.max : UInt64(UInt32.max)
     let claimed = Int(cursor.u32())
     starts = (0..<min(claimed, cursor.remaining / 8))
       .map { _ in
         let start = Int32(bitPattern: cursor.u32())
         _ = cursor.u32()
-        return segment.address &+ UInt64(bitPattern: Int64(start))
+        return segment.address &+ UInt64(bitPattern: Int64(start)) & addressMask
       }
       .sorted()
   }

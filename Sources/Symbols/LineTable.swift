@@ -158,7 +158,7 @@ final class LineTable {
     case 1:
       if let sequence = builder.finished(at: state.address, &rows) { sequences.append(sequence) }
       state = State()
-    case 2: state.address = cursor.number(bytes: bytes - 1)
+    case 2: state.address = cursor.address(bytes: bytes - 1)
     case 4: state.discriminator = cursor.uleb()
     default: break
     }

@@ -35,7 +35,7 @@ final class MergedFunctions {
     hasDebugInformation: Bool,
     isWritten: @escaping (UInt64) -> Bool
   ) {
-    guard image.machine == 62 || image.machine == 183 else { return nil }
+    guard image.machine == ElfFormat.Machine.amd64 || image.machine == ElfFormat.Machine.aarch64 else { return nil }
     var merged: Set<UInt64> = []
     table.forEach { range, name in if Self.isMerged(name) { merged.insert(range.start) } }
     guard !merged.isEmpty else { return nil }
@@ -87,7 +87,7 @@ final class MergedFunctions {
 
   /// The target of the call that ends at `next`.
   private func callTarget(before next: UInt64) -> UInt64? {
-    let length: UInt64 = image.machine == 183 ? 4 : 5
+    let length: UInt64 = image.machine == ElfFormat.Machine.aarch64 ? 4 : 5
     guard next > length, let code = code(AddressRange(start: next - length, end: next)),
       let transfer = code.transfers()?.first, transfer.isCall, transfer.next == next
     else { return nil }
@@ -111,7 +111,7 @@ final class MergedFunctions {
         section.isCode && section.address <= range.start && range.end <= section.end ?? 0
       }), let bytes = image.raw(section)?.part(range.start - section.address, range.end - range.start)
     else { return nil }
-    return MachineCode(bytes.array, start: range.start, isArm: image.machine == 183)
+    return MachineCode(bytes.array, start: range.start, isArm: image.machine == ElfFormat.Machine.aarch64)
   }
 
   private static func isMerged(_ name: TextReference) -> Bool {

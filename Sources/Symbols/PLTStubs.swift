@@ -1,6 +1,6 @@
 /// The stubs of the procedure linkage table (PLT), for calls into other modules, with the names of what they lead to.
 ///
-/// The relocations of the table (`.rela.plt`) name a function for each entry of the global offset table;
+/// The relocations of the table (`.rela.plt`, `.rel.plt`) name a function for each entry of the global offset table (GOT);
 /// what a stub jumps through is read from its instructions, where the processor is known.
 struct PLTStubs {
   private struct Section {
@@ -9,22 +9,28 @@ struct PLTStubs {
     var entryBytes: UInt64
   }
 
+  private typealias Machine = ElfFormat.Machine
+
   private var sections: [Section] = []
   private var names: [UInt64: String] = [:]
   private let machine: UInt16
-  private static let x86: UInt16 = 62
-  private static let arm: UInt16 = 183
+  /// What the stubs of position-independent code for x86 count from: the address that they expect in a register.
+  private let gotBase: UInt64?
 
   init(_ image: ElfImage) {
     machine = image.machine
+    let got = image.sections.first { $0.name == ".got.plt" } ?? image.sections.first { $0.name == ".got" }
+    gotBase = got?.address
     for section in image.sections where section.isCode && section.name.hasPrefix(".plt") {
       guard let end = section.end, end > section.address else { continue }
-      let bytes = image.raw(section) ?? .none
+      // Instructions are little-endian, in big-endian files for aarch64 too.
+      let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
+      let isShort = section.name == ".plt.got" && machine != Machine.aarch64
       sections.append(
         Section(
           range: AddressRange(start: section.address, end: end),
           bytes: bytes,
-          entryBytes: section.name == ".plt.got" && machine == Self.x86 ? 8 : 16
+          entryBytes: isShort ? 8 : 16
         )
       )
     }
@@ -41,19 +47,24 @@ struct PLTStubs {
   }
 
   private mutating func readRelocations(_ image: ElfImage) {
-    for section in image.sections where section.type == 4 && section.entrySize == 24 {
-      guard image.sections.indices.contains(Int(section.link)), let relocations = image.raw(section) else { continue }
+    let is64 = image.is64
+    let (word, symbolBytes) = (is64 ? 8 : 4, ElfSymbol.byteCount(is64: is64))
+    for section in image.sections {
+      let hasAddend = section.type == ElfFormat.relocationsWithAddend
+      let entryBytes = hasAddend ? word * 3 : word * 2
+      guard hasAddend || section.type == ElfFormat.relocations, section.entrySize == entryBytes,
+        image.sections.indices.contains(Int(section.link)), let relocations = image.raw(section)
+      else { continue }
       let symbols = image.sections[Int(section.link)]
       guard symbols.type == ElfFormat.dynamicSymbolTable, let table = image.raw(symbols),
         image.sections.indices.contains(Int(symbols.link)), let texts = image.raw(image.sections[Int(symbols.link)])
       else { continue }
       var cursor = relocations.cursor()
-      while cursor.remaining >= 24 {
-        let (gotEntry, information, _) = (cursor.u64(), cursor.u64(), cursor.u64())
-        let type = UInt32(truncatingIfNeeded: information)
-        // R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT; R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT.
-        guard machine == Self.x86 ? type == 7 || type == 6 : type == 1026 || type == 1025 else { continue }
-        var symbol = table.cursor(at: Int(information >> 32) * 24)
+      while cursor.remaining >= entryBytes {
+        let (gotEntry, information) = (cursor.offset(isWide: is64), cursor.offset(isWide: is64))
+        if hasAddend { _ = cursor.offset(isWide: is64) }
+        guard isJump(UInt32(truncatingIfNeeded: is64 ? information : information & 0xff)) else { continue }
+        var symbol = table.cursor(at: Int(information >> (is64 ? 32 : 8)) * symbolBytes)
         let name = Int(symbol.u32())
         guard !symbol.hasFailed, name != 0, let text = texts.text(at: name) else { continue }
         names[gotEntry] = text.string
@@ -61,28 +72,60 @@ struct PLTStubs {
     }
   }
 
+  /// Whether a relocation of this type fills an entry of the global offset table with a function's address.
+  private func isJump(_ type: UInt32) -> Bool {
+    switch machine {
+    // R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT; R_386_JUMP_SLOT, R_386_GLOB_DAT.
+    case Machine.amd64, Machine.i386: type == 7 || type == 6
+    // R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT.
+    case Machine.aarch64: type == 1026 || type == 1025
+    default: false
+    }
+  }
+
   /// The entry of the global offset table that the stub at `start` of `section` jumps through.
   private func gotEntry(in section: Section, at start: UInt64) -> UInt64? {
     guard let offset = Int(exactly: start) else { return nil }
-    if machine == Self.x86 {
-      // [endbr64] [bnd] jmp *gotEntry(%rip): ff 25 and a distance from the next instruction.
-      for prefix in 0...6 {
-        var cursor = section.bytes.cursor(at: offset + prefix)
-        guard cursor.u16() == 0x25ff else { continue }
-        let distance = Int32(bitPattern: cursor.u32())
-        if cursor.hasFailed { return nil }
-        return section.range.start &+ start &+ UInt64(prefix) &+ 6 &+ UInt64(bitPattern: Int64(distance))
-      }
-      return nil
+    switch machine {
+    case Machine.amd64: return amd64Entry(in: section, at: offset)
+    case Machine.i386: return i386Entry(in: section, at: offset)
+    case Machine.aarch64: return aarch64Entry(in: section, at: offset)
+    default: return nil
     }
-    guard machine == Self.arm else { return nil }
+  }
+
+  private func amd64Entry(in section: Section, at offset: Int) -> UInt64? {
+    // [endbr64] [bnd] jmp *gotEntry(%rip): ff 25 and a distance from the next instruction.
+    for prefix in 0...6 {
+      var cursor = section.bytes.cursor(at: offset + prefix)
+      guard cursor.u16() == 0x25ff else { continue }
+      let distance = Int32(bitPattern: cursor.u32())
+      if cursor.hasFailed { return nil }
+      return section.range.start &+ UInt64(offset + prefix) &+ 6 &+ UInt64(bitPattern: Int64(distance))
+    }
+    return nil
+  }
+
+  private func i386Entry(in section: Section, at offset: Int) -> UInt64? {
+    // [endbr32] jmp *gotEntry, ff 25 and the address; or jmp *distance(%ebx), ff a3 and the distance from the table.
+    for prefix in 0...4 {
+      var cursor = section.bytes.cursor(at: offset + prefix)
+      let (opcode, operand) = (cursor.u16(), cursor.u32())
+      guard opcode == 0x25ff || opcode == 0xa3ff, !cursor.hasFailed else { continue }
+      if opcode == 0x25ff { return UInt64(operand) }
+      return gotBase.map { ($0 &+ UInt64(operand)) & UInt64(UInt32.max) }
+    }
+    return nil
+  }
+
+  private func aarch64Entry(in section: Section, at offset: Int) -> UInt64? {
     // [bti c] adrp x16, page; ldr x17, [x16, offset]
     for prefix in [0, 4] {
       var cursor = section.bytes.cursor(at: offset + prefix)
       let (page, load) = (cursor.u32(), cursor.u32())
       guard !cursor.hasFailed, page & 0x9f00_001f == 0x9000_0010, load & 0xffc0_03ff == 0xf940_0211 else { continue }
       let high = Int64(Int32(bitPattern: page << 8) >> 13) << 2 | Int64((page >> 29) & 3)
-      let here = (section.range.start &+ start &+ UInt64(prefix)) & ~0xfff
+      let here = (section.range.start &+ UInt64(offset + prefix)) & ~0xfff
       return here &+ UInt64(bitPattern: high << 12) &+ UInt64((load >> 10) & 0xfff) * 8
     }
     return nil

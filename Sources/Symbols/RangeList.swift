@@ -19,11 +19,10 @@ enum RangeList {
     var base = base
     var ranges: [AddressRange] = []
     let width = Int(encoding.addressBytes)
-    let highest = width == 8 ? UInt64.max : UInt64(UInt32.max)
     while ranges.count < countMax {
-      let (start, end) = (cursor.number(bytes: width), cursor.number(bytes: width))
+      let (start, end) = (cursor.address(bytes: width), cursor.address(bytes: width))
       if cursor.hasFailed || (start == 0 && end == 0) { break }
-      if start == highest {
+      if start == .max {
         base = end
       } else {
         add(start &+ base, end &+ base, &ranges)
@@ -57,12 +56,12 @@ enum RangeList {
         let (start, end) = (cursor.uleb(), cursor.uleb())
         // What the linker dropped has its base at 0.
         if base != 0 || start != 0 { add(start &+ base, end &+ base, &ranges) }
-      case 5: base = cursor.number(bytes: width)
+      case 5: base = cursor.address(bytes: width)
       case 6:
-        let (start, end) = (cursor.number(bytes: width), cursor.number(bytes: width))
+        let (start, end) = (cursor.address(bytes: width), cursor.address(bytes: width))
         add(start, end, &ranges)
       case 7:
-        let start = cursor.number(bytes: width)
+        let start = cursor.address(bytes: width)
         let length = cursor.uleb()
         add(start, start &+ length, &ranges)
       default: return ranges

@@ -38,7 +38,7 @@ final class SectionContent {
     }
     guard let region = Self.reserve(count) else { throw ElfError(text: "there is no memory for \(size) bytes") }
     self.region = region
-    bytes = Bytes(base: UnsafeRawPointer(region), count: count)
+    bytes = Bytes(base: UnsafeRawPointer(region), count: count, isBigEndian: compressed.isBigEndian)
     ready = 0
     inflation = Inflation(compressed, file)
   }
@@ -46,12 +46,16 @@ final class SectionContent {
   /// Content of `size` bytes that `fill` writes at once.
   ///
   /// - Throws: ``ElfError`` when there is no memory, or what `fill` throws.
-  init(size: Int, fill: (UnsafeMutableRawPointer) throws(ElfError) -> Void) throws(ElfError) {
+  init(
+    size: Int,
+    isBigEndian: Bool = false,
+    fill: (UnsafeMutableRawPointer) throws(ElfError) -> Void
+  ) throws(ElfError) {
     guard size > 0, let region = Self.reserve(size) else {
       throw ElfError(text: "there is no memory for \(size) bytes")
     }
     self.region = region
-    bytes = Bytes(base: UnsafeRawPointer(region), count: size)
+    bytes = Bytes(base: UnsafeRawPointer(region), count: size, isBigEndian: isBigEndian)
     ready = size
     try fill(region)
   }

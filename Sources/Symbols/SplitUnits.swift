@@ -75,7 +75,10 @@ private final class SplitPackage {
     content.requireAll()
     var cursor = content.bytes.cursor()
     // From DWARF 5 on the version has two bytes, and two follow that are 0.
-    version = cursor.u32()
+    let short = cursor.u16()
+    cursor = content.bytes.cursor()
+    let long = cursor.u32()
+    version = short == 5 ? 5 : long
     let (columnCount, units, slots) = (Int(cursor.u32()), Int(cursor.u32()), Int(cursor.u32()))
     guard version == 2 || version == 5, columnCount <= 16, !cursor.hasFailed else { return nil }
     // Each slot has eight bytes for a number and four for a row.

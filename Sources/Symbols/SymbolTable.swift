@@ -27,7 +27,8 @@ struct SymbolTable {
       if section.type == ElfFormat.symbolTable { chosen = section }
       if section.type == ElfFormat.dynamicSymbolTable, chosen == nil { chosen = section }
     }
-    guard let chosen, chosen.entrySize == 24, let table = image.raw(chosen),
+    let entryBytes = ElfSymbol.byteCount(is64: image.is64)
+    guard let chosen, chosen.entrySize == entryBytes, let table = image.raw(chosen),
       image.sections.indices.contains(Int(chosen.link)), let names = image.raw(image.sections[Int(chosen.link)])
     else {
       self.names = .none
@@ -36,28 +37,30 @@ struct SymbolTable {
     }
     self.names = names
     let bounds = CodeBounds(code ?? image)
+    let addresses = SymbolAddresses(code ?? image)
     var symbols: [SymbolIndex.Symbol] = []
-    symbols.reserveCapacity(table.count / 48)
+    symbols.reserveCapacity(table.count / entryBytes / 2)
     var file: UInt32 = 0
     var cursor = table.cursor()
-    while cursor.remaining >= 24 {
-      let (name, kind, _, section) = (cursor.u32(), cursor.u8(), cursor.u8(), cursor.u16())
-      let (start, size) = (cursor.u64(), cursor.u64())
+    while cursor.remaining >= entryBytes {
+      let symbol = ElfSymbol(&cursor, is64: image.is64)
+      let (name, section) = (symbol.name, symbol.section)
       // The local symbols of a source file follow the symbol that names it.
-      if kind == 4 { file = name }
-      guard section != 0, section < 0xff00 || section == 0xffff, start != 0, name != 0,
-        let rank = Self.rank(kind), bounds.end(at: start) > start
+      if symbol.info == 4 { file = name }
+      guard section != 0, section < 0xff00 || section == 0xffff, symbol.value != 0, name != 0,
+        let rank = Self.rank(symbol)
       else { continue }
-      if rank == .label, Self.isMark(names, name) { continue }
-      if kind >> 4 == 1, main == nil, Self.isMain(names, name) { main = start }
-      let (end, overflow) = start.addingReportingOverflow(size)
+      let start = addresses.code(of: symbol)
+      guard bounds.end(at: start) > start, rank != .label || !Self.isMark(names, name) else { continue }
+      if symbol.binding == 1, main == nil, Self.isMain(names, name) { main = start }
+      let (end, overflow) = start.addingReportingOverflow(symbol.size)
       symbols.append(
         SymbolIndex.Symbol(
           start: start,
           end: overflow ? start : end,
           rank: rank,
           name: name,
-          file: kind >> 4 == 0 ? file : 0
+          file: symbol.binding == 0 ? file : 0
         )
       )
     }
@@ -88,10 +91,10 @@ struct SymbolTable {
   }
 
   /// What the type and binding of a symbol make of it; `nil` for what is not code.
-  private static func rank(_ kind: UInt8) -> SymbolIndex.Symbol.Rank? {
-    switch kind & 0xf {
+  private static func rank(_ symbol: ElfSymbol) -> SymbolIndex.Symbol.Rank? {
+    switch symbol.type {
     case 2, 10:
-      switch kind >> 4 {
+      switch symbol.binding {
       case 1: return .globalFunction
       case 2: return .weakFunction
       default: return .localFunction
@@ -107,12 +110,50 @@ struct SymbolTable {
       && cursor.u8() == UInt8(ascii: "n") && cursor.u8() == 0 && !cursor.hasFailed
   }
 
-  /// $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2).
+  /// $x and $d, with any ending, mark code and data for disassemblers (ELF for the Arm 64-bit Architecture, 5.6.2), and so do
+  /// $a and $t (ELF for the Arm Architecture, 5.5.5). ".L0 " is what relocations for RISC-V refer to.
   private static func isMark(_ names: Bytes, _ name: UInt32) -> Bool {
     var cursor = names.cursor(at: Int(name))
     let (first, second, third) = (cursor.u8(), cursor.u8(), cursor.u8())
-    return first == UInt8(ascii: "$") && (second == UInt8(ascii: "x") || second == UInt8(ascii: "d"))
-      && (third == 0 || third == UInt8(ascii: "."))
+    if first == UInt8(ascii: ".") {
+      return second == UInt8(ascii: "L") && third == UInt8(ascii: "0") && cursor.u8() == UInt8(ascii: " ")
+    }
+    let isKind = "xdat".utf8.contains(second)
+    return first == UInt8(ascii: "$") && isKind && (third == 0 || third == UInt8(ascii: "."))
+  }
+}
+
+/// Where the code of a function is whose symbol has another value.
+private struct SymbolAddresses {
+  private let machine: UInt16
+  /// The function descriptors of the first ABI for PowerPC of 64 bits, and where they are.
+  private var descriptors: (range: AddressRange, bytes: Bytes)?
+
+  init(_ image: ElfImage) {
+    machine = image.machine
+    guard machine == ElfFormat.Machine.powerPC64,
+      let section = image.sections.first(where: { $0.name == ".opd" && $0.type != ElfFormat.noBits }),
+      let end = section.end, let bytes = image.raw(section)
+    else { return }
+    descriptors = (AddressRange(start: section.address, end: end), bytes)
+  }
+
+  /// Where the code of `symbol` begins.
+  @inline(__always) func code(of symbol: ElfSymbol) -> UInt64 {
+    switch machine {
+    // The lowest bit of a function's address says which instruction set it is in.
+    case ElfFormat.Machine.arm, ElfFormat.Machine.mips: return symbol.type == 2 ? symbol.value & ~1 : symbol.value
+    case ElfFormat.Machine.powerPC64: return described(symbol.value)
+    default: return symbol.value
+    }
+  }
+
+  /// The address that the descriptor at `address` begins with; `address` itself when there is none.
+  private func described(_ address: UInt64) -> UInt64 {
+    guard let descriptors, descriptors.range.contains(address) else { return address }
+    var cursor = descriptors.bytes.cursor(at: Int(address - descriptors.range.start))
+    let code = cursor.u64()
+    return cursor.hasFailed ? address : code
   }
 }
 

@@ -65,7 +65,7 @@ struct UnitIndex {
         let pair = addressBytes * 2
         var pairs = section.cursor(at: position + (read + pair - 1) / pair * pair, end: end)
         while pairs.remaining >= pair {
-          let (start, size) = (pairs.number(bytes: addressBytes), pairs.number(bytes: addressBytes))
+          let (start, size) = (pairs.address(bytes: addressBytes), pairs.number(bytes: addressBytes))
           if start == 0, size == 0 { break }
           let (last, overflow) = start.addingReportingOverflow(size)
           if start != 0, size > 0, !overflow {

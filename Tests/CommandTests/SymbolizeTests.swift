@@ -115,6 +115,21 @@ import Testing
     }
   }
 
+  /// Addresses of a file of 32 bits have eight digits.
+  @Test(arguments: ["-fa", "-fiap"]) func outputIsThatOfAddr2lineForFilesOf32Bits(options: String) throws {
+    let directory = NSTemporaryDirectory() + "culprit-symbolize-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    try "int pay(int x) { return x * 3; }\nint refund(int x) { return -pay(x); }\n"
+      .write(toFile: directory + "/shop.c", atomically: true, encoding: .utf8)
+    _ = try shell("gcc -m32 -O1 -g -nostdlib -shared -fPIC -o shop shop.c", in: directory)
+    let listed = try shell("nm shop | grep -E ' (pay|refund)$'", in: directory).split(separator: "\n")
+    let addresses = listed.map { "0x" + $0.prefix(8) } + ["0x100000001"]
+    try #require(addresses.count == 3)
+    let expected = try shell("addr2line \(options) -e shop \(addresses.joined(separator: " "))", in: directory)
+    #expect(try culprit(["symbolize", "-e", directory + "/shop", options] + addresses).out == expected)
+  }
+
   @Test func addressesMayBeArguments() throws {
     try withProgram { directory in
       let main = try shell("nm shop | grep ' T main$'", in: directory).prefix(16)

@@ -34,8 +34,32 @@ final class Fixture {
 
   /// The address of the symbol `name` in the file `file`.
   func address(of name: String, in file: String) throws -> FileAddress {
-    let line = try run("nm \(file)").split(separator: "\n").first { $0.split(separator: " ").last == Substring(name) }
+    // That of the binutils knows the machine that it runs on.
+    let line = try run("\"\(toolchain())/llvm-nm\" \(file)").split(separator: "\n")
+      .first { $0.split(separator: " ").last == Substring(name) }
     return FileAddress(try #require(line.flatMap { UInt64($0.prefix { $0 != " " }, radix: 16) }))
+  }
+
+  /// The directory of the toolchain's programs, wherever `swift` is.
+  func toolchain() throws -> String {
+    try run("dirname \"$(realpath \"$(command -v swift)\")\"").trimmingCharacters(in: .newlines)
+  }
+
+  /// The calls at `addresses` as llvm-symbolizer of the toolchain has them: lines "name file:line", the innermost first.
+  func callsByLLVM(_ addresses: [UInt64], in file: String) throws -> [[String]] {
+    try write(addresses.map { "0x" + String($0, radix: 16) + "\n" }.joined(), "addresses")
+    let options = "--output-style=GNU --no-demangle -f -i -a"
+    let text = try run("\"\(toolchain())/llvm-symbolizer\" \(options) -e \(file) <addresses")
+    var calls: [[String]] = []
+    var lines = text.split(separator: "\n")[...]
+    while let line = lines.popFirst() {
+      if line.hasPrefix("0x") {
+        calls.append([])
+      } else if !calls.isEmpty, let place = lines.popFirst() {
+        calls[calls.count - 1].append("\(line) \(place.prefix { $0 != " " })")
+      }
+    }
+    return calls
   }
 
   /// What is known of the symbol `name` of `file`, looking for debug information in this directory too.

@@ -37,7 +37,8 @@ import Testing
 
   @Test(arguments: [
     "g++ -gdwarf-2", "g++ -gdwarf-4", "g++ -gdwarf-5", "clang++ -gdwarf-5", "g++ -g -gz=zlib",
-    "g++ -gdwarf-5 -gdwarf64",
+    "g++ -gdwarf-5 -gdwarf64", "g++ -m32 -gdwarf-4", "clang++ -target powerpc-linux-gnu -fuse-ld=lld -gdwarf-5",
+    "g++ -gdwarf-4 -fdebug-types-section",
   ])
   func damageCostsNamesOnly(compiler: String) throws {
     let seed = UInt64.random(in: 0...(.max))

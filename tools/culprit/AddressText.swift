@@ -84,8 +84,10 @@ struct AddressText {
 
   private mutating func append(_ description: AddressDescription) {
     if options.addresses {
-      let digits = String(description.address.value, radix: 16)
-      add("0x" + String(repeating: "0", count: 16 - digits.count) + digits)
+      // As many digits as an address of the file has.
+      let count = symbolizer.addressBytes * 2
+      let digits = String(description.address.value, radix: 16).suffix(count)
+      add("0x" + String(repeating: "0", count: count - digits.count) + digits)
       add(options.prettyPrint ? ": " : "\n")
     }
     let calls = description.calls
