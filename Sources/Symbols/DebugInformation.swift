@@ -219,7 +219,7 @@ final class DebugInformation {
       case Attribute.name: plain = unit.text(value)
       case Attribute.linkageName, Attribute.mipsLinkageName: linkage = unit.text(value)
       case Attribute.abstractOrigin: next = unit.reference(value)
-      case Attribute.specification: next = next ?? unit.reference(value)
+      case Attribute.specification, Attribute.signature: next = next ?? unit.reference(value)
       default: break
       }
     }

@@ -21,6 +21,7 @@ enum Attribute {
   static let abstractOrigin: UInt16 = 0x31
   static let specification: UInt16 = 0x47
   static let ranges: UInt16 = 0x55
+  static let signature: UInt16 = 0x69
   static let callColumn: UInt16 = 0x57
   static let callFile: UInt16 = 0x58
   static let callLine: UInt16 = 0x59

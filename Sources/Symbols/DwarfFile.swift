@@ -4,8 +4,12 @@ final class DwarfFile {
   let image: ElfImage
   /// Whether the sections are those of split DWARF, whose names end in `.dwo`.
   let isSplit: Bool
+  /// The file whose `.debug_types` this stands for, where the units are those of that section.
+  private unowned let owner: DwarfFile?
   /// What several files share, where this one refers to such a file (dwz).
   var alternate: DwarfFile?
+  /// Finds a unit of a package by the signature of its type; `nil` outside packages.
+  var packagedType: ((UInt64) -> (offset: Int, contribution: Contribution)?)?
 
   let info: SectionContent
   let abbreviations: SectionContent
@@ -17,6 +21,10 @@ final class DwarfFile {
   private(set) lazy var ranges = content(".debug_ranges")
   private(set) lazy var rangeLists = content(".debug_rnglists")
   private(set) lazy var addressRanges = content(".debug_aranges")
+
+  /// The units of `.debug_types`, where DWARF 4 has those of types; later versions have them among the others.
+  private(set) var types: DwarfFile?
+  private lazy var typeEntries = readTypeEntries()
 
   private var headers: [UnitHeader] = []
   private var scanned = 0
@@ -37,11 +45,27 @@ final class DwarfFile {
     self.isSplit = isSplit
     self.info = info
     self.abbreviations = abbreviations
+    owner = nil
+    let types = content(".debug_types")
+    if types.bytes.count > 0 { self.types = DwarfFile(types: types, of: self) }
   }
+
+  /// What `owner` has in `.debug_types`, which is `types`.
+  private init(types: SectionContent, of owner: DwarfFile) {
+    image = owner.image
+    isSplit = owner.isSplit
+    info = types
+    abbreviations = owner.abbreviations
+    self.owner = owner
+  }
+
+  /// The file with `.debug_info`.
+  var main: DwarfFile { owner ?? self }
 
   /// How much memory units and abbreviations take, about.
   var byteCount: Int {
-    headers.capacity * 64 + roots.count * 400 + abbreviationTables.values.reduce(0) { $0 + $1.memory }
+    headers.capacity * MemoryLayout<UnitHeader>.stride + roots.count * 400
+      + abbreviationTables.values.reduce(0) { $0 + $1.memory } + (types?.byteCount ?? 0)
   }
 
   /// Forgets what was read of units. Nobody may use one of them after that.
@@ -49,6 +73,7 @@ final class DwarfFile {
     roots = [:]
     abbreviationTables = [:]
     abbreviationBytes = 0
+    types?.forgetUnits()
   }
 
   private func content(_ name: String) -> SectionContent {
@@ -83,7 +108,7 @@ final class DwarfFile {
   private func readHeader(at offset: Int) -> UnitHeader? {
     guard offset < info.bytes.count else { return nil }
     info.require(offset + UnitHeader.bytesMax)
-    return UnitHeader(info.bytes, at: offset)
+    return UnitHeader(info.bytes, at: offset, isType: owner != nil)
   }
 
   /// The unit with `header`. Where it lies in a package, `contribution` says where its parts of the other sections are.
@@ -107,6 +132,28 @@ final class DwarfFile {
     abbreviationBytes += read.byteCount
     abbreviationTables[key] = read
     return read
+  }
+
+  /// The entry of the type with the signature `signature`, which other units refer to by it.
+  func typeEntry(_ signature: UInt64) -> (file: DwarfFile, offset: Int)? {
+    if let packagedType {
+      guard let (offset, contribution) = packagedType(signature) else { return nil }
+      let file = types ?? self
+      guard let header = file.header(at: offset), let type = header.type, type.signature == signature else {
+        return nil
+      }
+      // From now on it is known by its place.
+      _ = file.unit(header, contribution)
+      return (file, type.entry)
+    }
+    if let offset = typeEntries[signature] { return (self, offset) }
+    guard let types, let offset = types.typeEntries[signature] else { return nil }
+    return (types, offset)
+  }
+
+  /// Where the entries of types are, by their signatures.
+  private func readTypeEntries() -> [UInt64: Int] {
+    Dictionary(allHeaders.compactMap { $0.type.map { ($0.signature, $0.entry) } }) { first, _ in first }
   }
 
   /// Begins a new range budget: how many pieces of code may be read from lists. Real lists are read once; hostile entries
@@ -144,9 +191,12 @@ struct UnitHeader {
   var abbreviations: Int
   /// What a skeleton and its split unit have in common, from DWARF 5 on.
   var splitID: UInt64?
+  /// For the unit of a type: what others refer to it by, and where its entry is.
+  var type: (signature: UInt64, entry: Int)?
 
-  /// Reads the header at `offset`, or gives `nil` when there is none that makes sense.
-  init?(_ section: Bytes, at offset: Int) {
+  /// Reads the header at `offset`, or gives `nil` when there is none that makes sense. In `.debug_types` all units are of
+  /// types: `isType`.
+  init?(_ section: Bytes, at offset: Int, isType: Bool = false) {
     var cursor = section.cursor(at: offset)
     var length = UInt64(cursor.u32())
     let isWide = length == 0xffff_ffff
@@ -157,20 +207,23 @@ struct UnitHeader {
     self.offset = offset
     end = content + bytes
     encoding = UnitEncoding(version: version, addressBytes: 0, isWide: isWide)
+    var typePlace: (signature: UInt64, distance: UInt64)?
     if version >= 5 {
-      let type = cursor.u8()
+      let kind = cursor.u8()
       encoding.addressBytes = cursor.u8()
       abbreviations = Int(exactly: cursor.offset(isWide: isWide)) ?? .max
-      switch type {
+      switch kind {
       case 4, 5: splitID = cursor.u64()
-      case 2, 6:
-        _ = cursor.u64()
-        _ = cursor.offset(isWide: isWide)
+      case 2, 6: typePlace = (cursor.u64(), cursor.offset(isWide: isWide))
       default: break
       }
     } else {
       abbreviations = Int(exactly: cursor.offset(isWide: isWide)) ?? .max
       encoding.addressBytes = cursor.u8()
+      if isType { typePlace = (cursor.u64(), cursor.offset(isWide: isWide)) }
+    }
+    if let typePlace, let distance = Int(exactly: typePlace.distance), distance < end - offset {
+      type = (typePlace.signature, offset + distance)
     }
     firstEntry = section.count - cursor.remaining
     guard !cursor.hasFailed, firstEntry <= end else { return nil }

@@ -105,7 +105,7 @@ final class DwarfUnit {
     case Form.stringPointer: return Self.text(file.text, number)
     case Form.lineStringPointer: return Self.text(file.lineText, number)
     case Form.stringPointerSupplementary, Form.gnuStringAlternate:
-      return file.alternate.flatMap { Self.text($0.text, number) }
+      return file.main.alternate.flatMap { Self.text($0.text, number) }
     case Form.stringIndex, Form.stringIndex1, Form.stringIndex2, Form.stringIndex3, Form.stringIndex4,
       Form.gnuStringIndex:
       file.textOffsets.requireAll()
@@ -160,14 +160,16 @@ final class DwarfUnit {
 
   /// The entry that `value` refers to: the file that it is in, and its place there.
   func reference(_ value: AttributeValue) -> (file: DwarfFile, offset: Int)? {
+    // A signature is a number of 64 bits, and no offset.
+    if value.form == Form.referenceSignature { return file.main.typeEntry(value.number) }
     guard let number = Int(exactly: value.number) else { return nil }
     switch value.form {
     case Form.reference1, Form.reference2, Form.reference4, Form.reference8, Form.referenceUnsigned:
       let (offset, overflow) = header.offset.addingReportingOverflow(number)
       return overflow || offset >= header.end ? nil : (file, offset)
-    case Form.referenceAddress: return (file, number)
+    case Form.referenceAddress: return (file.main, number)
     case Form.gnuReferenceAlternate, Form.referenceSupplementary4, Form.referenceSupplementary8:
-      return file.alternate.map { ($0, number) }
+      return file.main.alternate.map { ($0, number) }
     default: return nil
     }
   }

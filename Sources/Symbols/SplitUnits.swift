@@ -51,27 +51,50 @@ final class SplitUnits {
 }
 
 /// A package of split units (DWARF 5, 7.3.5; before that GNU's version 2 of the index).
-private final class SplitPackage {
+struct SplitPackage {
+  /// The package itself.
+  let file: DwarfFile
+  private let units: PackageIndex
+
+  /// The package of the file `program`; `nil` when there is none.
+  init?(beside program: ElfImage) {
+    let path = program.path + ".dwp"
+    guard access(path, R_OK) == 0, let image = try? ElfImage(path: path),
+      let file = try? DwarfFile(image, isSplit: true),
+      let units = (try? image.content(of: ".debug_cu_index")).flatMap(PackageIndex.init)
+    else { return nil }
+    self.file = file
+    self.units = units
+    let types = (try? image.content(of: ".debug_tu_index")).flatMap(PackageIndex.init)
+    file.packagedType = { types?.place(of: $0) }
+  }
+
+  /// The unit with the number `id`.
+  func unit(_ id: UInt64, _ skeleton: DwarfUnit) -> DwarfUnit? {
+    guard let (offset, contribution) = units.place(of: id), let header = file.header(at: offset) else { return nil }
+    return file.unit(header, contribution, skeleton: skeleton)
+  }
+}
+
+/// Where the units of a package are: those with code by the number that they share with their skeletons, those of types by
+/// their signatures.
+private struct PackageIndex {
   private enum Kind {
     static let info: UInt32 = 1
+    static let types: UInt32 = 2
     static let abbreviations: UInt32 = 3
     static let line: UInt32 = 4
     static let textOffsets: UInt32 = 6
     static let rangeLists: UInt32 = 8
   }
 
-  private let file: DwarfFile
-  private let index: Bytes
+  private let content: SectionContent
   private let version: UInt32
   private let columns: [UInt32]
   private let unitCount: Int
   private let slotCount: Int
 
-  init?(beside program: ElfImage) {
-    let path = program.path + ".dwp"
-    guard access(path, R_OK) == 0, let image = try? ElfImage(path: path),
-      let file = try? DwarfFile(image, isSplit: true), let content = try? image.content(of: ".debug_cu_index")
-    else { return nil }
+  init?(_ content: SectionContent) {
     content.requireAll()
     var cursor = content.bytes.cursor()
     // From DWARF 5 on the version has two bytes, and two follow that are 0.
@@ -82,44 +105,42 @@ private final class SplitPackage {
     let (columnCount, units, slots) = (Int(cursor.u32()), Int(cursor.u32()), Int(cursor.u32()))
     guard version == 2 || version == 5, columnCount <= 16, !cursor.hasFailed else { return nil }
     // Each slot has eight bytes for a number and four for a row.
-    let names = 16 + slots * 12
-    cursor = content.bytes.cursor(at: names)
+    cursor = content.bytes.cursor(at: 16 + slots * 12)
     columns = (0..<columnCount).map { _ in cursor.u32() }
     guard !cursor.hasFailed else { return nil }
-    self.file = file
-    index = content.bytes
+    self.content = content
     unitCount = units
     slotCount = slots
   }
 
-  /// The unit with the number `id`.
-  func unit(_ id: UInt64, _ skeleton: DwarfUnit) -> DwarfUnit? {
+  /// Where the unit with the number `id` begins in its section, and where its parts of the others do.
+  func place(of id: UInt64) -> (offset: Int, contribution: Contribution)? {
     guard slotCount > 0, slotCount & (slotCount - 1) == 0 else { return nil }
     // Open addressing by the low bits, with a step from the high ones (DWARF 5, 7.3.5.3).
     let mask = UInt64(slotCount - 1)
     var slot = id & mask
     let step = ((id >> 32) & mask) | 1
     for _ in 0..<slotCount {
-      var hash = index.cursor(at: 16 + Int(slot) * 8)
+      var hash = content.bytes.cursor(at: 16 + Int(slot) * 8)
       let found = hash.u64()
-      var row = index.cursor(at: 16 + slotCount * 8 + Int(slot) * 4)
+      var row = content.bytes.cursor(at: 16 + slotCount * 8 + Int(slot) * 4)
       let number = Int(row.u32())
       if hash.hasFailed || row.hasFailed || number == 0 { return nil }
-      if found == id { return unit(inRow: number, skeleton) }
+      if found == id { return place(inRow: number) }
       slot = (slot + step) & mask
     }
     return nil
   }
 
-  private func unit(inRow row: Int, _ skeleton: DwarfUnit) -> DwarfUnit? {
+  private func place(inRow row: Int) -> (offset: Int, contribution: Contribution)? {
     guard row <= unitCount else { return nil }
-    var cursor = index.cursor(at: 16 + slotCount * 12 + columns.count * 4 * row)
+    var cursor = content.bytes.cursor(at: 16 + slotCount * 12 + columns.count * 4 * row)
     var offset: Int?
     var contribution = Contribution()
     for column in columns {
       let place = Int(cursor.u32())
       switch column {
-      case Kind.info: offset = place
+      case Kind.info, Kind.types: offset = place
       case Kind.abbreviations: contribution.abbreviations = place
       case Kind.line: contribution.line = place
       case Kind.textOffsets: contribution.textOffsets = place
@@ -127,7 +148,7 @@ private final class SplitPackage {
       default: break
       }
     }
-    guard !cursor.hasFailed, let offset, let header = file.header(at: offset) else { return nil }
-    return file.unit(header, contribution, skeleton: skeleton)
+    guard !cursor.hasFailed, let offset else { return nil }
+    return (offset, contribution)
   }
 }

@@ -22,6 +22,16 @@ import Testing
     try expectNestedCalls(fixture, "nested")
   }
 
+  /// Compilers here cannot compress with Zstandard, objcopy can.
+  @Test(arguments: ["g++", "g++ -m32 -nostdlib -shared -fPIC"])
+  func sectionsCompressedWithZstandardAreRead(compiler: String) throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.run("\(compiler) -O2 -g -o nested nested.cpp && objcopy --compress-debug-sections=zstd nested")
+    try #require(try fixture.run("readelf -tW nested").contains("ZSTD"))
+    try expectNestedCalls(fixture, "nested")
+  }
+
   /// The calls at the marker of `file` are those of the source.
   func expectNestedCalls(_ fixture: Fixture, _ file: String, addressFrom: String? = nil) throws {
     let found = try fixture.describe("marker", in: file, addressFrom: addressFrom)

@@ -1,0 +1,138 @@
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritSymbols
+
+/// Units of types: in `.debug_types` (DWARF 4), among the others (DWARF 5), and in packages.
+@Suite struct TypeUnitTests {
+  /// A function whose declaration is in a unit of its own, which is referred to by its signature.
+  ///
+  /// Compilers copy declarations of methods to the unit with the code, so that their names need no signature.
+  @Test(arguments: [("", 4), ("-m32", 4), ("", 5), ("-m32", 5)])
+  func namesAreFoundBySignature(option: String, version: Int) throws {
+    let fixture = try Fixture()
+    let address = option.isEmpty ? ".quad" : ".long"
+    let bytes = option.isEmpty ? 8 : 4
+    // From DWARF 5 on the kind of the unit comes first.
+    func header(_ unit: Int) -> String {
+      version == 5 ? ".byte \(unit), \(bytes); .long 0" : ".long 0; .byte \(bytes)"
+    }
+    let types = version == 5 ? "" : ".section .debug_types,\"\",@progbits"
+    try fixture.write(
+      """
+      .text
+      .globl start, other
+      .type start, @function
+      start: nop; nop; nop; nop
+      .size start, . - start
+      other: nop; nop; nop; nop
+      .section .debug_abbrev,"",@progbits
+      .uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 6, 0, 0
+      .uleb128 2, 0x2e; .byte 0; .uleb128 0x11, 1, 0x12, 6, 0x47, 0x13, 0, 0
+      .uleb128 3, 0x2e; .byte 0; .uleb128 0x3c, 0x19, 0x69, 0x20, 0, 0
+      .uleb128 4, 0x41; .byte 1; .uleb128 0, 0
+      .uleb128 5, 0x2e; .byte 0; .uleb128 0x03, 8, 0x6e, 8, 0, 0
+      .uleb128 6, 0x2e; .byte 0; .uleb128 0x11, 1, 0x12, 6, 0x47, 0x20, 0, 0
+      .byte 0
+      .section .debug_info,"",@progbits
+      unit: .long 2f - 1f
+      1: .short \(version); \(header(1))
+      .uleb128 1; \(address) start; .long 8
+      .uleb128 2; \(address) start; .long 4, declaration - unit
+      .uleb128 6; \(address) other; .long 4; .quad 0xfedcba9876543210
+      declaration: .uleb128 3; .quad 0x8123456789abcdef
+      .byte 0
+      2:
+      \(types)
+      first: .long 4f - 3f
+      3: .short \(version); \(header(2)); .quad 0xfedcba9876543210; .long 5f - first
+      .uleb128 4
+      5: .uleb128 5; .asciz "refund"; .asciz "_ZN4shop6refundEv"
+      .byte 0
+      4:
+      second: .long 7f - 6f
+      6: .short \(version); \(header(2)); .quad 0x8123456789abcdef; .long 8f - second
+      .uleb128 4
+      8: .uleb128 5; .asciz "pay"; .asciz "_ZN4shop3payEv"
+      .byte 0
+      7:
+      """,
+      "types.s"
+    )
+    try fixture.run("gcc \(option) -nostartfiles -nostdlib -shared -o types.so types.s")
+    #expect(try fixture.describe("start", in: "types.so").calls.map(\.rawName) == ["_ZN4shop3payEv"])
+    #expect(try fixture.describe("other", in: "types.so").calls.map(\.rawName) == ["_ZN4shop6refundEv"])
+  }
+
+  /// A signature that no unit has, and one that leads back to the same entry.
+  @Test func signaturesThatLeadNowhereCostNamesOnly() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      .text
+      .globl start, other
+      start: nop; nop; nop; nop
+      other: nop; nop; nop; nop
+      .section .debug_abbrev,"",@progbits
+      .uleb128 1, 0x11; .byte 1; .uleb128 0x11, 1, 0x12, 7, 0, 0
+      .uleb128 2, 0x2e; .byte 0; .uleb128 0x11, 1, 0x12, 7, 0x47, 0x20, 0, 0
+      .uleb128 3, 0x41; .byte 1; .uleb128 0, 0
+      .uleb128 4, 0x2e; .byte 0; .uleb128 0x69, 0x20, 0, 0
+      .byte 0
+      .section .debug_info,"",@progbits
+      .long 2f - 1f
+      1: .short 4; .long 0; .byte 8
+      .uleb128 1; .quad start, 8
+      .uleb128 2; .quad start, 4, 1
+      .uleb128 2; .quad other, 4, 2
+      .byte 0
+      2:
+      .section .debug_types,"",@progbits
+      first: .long 4f - 3f
+      3: .short 4; .long 0; .byte 8; .quad 2; .long 5f - first
+      .uleb128 3
+      5: .uleb128 4; .quad 2
+      .byte 0
+      4: .long 0x7fffffff
+      """,
+      "nowhere.s"
+    )
+    try fixture.run("gcc -nostartfiles -nostdlib -shared -o nowhere.so nowhere.s")
+    for name in ["start", "other"] {
+      let found = try fixture.describe(name, in: "nowhere.so")
+      #expect(found.calls.map(\.rawName) == [nil])
+      #expect(found.symbol?.name == name)
+    }
+  }
+
+  /// In a package each unit of a type has its part of the other sections.
+  @Test func unitsOfTypesAreFoundInPackages() throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.write(
+      "struct Basket { int total; Basket *next; };\nint other(Basket *basket) { return basket->total; }\n",
+      "other.cpp"
+    )
+    try fixture.run(
+      "g++ -O2 -gdwarf-4 -gsplit-dwarf -fdebug-types-section -c nested.cpp other.cpp"
+        + " && g++ -o nested nested.o other.o && dwp -o nested.dwp other.dwo nested.dwo && rm *.dwo"
+    )
+    let package = try #require(SplitPackage(beside: try ElfImage(path: fixture.path("nested"))))
+    let headers = try #require(package.file.types).allHeaders
+    var names: Set<String> = []
+    for header in headers {
+      let type = try #require(header.type)
+      let (file, offset) = try #require(package.file.typeEntry(type.signature))
+      #expect(file === package.file.types && offset == type.entry)
+      let unit = file.unit(header)
+      unit.forEachAttribute(at: offset) { name, value in
+        if name == Attribute.name, let text = unit.text(value) { names.insert(text.string) }
+      }
+    }
+    #expect(headers.count == 2 && names == ["Index", "Basket"])
+    #expect(package.file.typeEntry(12) == nil)
+    let found = try fixture.describe("marker", in: "nested")
+    #expect(found.calls.compactMap(\.rawName) == nestedNames)
+  }
+}
