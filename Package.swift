@@ -28,6 +28,8 @@ let package = Package(
     // Run loops, without making a service link Foundation that does not already.
     .target(name: "CCulpritRunLoop", path: "CSupport/CRunLoop"),
     .systemLibrary(name: "CCulpritZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
+    // Another reader of ELF and DWARF, which tests compare ours with.
+    .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
 
     // The offline half: what was observed, names for it, and who is to blame.
     .target(name: "CulpritStallRecord", path: "Sources/StallRecord"),
@@ -139,7 +141,7 @@ let package = Package(
     .testTarget(name: "StallRecordTests", dependencies: ["CulpritStallRecord"]),
     .testTarget(
       name: "SymbolsTests",
-      dependencies: ["CulpritBlame", "CulpritSymbols", "CulpritStallRecord", "TestSupport"],
+      dependencies: ["CulpritBlame", "CCulpritElf", "CulpritSymbols", "CulpritStallRecord", "TestSupport"],
       exclude: ["Findings", "Names"]
     ),
     .testTarget(name: "BlameTests", dependencies: ["CulpritBlame", "SplitMix", "CulpritStallRecord"]),

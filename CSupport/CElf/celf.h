@@ -1,0 +1,6 @@
+#pragma once
+
+#include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+#include <libelf.h>
