@@ -60,14 +60,14 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   if rawName.hasPrefix("_Z") {
     var status: Int32 = 0
     if let full = takeString(cxaDemangle(rawName, nil, nil, &status)), status == 0 {
-      // Rust's older names are C++'s with a hash at the end (the newer ones, _R…, no demangler at hand knows).
+      // Rust's older names are C++'s with a hash at the end.
       if let name = rustName(full) { return DemangledName(short: name, full: full, swiftModule: nil) }
       return DemangledName(short: CxxName(demangled: full).short, full: full, swiftModule: nil)
     }
     // A compiler that is newer than the library.
     if let name = CxxName(mangled: rawName) { return DemangledName(short: name.short, full: rawName, swiftModule: nil) }
   }
-  if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.short, swiftModule: nil) }
+  if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
   if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
 }

@@ -1,27 +1,40 @@
-/// A name of Rust's newer scheme (`_R…`, RFC 2603), for readers: without generic arguments and hashes.
+/// A name of Rust's newer scheme (`_R…`, RFC 2603).
 ///
 ///     _RNvMs_NtCs1234_4shop5indexNtB4_5Index4find     <shop::index::Index>::find
 struct RustName {
-  /// The name for readers.
+  /// The name for readers: without generic arguments, lifetimes and hashes.
   let short: String
+  /// The name with everything but hashes, as rustc-demangle and the binutils print it.
+  let full: String
 
   /// The meaning of `rawName`; `nil` when it is no such name.
   init?(_ rawName: String) {
     guard rawName.hasPrefix("_R") else { return nil }
-    var reader = RustNameReader(Array(rawName.utf8.dropFirst(2).prefix { $0 != UInt8(ascii: ".") }))
-    guard let name = reader.path(0) else { return nil }
-    short = name
+    let bytes = Array(rawName.utf8.dropFirst(2).prefix { $0 != UInt8(ascii: ".") })
+    var reader = RustNameReader(bytes, isFull: false)
+    guard let short = reader.path(0) else { return nil }
+    var fullReader = RustNameReader(bytes, isFull: true)
+    self.short = short
+    full = fullReader.path(0, isValue: true) ?? short
   }
 }
 
 /// Reads a name from left to right. Places that are referred to lie before the reference, so that there are no loops; that
-/// many references cannot take for ever is seen to by a budget.
+/// many references cannot take for ever is seen to by budgets.
 private struct RustNameReader {
   private let bytes: [UInt8]
+  /// Whether generic arguments, lifetimes and signatures are part of the result.
+  private let isFull: Bool
   private var place = 0
   private var budget = 2000
+  private var textBudget = 1 << 16
+  /// How many lifetimes are bound where the reader is.
+  private var lifetimes = 0
 
-  init(_ bytes: [UInt8]) { self.bytes = bytes }
+  init(_ bytes: [UInt8], isFull: Bool) {
+    self.bytes = bytes
+    self.isFull = isFull
+  }
 
   private static let depthMax = 64
 
@@ -37,7 +50,20 @@ private struct RustNameReader {
     return true
   }
 
-  mutating func path(_ depth: Int) -> String? {
+  /// What `read` reads over and over up to the end of a list.
+  private mutating func list(_ read: (inout RustNameReader) -> String?) -> [String]? {
+    var elements: [String] = []
+    while !takes("E") {
+      guard let element = read(&self) else { return nil }
+      elements.append(element)
+    }
+    return elements
+  }
+
+  // MARK: Paths
+
+  /// A path; one of a value has "::" before its generic arguments.
+  mutating func path(_ depth: Int, isValue: Bool = false) -> String? {
     budget -= 1
     guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
     switch kind {
@@ -46,31 +72,38 @@ private struct RustNameReader {
       guard skipImplementation(depth), let type = type(depth + 1) else { return nil }
       return "<\(type)>"
     case UInt8(ascii: "X"):
-      guard skipImplementation(depth), let type = type(depth + 1), let trait = path(depth + 1) else { return nil }
-      return "<\(type) as \(trait)>"
-    case UInt8(ascii: "Y"):
-      guard let type = type(depth + 1), let trait = path(depth + 1) else { return nil }
-      return "<\(type) as \(trait)>"
-    case UInt8(ascii: "N"):
-      guard let space = take(), let outer = path(depth + 1), let inner = identifier() else { return nil }
-      switch space {
-      case UInt8(ascii: "C"): return "\(outer)::{closure#\(inner.number)}"
-      case UInt8(ascii: "S"): return "\(outer)::{shim:\(inner.name)#\(inner.number)}"
-      default: return inner.name.isEmpty ? outer : "\(outer)::\(inner.name)"
-      }
+      guard skipImplementation(depth) else { return nil }
+      return implementation(depth)
+    case UInt8(ascii: "Y"): return implementation(depth)
+    case UInt8(ascii: "N"): return nested(depth, isValue: isValue)
     case UInt8(ascii: "I"):
-      guard let generic = path(depth + 1) else { return nil }
-      while !takes("E") {
-        if takes("L") {
-          guard base62() != nil else { return nil }
-        } else if takes("K") {
-          guard constant(depth + 1) else { return nil }
-        } else if type(depth + 1) == nil {
-          return nil
-        }
+      guard let generic = path(depth + 1, isValue: isValue), let arguments = list({ $0.argument(depth + 1) }) else {
+        return nil
       }
-      return generic
-    case UInt8(ascii: "B"): return back { $0.path(depth + 1) }
+      return isFull ? generic + (isValue ? "::<" : "<") + arguments.joined(separator: ", ") + ">" : generic
+    case UInt8(ascii: "B"): return back { $0.path(depth + 1, isValue: isValue) }
+    default: return nil
+    }
+  }
+
+  /// "<Type as Trait>".
+  private mutating func implementation(_ depth: Int) -> String? {
+    guard let type = type(depth + 1), let trait = path(depth + 1) else { return nil }
+    return "<\(type) as \(trait)>"
+  }
+
+  private mutating func nested(_ depth: Int, isValue: Bool) -> String? {
+    guard let space = take(), let outer = path(depth + 1, isValue: isValue), let inner = identifier() else {
+      return nil
+    }
+    switch space {
+    case UInt8(ascii: "A")...UInt8(ascii: "Z"):
+      // What the compiler makes: closures, shims, and kinds that are not known yet.
+      var kind = String(UnicodeScalar(space))
+      if space == UInt8(ascii: "C") { kind = "closure" }
+      if space == UInt8(ascii: "S") { kind = "shim" }
+      return "\(outer)::{\(kind)\(inner.name.isEmpty ? "" : ":" + inner.name)#\(inner.number)}"
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): return inner.name.isEmpty ? outer : "\(outer)::\(inner.name)"
     default: return nil
     }
   }
@@ -80,6 +113,14 @@ private struct RustNameReader {
     if takes("s"), base62() == nil { return false }
     return path(depth + 1) != nil
   }
+
+  /// A generic argument.
+  private mutating func argument(_ depth: Int) -> String? {
+    if takes("L") { return lifetime() }
+    return takes("K") ? constantArgument(depth) : type(depth)
+  }
+
+  // MARK: Identifiers and numbers
 
   /// An identifier and its number among those of the same name, from 0.
   private mutating func identifier() -> (name: String, number: Int)? {
@@ -91,10 +132,12 @@ private struct RustNameReader {
     let isPunycode = takes("u")
     guard let count = decimal() else { return nil }
     _ = takes("_")
-    guard count <= bytes.count - place else { return nil }
-    let name = String(decoding: bytes[place..<place + count], as: UTF8.self)
+    guard count <= bytes.count - place, textBudget >= count else { return nil }
+    textBudget -= count
+    let name = bytes[place..<place + count]
     place += count
-    return (isPunycode ? "punycode{\(name)}" : name, number)
+    guard isPunycode else { return (String(decoding: name, as: UTF8.self), number) }
+    return (Punycode.decoded(name) ?? "punycode{\(String(decoding: name, as: UTF8.self))}", number)
   }
 
   private mutating func decimal() -> Int? {
@@ -140,6 +183,39 @@ private struct RustNameReader {
     return read(&self)
   }
 
+  // MARK: Lifetimes
+
+  /// A lifetime by its distance from the innermost one that is bound: `'a`; `'_` for one that is erased.
+  private mutating func lifetime() -> String? {
+    guard let distance = base62() else { return nil }
+    return lifetimeName(distance)
+  }
+
+  private func lifetimeName(_ distance: Int) -> String? {
+    guard distance != 0 else { return "'_" }
+    guard distance > 0, distance <= lifetimes else { return nil }
+    let number = lifetimes - distance
+    return number < 26 ? "'" + String(UnicodeScalar(UInt8(ascii: "a") + UInt8(number))) : "'_\(number)"
+  }
+
+  /// What `read` reads while lifetimes are bound, and "for<'a> " before it when there are some.
+  private mutating func bound(_ read: (inout RustNameReader) -> String?) -> String? {
+    let outer = lifetimes
+    defer { lifetimes = outer }
+    var names: [String] = []
+    if takes("G") {
+      guard let found = base62(), (0..<64).contains(found) else { return nil }
+      for _ in 0...found {
+        lifetimes += 1
+        names.append(lifetimeName(1) ?? "")
+      }
+    }
+    guard let text = read(&self) else { return nil }
+    return names.isEmpty || !isFull ? text : "for<\(names.joined(separator: ", "))> \(text)"
+  }
+
+  // MARK: Types
+
   private static let basicTypes: [Unicode.Scalar: String] = [
     "a": "i8", "b": "bool", "c": "char", "d": "f64", "e": "str", "f": "f32", "h": "u8", "i": "isize", "j": "usize",
     "l": "i32", "m": "u32", "n": "i128", "o": "u128", "s": "i16", "t": "u16", "u": "()", "v": "...", "x": "i64",
@@ -157,28 +233,21 @@ private struct RustNameReader {
     case UInt8(ascii: "A"), UInt8(ascii: "S"):
       let isArray = takes("A")
       if !isArray { place += 1 }
-      guard let element = type(depth + 1), !isArray || constant(depth + 1) else { return nil }
-      return "[\(element)]"
+      guard let element = type(depth + 1) else { return nil }
+      guard isArray else { return "[\(element)]" }
+      guard let count = constant(depth + 1) else { return nil }
+      return isFull ? "[\(element); \(count)]" : "[\(element)]"
     case UInt8(ascii: "T"):
       place += 1
-      var elements: [String] = []
-      while !takes("E") {
-        guard let element = type(depth + 1) else { return nil }
-        elements.append(element)
-      }
-      return "(" + elements.joined(separator: ", ") + ")"
-    case UInt8(ascii: "R"), UInt8(ascii: "Q"):
-      let isShared = takes("R")
-      if !isShared { place += 1 }
-      if takes("L"), base62() == nil { return nil }
-      return type(depth + 1).map { (isShared ? "&" : "&mut ") + $0 }
+      return list { $0.type(depth + 1) }.map(Self.tuple)
+    case UInt8(ascii: "R"), UInt8(ascii: "Q"): return reference(depth)
     case UInt8(ascii: "P"), UInt8(ascii: "O"):
       let isConstant = takes("P")
       if !isConstant { place += 1 }
       return type(depth + 1).map { (isConstant ? "*const " : "*mut ") + $0 }
     case UInt8(ascii: "F"):
       place += 1
-      return function(depth + 1) ? "fn" : nil
+      return bound { $0.function(depth + 1) }
     case UInt8(ascii: "D"):
       place += 1
       return object(depth + 1)
@@ -189,42 +258,219 @@ private struct RustNameReader {
     }
   }
 
-  /// Steps over the signature of a function.
-  private mutating func function(_ depth: Int) -> Bool {
-    if takes("G"), base62() == nil { return false }
-    _ = takes("U")
-    if takes("K"), !takes("C"), identifier() == nil { return false }
-    while !takes("E") { if type(depth + 1) == nil { return false } }
-    return type(depth + 1) != nil
+  /// The elements of a tuple; one alone has a comma behind it.
+  private static func tuple(_ elements: [String]) -> String {
+    "(" + elements.joined(separator: ", ") + (elements.count == 1 ? ",)" : ")")
+  }
+
+  private mutating func reference(_ depth: Int) -> String? {
+    let isShared = takes("R")
+    if !isShared { place += 1 }
+    var text = "&"
+    if takes("L") {
+      guard let distance = base62(), let name = lifetimeName(distance) else { return nil }
+      if isFull, distance != 0 { text += name + " " }
+    }
+    return type(depth + 1).map { text + (isShared ? "" : "mut ") + $0 }
+  }
+
+  /// "unsafe extern "C" fn(u8) -> bool"; in short "fn".
+  private mutating func function(_ depth: Int) -> String? {
+    var text = takes("U") ? "unsafe " : ""
+    if takes("K") {
+      if takes("C") {
+        text += "extern \"C\" "
+      } else {
+        guard let convention = identifier()?.name else { return nil }
+        text += "extern \"\(convention.split(separator: "_").joined(separator: "-"))\" "
+      }
+    }
+    guard let parameters = list({ $0.type(depth + 1) }) else { return nil }
+    text += "fn(\(parameters.joined(separator: ", ")))"
+    if !takes("u") {
+      guard let result = type(depth + 1) else { return nil }
+      text += " -> \(result)"
+    }
+    return isFull ? text : "fn"
   }
 
   /// "dyn Trait + Other".
   private mutating func object(_ depth: Int) -> String? {
-    if takes("G"), base62() == nil { return nil }
-    var traits: [String] = []
-    while !takes("E") {
-      guard let trait = path(depth + 1) else { return nil }
-      while takes("p") {
-        guard identifier() != nil, type(depth + 1) != nil else { return nil }
-      }
-      traits.append(trait)
-    }
-    guard takes("L"), base62() != nil else { return nil }
-    return "dyn " + traits.joined(separator: " + ")
+    let traits = bound { reader in reader.list { $0.trait(depth) }?.joined(separator: " + ") }
+    guard let traits, takes("L"), let distance = base62(), let name = lifetimeName(distance) else { return nil }
+    return "dyn " + traits + (isFull && distance != 0 ? " + \(name)" : "")
   }
 
-  /// Steps over the value of a generic argument.
-  private mutating func constant(_ depth: Int) -> Bool {
-    budget -= 1
-    guard depth < Self.depthMax, budget > 0 else { return false }
-    if takes("p") { return true }
-    if takes("B") { return back { $0.constant(depth + 1) ? true : nil } ?? false }
-    guard type(depth + 1) != nil else { return false }
-    _ = takes("n")
-    while let byte = take() {
-      if byte == UInt8(ascii: "_") { return true }
-      guard digit(byte) != nil || byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "f") else { return false }
+  /// A trait of an object, with the types that are associated with it among its arguments.
+  private mutating func trait(_ depth: Int) -> String? {
+    guard var trait = path(depth + 1) else { return nil }
+    var types: [String] = []
+    while takes("p") {
+      guard let name = identifier()?.name, let type = type(depth + 1) else { return nil }
+      types.append("\(name) = \(type)")
     }
-    return false
+    guard isFull, !types.isEmpty else { return trait }
+    let text = types.joined(separator: ", ")
+    // What has arguments already ends with the bracket behind them; a path like "<Type as Trait>" is no trait.
+    if trait.hasSuffix(">") {
+      trait.removeLast()
+      return "\(trait), \(text)>"
+    }
+    return "\(trait)<\(text)>"
+  }
+
+  // MARK: Constants
+
+  /// The value of a generic argument. What is not a literal is in braces there.
+  private mutating func constantArgument(_ depth: Int) -> String? {
+    guard place < bytes.count else { return nil }
+    let isText = bytes[place...].starts(with: "Re".utf8)
+    let isExpression = "eRQATV".utf8.contains(bytes[place]) && !isText
+    return constant(depth).map { isExpression ? "{\($0)}" : $0 }
+  }
+
+  /// A value.
+  private mutating func constant(_ depth: Int) -> String? {
+    budget -= 1
+    guard depth < Self.depthMax, budget > 0, let kind = take() else { return nil }
+    switch kind {
+    case UInt8(ascii: "p"): return "_"
+    case UInt8(ascii: "B"): return back { $0.constant(depth + 1) }
+    case UInt8(ascii: "h"), UInt8(ascii: "t"), UInt8(ascii: "m"), UInt8(ascii: "y"), UInt8(ascii: "o"),
+      UInt8(ascii: "j"):
+      return hexadecimal().map(Self.number)
+    case UInt8(ascii: "a"), UInt8(ascii: "s"), UInt8(ascii: "l"), UInt8(ascii: "x"), UInt8(ascii: "n"),
+      UInt8(ascii: "i"):
+      let sign = takes("n") ? "-" : ""
+      return hexadecimal().map { sign + Self.number($0) }
+    case UInt8(ascii: "b"): return hexadecimal().flatMap { $0 == "0" ? "false" : $0 == "1" ? "true" : nil }
+    case UInt8(ascii: "c"):
+      return hexadecimal().flatMap { UInt32($0, radix: 16) }.flatMap(UnicodeScalar.init)
+        .map { "'\(Self.escaped([$0], quote: "'"))'" }
+    case UInt8(ascii: "e"): return text().map { "*\"\($0)\"" }
+    case UInt8(ascii: "R"):
+      return takes("e") ? text().map { "\"\($0)\"" } : constant(depth + 1).map { "&" + $0 }
+    case UInt8(ascii: "Q"): return constant(depth + 1).map { "&mut " + $0 }
+    case UInt8(ascii: "A"): return list { $0.constant(depth + 1) }.map { "[\($0.joined(separator: ", "))]" }
+    case UInt8(ascii: "T"): return list { $0.constant(depth + 1) }.map(Self.tuple)
+    case UInt8(ascii: "V"): return variant(depth)
+    default: return nil
+    }
+  }
+
+  /// A value of a structure or an enumeration.
+  private mutating func variant(_ depth: Int) -> String? {
+    guard let path = path(depth + 1, isValue: true) else { return nil }
+    if takes("U") { return path }
+    if takes("T") {
+      return list { $0.constant(depth + 1) }.map { "\(path)(\($0.joined(separator: ", ")))" }
+    }
+    guard takes("S") else { return nil }
+    let fields = list { reader in
+      guard let name = reader.identifier()?.name, let value = reader.constant(depth + 1) else { return nil }
+      return "\(name): \(value)"
+    }
+    return fields.map { "\(path) { \($0.joined(separator: ", ")) }" }
+  }
+
+  /// Hexadecimal digits without zeros before them, and the "_" behind them.
+  private mutating func hexadecimal() -> Substring? {
+    guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")) else { return nil }
+    let digits = bytes[place..<end]
+    guard digits.allSatisfy({ digit($0) != nil || ($0 >= UInt8(ascii: "a") && $0 <= UInt8(ascii: "f")) }) else {
+      return nil
+    }
+    place = end + 1
+    let number = String(decoding: digits, as: UTF8.self).drop { $0 == "0" }
+    return number.isEmpty ? "0" : number
+  }
+
+  /// Text in hexadecimal digits, two for each byte.
+  private mutating func text() -> String? {
+    guard let end = bytes[place...].firstIndex(of: UInt8(ascii: "_")), (end - place) % 2 == 0 else { return nil }
+    var text: [UInt8] = []
+    for start in stride(from: place, to: end, by: 2) {
+      guard let byte = UInt8(String(decoding: bytes[start..<start + 2], as: UTF8.self), radix: 16) else { return nil }
+      text.append(byte)
+    }
+    guard textBudget >= text.count else { return nil }
+    textBudget -= text.count
+    place = end + 1
+    return Self.escaped(String(decoding: text, as: UTF8.self).unicodeScalars, quote: "\"")
+  }
+
+  /// A number that has more than 64 bits stays hexadecimal.
+  private static func number(_ digits: Substring) -> String {
+    UInt64(digits, radix: 16).map { String($0) } ?? "0x\(digits)"
+  }
+
+  private static func escaped(_ scalars: some Sequence<UnicodeScalar>, quote: UnicodeScalar) -> String {
+    var text = ""
+    for scalar in scalars {
+      switch scalar {
+      case "\t": text += "\\t"
+      case "\r": text += "\\r"
+      case "\n": text += "\\n"
+      case "\\", quote: text += "\\\(scalar)"
+      case _ where scalar.value < 0x20 || scalar.value == 0x7f: text += "\\u{\(String(scalar.value, radix: 16))}"
+      default: text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+}
+
+/// Identifiers with letters past ASCII, written in it (RFC 3492): the letters of ASCII, "_", and where the others belong.
+private enum Punycode {
+  /// What `text` stands for; `nil` when it stands for nothing.
+  static func decoded(_ text: ArraySlice<UInt8>) -> String? {
+    let mark = text.lastIndex(of: UInt8(ascii: "_"))
+    var scalars = text[..<(mark ?? text.startIndex)].map { UnicodeScalar($0) }
+    var digits = text[(mark.map { $0 + 1 } ?? text.startIndex)...]
+    var (number, place, bias) = (128, 0, 72)
+    var isFirst = true
+    while !digits.isEmpty {
+      var (delta, weight, step) = (0, 1, 36)
+      while true {
+        guard let digit = digits.popFirst().flatMap(value), delta < 1 << 32, weight < 1 << 32 else { return nil }
+        delta += digit * weight
+        let threshold = min(max(step - bias, 1), 26)
+        if digit < threshold { break }
+        weight *= 36 - threshold
+        step += 36
+      }
+      let count = scalars.count + 1
+      place += delta
+      bias = adapted(delta, count, isFirst: isFirst)
+      isFirst = false
+      number += place / count
+      place %= count
+      guard let scalar = UInt32(exactly: number).flatMap(UnicodeScalar.init) else { return nil }
+      scalars.insert(scalar, at: place)
+      place += 1
+    }
+    var name = ""
+    name.unicodeScalars.append(contentsOf: scalars)
+    return name
+  }
+
+  private static func value(_ digit: UInt8) -> Int? {
+    switch digit {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"): Int(digit) - 97
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): Int(digit) - 22
+    default: nil
+    }
+  }
+
+  /// How far the next number is likely to be away (RFC 3492, 6.1).
+  private static func adapted(_ delta: Int, _ count: Int, isFirst: Bool) -> Int {
+    var delta = isFirst ? delta / 700 : delta / 2
+    delta += delta / count
+    var bias = 0
+    while delta > 455 {
+      delta /= 35
+      bias += 36
+    }
+    return bias + 36 * delta / (delta + 38)
   }
 }

@@ -101,6 +101,59 @@ import Testing
   }
 }
 
+/// Names of Rust's newer scheme in full.
+@Suite struct RustNameTests {
+  /// Names that have what those in `Names/names.txt` lack: constants, identifiers past ASCII, lifetimes, signatures.
+  private static let others = [
+    "_RINvC1a3fooKj4_Kan3_Kb1_Kc41_E", "_RNvC1au8gdel_5qa", "_RNvC1au9bcher_kva",
+    "_RNvC1au30____7hkackfecea1cbdathfdh9hlq6y",
+    "_RINvC1a3fooRL_eQSmPAhj10_OTsEE", "_RINvC1a3fooFG_RL0_hEuFUKCiEbE",
+    "_RINvC1a3fooDG0_NtB2_5TraitL1_RL0_ep4ItemtEL_E",
+    "_RNCNCNvC1a4mains_00", "_RNSC1as0_6vtable", "_RINvC1a3fooKoffffffffffffffffff_Kyp_KpE",
+    "_RINvNtC1a1bNtB2_1cINtB4_1dTuEEE", "_RNvYhNtC1a5Trait3bar",
+  ]
+
+  @Test func fullNamesAreThoseOfTheBinutils() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
+    let listed = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+      .filter { $0.hasPrefix("_R") }.map { String($0.prefix { $0 != "\t" }) }
+    try #require(listed.count > 50)
+    let names = listed + Self.others
+    // Without the hashes of crates.
+    let child = try ChildProcess("/usr/bin/c++filt", ["-i"], input: Data(names.joined(separator: "\n").utf8))
+    let expected = child.output.split(separator: "\n").map(String.init)
+    try #require(expected.count == names.count)
+    for (name, full) in zip(names, expected) { #expect(demangledName(name) == full, "\(name)") }
+  }
+
+  /// What the binutils do not read, as the compiler's own rustc-demangle prints it.
+  @Test(arguments: [
+    ("_RINvC1a3fooKRe616263_E", "a::foo::<\"abc\">"), ("_RINvC1a3fooKRe22_E", "a::foo::<\"\\\"\">"),
+    ("_RINvC1a3fooKRAh1_h2_EE", "a::foo::<{&[1, 2]}>"),
+    ("_RINvC1a3fooKTh1_b0_EKTh1_EE", "a::foo::<{(1, false)}, {(1,)}>"),
+    ("_RINvC1a3fooKVNtINtNtC4core6option6OptionjE4NoneUE", "a::foo::<{core::option::Option::<usize>::None}>"),
+    ("_RINvC1a3fooKVNtINtNtC4core6option6OptionjE4SomeTj0_EE", "a::foo::<{core::option::Option::<usize>::Some(0)}>"),
+    ("_RINvC1a3fooKVNtC1a3BarS1xh1_1yQc27_EE", "a::foo::<{a::Bar { x: 1, y: &mut '\\'' }}>"),
+  ])
+  func constantsOfAnyTypeAreRead(name: String, full: String) {
+    #expect(demangledName(name) == full)
+    #expect(RustName(name)?.short == "a::foo")
+  }
+
+  /// What is cut off or nonsense stays as it is.
+  @Test func damagedNamesStayAsTheyAre() {
+    for name in Self.others {
+      for count in 2..<name.utf8.count { _ = demangledName(String(name.prefix(count))) }
+    }
+    for name in [
+      "_R", "_RNvC1au5zzzzz", "_RNvC1au9bcher_kv", "_RINvC1aKhx_E", "_RNvB_1a", "_RINvC1a3fooL1_E", "_RNvC1a9b",
+    ] {
+      #expect(RustName(name)?.full != "" && demangledName(name).utf8.count > 0)
+    }
+    #expect(demangledName("_RNvC1a9b") == "_RNvC1a9b" && demangledName("_RNvB_1a") == "_RNvB_1a")
+  }
+}
+
 @Suite struct FittedNameTests {
   @Test(arguments: [
     ("find(_:)", 20, "find(_:)"),
