@@ -4,19 +4,20 @@ import CulpritStallRecord
 
 /// Sections of debug information: what a fuzzer changes in them does not first have to survive the ELF file around them.
 ///
-/// The input begins with the lengths of the sections, two bytes each; their content follows.
+/// The input begins with the kind of the file, a byte: 1 for 64 bits, and 2 for big-endian. The lengths of the sections
+/// follow, two bytes each, then their content.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzDwarf(_ data: UnsafePointer<UInt8>, _ count: Int) -> Int32 {
   let names = FuzzedImage.sectionNames
-  guard count > names.count * 2 else { return 0 }
+  guard count > names.count * 2 + 1 else { return 0 }
   var contents: [[UInt8]] = []
-  var position = names.count * 2
+  var position = names.count * 2 + 1
   for place in names.indices {
-    let length = min(Int(data[place * 2]) | Int(data[place * 2 + 1]) << 8, count - position)
+    let length = min(Int(data[place * 2 + 1]) | Int(data[place * 2 + 2]) << 8, count - position)
     contents.append((0..<length).map { data[position + $0] })
     position += length
   }
-  let keeper = FuzzInput(FuzzedImage.elf(contents))
+  let keeper = FuzzInput(FuzzedImage.elf(contents, is64: data[0] & 1 != 0, isBigEndian: data[0] & 2 != 0))
   guard let image = try? ElfImage(bytes: keeper.bytes, path: "fuzzed", keeper: keeper) else { return 0 }
   describeEverything(in: image)
   return 0

@@ -26,25 +26,27 @@ final class FuzzInput {
 enum FuzzedImage {
   static let sectionNames = [
     ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_line_str", ".debug_ranges", ".debug_rnglists",
-    ".debug_aranges", ".debug_addr", ".debug_str_offsets",
+    ".debug_aranges", ".debug_addr", ".debug_str_offsets", ".debug_types",
   ]
 
   /// The file with `contents`, the sections in the order of ``sectionNames``.
-  static func elf(_ contents: [[UInt8]]) -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: 64)
+  static func elf(_ contents: [[UInt8]], is64: Bool, isBigEndian: Bool) -> [UInt8] {
+    let (headerBytes, entryBytes) = is64 ? (64, 64) : (52, 40)
+    var bytes = [UInt8](repeating: 0, count: headerBytes)
     var names: [UInt8] = [0]
-    var headers = [UInt8](repeating: 0, count: 64)
+    var headers = [UInt8](repeating: 0, count: entryBytes)
     func put<Number: FixedWidthInteger>(_ number: Number, _ bytes: inout [UInt8]) {
-      withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+      withUnsafeBytes(of: isBigEndian ? number.bigEndian : number.littleEndian) { bytes.append(contentsOf: $0) }
     }
-    func add(_ name: String, _ content: [UInt8], type: UInt32, flags: UInt64, address: UInt64, size: UInt64? = nil) {
+    func putWord(_ number: Int, _ bytes: inout [UInt8]) {
+      if is64 { put(UInt64(number), &bytes) } else { put(UInt32(number), &bytes) }
+    }
+    func add(_ name: String, _ content: [UInt8], type: UInt32, flags: Int, address: Int, size: Int? = nil) {
       put(UInt32(names.count), &headers)
       put(type, &headers)
-      put(flags, &headers)
-      put(address, &headers)
-      put(UInt64(bytes.count), &headers)
-      put(size ?? UInt64(content.count), &headers)
-      for _ in 0..<3 { put(UInt64(0), &headers) }
+      for number in [flags, address, bytes.count, size ?? content.count] { putWord(number, &headers) }
+      for _ in 0..<2 { put(UInt32(0), &headers) }
+      for _ in 0..<2 { putWord(0, &headers) }
       names += Array(name.utf8) + [0]
       bytes += content
     }
@@ -53,16 +55,19 @@ enum FuzzedImage {
     add(".shstrtab", names + Array(".shstrtab".utf8) + [0], type: 3, flags: 0, address: 0)
     let table = bytes.count
     bytes += headers
-    var start: [UInt8] = [0x7f, 0x45, 0x4c, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9)
+    var start: [UInt8] = [0x7f, 0x45, 0x4c, 0x46, is64 ? 2 : 1, isBigEndian ? 2 : 1, 1]
+    start += [UInt8](repeating: 0, count: 9)
     put(UInt16(3), &start)
     put(UInt16(62), &start)
     put(UInt32(1), &start)
-    put(UInt64(0), &start)
-    put(UInt64(0), &start)
-    put(UInt64(table), &start)
+    for number in [0, 0, table] { putWord(number, &start) }
     put(UInt32(0), &start)
-    for number in [64, 56, 0, 64, headers.count / 64, headers.count / 64 - 1] { put(UInt16(number), &start) }
-    bytes.replaceSubrange(0..<64, with: start)
+    for number in [
+      headerBytes, is64 ? 56 : 32, 0, entryBytes, headers.count / entryBytes, headers.count / entryBytes - 1,
+    ] {
+      put(UInt16(number), &start)
+    }
+    bytes.replaceSubrange(0..<headerBytes, with: start)
     return bytes
   }
 }
