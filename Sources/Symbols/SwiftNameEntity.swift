@@ -167,6 +167,11 @@ extension SwiftNameReader {
       }
       return put(result, into: entity(&places, takesTypes: takesTypes, takesRest: takesRest))
     }
+    // A name that is rubbish may have none.
+    guard !result.path.isEmpty else {
+      result.module = extensionModule
+      return result
+    }
     let module = result.path.removeFirst()
     result.module = extensionModule ?? module
     nameGlobals(&result)

@@ -78,6 +78,21 @@ import Testing
     for file in files { describe([UInt8](try Data(contentsOf: directory.appendingPathComponent(file))), step: 1) }
   }
 
+  @Test func namesThatFuzzingFoundStayMended() throws {
+    let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Findings")
+    let files = try FileManager.default.contentsOfDirectory(atPath: directory.path).filter { $0.hasPrefix("name-") }
+    try #require(!files.isEmpty)
+    let found = try files.map {
+      String(decoding: try Data(contentsOf: directory.appendingPathComponent($0)), as: UTF8.self)
+    }
+    // What a demangler makes of rubbish may be nothing at all.
+    for text in found + ["", " ", "$s4", "(extension in ):", "->", " -> ()"] {
+      _ = demangle(text)
+      _ = SwiftName(demangled: text)
+      _ = CxxName(demangled: text)
+    }
+  }
+
   /// A section that becomes too many zeros is not inflated.
   @Test func zerosWithoutEndAreRefused() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/Findings/elf-inflated-zeros"

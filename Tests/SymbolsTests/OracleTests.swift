@@ -19,6 +19,9 @@ import Testing
   /// How to repeat a sample.
   private static var hint: Comment { isWhole ? "all files" : "CULPRIT_ORACLE=\(seed)" }
 
+  /// Tells of a difference, and of the sample that has shown it.
+  private func record(_ difference: String) { Issue.record("\(difference) (\(Self.hint.rawValue))") }
+
   /// The ELF files of the toolchain and below `/usr/lib`, sorted.
   private static let files = Result {
     let toolchain = try Fixture().toolchain() + "/.."
@@ -55,9 +58,9 @@ import Testing
     for path in files {
       guard let oracle = try? OracleFile(path) else { continue }
       compared += 1
-      do { compareHeaders(try ElfImage(path: path), oracle) } catch { Issue.record("\(path): \(error.text)") }
+      do { compareHeaders(try ElfImage(path: path), oracle) } catch { record("\(path): \(error.text)") }
     }
-    #expect(compared > files.count * 9 / 10)
+    #expect(compared > files.count * 9 / 10, Self.hint)
   }
 
   /// The same for other machines, of which there are no files here.
@@ -83,7 +86,7 @@ import Testing
     #expect(image.machine == oracle.header.e_machine, "\(image.path)")
     let sections = oracle.sections
     guard image.sections.count == sections.count else {
-      Issue.record("\(image.path): \(image.sections.count) sections, libelf has \(sections.count)")
+      record("\(image.path): \(image.sections.count) sections, libelf has \(sections.count)")
       return
     }
     for (ours, (section, theirs)) in zip(image.sections, sections) {
@@ -92,7 +95,7 @@ import Testing
         && ours.offset == theirs.sh_offset && ours.size == theirs.sh_size && ours.link == theirs.sh_link
         && ours.info == theirs.sh_info && ours.alignment == theirs.sh_addralign && ours.entrySize == theirs.sh_entsize
       let name = oracle.name(of: theirs)
-      if !same || ours.name != name { Issue.record("\(image.path): \(ours), which is \(name) \(theirs) to libelf") }
+      if !same || ours.name != name { record("\(image.path): \(ours), which is \(name) \(theirs) to libelf") }
       if ours.type == ElfFormat.noteSection, let bytes = image.raw(ours) {
         let notes = ElfNotes(bytes, alignment: ours.alignment).map(OracleNote.init)
         #expect(notes == OracleFile.notes(elf_getdata(section, nil)), "\(image.path) \(ours.name)")
@@ -105,7 +108,7 @@ import Testing
         ours.type == theirs.p_type && ours.flags == theirs.p_flags && ours.offset == theirs.p_offset
         && ours.address == theirs.p_vaddr && ours.fileSize == theirs.p_filesz && ours.memorySize == theirs.p_memsz
         && ours.alignment == theirs.p_align
-      if !same { Issue.record("\(image.path): \(ours), which is \(theirs) to libelf") }
+      if !same { record("\(image.path): \(ours), which is \(theirs) to libelf") }
       if ours.type == ElfFormat.noteSegment, let bytes = image.bytes.part(ours.offset, ours.fileSize) {
         let notes = ElfNotes(bytes, alignment: ours.alignment).map(OracleNote.init)
         #expect(notes == oracle.notes(theirs), "\(image.path)")
@@ -122,7 +125,7 @@ import Testing
       guard let oracle = try? OracleFile(path), let image = try? ElfImage(path: path) else { continue }
       count += try compareSymbols(image, oracle)
     }
-    #expect(count > 100_000)
+    #expect(count > 100_000, Self.hint)
   }
 
   /// Compares the tables of symbols entry by entry, and looks functions up. Returns how many entries there are.
@@ -143,7 +146,7 @@ import Testing
         let symbol = ElfSymbol(&cursor, is64: image.is64)
         var expected = GElf_Sym()
         guard gelf_getsym(data, Int32(number), &expected) != nil else {
-          Issue.record("\(image.path): libelf has no symbol \(number) in \(ours.name)")
+          record("\(image.path): libelf has no symbol \(number) in \(ours.name)")
           break
         }
         let text = oracle.text(header.sh_link, expected.st_name)
@@ -153,7 +156,7 @@ import Testing
           && isSame(names.text(at: Int(symbol.name)), text)
         if !same {
           differences += 1
-          if differences < 4 { Issue.record("\(image.path): \(symbol), which is \(expected) to libelf") }
+          if differences < 4 { record("\(image.path): \(symbol), which is \(expected) to libelf") }
         }
         let isTaken = hasTable == (ours.type == ElfFormat.symbolTable)
         if isTaken, symbol.type == 2, symbol.size > 0, symbol.value != 0, number % 16 == 0 || Self.isWhole,
@@ -221,7 +224,7 @@ import Testing
     )
     var rows = 0
     for path in files { rows += try compareLines(path, unitsMax: Self.isWhole ? .max : 12) }
-    #expect(rows > 1000)
+    #expect(rows > 1000, Self.hint)
   }
 
   /// Compares the line tables of up to `unitsMax` units of the file at `path`. Returns how many rows there are.
@@ -255,7 +258,7 @@ import Testing
           addressBytes: header.encoding.addressBytes
         )
       else {
-        Issue.record("\(path): the unit at \(unit.offset) has no line table, libdw has \(rows.count) rows")
+        record("\(path): the unit at \(unit.offset) has no line table, libdw has \(rows.count) rows")
         continue
       }
       count += rows.count
@@ -275,10 +278,10 @@ import Testing
         if !isSame {
           differences += 1
           let text = found.map { "\($0) \(table.path($0.row.file) ?? "??")" } ?? "nothing"
-          if differences < 4 { Issue.record("\(path), unit \(unit.offset): \(text), which is \(row) to libdw") }
+          if differences < 4 { record("\(path), unit \(unit.offset): \(text), which is \(row) to libdw") }
         }
       }
-      if differences >= 4 { Issue.record("\(path), unit \(unit.offset): \(differences) of \(rows.count) rows differ") }
+      if differences >= 4 { record("\(path), unit \(unit.offset): \(differences) of \(rows.count) rows differ") }
     }
     return count
   }
