@@ -48,15 +48,6 @@ static inline CLINUX_NO_LOCKS void observer_control_wake(struct observer_control
   clinux_notify(&control->wake);
 }
 
-/* The word that observer_control_wake changes, and its value now, for somebody else than the monitor to wait on.
- * Async-signal-safe: yes. Threads: any. */
-static inline const _Atomic uint32_t *observer_control_wake_address(const struct observer_control *control) {
-  return &control->wake;
-}
-static inline uint32_t observer_control_wake_word(const struct observer_control *control) {
-  return clinux_word(&control->wake);
-}
-
 /* Makes the monitor end. Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_stop(struct observer_control *control) {
   atomic_store_explicit(&control->stop, 1, memory_order_release);

@@ -29,23 +29,23 @@ final class ThreadRequest: Sendable {
   /// The request's number in the monitor's count.
   let number: UInt32
   private let answer = Mutex<(AllThreads, [Stack])?>(nil)
-  private let word = ControlBlock()
+  private let word = WakeUp()
 
   init(number: UInt32) { self.number = number }
 
   /// Gives the threads and their stacks, or `nil` when the watchdog was stopped.
   func finish(_ threads: (AllThreads, [Stack])?) {
     answer.withLock { $0 = threads }
-    observer_control_stop(word.pointer)
+    word.stop()
   }
 
   /// Waits for the answer until `deadline`, on the observer's clock. Returns whether there is one, and what.
   func wait(until deadline: UInt64) -> (isAnswered: Bool, threads: (AllThreads, [Stack])?) {
     while true {
-      let seen = observer_control_wake_word(word.pointer)
-      if observer_control_stopping(word.pointer) { return (true, answer.withLock { $0 }) }
+      let seen = word.seen
+      if word.isStopping { return (true, answer.withLock { $0 }) }
       if clinux_clock_ns() >= deadline { return (false, nil) }
-      clinux_wait(observer_control_wake_address(word.pointer), seen, deadline)
+      word.wait(after: seen, until: deadline)
     }
   }
 }

@@ -36,7 +36,7 @@ final class Reporter: Sendable {
   let ended = Handlers<StallReport>()
 
   private let state = Mutex(State())
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let settings: ReportSettings
   private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
@@ -78,14 +78,14 @@ final class Reporter: Sendable {
       return true
     }
     if !isTaken, work.isOver { work.file?.close(keepsFile: true) }
-    observer_control_wake(wake.pointer)
+    wake.notify()
   }
 
   /// Makes ``run()`` return when everything has been reported.
   func stop() {
     servers?.cancel()
     state.withLock { $0.isStopping = true }
-    observer_control_wake(wake.pointer)
+    wake.notify()
   }
 
   /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into
@@ -125,7 +125,7 @@ final class Reporter: Sendable {
     // time.
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       let (next, isStopping) = state.withLock { state in
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
@@ -145,7 +145,7 @@ final class Reporter: Sendable {
         return
       } else {
         symbolizer = nil
-        clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
+        wake.wait(after: seen, until: .max)
       }
     }
   }

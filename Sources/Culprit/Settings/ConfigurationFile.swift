@@ -121,19 +121,19 @@ final class ConfigurationFileWatcher: Sendable {
   /// How often the file is looked at.
   private static let interval: UInt64 = 1_000_000_000
 
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
 
   /// Looks until it is stopped; `changed` gets what is in the file whenever it has changed.
   func run(_ file: ConfigurationFile, changed: (ConfigurationFile.Content) -> Void) {
     var file = file
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
-      if observer_control_stopping(wake.pointer) { return }
+      let seen = wake.seen
+      if wake.isStopping { return }
       if let content = file.readIfChanged() { changed(content) }
-      clinux_wait(observer_control_wake_address(wake.pointer), seen, clinux_clock_ns() &+ Self.interval)
+      wake.wait(after: seen, until: clinux_clock_ns() &+ Self.interval)
     }
   }
 
   /// Makes ``run(_:changed:)`` return.
-  func stop() { observer_control_stop(wake.pointer) }
+  func stop() { wake.stop() }
 }

@@ -29,7 +29,7 @@ final class Activities: Sendable {
   private let state = Mutex(State())
   /// Whose they are: a child of fork(2) has none of its parent's.
   private let process = clinux_process_stamp()
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
   /// Tells on standard error, where there is no handler: names take their time, and who reads there may take longer.
   private let teller = HandlerThread()
@@ -81,7 +81,7 @@ final class Activities: Sendable {
       return .success(number)
     }
     let activity = WatchedActivity(name: name, number: try number.get(), activities: self)
-    if deadline != nil { observer_control_wake(wake.pointer) }
+    if deadline != nil { wake.notify() }
     return activity
   }
 
@@ -129,7 +129,7 @@ final class Activities: Sendable {
       state.isStopped = true
       state.entries = [:]
     }
-    observer_control_wake(wake.pointer)
+    wake.notify()
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
     let isTold = leaked.finish(until: deadline)
     teller.stop()
@@ -159,7 +159,7 @@ final class Activities: Sendable {
 
   private func run() {
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       let now = clinux_clock_ns()
       let (expired, next, isStopped) = state.withLock { state in
         let due = state.entries.filter { !$0.value.hasExpired && ($0.value.deadline ?? .max) <= now }
@@ -169,7 +169,7 @@ final class Activities: Sendable {
       }
       if isStopped { return }
       guard !expired.isEmpty else {
-        clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
+        wake.wait(after: seen, until: next)
         continue
       }
       let handlers = expired.compactMap(\.value.onExpiration)

@@ -41,7 +41,7 @@ final class ContextQueries: Sendable {
   private static let patience: UInt64 = 200_000_000
 
   private let queries = Mutex<[Query]>([])
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
 
   /// Asks `describe` from now on. Returns what takes it away again.
   func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
@@ -69,15 +69,15 @@ final class ContextQueries: Sendable {
       query.thread.put { [self] in
         let text = query.describe()
         query.answer.withLock { $0 = (number, text) }
-        observer_control_wake(wake.pointer)
+        wake.notify()
       }
     }
     let deadline = clinux_clock_ns() &+ Self.patience
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       let isComplete = open.allSatisfy { entry in entry.query.answer.withLock { $0.number } == entry.number }
       if isComplete || clinux_clock_ns() >= deadline { break }
-      clinux_wait(observer_control_wake_address(wake.pointer), seen, deadline)
+      wake.wait(after: seen, until: deadline)
     }
     return all.map { query in
       let number = open.first { $0.query === query }?.number

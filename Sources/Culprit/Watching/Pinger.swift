@@ -16,7 +16,7 @@ final class Pinger: Sendable {
   }
 
   private let state = Mutex(State())
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let thread: Mutex<PosixThread?>
 
   init() { thread = Mutex(nil) }
@@ -36,7 +36,7 @@ final class Pinger: Sendable {
     }
     if let error { throw .threadNotStarted(error.number) }
     state.withLock { $0.sources.append(source) }
-    observer_control_wake(wake.pointer)
+    wake.notify()
   }
 
   /// Sends no more pings to `source`.
@@ -49,18 +49,18 @@ final class Pinger: Sendable {
       state.isStopping = true
       state.sources = []
     }
-    observer_control_wake(wake.pointer)
+    wake.notify()
     return thread.withLock { $0 }?.join(until: deadline) ?? true
   }
 
   private func run() {
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       let (sources, isStopping) = state.withLock { ($0.sources, $0.isStopping) }
       if isStopping { return }
       var next = UInt64.max
       for source in sources { next = min(next, source.pingIfDue()) }
-      clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
+      wake.wait(after: seen, until: next)
     }
   }
 }

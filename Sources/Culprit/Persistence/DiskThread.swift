@@ -26,7 +26,7 @@ final class DiskThread: Sendable {
 
   private let state = Mutex(State())
   private let wantsLast = Atomic<Bool>(false)
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let hasEnded = Promise<Bool>()
   /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
   private let began = Atomic<UInt64>(0)
@@ -66,7 +66,7 @@ final class DiskThread: Sendable {
       state.waiting.append(Work(bytes: bytes, run: work))
       return true
     }
-    if isTaken { observer_control_wake(wake.pointer) }
+    if isTaken { wake.notify() }
     return isTaken
   }
 
@@ -86,7 +86,7 @@ final class DiskThread: Sendable {
   /// either.
   func doLast() {
     wantsLast.store(true, ordering: .releasing)
-    observer_control_wake(wake.pointer)
+    wake.notify()
   }
 
   /// Makes the thread end when everything that was put in has been done, and waits for that until `deadline`.
@@ -94,13 +94,13 @@ final class DiskThread: Sendable {
   /// - Returns: Whether it has ended.
   func stop(until deadline: UInt64) -> Bool {
     state.withLock { $0.isStopping = true }
-    observer_control_wake(wake.pointer)
+    wake.notify()
     return hasEnded.wait(until: deadline) != nil
   }
 
   private func run() {
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       // Before what waits is taken: all of that comes first.
       let wantsLast = wantsLast.load(ordering: .acquiring)
       let (batch, last, isStopping) = state.withLock { state in
@@ -122,7 +122,7 @@ final class DiskThread: Sendable {
       began.store(0, ordering: .relaxed)
       guard batch.isEmpty, last == nil else { continue }
       if isStopping { return }
-      clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
+      wake.wait(after: seen, until: .max)
     }
   }
 }

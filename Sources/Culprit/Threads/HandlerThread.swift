@@ -17,7 +17,7 @@ final class HandlerThread: Sendable {
   }
 
   private let state = Mutex(State())
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
   /// That of the thread which installed the handler.
   private let mask = HandlerMask()
@@ -45,14 +45,14 @@ final class HandlerThread: Sendable {
     state.withLock { state in
       if isRunning, state.waiting.count < Self.waitingMax { state.waiting.append(call) } else { state.dropped += 1 }
     }
-    observer_control_wake(wake.pointer)
+    wake.notify()
     return isRunning
   }
 
   /// Makes the thread end when everything that was put in has been called.
   func stop() {
     state.withLock { $0.isStopping = true }
-    observer_control_wake(wake.pointer)
+    wake.notify()
   }
 
   /// Waits for that until `deadline`, on the observer's clock, unless it is called by the handler. Returns whether
@@ -61,7 +61,7 @@ final class HandlerThread: Sendable {
 
   private func run() {
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
+      let seen = wake.seen
       let (next, isStopping) = state.withLock { state in
         (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
@@ -70,7 +70,7 @@ final class HandlerThread: Sendable {
       } else if isStopping {
         return
       } else {
-        clinux_wait(observer_control_wake_address(wake.pointer), seen, .max)
+        wake.wait(after: seen, until: .max)
       }
     }
   }

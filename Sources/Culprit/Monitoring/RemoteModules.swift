@@ -25,7 +25,7 @@ final class RemoteModules: Sendable {
   /// How long who asks for the modules waits.
   private static let patience: UInt64 = 200_000_000
 
-  private let wake = ControlBlock()
+  private let wake = WakeUp()
   private let reading = Mutex(Reading())
 
   /// What has been read of the modules of the process.
@@ -58,7 +58,7 @@ final class RemoteModules: Sendable {
   }
 
   /// Makes the thread end, soon.
-  func stop() { observer_control_stop(wake.pointer) }
+  func stop() { wake.stop() }
 
   /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in
   /// time.
@@ -71,7 +71,7 @@ final class RemoteModules: Sendable {
     }
     // Who comes while an earlier one has not been answered does not wait as well.
     if isNew {
-      observer_control_wake(wake.pointer)
+      wake.notify()
       _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
     }
     return reading.withLock { $0.modules }
@@ -92,8 +92,8 @@ final class RemoteModules: Sendable {
     var signature: UInt64 = 0
     var next: UInt64 = 0
     while true {
-      let seen = observer_control_wake_word(wake.pointer)
-      if observer_control_stopping(wake.pointer) { return }
+      let seen = wake.seen
+      if wake.isStopping { return }
       answer()
       let began = clinux_clock_ns()
       if began >= next {
@@ -104,7 +104,7 @@ final class RemoteModules: Sendable {
         let end = clinux_clock_ns()
         next = end &+ max(Self.interval, (end &- began) &* Self.timePart)
       }
-      clinux_wait(observer_control_wake_address(wake.pointer), seen, next)
+      wake.wait(after: seen, until: next)
     }
   }
 
