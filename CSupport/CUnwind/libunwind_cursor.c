@@ -31,6 +31,7 @@ static struct {
   __typeof__(&unw_init_remote) init_remote;
   __typeof__(&unw_step) step;
   __typeof__(&unw_get_reg) get_reg;
+  __typeof__(&unw_get_save_loc) get_save_loc;
   __typeof__(&unw_get_proc_info) get_proc_info;
   __typeof__(&unw_is_signal_frame) is_signal_frame;
   __typeof__(&unw_set_caching_policy) set_caching_policy;
@@ -39,8 +40,9 @@ static struct {
   /* Internal to libunwind but exported: binary search in a module's .eh_frame_hdr, and decoding of what it finds. */
   int (*search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t *, unw_proc_info_t *, int, void *);
   bool is_private;
-  pid_t owner; /* the process that it was loaded in; 0: none */
-} libunwind;
+  pid_t owner;         /* the process that it was loaded in; 0: none */
+  const char *missing; /* why there is none */
+} libunwind = {.missing = "libunwind has not been loaded"};
 
 static unw_cursor_t *native(struct cursor *cursor) { return (unw_cursor_t *)cursor->words; }
 
@@ -143,13 +145,12 @@ static unw_accessors_t accessors = {
     .get_proc_name = get_proc_name,
 };
 
-bool cunwind_library_is_private(void) { return libunwind.is_private; }
+bool cunwind_library_is_private(void) { return libunwind.missing || libunwind.is_private; }
 
-const char *cunwind_load(void) {
-  /* After fork(2) the copy may be locked by a thread of the parent's, which is not here: the child loads another one.
-   */
-  if (libunwind.owner == getpid())
-    return NULL;
+const char *cunwind_missing_library(void) { return libunwind.missing; }
+
+/* Loads the library and looks its functions up. Returns NULL, or why that cannot be done. */
+static const char *load(void) {
   void *shared = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!shared) {
     static char reason[256];
@@ -172,6 +173,7 @@ const char *cunwind_load(void) {
       {&libunwind.init_remote, NAME_OF(unw_init_remote)},
       {&libunwind.step, NAME_OF(unw_step)},
       {&libunwind.get_reg, NAME_OF(unw_get_reg)},
+      {&libunwind.get_save_loc, NAME_OF(unw_get_save_loc)},
       {&libunwind.get_proc_info, NAME_OF(unw_get_proc_info)},
       {&libunwind.is_signal_frame, NAME_OF(unw_is_signal_frame)},
       {&libunwind.set_caching_policy, NAME_OF(unw_set_caching_policy)},
@@ -189,7 +191,16 @@ const char *cunwind_load(void) {
     }
     memcpy(wanted[index].function, &symbol, sizeof symbol);
   }
-  libunwind.owner = getpid();
+  return NULL;
+}
+
+const char *cunwind_load(void) {
+  /* After fork(2) the copy may be locked by a thread of the parent's, which is not here: the child loads another one.
+   */
+  if (libunwind.owner != getpid()) {
+    libunwind.missing = load();
+    libunwind.owner = getpid();
+  }
   return NULL;
 }
 
@@ -199,9 +210,22 @@ static bool resume_at(struct walk *walk, struct cursor *cursor) {
 
 static int step(struct cursor *cursor) { return libunwind.step(native(cursor)); }
 
+/* Where there is a link register, libunwind takes its number for that of the program counter. */
+static bool find_link(struct cursor *cursor, int number, uint64_t *value) {
+  unw_save_loc_t place;
+  if (libunwind.get_save_loc(native(cursor), number, &place) != 0)
+    return false;
+  return place.type == UNW_SLT_MEMORY
+             ? cunwind_word(cursor->walk, place.u.addr, value)
+             : place.type == UNW_SLT_REG && cunwind_register(cursor->walk->unwinder->architecture,
+                                                             &cursor->walk->registers, place.u.regnum, value);
+}
+
 static bool find_register(struct cursor *cursor, int number, uint64_t *value) {
   const struct unwind_architecture *architecture = cursor->walk->unwinder->architecture;
   unw_word_t word;
+  if (number == architecture->link)
+    return find_link(cursor, number, value);
   int own_number = number == architecture->sp ? (int)UNW_REG_SP : number == architecture->pc ? (int)UNW_REG_IP : number;
   if (libunwind.get_reg(native(cursor), own_number, &word) != 0)
     return false;
@@ -249,6 +273,8 @@ static const struct cfi_steps steps = {
 const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_caches) {
   if (unwinder->architecture != cunwind_host())
     return "libunwind is there for the stacks of its own architecture alone";
+  if (libunwind.missing)
+    return NULL;
   unw_addr_space_t space = libunwind.create_addr_space(&accessors, 0);
   if (!space)
     return "libunwind cannot create an address space";
@@ -265,7 +291,9 @@ const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_cach
 
 const char *cunwind_load(void) { return "this processor architecture is not supported"; }
 
-bool cunwind_library_is_private(void) { return false; }
+bool cunwind_library_is_private(void) { return true; }
+
+const char *cunwind_missing_library(void) { return cunwind_load(); }
 
 const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_caches) {
   (void)unwinder;

@@ -17,11 +17,17 @@
 struct unwinder;
 
 /* Loads libunwind: a copy that nobody else in the process has, because a library that the service uses as well would
- * have its locks in common with it. Further calls do nothing, but in a child of the process. Returns NULL, or a
- * sentence about what is missing (static storage, never freed). Async-signal-safe: no. Threads: any, one at a time. */
+ * have its locks in common with it. Where the library is missing, unwinders work in plain mode (docs/unwinding.md).
+ * Further calls do nothing, but in a child of the process. Returns NULL, or a sentence about why no stack can be
+ * unwound at all (static storage, never freed). Async-signal-safe: no. Threads: any, one at a time. */
 const char *cunwind_load(void);
 
-/* Whether what is loaded is a copy that nobody else has. Async-signal-safe: yes. Threads: any, after the above. */
+/* Plain mode: NULL if libunwind was loaded, or a sentence about why it was not (static storage, never freed). Without
+ * it callers are found by what code does alone, and more stacks end early. Async-signal-safe: yes. Threads: any, after
+ * the above. */
+const char *cunwind_missing_library(void);
+
+/* Whether nobody else has what is loaded. Async-signal-safe: yes. Threads: any, after the above. */
 bool cunwind_library_is_private(void);
 
 /* How much memory an unwinder takes. Async-signal-safe: yes. Threads: any. */
@@ -33,8 +39,8 @@ size_t cunwind_bytes(void);
 struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *architecture,
                                 struct unwind_process process);
 
-/* Lets UNWINDER use libunwind, which has been loaded and must be of its architecture; with HAS_LARGE_CACHES, half a
- * mebibyte more is taken. Returns as cunwind_load does.
+/* Lets UNWINDER use libunwind, which must be of its architecture; with HAS_LARGE_CACHES, half a mebibyte more is taken.
+ * Without the library (cunwind_missing_library) UNWINDER stays in plain mode. Returns as cunwind_load does.
  * Async-signal-safe: no. Threads: any. */
 const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_caches);
 
