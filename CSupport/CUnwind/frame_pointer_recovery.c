@@ -218,6 +218,8 @@ static int find_candidates(struct search *search, bool parts_only, struct candid
     bounds_of(search, &low, &high);
   if (low < search->sp)
     low = search->sp;
+  if (low > end) /* nor near the end of all addresses, where the next one is the first */
+    return 0;
   for (uint64_t record = (low + RECORD_ALIGNMENT - 1) & ~(uint64_t)(RECORD_ALIGNMENT - 1);
        record + 16 <= end && record <= high; record += RECORD_ALIGNMENT) {
     if (count == CANDIDATES_MAX)

@@ -4,6 +4,7 @@
 #include "dataflow/solve.h"
 #include "function_start.h"
 #include "process_memory.h"
+#include "prologue.h"
 #include "return_path.h"
 #include "unwind_tables.h"
 
@@ -13,6 +14,9 @@ enum { FUNCTION_BYTES_MAX = 64 << 10, FRAME_BYTES_MAX = 1 << 20 };
 
 /* So much of a function is looked through for its end. */
 enum { SEARCHED_BYTES_MAX = 4 << 10, PIECE_BYTES = 256, OVERLAP_BYTES = 8 };
+
+/* A PLT stub has no more instructions. */
+enum { STUB_INSTRUCTIONS = 5 };
 
 struct no_cfi_room {
   struct frame_facts facts; /* of the function that is asked for */
@@ -106,6 +110,7 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   if (!cunwind_frame_facts(unwinder, function, cold, pc, interrupted, false, facts) || facts->origin == FACTS_BY_CALLS)
     return false;
   *certainty = facts->origin == FACTS_BY_PATHS ? CERTAINTY_FAIR : CERTAINTY_LOW;
+  place->is_by_table = facts->origin != FACTS_BY_PATHS;
   struct symbolic_value sp = facts->state.registers[unwinder->architecture->sp],
                         pointer = facts->state.registers[unwinder->architecture->frame_pointer];
   struct known_word entry = {false, 0};
@@ -191,50 +196,6 @@ static bool is_caller(struct walk *walk, const struct return_place *place, struc
   return site != CALL_SITE_OTHER && outer_frame_fits(walk, caller, site);
 }
 
-/* What the code says of the caller. */
-enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
-
-/* Finds the caller by the code around PC alone: what it does from the function's beginning on, and up to its return.
- * Where both are found they must agree; where one is, the call that led here must be one that can have, and the
- * caller's, too. */
-static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
-                                 const struct frame_registers *registers, struct caller_frame *caller) {
-  struct unwinder *unwinder = walk->unwinder;
-  struct code_range function;
-  struct return_place from_start = {0}, ahead = {0};
-  enum certainty certainty = CERTAINTY_LOW;
-  bool is_known = function_at(unwinder, interrupted ? pc : pc - 1, &function);
-  if (!is_known && !cunwind_table_gap(unwinder, pc, &function))
-    function =
-        (struct code_range){pc > FUNCTION_BYTES_MAX ? pc - FUNCTION_BYTES_MAX : 0, pc + FUNCTION_BYTES_MAX, false};
-  bool starts = is_known && find_from_start(walk, function, pc, interrupted, registers, &from_start, &certainty);
-  bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
-  if (!starts && !returns)
-    return FINDING_NONE;
-  if (starts && returns && from_start.sp == ahead.sp && from_start.return_address.value == ahead.return_address.value) {
-    certainty = CERTAINTY_FULL;
-    if (!from_start.frame_pointer.is_known)
-      from_start.frame_pointer = ahead.frame_pointer;
-  } else if (starts && returns && certainty != CERTAINTY_FULL) {
-    /* One of them went on behind a call that does not return. */
-    if (ahead.is_straight)
-      return FINDING_CONTRADICTION;
-    struct caller_frame other;
-    bool fits = is_caller(walk, &from_start, function, is_known, pc, CERTAINTY_FAIR, caller);
-    bool other_fits = is_caller(walk, &ahead, function, is_known, pc, CERTAINTY_FAIR, &other);
-    if (other_fits)
-      *caller = other;
-    return fits != other_fits ? FINDING_CALLER : FINDING_CONTRADICTION;
-  } else if (!starts) {
-    certainty = ahead.is_straight ? CERTAINTY_FULL : CERTAINTY_FAIR;
-  }
-  if (certainty == CERTAINTY_LOW)
-    return FINDING_NONE;
-  bool fits = is_caller(walk, starts ? &from_start : &ahead, function, is_known, pc, certainty, caller);
-  /* Where nothing tells what belongs to the function, a call of it may still. */
-  return fits ? FINDING_CALLER : is_known ? FINDING_CONTRADICTION : FINDING_NONE;
-}
-
 /* How far above the stack pointer a return address is looked for, and how many functions are gone through for that. */
 enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
 
@@ -242,10 +203,13 @@ enum { SEARCHED_STACK_BYTES = 16 << 10, CANDIDATES_MAX = 16 };
  * what CALLER is then. */
 static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool interrupted, uint64_t at,
                          const struct frame_registers *registers, struct caller_frame *caller) {
-  /* Where the function ends is not known: its paths do not leave it. */
-  struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false};
+  /* Where the function ends is not known: its paths do not leave it. It does not reach into one that is described. */
+  struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
+  if ((cunwind_table_function(walk->unwinder, pc, &around) || cunwind_table_gap(walk->unwinder, pc, &around)) &&
+      around.end < range.end)
+    range.end = around.end;
   if (!may_contain(walk, function, pc) ||
       !find_from_start(walk, range, pc, interrupted, registers, &place, &certainty) || place.sp != at + sizeof at)
     return false;
@@ -285,9 +249,101 @@ static bool find_by_call(struct walk *walk, uint64_t pc, bool interrupted, const
   return false;
 }
 
+/* What the code says of the caller. */
+enum finding { FINDING_NONE = 0, FINDING_CALLER, FINDING_CONTRADICTION };
+
+/* Finds the caller by the code around PC alone: what it does from the function's beginning on, and up to its return.
+ * Where both are found they must agree; where one is, the call that led here must be one that can have, and the
+ * caller's, too. */
+static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupted,
+                                 const struct frame_registers *registers, struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct code_range function;
+  struct return_place from_start = {0}, ahead = {0};
+  enum certainty certainty = CERTAINTY_LOW;
+  bool is_known = function_at(unwinder, interrupted ? pc : pc - 1, &function);
+  if (!is_known && !cunwind_table_gap(unwinder, pc, &function))
+    function =
+        (struct code_range){pc > FUNCTION_BYTES_MAX ? pc - FUNCTION_BYTES_MAX : 0, pc + FUNCTION_BYTES_MAX, false};
+  bool starts = is_known && find_from_start(walk, function, pc, interrupted, registers, &from_start, &certainty);
+  bool returns = cunwind_return_path(walk, function, is_known, pc, registers, &ahead) && ahead.return_address.is_known;
+  if (!starts && !returns)
+    return FINDING_NONE;
+  /* What no path leads to may be another function, behind a call that does not return: one that was called itself. */
+  if (starts && from_start.is_by_table && find_by_call(walk, pc, interrupted, registers, caller) &&
+      caller->sp < from_start.sp)
+    return FINDING_CALLER;
+  if (starts && returns && from_start.sp == ahead.sp && from_start.return_address.value == ahead.return_address.value) {
+    certainty = CERTAINTY_FULL;
+    if (!from_start.frame_pointer.is_known)
+      from_start.frame_pointer = ahead.frame_pointer;
+  } else if (starts && returns && certainty != CERTAINTY_FULL) {
+    /* One of them went on behind a call that does not return. */
+    if (ahead.is_straight)
+      return FINDING_CONTRADICTION;
+    struct caller_frame other;
+    bool fits = is_caller(walk, &from_start, function, is_known, pc, CERTAINTY_FAIR, caller);
+    bool other_fits = is_caller(walk, &ahead, function, is_known, pc, CERTAINTY_FAIR, &other);
+    if (other_fits)
+      *caller = other;
+    return fits != other_fits ? FINDING_CALLER : FINDING_CONTRADICTION;
+  } else if (!starts) {
+    certainty = ahead.is_straight ? CERTAINTY_FULL : CERTAINTY_FAIR;
+  }
+  if (certainty == CERTAINTY_LOW)
+    return FINDING_NONE;
+  bool fits = is_caller(walk, starts ? &from_start : &ahead, function, is_known, pc, certainty, caller);
+  /* Where nothing tells what belongs to the function, a call of it may still. */
+  return fits ? FINDING_CALLER : is_known ? FINDING_CONTRADICTION : FINDING_NONE;
+}
+
 bool cunwind_follows_call(struct unwinder *unwinder, uint64_t address) {
   uint64_t target;
   return cunwind_call_before(unwinder, address, &target) != UNWIND_CALL_NONE;
+}
+
+/* Whether PC is in a PLT stub, which has its caller's frame and has not touched its own return address. */
+static bool is_in_stub(struct unwinder *unwinder, uint64_t pc) {
+  uint8_t code[UNWIND_PROLOGUE_BYTES];
+  uint64_t entry, width = unwinder->architecture->instruction_bytes;
+  /* Where instructions may be of any length only the jump itself is one for sure. */
+  for (uint64_t back = 0; back<(width > 0 ? STUB_INSTRUCTIONS * width : 1); back += width> 0 ? width : 1)
+    if (cunwind_read(unwinder, pc - back, code, sizeof code) &&
+        unwinder->architecture->is_plt_stub(code, pc - back, &entry))
+      return true;
+  return false;
+}
+
+/* Finds the caller of a PLT stub that was interrupted. */
+static bool find_by_stub(struct walk *walk, uint64_t pc, const struct frame_registers *registers,
+                         struct caller_frame *caller) {
+  struct unwinder *unwinder = walk->unwinder;
+  uint64_t return_address = registers->link.value;
+  if (!is_in_stub(unwinder, pc))
+    return false;
+  if (unwinder->architecture->link == UNWIND_NO_REGISTER) {
+    if (!cunwind_word(walk, registers->sp.value, &return_address))
+      return false;
+  } else if (!registers->link.is_known) {
+    return false;
+  }
+  *caller = (struct caller_frame){cunwind_code_address(unwinder, return_address),
+                                  registers->sp.value + unwinder->architecture->entry_bytes,
+                                  registers->frame_pointer.value, registers->frame_pointer.is_known};
+  return cunwind_follows_call(unwinder, caller->return_address);
+}
+
+/* Whether the link register LINK of a function that was interrupted at PC may hold what it returns to, its frame record
+ * being none of its own: unless the call before that is one in this very function, of another one. */
+static bool link_may_lead(struct walk *walk, uint64_t link, uint64_t pc) {
+  struct unwinder *unwinder = walk->unwinder;
+  struct code_range function, other;
+  uint64_t target;
+  enum unwind_call_kind kind = cunwind_call_before(unwinder, link, &target);
+  if (kind != UNWIND_CALL_DIRECT || !function_at(unwinder, pc, &function) || !function_at(unwinder, link - 1, &other) ||
+      function.start != other.start)
+    return kind != UNWIND_CALL_NONE;
+  return cunwind_resolve_plt(unwinder, target) == function.start;
 }
 
 static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
@@ -301,6 +357,8 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   if (interrupted && unwinder->architecture->link != UNWIND_NO_REGISTER &&
       cunwind_cursor_register(cursor, unwinder->architecture->link, &link))
     registers.link = (struct known_word){true, link};
+  if (interrupted && find_by_stub(walk, pc, &registers, caller))
+    return true;
   enum finding finding = find_by_code(walk, pc, interrupted, &registers, caller);
   if (finding != FINDING_NONE)
     return finding == FINDING_CALLER;
@@ -322,6 +380,9 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
     return caller->frame_pointer == 0;
   if (!may_return_to(walk, caller->return_address, pc))
     return false;
+  link = cunwind_code_address(unwinder, link);
+  if (registers.link.is_known && link != caller->return_address && link_may_lead(walk, link, pc))
+    return false;
   uint64_t target, between;
   bool is_its_own = cunwind_call_before(unwinder, caller->return_address, &target) == UNWIND_CALL_DIRECT &&
                     keeps_frame_pointer_at(walk, target, pc);
@@ -331,13 +392,32 @@ static bool find_caller(struct cursor *cursor, uint64_t pc, bool interrupted, st
   return true;
 }
 
+/* Whether CALLER, found for code at ADDRESS without CFI, can be believed. A function that saves the result register
+ * hands exceptions over (exception_handover.h): it writes over what it has saved. CALLER must have called it, and only
+ * its stack pointer counts. */
+static bool is_before_handover(struct unwinder *unwinder, uint64_t address, struct caller_frame *caller) {
+  struct code_range function;
+  if (!cunwind_table_saves(unwinder, address, unwinder->architecture->result))
+    return true;
+  caller->has_frame_pointer = false;
+  return cunwind_table_function(unwinder, address, &function) &&
+         cunwind_calls(unwinder, caller->return_address, function.start);
+}
+
 bool cunwind_no_cfi_caller(struct cursor *cursor, uint64_t pc, bool interrupted, struct caller_frame *caller) {
   struct walk *walk = cursor->walk;
   uint8_t code;
+  uint64_t at = interrupted ? pc : pc - 1;
+  /* In plain mode the tables still say where a thread began. */
+  if (!walk->unwinder->cfi && cunwind_table_is_outermost(walk->unwinder, at)) {
+    *caller = (struct caller_frame){0};
+    return true;
+  }
   /* libunwind's guess has read what a frame pointer would have led to. */
   walk->beyond_copy = walk->unreadable = false;
   walk->missing = -1;
-  bool is_found = find_caller(cursor, pc, interrupted, caller);
+  bool is_found = find_caller(cursor, pc, interrupted, caller) &&
+                  (walk->unwinder->cfi || is_before_handover(walk->unwinder, at, caller));
   /* Nor does it matter what is not at the end of paths that were tried. */
   walk->unreadable = !cunwind_read(walk->unwinder, pc, &code, sizeof code);
   return is_found;

@@ -8,6 +8,7 @@ enum { PAGE_BYTES = 4096, PAGES = 64 };
 
 struct page {
   uint64_t address; /* 0: empty */
+  bool is_whole;    /* all of it could be read; if not, it is read piece by piece */
   uint8_t bytes[PAGE_BYTES];
 };
 struct process_memory {
@@ -19,15 +20,13 @@ size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
 /* So far below the copy memory counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
-static const uint8_t *page_at(struct unwinder *unwinder, uint64_t address) {
+static const struct page *page_at(struct unwinder *unwinder, uint64_t address) {
   struct page *page = &unwinder->memory->pages[address / PAGE_BYTES % PAGES];
-  if (page->address == address)
-    return page->bytes;
-  page->address = 0;
-  if (!unwinder->process.read(unwinder->process.context, address, page->bytes, PAGE_BYTES))
-    return NULL;
-  page->address = address;
-  return page->bytes;
+  if (page->address != address) {
+    page->address = address;
+    page->is_whole = unwinder->process.read(unwinder->process.context, address, page->bytes, PAGE_BYTES);
+  }
+  return page;
 }
 
 bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination, size_t length) {
@@ -35,10 +34,13 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
   while (length > 0) {
     uint64_t offset = address % PAGE_BYTES;
     size_t here = PAGE_BYTES - offset < length ? (size_t)(PAGE_BYTES - offset) : length;
-    const uint8_t *page = address < PAGE_BYTES ? NULL : page_at(unwinder, address - offset);
-    if (!page)
+    if (address < PAGE_BYTES)
       return false;
-    memcpy(to, page + offset, here);
+    const struct page *page = page_at(unwinder, address - offset);
+    if (page->is_whole)
+      memcpy(to, page->bytes + offset, here);
+    else if (!unwinder->process.read(unwinder->process.context, address, to, here))
+      return false;
     to += here;
     address += here;
     length -= here;

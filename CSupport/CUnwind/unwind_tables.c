@@ -107,11 +107,13 @@ static uint64_t take_leb128(struct reader *reader) {
   return value;
 }
 
-/* Begins to read the entry of .eh_frame at AT, behind its length. */
-static struct reader entry_at(struct unwinder *unwinder, uint64_t at) {
+/* Begins to read the entry of .eh_frame at AT, behind its length; it reaches up to *END. */
+static struct reader entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end) {
   struct reader reader = {.unwinder = unwinder, .at = at};
-  if (take(&reader, 4) == UINT32_MAX)
-    take(&reader, 8);
+  uint64_t length = take(&reader, 4);
+  if (length == UINT32_MAX)
+    length = take(&reader, 8);
+  *end = reader.at + length;
   return reader;
 }
 
@@ -132,17 +134,20 @@ static size_t encoded_bytes(uint8_t encoding) {
   }
 }
 
-/* What a CIE says of its FDEs: how their addresses are encoded. */
+/* What a CIE says of its FDEs: how their addresses are encoded, the unit in which their rows advance, the column of the
+ * return address, and from where to where the instructions of their first row are. */
 struct encodings {
   uint8_t function, lsda;
   bool has_augmentation;
+  uint64_t code_unit, return_column;
+  uint64_t start, end;
 };
 
 static bool read_cie(struct unwinder *unwinder, uint64_t at, struct encodings *encodings) {
-  struct reader reader = entry_at(unwinder, at);
+  *encodings = (struct encodings){.lsda = DW_EH_PE_omit};
+  struct reader reader = entry_at(unwinder, at, &encodings->end);
   char augmentation[AUGMENTATION_MAX];
   size_t length = 0;
-  *encodings = (struct encodings){.lsda = DW_EH_PE_omit};
   take(&reader, 4); /* 0: it is a CIE */
   uint8_t version = (uint8_t)take(&reader, 1);
   do {
@@ -150,16 +155,15 @@ static bool read_cie(struct unwinder *unwinder, uint64_t at, struct encodings *e
       return false;
     augmentation[length] = (char)take(&reader, 1);
   } while (augmentation[length++] != 0 && !reader.failed);
+  encodings->code_unit = take_leb128(&reader);
   take_leb128(&reader);
-  take_leb128(&reader);
-  if (version == 1)
-    take(&reader, 1);
-  else
-    take_leb128(&reader);
+  encodings->return_column = version == 1 ? take(&reader, 1) : take_leb128(&reader);
+  encodings->start = reader.at;
   if (augmentation[0] != 'z')
     return !reader.failed && augmentation[0] == 0;
   encodings->has_augmentation = true;
-  take_leb128(&reader);
+  uint64_t bytes = take_leb128(&reader);
+  encodings->start = reader.at + bytes;
   for (size_t index = 1; augmentation[index] != 0; index++)
     switch (augmentation[index]) {
     case 'R':
@@ -181,7 +185,8 @@ static bool read_cie(struct unwinder *unwinder, uint64_t at, struct encodings *e
 static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table, struct eh_frame_entry entry,
                      struct code_range *range) {
   struct encodings encodings;
-  struct reader reader = entry_at(unwinder, table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description);
+  uint64_t end;
+  struct reader reader = entry_at(unwinder, table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description, &end);
   uint64_t cie = reader.at;
   cie -= take(&reader, 4);
   if (reader.failed || !read_cie(unwinder, cie, &encodings))
@@ -224,6 +229,150 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
   }
   *range = tables->known[place].range;
   return true;
+}
+
+/* What follows an instruction of a row: LEB128 numbers, or a number and a block of bytes. DWARF 5, section 6.4.2. */
+static void skip_operands(struct reader *reader, uint8_t instruction) {
+  int numbers = 0;
+  bool has_block = false;
+  switch (instruction) {
+  case 0x00: /* nop, remember_state, restore_state, AARCH64_negate_ra_state */
+  case 0x0a:
+  case 0x0b:
+  case 0x2d:
+    break;
+  case 0x0d: /* def_cfa_register, def_cfa_offset, def_cfa_offset_sf, GNU_args_size */
+  case 0x0e:
+  case 0x13:
+  case 0x2e:
+    numbers = 1;
+    break;
+  case 0x0c: /* def_cfa, def_cfa_sf */
+  case 0x12:
+    numbers = 2;
+    break;
+  case 0x0f: /* def_cfa_expression */
+    has_block = true;
+    break;
+  default:
+    reader->failed = true;
+  }
+  while (numbers-- > 0)
+    take_leb128(reader);
+  if (has_block)
+    reader->at += take_leb128(reader);
+}
+
+/* The same for an instruction that gives register *NUMBER a rule. Returns false when INSTRUCTION is none of those. */
+static bool take_rule(struct reader *reader, uint8_t instruction, uint64_t *number) {
+  if (instruction >= 0x80) { /* offset, restore */
+    *number = instruction & 0x3f;
+    if (instruction < 0xc0)
+      take_leb128(reader);
+    return true;
+  }
+  switch (instruction) {
+  case 0x06: /* restore_extended, undefined, same_value */
+  case 0x07:
+  case 0x08:
+    *number = take_leb128(reader);
+    return true;
+  case 0x05: /* offset_extended, register, offset_extended_sf, val_offset, val_offset_sf, GNU_negative_offset_extended
+              */
+  case 0x09:
+  case 0x11:
+  case 0x14:
+  case 0x15:
+  case 0x2f:
+    *number = take_leb128(reader);
+    take_leb128(reader);
+    return true;
+  case 0x10: /* expression, val_expression */
+  case 0x16:
+    *number = take_leb128(reader);
+    reader->at += take_leb128(reader);
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* The distance that INSTRUCTION advances by, in the CIE's unit; 0 if it does not. */
+static uint64_t take_advance(struct reader *reader, uint8_t instruction) {
+  if (instruction >= 0x40 && instruction < 0x80)
+    return instruction & 0x3f;
+  return instruction >= 0x02 && instruction <= 0x04 ? take(reader, (size_t)1 << (instruction - 2)) : 0;
+}
+
+/* What the rows of a table say of one register. */
+struct rule {
+  uint64_t number;
+  bool is_undefined; /* in the last row that was gone through */
+  bool was_saved;    /* in any of them */
+};
+
+/* Goes through the instructions from READER's place to END, of rows that begin at ROW, up to the one of ADDRESS. */
+static void run_rows(struct reader *reader, uint64_t end, uint64_t row, uint64_t address, uint64_t code_unit,
+                     struct rule *rule) {
+  enum { DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_restore_state = 0x0b, DW_CFA_restore = 0xc0 };
+  enum { INSTRUCTIONS_MAX = 1000 };
+  uint64_t number;
+  for (int count = 0; reader->at < end && row <= address && !reader->failed && count < INSTRUCTIONS_MAX; count++) {
+    uint8_t instruction = (uint8_t)take(reader, 1);
+    uint64_t distance = take_advance(reader, instruction) * code_unit;
+    row += distance;
+    if (distance > 0)
+      continue;
+    if (instruction == DW_CFA_restore_state) { /* to a row that nobody has remembered here */
+      rule->is_undefined = false;
+    } else if (!take_rule(reader, instruction, &number)) {
+      skip_operands(reader, instruction);
+    } else if (number == rule->number) {
+      rule->is_undefined = instruction == DW_CFA_undefined;
+      rule->was_saved |= instruction < DW_CFA_restore && instruction != DW_CFA_same_value && !rule->is_undefined;
+    }
+  }
+}
+
+/* Finds what the table says of register NUMBER, or with -1 of the return address, up to the row of ADDRESS; with
+ * WHOLE_FUNCTION, in all rows of the function that has the code at ADDRESS. */
+static bool find_rule(struct unwinder *unwinder, uint64_t address, int number, bool whole_function, struct rule *rule) {
+  struct unwind_table table;
+  struct eh_frame_entry entry;
+  struct code_range range;
+  struct encodings encodings;
+  uint32_t behind;
+  uint64_t end;
+  bool in_module;
+  if (!cunwind_find_table(unwinder, address, &table, &in_module) || !first_behind(unwinder, &table, address, &behind) ||
+      behind == 0 || !read_entry(unwinder, &table, behind - 1, &entry) || !read_fde(unwinder, &table, entry, &range) ||
+      address >= range.end)
+    return false;
+  struct reader reader = entry_at(unwinder, table.module.eh_frame_hdr + (uint64_t)(int64_t)entry.description, &end);
+  uint64_t cie = reader.at;
+  cie -= take(&reader, 4);
+  if (reader.failed || !read_cie(unwinder, cie, &encodings))
+    return false;
+  *rule = (struct rule){.number = number < 0 ? encodings.return_column : (uint64_t)number};
+  struct reader first = {.unwinder = unwinder, .at = encodings.start};
+  run_rows(&first, encodings.end, range.start, range.start, encodings.code_unit, rule);
+  reader.at += 2 * encoded_bytes(encodings.function);
+  if (encodings.has_augmentation) {
+    uint64_t bytes = take_leb128(&reader);
+    reader.at += bytes;
+  }
+  run_rows(&reader, end, range.start, whole_function ? range.end : address, encodings.code_unit, rule);
+  return !first.failed && !reader.failed;
+}
+
+bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address) {
+  struct rule rule;
+  return find_rule(unwinder, address, -1, false, &rule) && rule.is_undefined;
+}
+
+bool cunwind_table_saves(struct unwinder *unwinder, uint64_t address, int number) {
+  struct rule rule;
+  return find_rule(unwinder, address, number, true, &rule) && rule.was_saved;
 }
 
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range) {

@@ -27,6 +27,14 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
  * or ADDRESS itself is described. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range);
 
+/* Whether the table says that code at ADDRESS has no caller: its return address is undefined there.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address);
+
+/* Whether the table says that the function that has the code at ADDRESS saves register NUMBER.
+ * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+bool cunwind_table_saves(struct unwinder *unwinder, uint64_t address, int number);
+
 /* Forgets functions that were looked up: modules may have been replaced.
  * Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_tables_forget(struct unwinder *unwinder);

@@ -27,6 +27,10 @@ static enum unwind_end why_it_stopped(const struct walk *walk) {
 /* More frames than that are not gone through. */
 enum { WALKED_MAX = 1 << 16 };
 
+/* Functions of Swift's concurrency mark the frame pointer that they save with a bit that no address has. */
+#define ASYNC_FRAME (UINT64_C(1) << 60)
+#define ADDRESS_BITS ((UINT64_C(1) << 56) - 1)
+
 /* The frame number NUMBER of all, counted from 0, is at this place: when there are too many, the outer half goes round.
  */
 static uint32_t room_for(uint32_t number) {
@@ -140,6 +144,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
   if (!cunwind_cursor_begin(&walk, &cursor))
     return;
   enum unwind_frame_kind kind = UNWIND_PROGRAM_COUNTER;
+  bool interrupted = false; /* whether the frame that was found last made no call */
   uint32_t total = 0;
   bool less = false; /* the last frame was none */
   for (;;) {
@@ -148,7 +153,8 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       break;
     pc = cunwind_code_address(unwinder, pc);
     if (pc == 0) {
-      stack->end = UNWIND_END_OUTERMOST;
+      /* A thread may have called a null pointer, too. */
+      stack->end = total > 0 ? UNWIND_END_OUTERMOST : UNWIND_END_NO_MODULE;
       break;
     }
     struct unwind_module module;
@@ -161,12 +167,18 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
       stack->end = UNWIND_END_FRAME_LIMIT;
       break;
     }
-    if (total > 1 && sp <= stack->last_sp && kind == UNWIND_RETURN_ADDRESS) {
+    /* What a signal has interrupted may have no frame, and its caller's stack pointer. */
+    if (total > 1 && kind == UNWIND_RETURN_ADDRESS && (sp < stack->last_sp || (sp == stack->last_sp && !interrupted))) {
       stack->end = UNWIND_END_NO_PROGRESS;
       break;
     }
     int frame_pointer = unwinder->architecture->frame_pointer;
     bool has_pointer = cunwind_cursor_register(&cursor, frame_pointer, &pointer);
+    if (has_pointer && kind == UNWIND_RETURN_ADDRESS && (pointer & ~ADDRESS_BITS) == ASYNC_FRAME) {
+      pointer &= ADDRESS_BITS;
+      if (!cunwind_cursor_resume_at(&walk, &cursor, pc, sp, pointer, true))
+        break;
+    }
     uint64_t inner_sp = stack->last_sp, inner_pointer = stack->last_frame_pointer;
     stack->last_sp = sp;
     stack->last_frame_pointer = has_pointer ? pointer : 0;
@@ -176,7 +188,7 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
     if (stack->places)
       stack->places[room] = kind == UNWIND_PROGRAM_COUNTER ? 0 : place_of(&cursor, sp);
     struct cursor before = cursor;
-    bool interrupted = kind == UNWIND_PROGRAM_COUNTER;
+    interrupted = kind == UNWIND_PROGRAM_COUNTER;
     int result = cunwind_cursor_step(&cursor, interrupted);
     uint64_t record;
     if (result < 0 && walk.missing == frame_pointer) {

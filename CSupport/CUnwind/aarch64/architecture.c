@@ -122,6 +122,7 @@ const struct unwind_architecture cunwind_aarch64 = {
     /* Linux has none on this architecture (the same, section 6.4.5). */
     .red_zone = 0,
     .function_alignment = 4,
+    .instruction_bytes = 4,
     /* Linux gives a process 48 address bits unless it asks for more (Documentation/arch/arm64/memory.rst), and code is
      * mapped below that; a pointer authentication code is above. */
     .code_mask = (UINT64_C(1) << 48) - 1,

@@ -5,6 +5,8 @@
 
 #include "unwind_registers.h"
 
+#include <string.h>
+
 /* Bytes of code that are looked at before a return address, at the beginning of a function or PLT stub, and where a
  * signal handler returns to. */
 enum {
@@ -40,6 +42,7 @@ struct unwind_architecture {
   uint64_t entry_bytes; /* how far below a function's canonical frame address the stack pointer is at its entry */
   uint64_t red_zone;    /* bytes below the stack pointer that belong to the function, and that signals spare */
   uint64_t function_alignment; /* of where functions begin */
+  uint64_t instruction_bytes;  /* length of an instruction; 0 where each has its own */
   uint64_t code_mask;          /* bits of an address of code; the others hold its pointer authentication code */
 
   /* What kind of call ends at RETURN_ADDRESS, from the UNWIND_CALL_BYTES bytes of CODE before it. Sets *TARGET for a
@@ -79,6 +82,14 @@ struct unwind_architecture {
 
 extern const struct unwind_architecture cunwind_x86_64;
 extern const struct unwind_architecture cunwind_aarch64;
+
+/* The architecture that uname(2) calls NAME; NULL where it is none of the above. Async-signal-safe: yes. Threads: any.
+ */
+static inline const struct unwind_architecture *cunwind_architecture(const char *name) {
+  return strcmp(name, cunwind_x86_64.name) == 0    ? &cunwind_x86_64
+         : strcmp(name, cunwind_aarch64.name) == 0 ? &cunwind_aarch64
+                                                   : NULL;
+}
 
 /* The architecture of this process; NULL where it is none of the above. Async-signal-safe: yes. Threads: any. */
 static inline const struct unwind_architecture *cunwind_host(void) {

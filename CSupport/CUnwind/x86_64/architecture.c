@@ -178,6 +178,7 @@ const struct unwind_architecture cunwind_x86_64 = {
     /* The same, section 3.2.2. */
     .red_zone = 128,
     .function_alignment = 16,
+    .instruction_bytes = 0,
     .code_mask = UINT64_MAX,
     .call_before = call_before,
     .calls_got_entry = calls_got_entry,
