@@ -1,0 +1,23 @@
+/* A program that is run instruction by instruction. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include "CUnwind.h"
+
+struct target {
+  const struct unwind_architecture *architecture;
+  /* Reads the registers of the thread. Returns false when it has ended. */
+  bool (*registers)(struct unwind_registers *registers);
+  bool (*read)(uint64_t address, void *destination, size_t length);
+  /* Runs one instruction, or delivers SIGNAL if that is not 0. Returns the signal that the thread is about to get, 0 if
+   * none, or -1 when it has ended. */
+  int (*step)(int signal);
+  void (*end)(void);
+};
+
+/* Starts COMMAND and lets it run to its first instruction. Ends the process with a sentence where it cannot. */
+const struct target *target_native(char **command);
+/* The same for aarch64, by qemu-aarch64-static and its gdb stub. */
+const struct target *target_aarch64(char **command);
+
+#endif
