@@ -131,6 +131,8 @@ let package = Package(
       path: "Tests/Proofs/Stress/Program"
     ),
 
+    // Recorded stacks (Tests/Fixtures), of both processor architectures.
+    .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind"]),
     .testTarget(
       name: "CObserverTests",
       dependencies: [

@@ -1,0 +1,68 @@
+import CCulpritUnwind
+import Testing
+
+/// Recorded stacks of every kind, of both architectures, on any machine.
+@Suite struct FixtureTests {
+  /// Frames of the kinds that docs/unwinding.md tells of. No file may be lost, or be left out by being misnamed.
+  @Test(arguments: ["x86_64", "aarch64"]) func everyKindIsThere(architecture: String) throws {
+    let names = Set(try RecordedStack.all(architecture).map(\.name))
+    let kinds = """
+      alternate-stack blocked blocked-aligned blocked-alloca blocked-array call-at-end chain-c++-1 chain-c-1 clang-async
+      copy-too-short deep epilogue-1 epilogue-2 epilogue-4 exception-begins exception-handed-over-12
+      exception-handed-over-6 gone joined-1 joined-2 leaf left-over-1 left-over-2 made-framed made-unframed
+      no-cfi-framed no-cfi-goes-on no-cfi-jump-table no-cfi-jumped-framed no-cfi-jumped-leaf no-cfi-leaf
+      no-cfi-unframed prologue-0 prologue-1 prologue-2 prologue-4 signal-frame stub stub-1 tail-jump tail-jump-inner
+      unframed-prologue-1
+      """.split { $0 == " " || $0 == "\n" }.map(String.init)
+    let own = [
+      "x86_64": ["chain-swift-1", "expression", "swift-async", "vdso-4"],
+      "aarch64": ["signed-prologue-1", "signed-epilogue-1", "signed-tail-jump", "signed-exception-begins"],
+    ]
+    #expect(Set(kinds + (own[architecture] ?? [])).subtracting(names) == [])
+  }
+
+  /// With libunwind, where it is there for the architecture: frames are exactly what the processor had done.
+  @Test(arguments: RecordedStack.everything.filter { FixtureUnwinder.missing(for: $0.architecture) == nil })
+  func withTables(stack: RecordedStack) throws {
+    let expected = try #require(stack.withTables, "it was recorded without")
+    try check(stack, expected, unwinder: try FixtureUnwinder(stack.architecture, usesTables: true))
+  }
+
+  /// Without: as many frames as were found when it was recorded, and never a wrong one.
+  @Test(arguments: RecordedStack.everything) func inPlainMode(stack: RecordedStack) throws {
+    try check(stack, stack.plain, unwinder: try FixtureUnwinder(stack.architecture))
+  }
+
+  /// What is not recorded cannot be read: a stack without its memory ends, and says why.
+  @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func withoutMemory(stack: RecordedStack) throws
+  {
+    var bare = stack
+    bare.memory = []
+    let found = try FixtureUnwinder(stack.architecture).unwind(bare)
+    #expect(found.end != "outermost")
+    #expect(found.frames == Array(stack.frames.prefix(found.frames.count)))
+  }
+
+  private func check(
+    _ stack: RecordedStack,
+    _ expected: RecordedStack.Outcome,
+    unwinder: FixtureUnwinder
+  ) throws {
+    if let first = stack.after {
+      _ = unwinder.unwind(try RecordedStack(architecture: stack.architecture, name: first), joins: true)
+    }
+    let found = unwinder.unwind(stack, joins: stack.after != nil)
+    #expect(found.outcome == expected, "\(stack.kind)")
+    #expect(found.frames == stack.frames(like: found), "\(stack.kind)")
+  }
+}
+
+extension RecordedStack {
+  /// The true frames that `found` should have, if it has as many: the innermost; behind those that do not fit into the
+  /// room, and from where it was joined with an earlier stack, the outermost.
+  func frames(like found: FixtureUnwinder.Found) -> [Frame] {
+    let count = found.frames.count
+    let inner = found.joinedFrom > 0 ? found.joinedFrom : found.leftOut > 0 ? Int(UNWIND_FRAMES_INNER) : count
+    return Array(frames.prefix(inner)) + Array(frames.suffix(count - min(inner, count)))
+  }
+}

@@ -1,0 +1,188 @@
+import CCulpritUnwind
+import Glibc
+
+/// An unwinder for recorded stacks. Its callbacks read from a recording alone: nothing else can be read.
+final class FixtureUnwinder {
+  struct Found: Equatable {
+    var frames: [RecordedStack.Frame]
+    /// Frames between the first `UNWIND_FRAMES_INNER` and the others that were not kept.
+    var leftOut: Int
+    /// The number of the first frame of an earlier stack; 0: none is.
+    var joinedFrom: Int
+    var end: String
+
+    var outcome: RecordedStack.Outcome { .init(count: frames.count + leftOut, end: end) }
+  }
+
+  enum Failure: Error { case architecture(String), missing(String) }
+
+  /// The longest processor time that an unwinding took, in seconds.
+  private(set) var slowest = 0.0
+  private let room: UnsafeMutableRawPointer
+  private let unwinder: OpaquePointer
+  private let memory: UnsafeMutablePointer<Memory>
+  private let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
+  private let places = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
+
+  /// What is read: pieces, sorted, whose bytes lie one behind the other, and modules.
+  private struct Memory {
+    var pieces = UnsafeMutableBufferPointer<Piece>.allocate(capacity: 0)
+    var bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 0)
+    var modules = UnsafeMutableBufferPointer<RecordedStack.Module>.allocate(capacity: 0)
+
+    struct Piece {
+      var start: UInt64
+      var end: UInt64
+      var offset: Int
+    }
+
+    func deallocate() {
+      pieces.deallocate()
+      bytes.deallocate()
+      modules.deallocate()
+    }
+  }
+
+  init(_ architecture: String, usesTables: Bool = false) throws {
+    guard let known = cunwind_architecture(architecture) else { throw Failure.architecture(architecture) }
+    let room = UnsafeMutableRawPointer.allocate(byteCount: cunwind_bytes(), alignment: 64)
+    memset(room, 0, cunwind_bytes())
+    let memory = UnsafeMutablePointer<Memory>.allocate(capacity: 1)
+    memory.initialize(to: Memory())
+    let process = unwind_process(
+      read: { context, address, destination, length in
+        // SAFETY: the context is this unwinder's memory, which it has as long as it is there.
+        guard let memory = context?.assumingMemoryBound(to: Memory.self), let destination else { return false }
+        return FixtureUnwinder.read(memory.pointee, address, destination, length)
+      },
+      find_module: { context, address, found in
+        // SAFETY: as above.
+        guard let memory = context?.assumingMemoryBound(to: Memory.self) else { return false }
+        for module in memory.pointee.modules where address >= module.start && address < module.end {
+          found?.pointee = unwind_module(start: module.start, end: module.end, eh_frame_hdr: module.header)
+          return true
+        }
+        return false
+      },
+      context: memory
+    )
+    guard let unwinder = cunwind_create(room, known, process) else { throw Failure.architecture(architecture) }
+    self.room = room
+    self.memory = memory
+    self.unwinder = unwinder
+    guard usesTables else { return }
+    if let reason = Self.missing(for: architecture) { throw Failure.missing(reason) }
+    if let reason = cunwind_use_libunwind(unwinder, false) { throw Failure.missing(String(cString: reason)) }
+  }
+
+  deinit {
+    memory.pointee.deallocate()
+    memory.deallocate()
+    room.deallocate()
+    frames.deallocate()
+    places.deallocate()
+  }
+
+  /// Why stacks of `architecture` cannot be unwound with tables here; `nil`: they can.
+  static func missing(for architecture: String) -> String? {
+    guard let host = cunwind_host(), String(cString: host.pointee.name) == architecture else {
+      return "libunwind is for another architecture"
+    }
+    return (cunwind_load() ?? cunwind_missing_library()).map { String(cString: $0) }
+  }
+
+  private static func read(
+    _ memory: Memory,
+    _ address: UInt64,
+    _ destination: UnsafeMutableRawPointer,
+    _ length: Int
+  ) -> Bool {
+    var (low, high) = (0, memory.pieces.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if memory.pieces[middle].start <= address { low = middle + 1 } else { high = middle }
+    }
+    guard low > 0 else { return false }
+    let piece = memory.pieces[low - 1]
+    // Pieces that touch have been made one.
+    guard address < piece.end, UInt64(length) <= piece.end - address, let bytes = memory.bytes.baseAddress else {
+      return false
+    }
+    memcpy(destination, bytes + piece.offset + Int(address - piece.start), length)
+    return true
+  }
+
+  /// Makes `stack` what is read from now on.
+  private func use(_ stack: RecordedStack) {
+    memory.pointee.deallocate()
+    var pieces: [Memory.Piece] = []
+    var bytes: [UInt8] = []
+    for piece in stack.memory {
+      let end = piece.address + UInt64(piece.bytes.count)
+      if let last = pieces.last, last.end == piece.address {
+        pieces[pieces.count - 1].end = end
+      } else {
+        pieces.append(Memory.Piece(start: piece.address, end: end, offset: bytes.count))
+      }
+      bytes += piece.bytes
+    }
+    func copied<Element>(_ elements: [Element]) -> UnsafeMutableBufferPointer<Element> {
+      let buffer = UnsafeMutableBufferPointer<Element>.allocate(capacity: elements.count)
+      _ = buffer.initialize(from: elements)
+      return buffer
+    }
+    memory.pointee = Memory(pieces: copied(pieces), bytes: copied(bytes), modules: copied(stack.modules))
+  }
+
+  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept.
+  func unwind(_ stack: RecordedStack, joins: Bool = false) -> Found {
+    use(stack)
+    cunwind_forget(unwinder)
+    var registers = unwind_registers()
+    withUnsafeMutableBytes(of: &registers.values) { raw in
+      let values = raw.bindMemory(to: UInt64.self)
+      for (number, value) in stack.registers where number < values.count { values[number] = value }
+    }
+    for number in stack.registers.keys where number < Int(UNWIND_REGISTERS_MAX) {
+      registers.known |= 1 << UInt64(number)
+    }
+    var found = unwind_stack()
+    found.frames = frames
+    found.places = places
+    let bytes = stack.bytes + stack.ownBytes
+    bytes.withUnsafeBufferPointer { bytes in
+      var copy = stack_copy()
+      copy.registers = registers
+      copy.stack_start = stack.stackStart
+      copy.stack_bytes = UInt64(stack.bytes.count)
+      copy.stack_end = stack.stackEnd
+      copy.truncated = stack.isTruncated
+      copy.own_low = stack.ownLow
+      copy.own_end = stack.ownEnd
+      copy.own_start = stack.ownStart
+      copy.own_bytes = UInt64(stack.ownBytes.count)
+      copy.stack = bytes.baseAddress
+      let began = processorTime()
+      cunwind_unwind(unwinder, &copy, &found)
+      if joins {
+        cunwind_join(unwinder, &copy, unwind_work_item(slot: 1, generation: 1, unit: 1, tid: 1), &found)
+      }
+      slowest = max(slowest, processorTime() - began)
+    }
+    let end = Int(found.end.rawValue)
+    return Found(
+      frames: UnsafeBufferPointer(start: frames, count: Int(found.count)).map {
+        RecordedStack.Frame(address: $0.address, isReturnAddress: $0.kind == UNWIND_RETURN_ADDRESS.rawValue)
+      },
+      leftOut: Int(found.left_out),
+      joinedFrom: Int(found.joined_from),
+      end: RecordedStack.ends.indices.contains(end) ? RecordedStack.ends[end] : "unknown (\(end))"
+    )
+  }
+
+  private func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}
