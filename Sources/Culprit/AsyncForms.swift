@@ -20,7 +20,9 @@ extension Watchdog {
   /// - Throws: As that one.
   public func captureThreads(timeout: Duration = .seconds(10)) async throws(WatchdogError) -> ThreadsReport {
     try await BlockingCall.run { () -> Result<ThreadsReport, WatchdogError> in
-      do throws(WatchdogError) { return .success(try self.captureThreads(timeout: timeout)) } catch { return .failure(error) }
+      do throws(WatchdogError) { return .success(try self.captureThreads(timeout: timeout)) } catch {
+        return .failure(error)
+      }
     }
     .get()
   }

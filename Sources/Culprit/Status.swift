@@ -70,7 +70,9 @@ extension Watchdog {
         guard view.item != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
           continue
         }
-        found.append(Hang(source: StallReport.Source(source), age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid))
+        found.append(
+          Hang(source: StallReport.Source(source), age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid)
+        )
       }
       return found
     }
@@ -78,7 +80,9 @@ extension Watchdog {
 
   /// Whether a watchdog watches. A newer version may have more.
   public struct Mode: ReportCode {
+    /// The word.
     public var rawValue: String
+    /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// It does.
     public static let watching = Mode(rawValue: "watching")
@@ -94,7 +98,9 @@ extension Watchdog {
   public struct Limitation: Hashable, Sendable, CustomStringConvertible {
     /// What is lost. A newer version may have more.
     public struct Code: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Stacks of blocked threads are missing: the kernel does not tell what threads do. Threads that compute are captured
       /// all the same.
@@ -197,7 +203,11 @@ extension Watchdog {
       }
       let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
       if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(errno)) }
-      if !cunwind_library_is_private() { found.append(.sharedUnwinder) }
+      if let why = cunwind_missing_library() {
+        found.append(.noUnwinder(String(cString: why)))
+      } else if !cunwind_library_is_private() {
+        found.append(.sharedUnwinder)
+      }
       if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
       return found
     }

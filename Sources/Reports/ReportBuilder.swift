@@ -15,8 +15,8 @@ package struct ReportBuilder {
   /// - Parameters:
   ///   - recording: What was observed.
   ///   - rules: What counts as the application's own code.
-  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   ///   - architecture: Where the recording does not say: for the names of system calls.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   package init(
     _ recording: Recording,
     rules: OwnershipRules = OwnershipRules(),
@@ -34,12 +34,13 @@ package struct ReportBuilder {
     Blame(stall: stall, stacks: recording.stacks, rules: rules, resolve: resolve)
   }
 
-  /// The report of `stall`; of `repeats` like it no report was made.
+  /// The report of a stall.
   ///
   /// - Parameters:
   ///   - stall: One of the recording's.
   ///   - blame: Who is to blame, where that is known already.
   ///   - repeats: How many stalls of the same culprit were counted since the report before.
+  /// - Returns: The report.
   package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
     let blame = blame ?? self.blame(for: stall)
     let groups = stall.others.map {
@@ -180,7 +181,11 @@ struct ReportMaker {
       sampleCount: claim.sampleCount,
       processorUse: claim.processorUse.map(StallReport.ProcessorUse.init),
       waiting: claim.waiting.map { waiting in
-        StallReport.Waiting(samples: waiting.samples, of: waiting.of, systemCall: SystemCalls.text(waiting, architecture))
+        StallReport.Waiting(
+          samples: waiting.samples,
+          of: waiting.of,
+          systemCall: SystemCalls.text(waiting, architecture)
+        )
       }
     )
   }

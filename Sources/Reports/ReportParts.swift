@@ -42,6 +42,7 @@ extension StallReport {
     /// The moment `nanosecondsSince1970` after the beginning of 1970.
     public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
+    /// Reads a moment as ``encode(to:)`` writes it.
     public init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       let text = try container.decode(String.self)
@@ -52,11 +53,13 @@ extension StallReport {
       nanosecondsSince1970 = time.nanosecondsSince1970
     }
 
+    /// Writes the moment as `2026-11-20T10:23:51.204000000Z`.
     public func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       try container.encode(WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9))
     }
 
+    /// Whether `left` is before `right`.
     public static func < (left: Timestamp, right: Timestamp) -> Bool {
       left.nanosecondsSince1970 < right.nanosecondsSince1970
     }
@@ -119,7 +122,9 @@ extension StallReport {
 
     /// What addresses are of.
     public struct Kind: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An address as the module's file has it.
       public static let file = Kind(rawValue: "file")
@@ -153,6 +158,7 @@ extension StallReport {
     /// The reason in words.
     public var text: String
 
+    /// The reason in words.
     public var description: String { text }
   }
 
@@ -183,7 +189,9 @@ extension StallReport {
 
     /// What threads do.
     public struct Kind: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// It was on a processor, or waiting for one.
       public static let computing = Kind(rawValue: "computing")
@@ -202,7 +210,9 @@ extension StallReport {
 extension StallReport.Source {
   /// Kinds of work that can be watched. A newer version may have more.
   public struct Kind: ReportCode {
+    /// The word.
     public var rawValue: String
+    /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
     public static let loop = Kind(rawValue: "loop")

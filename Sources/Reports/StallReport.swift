@@ -106,7 +106,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 extension StallReport {
   /// Whether a function is to blame. A newer version may have more.
   public struct Verdict: ReportCode {
+    /// The word.
     public var rawValue: String
+    /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// One function of the application holds at least half of the stall.
     public static let culprit = Verdict(rawValue: "culprit")
@@ -250,7 +252,9 @@ extension StallReport {
 
     /// What notes are about.
     public struct Kind: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// What the application says of itself.
       public static let context = Kind(rawValue: "context")

@@ -42,7 +42,8 @@ struct TextReport: Sendable {
   private func heading(_ page: Page) -> [String] {
     let time = Formatting.duration(report.duration)
     let threshold = Formatting.duration(report.threshold)
-    var what = "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), \(threshold) are allowed"
+    var what =
+      "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), \(threshold) are allowed"
     if !report.hasEnded { what += "; its end was not recorded" }
     var lines = page.section("STALL", what)
     var place: [String] = []
@@ -263,7 +264,9 @@ struct TextReport: Sendable {
       )
     }
     if report.repeats > 0 {
-      notes.append("\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted and not reported")
+      notes.append(
+        "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted and not reported"
+      )
     }
     let evidence = report.evidence
     for found in evidence.noStack {
@@ -388,5 +391,6 @@ extension StallReport: CustomStringConvertible {
   /// The report as text: first the answer, then what it rests on.
   ///
   /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Returns: The text, which ends with a newline.
   public func text(width: Int) -> String { TextReport(self).text(width: width) }
 }

@@ -43,7 +43,8 @@ package struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible
     let days = shifted / 400 * 146_097 + ofEra * 365 + ofEra / 4 - ofEra / 100 + ofYear - 719_468
     guard Self.civil(daysSince1970: days) == (year, month, day) else { return nil }
     let fraction = match.7.map { $0 + String(repeating: "0", count: 9 - $0.count) } ?? "0"
-    nanosecondsSince1970 = (days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000_000 + (UInt64(fraction) ?? 0)
+    nanosecondsSince1970 =
+      (days * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000_000_000 + (UInt64(fraction) ?? 0)
   }
 
   /// The date `days` after 1970-01-01 in the Gregorian calendar, counted in years that begin in March so that the leap

@@ -20,8 +20,10 @@ import Testing
     func add(_ leak: Watchdog.LeakedActivity) { list.withLock { $0.append(leak) } }
   }
 
-  private func watching(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog, Reports, Leaks) throws -> Void) throws
-  {
+  private func watching(
+    _ configuration: Watchdog.Configuration? = nil,
+    _ body: (Watchdog, Reports, Leaks) throws -> Void
+  ) throws {
     let (reports, leaks) = (Reports(), Leaks())
     let watchdog = try Watchdog(configuration ?? quick)
     watchdog.onStall { reports.add($0) }
@@ -45,7 +47,9 @@ import Testing
       let activities = report.raw.stall.notes.filter { $0.kind == .activity }
       #expect(activities.map(\.title) == ["upload"])
       #expect(
-        report.raw.stall.notes.filter { $0.kind == .context } == [StallNote(.context, title: "orders", text: "17 waiting")]
+        report.raw.stall.notes.filter { $0.kind == .context } == [
+          StallNote(.context, title: "orders", text: "17 waiting")
+        ]
       )
       #expect(report.description.contains("GOING ON  \"upload\" for "))
       #expect(report.description.contains("CONTEXT   orders: 17 waiting"))

@@ -81,7 +81,9 @@ extension WatchdogTests {
       try withThreads(
         4,
         { stop in
-          watchdog.withSection("one of four", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(1500)) }
+          watchdog.withSection("one of four", threshold: .milliseconds(200)) {
+            stallByComputing(for: .milliseconds(1500))
+          }
           waitForTheEnd(stop)
         }
       ) { Thread.sleep(forTimeInterval: 2.5) }

@@ -40,8 +40,15 @@ func storageLimits(
     (
       Watchdog.Configuration(interval: .milliseconds(9)),
       "sampling.interval is 0.009 seconds; it must be from 0.01 seconds to the threshold of 4.0 seconds"
-    ), (changed { $0.sampling.stackBytesMax = 100 }, "sampling.stackBytesMax is 100; it must be from 4096 to 8388608 bytes"),
-    (changed { $0.reporting.symbolBytesMax = 100 }, "reporting.symbolBytesMax is 100; it must be at least 1048576 bytes"),
+    ),
+    (
+      changed { $0.sampling.stackBytesMax = 100 },
+      "sampling.stackBytesMax is 100; it must be from 4096 to 8388608 bytes"
+    ),
+    (
+      changed { $0.reporting.symbolBytesMax = 100 },
+      "reporting.symbolBytesMax is 100; it must be at least 1048576 bytes"
+    ),
     (changed { $0.reporting.width = 20 }, "reporting.width is 20; it must be at least 40 characters"),
     (Watchdog.Configuration(directory: ""), "storage.directory is \"\"; it must be a path"),
   ])

@@ -77,7 +77,7 @@ import Testing
   func aBadValueGetsASentenceAndTheDefault(variables: [String: String], sentence: String) {
     let (found, problems) = applied(variables)
     #expect(problems == [sentence])
-    #expect(found.sampling.threshold == .seconds(4) && found.sampling.interval == .seconds(1))
+    #expect(found.sampling.threshold == .seconds(4) && found.sampleInterval == .seconds(1))
     #expect(found.storage.directory == nil && found.sampling.stackBytesMax == 8 << 20 && found.reporting.width == 100)
   }
 
@@ -163,9 +163,11 @@ import Testing
   }
 
   @Test func theIntervalFollowsAShorterThreshold() {
-    #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampling.interval == .milliseconds(200))
+    #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
     let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
-    #expect(found.sampling.interval == .milliseconds(200) && problems.count == 1)
+    #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
+    let asked = Watchdog.Configuration(interval: .seconds(1))
+    #expect(applied(["CULPRIT_THRESHOLD": "200ms"], to: asked).configuration.sampleInterval == .milliseconds(200))
   }
 
   @Test func aFileThatIsWrongSaysWhere() {
@@ -306,9 +308,11 @@ extension WatchdogTests {
     let watchdog = try Watchdog(quick)
     defer { watchdog.stop() }
     for (name, change) in [
-      ("storage.directory", { $0.storage.directory = "/tmp" }), ("sampling.stackBytesMax", { $0.sampling.stackBytesMax = 1 << 20 }),
+      ("storage.directory", { $0.storage.directory = "/tmp" }),
+      ("sampling.stackBytesMax", { $0.sampling.stackBytesMax = 1 << 20 }),
       ("reporting.symbolBytesMax", { $0.reporting.symbolBytesMax = 1 << 20 }),
-      ("directoryLimits.files", { $0.storage.filesMax = 3 }), ("storage.notesCrashes", { $0.storage.notesCrashes = false }),
+      ("directoryLimits.files", { $0.storage.filesMax = 3 }),
+      ("storage.notesCrashes", { $0.storage.notesCrashes = false }),
       ("reporting.width", { $0.reporting.width = 50 }),
     ] as [(String, (inout Watchdog.Configuration) -> Void)] {
       let error = #expect(throws: WatchdogError.fixedWhileRunning(name)) { try watchdog.reconfigure(change) }
@@ -323,7 +327,9 @@ extension WatchdogTests {
       let loop = try watchdog.watchLoop(named: "loop")
       try watchdog.reconfigure { $0.isEnabled = false }
       #expect(watchdog.status.mode == .switchedOff)
-      loop.withTurn { watchdog.withSection("off", threshold: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) } }
+      loop.withTurn {
+        watchdog.withSection("off", threshold: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) }
+      }
       try watchdog.reconfigure { $0.isEnabled = true }
       #expect(watchdog.status.mode == .watching)
       loop.withTurn { stallByComputing(for: .milliseconds(600)) }

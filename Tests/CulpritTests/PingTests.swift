@@ -144,7 +144,9 @@ import Testing
       watch.stop()
     }
     // Where other tests take all processors a ping may wait for one beforehand, and that is a stall, too.
-    let report = found.first { $0.otherThreads?.groups.contains { $0.functions.contains { $0.name == "stallByComputing(for:)" } } ?? false }
+    let report = found.first {
+      $0.otherThreads?.groups.contains { $0.functions.contains { $0.name == "stallByComputing(for:)" } } ?? false
+    }
     #expect(report != nil, "\(found)")
     for report in found {
       #expect(report.culprit == nil || report.culprit?.function.name == "stallByComputing(for:)", "\(report)")

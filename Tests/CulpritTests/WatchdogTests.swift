@@ -12,7 +12,9 @@ import Testing
   let quick = Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50))
 
   /// Runs `body` with a watchdog, stops it and returns what it reported.
-  func reports(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog) throws -> Void) throws -> [StallReport] {
+  func reports(_ configuration: Watchdog.Configuration? = nil, _ body: (Watchdog) throws -> Void) throws
+    -> [StallReport]
+  {
     let reports = Reports()
     let watchdog = try Watchdog(configuration ?? quick)
     watchdog.onStall { reports.add($0) }

@@ -30,7 +30,9 @@ import Testing
       text(0.1, nil, StallReport.Waiting(samples: 0, of: 20))
         == "computing: it used a processor 10 % of that time; how long it waited for its turn is not known"
     )
-    #expect(text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time")
+    #expect(
+      text(0.1, nil, StallReport.Waiting(samples: 19, of: 20)) == "waiting: it used a processor 10 % of that time"
+    )
     #expect(
       text(0.1, nil, StallReport.Waiting(samples: 10, of: 20))
         == "computing and waiting in turn: it used a processor 10 % of that time"

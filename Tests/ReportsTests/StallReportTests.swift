@@ -55,7 +55,12 @@ import Testing
     #expect((function["location"] as? [String: Any])?["line"] as? Int == 42)
     #expect(culprit["share"] as? Double ?? 0 > 0.5)
     // Every key of the document is documented.
-    let documented = try String(contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../docs/report-json.md"), encoding: .utf8)
+    let documented = try String(
+      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(
+        path: "../../docs/report-json.md"
+      ),
+      encoding: .utf8
+    )
     for key in json.keys { #expect(documented.contains("`\(key)`"), "\(key)") }
   }
 

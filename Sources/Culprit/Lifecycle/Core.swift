@@ -99,9 +99,13 @@ final class Core: Sendable {
     let reporter = Reporter(
       settings,
       limits: limits,
-      servers: configuration.reporting.fetchesDebugInformation ? Self.servers(configuration.reporting.fetchPatience, problems) : nil
+      servers: configuration.reporting.fetchesDebugInformation
+        ? Self.servers(configuration.reporting.fetchPatience, problems) : nil
     )
-    let activities = Activities(limit: configuration.activities.countMax, expirationThreshold: configuration.activities.expirationThreshold)
+    let activities = Activities(
+      limit: configuration.activities.countMax,
+      expirationThreshold: configuration.activities.expirationThreshold
+    )
     let contexts = ContextQueries()
     let remoteModules = RemoteModules()
     let phaseNotes = PhaseNotes()
@@ -167,7 +171,9 @@ final class Core: Sendable {
       }
       let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings) }
       previousRuns?.addNames()
-      (self.live, self.control, self.recorder, self.reporter, self.policies) = (live, control, recorder, reporter, policies)
+      (self.live, self.control, self.recorder, self.reporter, self.policies) = (
+        live, control, recorder, reporter, policies
+      )
       (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
       (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)

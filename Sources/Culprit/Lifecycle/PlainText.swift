@@ -1,5 +1,3 @@
-import CCulpritObserver
-
 /// A text in memory of its own, put together without the allocator and without locks. What does not fit is left out.
 struct PlainText: ~Copyable {
   private let bytes: UnsafeMutablePointer<CChar>

@@ -62,7 +62,9 @@ final class Policies: Sendable {
     let limit = configuration.isEnabled ? configuration.lifecycle.terminateAfter?.wholeNanoseconds : nil
     cprocess_escalation_set_terminate_after_ns(block.pointer, limit ?? 0)
     let hasPhases = phases.withLock { $0 } != nil
-    if systemd?.isOpen == true || limit != nil || hasPhases || configuration.lifecycle.noticesTermination { try start() }
+    if systemd?.isOpen == true || limit != nil || hasPhases || configuration.lifecycle.noticesTermination {
+      try start()
+    }
   }
 
   private func start() throws(PosixThreadError) {
@@ -135,7 +137,9 @@ final class Policies: Sendable {
     noticesTermination.withLock { $0 = configuration.lifecycle.noticesTermination }
     // The handler may be running when the watchdog is gone.
     if configuration.lifecycle.noticesTermination { _ = Unmanaged.passRetained(block) }
-    guard configuration.lifecycle.launchThreshold != nil || configuration.lifecycle.shutdownThreshold != nil else { return }
+    guard configuration.lifecycle.launchThreshold != nil || configuration.lifecycle.shutdownThreshold != nil else {
+      return
+    }
     let phases = try Phases(configuration, control, block)
     self.phases.withLock { $0 = phases }
     if phases.shutdown != nil { ExitReport.arm(self) }

@@ -1,4 +1,4 @@
-import CCulpritObserver
+import CCulpritLinux
 import Glibc
 
 /// Who has started a watchdog in this process: the first start makes the ``Core``, the others join it, the last stop ends it.
@@ -74,7 +74,9 @@ enum Starts {
 
   /// Takes no more part in `core`.
   ///
-  /// - Parameter stop: Ends it, if nobody else takes part.
+  /// - Parameters:
+  ///   - core: What runs.
+  ///   - stop: Ends it, if nobody else takes part.
   /// - Returns: What `stop` does; `true` when others go on.
   static func leave(_ core: Core, stop: (Core) -> Bool) -> Bool {
     let isLast = state.withLock { state in

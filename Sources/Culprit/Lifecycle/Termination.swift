@@ -1,4 +1,3 @@
-import CCulpritObserver
 import CulpritReports
 import CulpritStallRecord
 

@@ -195,5 +195,7 @@ struct DirectoryError: Error, CustomStringConvertible {
   let reason: String
 
   /// The problem in one sentence, on one line.
-  var description: String { "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(printable(reason))" }
+  var description: String {
+    "stalls cannot be saved in \(printable(path, limit: sentencePartMax)): \(printable(reason))"
+  }
 }

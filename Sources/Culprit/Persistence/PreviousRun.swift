@@ -35,7 +35,9 @@ extension Watchdog {
 
     /// How a run ended. A newer version may know more ways.
     public struct Ending: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
       /// another program (execve(2)) while nothing was stuck.
@@ -82,7 +84,9 @@ extension Watchdog {
           hangs.append(hang)
           texts.append(hang.report.description)
           texts.append(LastStacksText(hang.lastStacks).text(width: settings.width))
-          if let others = hang.report.otherThreads, others.count > 0 { texts.append(others.text(width: settings.width)) }
+          if let others = hang.report.otherThreads, others.count > 0 {
+            texts.append(others.text(width: settings.width))
+          }
         }
       }
       self.hangs = hangs

@@ -106,5 +106,7 @@ extension Watchdog {
   /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is told of
   /// once, also when several processes start together. Runs that go on are left alone, whichever process they are. Does nothing
   /// without a directory. ``stop()`` waits for it.
-  public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) { core?.previousRuns?.tell(handler) }
+  public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
+    core?.previousRuns?.tell(handler)
+  }
 }

@@ -1,4 +1,3 @@
-import CCulpritObserver
 import CulpritStallRecord
 
 /// A work item that has been sampled: what the recorder knows of it, and its file once it is a stall.

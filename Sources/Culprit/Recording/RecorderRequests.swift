@@ -1,5 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
 import CulpritStallRecord
 import Synchronization
 

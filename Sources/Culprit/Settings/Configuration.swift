@@ -44,6 +44,9 @@ extension Watchdog {
 extension Watchdog.Configuration {
   /// What counts as a stall, and how it is sampled.
   public struct Sampling: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
     /// How long a work item may take before it counts as a stall; default: 4 s. At least 10 ms.
     ///
     /// Loops and other sources may have thresholds of their own, and sections always have.
@@ -81,6 +84,9 @@ extension Watchdog.Configuration {
 
   /// How stalls are reported.
   public struct Reporting: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
     /// How many stalls are reported in a minute at most; default: 60. What comes then is counted, and saved all the same.
     public var perMinute = 60
 
@@ -117,6 +123,9 @@ extension Watchdog.Configuration {
 
   /// What is saved, and where.
   public struct Storage: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
     /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. Default (`nil`): nothing
     /// is saved.
     public var directory: String?
@@ -143,6 +152,9 @@ extension Watchdog.Configuration {
 
   /// What is done about the process: its launch, its shutdown, and work that does not end.
   public struct Lifecycle: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
     /// How long the launch may take, from the start of the process to ``Watchdog/launched()``. A launch that takes longer is
     /// a stall of the main thread. At least 10 ms; default (`nil`): it may take its time.
     public var launchThreshold: Duration?
@@ -169,6 +181,9 @@ extension Watchdog.Configuration {
 
   /// How many activities there may be, and what their handlers may take.
   public struct Activities: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
     /// How many activities may go on at a time; default: 1,000.
     public var countMax = 1000
 

@@ -48,7 +48,10 @@ extension Watchdog.Configuration {
     try check("storage.bytesMax", storage.bytesMax, in: 0...Int.max, " bytes")
     try check("storage.filesMax", storage.filesMax, in: 0...Int.max, " files")
     guard storage.ageMax >= .zero else {
-      throw .invalidConfiguration("storage.ageMax is \(storage.ageMax); it must be at least 0", setting: "storage.ageMax")
+      throw .invalidConfiguration(
+        "storage.ageMax is \(storage.ageMax); it must be at least 0",
+        setting: "storage.ageMax"
+      )
     }
     if let directory = storage.directory, directory.isEmpty || directory.utf8.contains(0) {
       throw .invalidConfiguration(

@@ -1,5 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
 import Glibc
 
 /// A file of `name = value` lines with settings, which may change while the watchdog runs.

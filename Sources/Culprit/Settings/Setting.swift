@@ -24,9 +24,9 @@ struct Setting: Sendable {
 
   /// All of them, in the order in which they are applied: what bounds others goes before them.
   static let all = [
-    duration("threshold", "sampling.threshold", \.sampling.threshold),
+    threshold,
     limit("hang_threshold", "sampling.hangThreshold", \.sampling.hangThreshold),
-    limit("interval", "sampling.interval", \.sampling.interval),
+    interval,
     limit("terminate_after", "lifecycle.terminateAfter", \.lifecycle.terminateAfter),
     Setting(
       name: "directory",
@@ -46,7 +46,12 @@ struct Setting: Sendable {
     yesOrNo("keep_recovered", "storage.keepsRecoveredStalls", \.storage.keepsRecoveredStalls),
     yesOrNo("note_crashes", "storage.notesCrashes", \.storage.notesCrashes),
     number("stack_bytes", "sampling.stackBytesMax", \.sampling.stackBytesMax, "a number of bytes such as 8388608"),
-    number("symbol_memory", "reporting.symbolBytesMax", \.reporting.symbolBytesMax, "a number of bytes such as 67108864"),
+    number(
+      "symbol_memory",
+      "reporting.symbolBytesMax",
+      \.reporting.symbolBytesMax,
+      "a number of bytes such as 67108864"
+    ),
     number("reports_per_minute", "reporting.perMinute", \.reporting.perMinute, "a number such as 60"),
     number("reports_per_culprit", "reporting.perCulprit", \.reporting.perCulprit, "a number such as 10"),
     number("activities_max", "activities.countMax", \.activities.countMax, "a number such as 1000"),
@@ -88,6 +93,35 @@ struct Setting: Sendable {
     yesOrNo("fetch_debug_information", "reporting.fetchesDebugInformation", \.reporting.fetchesDebugInformation),
     duration("fetch_patience", "reporting.fetchPatience", \.reporting.fetchPatience, isLive: false),
   ]
+
+  /// How long work may take. An interval that the code asks for follows a shorter threshold.
+  private static let threshold = Setting(
+    name: "threshold",
+    property: "sampling.threshold",
+    isLive: true,
+    form: Duration.textForm,
+    set: { configuration, text in
+      guard let duration = Duration(text: text) else { return false }
+      configuration.sampling.threshold = duration
+      configuration.sampling.interval = configuration.sampling.interval.map { min($0, duration) }
+      return true
+    },
+    show: { "\($0.sampling.threshold)" },
+    copy: { $0.sampling.threshold = $1.sampling.threshold }
+  )
+
+  private static let interval = Setting(
+    name: "interval",
+    property: "sampling.interval",
+    isLive: true,
+    form: Duration.textForm,
+    set: { configuration, text in
+      configuration.sampling.interval = Duration(text: text)
+      return configuration.sampling.interval != nil
+    },
+    show: { "\($0.sampleInterval)" },
+    copy: { $0.sampling.interval = $1.sampling.interval }
+  )
 
   /// What switches a running watchdog on and off; in files only. ``Environment/switchesOff`` is its counterpart in the
   /// environment.

@@ -7,7 +7,9 @@ import Glibc
 public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What kind of problem it is. A newer version may have more kinds.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    /// The word.
     public var rawValue: String
+    /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// A value in the configuration makes no sense. ``WatchdogError/name`` is the setting, or the source.
@@ -33,6 +35,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     /// The surroundings lack what it takes: threads, memory, a C library that is recent enough.
     public static let unsupported = Code(rawValue: "unsupported")
 
+    /// The word.
     public var description: String { rawValue }
   }
 

@@ -1,5 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
 import Glibc
 import Synchronization
 
@@ -94,7 +93,9 @@ final class Handlers<Subject: Sendable>: Sendable {
 
   /// What handlers were not told of, because they could not keep up.
   var dropped: UInt64 {
-    state.withLock { state in (state.current.map(\.thread) + state.former).reduce(state.droppedBefore) { $0 + $1.dropped } }
+    state.withLock { state in
+      (state.current.map(\.thread) + state.former).reduce(state.droppedBefore) { $0 + $1.dropped }
+    }
   }
 
   /// Calls `handler` from now on. Returns what it is known by.

@@ -1,5 +1,4 @@
 import CCulpritLinux
-import CCulpritObserver
 import Synchronization
 
 /// What one thread waits for and another gives, once. Waiting has a bound.

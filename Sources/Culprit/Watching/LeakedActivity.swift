@@ -7,7 +7,9 @@ extension Watchdog {
   public struct LeakedActivity: Sendable, CustomStringConvertible {
     /// What is wrong with it.
     public struct Reason: ReportCode {
+      /// The word.
       public var rawValue: String
+      /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Its time ran out, its expiration handler has returned, and it has not ended.
       public static let expired = Reason(rawValue: "expired")

@@ -1,4 +1,3 @@
-import CCulpritObserver
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc

@@ -175,7 +175,8 @@ public final class WatchedSection: Sendable {
 
   /// The threshold is passed.
   fileprivate func tell(_ event: StallEvent) {
-    let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing).exchanged
+    let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing)
+      .exchanged
     guard isFirst, let onStall else { return }
     thread.put { onStall(event) }
   }

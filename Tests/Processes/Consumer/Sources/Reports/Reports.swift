@@ -1,3 +1,5 @@
+/// What a service has in a module of this name.
 public struct ReportsOfTheService {
+  /// Something of it.
   public init() {}
 }

@@ -45,7 +45,9 @@ func describe(_ report: StallReport) {
   let thread: StallReport.Thread = report.thread
   print("thread=\(thread.id != 0)")
   let began: StallReport.Timestamp = report.began
-  print("began=\(began.nanosecondsSince1970 > 0) threshold=\(report.threshold) long=\(report.duration > report.threshold)")
+  print(
+    "began=\(began.nanosecondsSince1970 > 0) threshold=\(report.threshold) long=\(report.duration > report.threshold)"
+  )
   if let process: StallReport.Process = report.process { print("process=\(process.name)") }
   if let culprit: StallReport.Finding = report.culprit {
     print("culprit=\(describe(culprit.function))")
@@ -59,7 +61,9 @@ func describe(_ report: StallReport) {
   print("tree=\(nodes.first.map { $0.share > 0.5 && $0.time >= $0.selfTime && !$0.children.isEmpty } ?? false)")
   let samples: [StallReport.Sample] = report.samples
   let activities: [StallReport.Activity] = samples.map { $0.activity }
-  print("samples=\(samples.count > 3 && samples.allSatisfy { $0.age > .zero }) \(activities.contains { $0.kind == .computing })")
+  print(
+    "samples=\(samples.count > 3 && samples.allSatisfy { $0.age > .zero }) \(activities.contains { $0.kind == .computing })"
+  )
   let labels: [StallReport.Label] = report.labels
   let notes: [StallReport.Note] = report.notes
   print("labels=\(labels.map { $0.text }) context=\(notes.filter { $0.kind == .context }.map { $0.text })")
@@ -102,7 +106,8 @@ do {
   let handler: Watchdog.Registration = watchdog.onStall { report.set($0) }
   watchdog.onStallBegan { began.set($0) }
   watchdog.onHang { (event: StallEvent) in print("hang=\(event.isHang)") }
-  watchdog.onLeakedActivity { (leak: Watchdog.LeakedActivity) in print("leaked=\(leak.name) \(leak.reason == .dropped)") }
+  watchdog.onLeakedActivity { (leak: Watchdog.LeakedActivity) in print("leaked=\(leak.name) \(leak.reason == .dropped)")
+  }
   watchdog.onPreviousRun { (run: Watchdog.PreviousRun) in print("previous=\(run.ending == .cleanExit)") }
   let veto: Watchdog.Registration = watchdog.onTerminate { request -> Watchdog.TerminationRequest.Decision in
     let time: Watchdog.ProcessorTime = request.processorTime
@@ -119,7 +124,9 @@ do {
     try watchdog.watchLoop(named: "queue") { probe in DispatchQueue.global().async(execute: probe) },
   ]
   for probe in probes { probe.stop() }
-  do { let _: WatchedRunLoop = try watchdog.watchMainRunLoop() } catch { print("run loop=\(error.code == .noRunLoops)") }
+  do { let _: WatchedRunLoop = try watchdog.watchMainRunLoop() } catch {
+    print("run loop=\(error.code == .noRunLoops)")
+  }
   let upload: WatchedActivity = try watchdog.beginActivity("upload", threshold: .seconds(60))
   watchdog.withActivity("small") {}
   let section: WatchedSection = watchdog.beginSection("short", threshold: .seconds(10))
