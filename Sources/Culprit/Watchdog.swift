@@ -130,8 +130,10 @@ public final class Watchdog: Sendable {
       isStopped = true
       return core.stop(until: deadline)
     }
-    if !isStopped { for registration in registrations { registration.remove() } }
-    return hasEnded
+    guard !isStopped else { return hasEnded }
+    // Others go on: what this one's handlers are to be told they are told first.
+    let isTold = core.flush(until: deadline)
+    return registrations.map { $0.end(until: deadline) }.allSatisfy { $0 } && isTold
   }
 
   /// Whether ``stop()`` has been called.

@@ -165,7 +165,7 @@ final class FixtureUnwinder {
       let began = processorTime()
       cunwind_unwind(unwinder, &copy, &found)
       if joins {
-        cunwind_join(unwinder, &copy, unwind_work_item(slot: 1, generation: 1, unit: 1, tid: 1), &found)
+        cunwind_join(unwinder, &copy, unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1), &found)
       }
       slowest = max(slowest, processorTime() - began)
     }

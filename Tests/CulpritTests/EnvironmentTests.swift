@@ -252,7 +252,7 @@ extension WatchdogTests {
         ]
       )
       #expect(child.hasExited && child.status == 0, "\(child)")
-      #expect(child.fact("threshold") == "2.0 seconds" && child.fact("interval") == "1.0 seconds")
+      #expect(child.fact("threshold") == "2.0 seconds" && child.fact("interval") == "none")
       #expect(child.fact("directory") == "\(directory)/stalls" && child.fact("mode") == "watching")
       let problems = [
         "CULPRIT_ENABLED is \"perhaps\"; it must be yes or no; the watchdog is started",
@@ -269,7 +269,7 @@ extension WatchdogTests {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["disabled"],
-      environment: ["CULPRIT_ENABLED": "1"]
+      environment: ["CULPRIT_ENABLED": "no"]
     )
     #expect(child.hasExited && child.status == 0, "\(child)")
     #expect(
@@ -311,7 +311,7 @@ extension WatchdogTests {
       ("storage.directory", { $0.storage.directory = "/tmp" }),
       ("sampling.stackBytesMax", { $0.sampling.stackBytesMax = 1 << 20 }),
       ("reporting.symbolBytesMax", { $0.reporting.symbolBytesMax = 1 << 20 }),
-      ("directoryLimits.files", { $0.storage.filesMax = 3 }),
+      ("storage.filesMax", { $0.storage.filesMax = 3 }),
       ("storage.notesCrashes", { $0.storage.notesCrashes = false }),
       ("reporting.width", { $0.reporting.width = 50 }),
     ] as [(String, (inout Watchdog.Configuration) -> Void)] {
@@ -347,7 +347,7 @@ extension WatchdogTests {
       let watchdog = try Watchdog(quick, environment: environment)
       defer { watchdog.stop() }
       #expect(watchdog.configuration.sampling.threshold == .seconds(3))
-      try write("threshold = 5s\ndisable = yes\ndirectory = /x\n")
+      try write("threshold = 5s\nenabled = no\ndirectory = /x\n")
       waitUntil { watchdog.configuration.sampling.threshold == .seconds(5) }
       #expect(watchdog.status.mode == .switchedOff)
       #expect(watchdog.status.problems == ["directory cannot be changed while the watchdog runs; it stays none"])

@@ -219,6 +219,18 @@ final class Core: Sendable {
     return watcher
   }
 
+  /// Waits until what has happened by now has been reported, until `deadline` at most. Returns whether it has.
+  func flush(until deadline: UInt64) -> Bool {
+    // Two ticks: one may be under way.
+    let ticks = observer_control_wakeups(control.pointer)
+    while observer_control_wakeups(control.pointer) < ticks + 2 {
+      guard clinux_clock_ns() < deadline else { return false }
+      observer_control_wake(control.pointer)
+      usleep(1000)
+    }
+    return recorder.requestSoFar().stalls.wait(until: deadline) != nil && reporter.flush(until: deadline)
+  }
+
   /// Ends the watch, and waits for that until `deadline`. A stall that is under way is reported as far as it was seen.
   ///
   /// - Returns: Whether everything has ended.

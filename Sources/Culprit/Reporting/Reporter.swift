@@ -25,6 +25,8 @@ final class Reporter: Sendable {
 
   private struct State {
     var waiting: [Work] = []
+    /// Whether one is being reported.
+    var isBusy = false
     var dropped: UInt64 = 0
     var isStopping = false
   }
@@ -80,6 +82,15 @@ final class Reporter: Sendable {
     wake.notify()
   }
 
+  /// Waits until handlers have been called for all that waits, until `deadline` at most. Returns whether they have been.
+  func flush(until deadline: UInt64) -> Bool {
+    while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
+      guard clinux_clock_ns() < deadline else { return false }
+      usleep(1000)
+    }
+    return true
+  }
+
   /// Makes ``run()`` return when everything has been reported.
   func stop() {
     servers?.cancel()
@@ -125,8 +136,9 @@ final class Reporter: Sendable {
     var symbolizer: (modules: [Module], value: Symbolizer)?
     while true {
       let seen = wake.seen
-      let (next, isStopping) = state.withLock { state in
-        (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
+      let (next, isStopping) = state.withLock { state -> (Work?, Bool) in
+        state.isBusy = !state.waiting.isEmpty
+        return (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
       if let next {
         let modules = next.recording.modules

@@ -5,9 +5,23 @@ extension Watchdog {
   /// A handler that has been added, for taking it away again. Letting go of it leaves the handler where it is.
   public final class Registration: Sendable {
     private let removal: Mutex<(@Sendable () -> Void)?>
+    private let finish: @Sendable (UInt64) -> Bool
 
     /// One that `removal` takes away; one of nothing when it is `nil`.
-    init(_ removal: (@Sendable () -> Void)?) { self.removal = Mutex(removal) }
+    ///
+    /// - Parameters:
+    ///   - removal: Takes it away.
+    ///   - finish: Waits until the last call has returned, until a time on the observer's clock; returns whether it has.
+    init(_ removal: (@Sendable () -> Void)?, finish: @escaping @Sendable (UInt64) -> Bool = { _ in true }) {
+      self.removal = Mutex(removal)
+      self.finish = finish
+    }
+
+    /// Takes the handler away, and waits until it has returned, until `deadline` at most. Returns whether it has.
+    func end(until deadline: UInt64) -> Bool {
+      remove()
+      return finish(deadline)
+    }
 
     /// Whether it has been taken away.
     var isRemoved: Bool { removal.withLock { $0 == nil } }
@@ -53,7 +67,7 @@ extension Watchdog {
   ) -> Registration {
     guard let handlers, !isStopped else { return Registration(nil) }
     let added = handlers.add(handler)
-    return keep(Registration { [weak handlers] in handlers?.remove(added) })
+    return keep(Registration({ [weak handlers] in handlers?.remove(added) }, finish: { added.join(until: $0) }))
   }
 
   /// The reports of stalls from now on, for tasks.

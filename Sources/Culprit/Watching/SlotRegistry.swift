@@ -32,6 +32,8 @@ final class SlotRegistry: Sendable {
 
   private struct Owner {
     var source: WatchedSource
+    /// What it was to be called: another watchdog of the process may have had the name before.
+    var asked: WatchedSource
     /// The number of the start of a watchdog that it belongs to; 0 for Culprit's own.
     var start: UInt64
     var generation: UInt32
@@ -166,10 +168,11 @@ final class SlotRegistry: Sendable {
   ) throws(WatchdogError) -> Lease {
     let lease: Result<Lease, WatchdogError> = state.withLock { state in
       guard state.control === control else { return .failure(.stopped) }
+      let asked = source
       var source = source
       if source.kind != .section {
         let present = state.owners.compactMap { $0 }.filter { !$0.hasStopped }
-        if present.contains(where: { $0.source == source && $0.start == start }) {
+        if present.contains(where: { $0.asked == source && $0.start == start }) {
           return .failure(.alreadyWatched(source.name))
         }
         source = Self.numbered(source, beside: present.map(\.source))
@@ -186,7 +189,7 @@ final class SlotRegistry: Sendable {
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
         (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
       }
-      state.owners[index] = Owner(source: source, start: start, generation: generation, limits: limits)
+      state.owners[index] = Owner(source: source, asked: asked, start: start, generation: generation, limits: limits)
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
