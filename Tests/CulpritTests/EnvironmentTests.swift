@@ -215,7 +215,7 @@ import Testing
   @Test func theDocumentationHasEverySetting() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
-    let all = Set(Setting.all.map(\.name) + ["disable", "configuration"])
+    let all = Set(Setting.all.map(\.name) + ["enabled", "configuration"])
     for page in ["docs/configuration.md", "README.md"] {
       let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
       let documented = Set(text.matches(of: /`CULPRIT_([A-Z_]+)`/).map { $0.1.lowercased() })
