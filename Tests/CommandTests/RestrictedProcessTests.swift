@@ -11,7 +11,7 @@ import Testing
   /// The lines that the program printed. The test is skipped where the restrictions cannot be made, for want of
   /// privileges.
   private func lines(_ arguments: [String]) throws -> [String] {
-    let outcome = try run("surroundings", arguments)
+    let outcome = try run("restricted-process", arguments)
     if outcome.status == 77 { try Test.cancel("\(outcome.out)") }
     #expect(outcome.status == 0, "\(outcome)")
     return outcome.out.split(separator: "\n").map(String.init)

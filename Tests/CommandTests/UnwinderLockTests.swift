@@ -90,7 +90,7 @@ import Testing
 
     __attribute__((constructor)) static void start(void) {
       pthread_t thread;
-      if (!strstr(program_invocation_name, "surroundings"))
+      if (!strstr(program_invocation_name, "restricted-process"))
         return;
       library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
       if (!library)
@@ -111,7 +111,7 @@ import Testing
       let library = try compiledLibrary(Self.source, name: "holder", in: directory)
       let child = try ChildProcess(
         "/usr/bin/timeout",
-        ["--signal=KILL", "60", ChildProcess.built("surroundings")] + restrictions,
+        ["--signal=KILL", "60", ChildProcess.built("restricted-process")] + restrictions,
         environment: ["LD_PRELOAD": library]
       )
       let lines = child.output.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("limitation: ") }
@@ -168,7 +168,7 @@ import Testing
       let library = try compiledLibrary(Self.forkSource, name: "holder", in: directory)
       let child = try ChildProcess(
         "/usr/bin/timeout",
-        ["--signal=KILL", "60", ChildProcess.built("surroundings"), "fork"],
+        ["--signal=KILL", "60", ChildProcess.built("restricted-process"), "fork"],
         environment: ["LD_PRELOAD": library]
       )
       #expect(child.errors.contains("held over the fork\n"), "\(child)")

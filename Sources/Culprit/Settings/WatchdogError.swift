@@ -32,7 +32,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     public static let noRunLoops = Code(rawValue: "noRunLoops")
     /// What was asked for was not done in time.
     public static let timedOut = Code(rawValue: "timedOut")
-    /// The surroundings lack what it takes: threads, memory, a C library that is recent enough.
+    /// The process lacks what it takes: threads, memory, a C library that is recent enough.
     public static let unsupported = Code(rawValue: "unsupported")
 
     /// The word.

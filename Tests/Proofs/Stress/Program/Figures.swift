@@ -1,1 +1,1 @@
-../../../../tools/benchmarks/Figures.swift
+../../Benchmarks/Program/Figures.swift

@@ -8,7 +8,7 @@ import TestWorkloads
 // Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
 // of it:
 //
-//   surroundings [refuse:CALL | undumpable | no-proc | no-pending | profiler | fork | replaced]...
+//   restricted-process [refuse:CALL | undumpable | no-proc | no-pending | profiler | fork | replaced]...
 
 @inline(never)
 func computeForLong() {
@@ -39,7 +39,7 @@ func describeStalls() throws -> [String] {
   watchdog.onStall { report in
     let captured = report.raw.stall.samples.filter { $0.outcome == .captured }
     let failures = Set(report.raw.stall.samples.map(\.outcome)).subtracting([.captured])
-    // On a busy machine a few may fail; that tells nothing of the surroundings.
+    // On a busy machine a few may fail; that tells nothing of what is restricted.
     lines.append(
       "\(report.source.name): \(report.culprit?.function.name ?? "nobody"), "
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")

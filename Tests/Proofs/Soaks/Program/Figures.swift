@@ -1,0 +1,1 @@
+../../Benchmarks/Program/Figures.swift
