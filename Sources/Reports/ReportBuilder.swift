@@ -158,7 +158,8 @@ struct ReportMaker {
   /// `frame` as readers see it.
   func function(_ frame: ResolvedFrame) -> StallReport.Function {
     StallReport.Function(
-      name: names.name(frame),
+      name: printable(frame.displayName),
+      displayName: names.name(frame),
       fullName: frame.fullName,
       symbol: frame.rawName,
       module: frame.module,

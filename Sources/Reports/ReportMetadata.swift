@@ -47,7 +47,7 @@ extension StallReport {
     case .culprit:
       guard let culprit else { return stuck }
       let place = culprit.function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? ""
-      return "\(stuck): \(culprit.function.name)\(place) took \(Formatting.percent(culprit.share))"
+      return "\(stuck): \(culprit.function.displayName)\(place) took \(Formatting.percent(culprit.share))"
     case .noStacks: return "\(stuck): no stack was captured"
     default: return "\(stuck): no single culprit"
     }

@@ -70,8 +70,11 @@ extension StallReport {
 
   /// A function on a stack.
   public struct Function: Hashable, Sendable, Codable {
-    /// The name to print, in at most about 100 characters: short, readable, and not that of another function of the report.
+    /// The name, short and readable, in at most 100 characters: the same in every report.
     public var name: String
+    /// The name to print: that of no other function of the report. A closure has its number, and a namesake its module or file,
+    /// only where there is another one.
+    public var displayName: String
     /// The name with everything the demangler knows about it; `nil` when it has none.
     public var fullName: String?
     /// The name in the symbol table; `nil` when it has none.

@@ -63,7 +63,7 @@ struct TextReport: Sendable {
     let time = isPool ? "" : ", \(Formatting.duration(culprit.time))"
     var lines = page.section(
       "CULPRIT",
-      "\(divided())\(culprit.function.name)  \(Formatting.percent(culprit.share)) of \(whole)\(time)"
+      "\(divided())\(culprit.function.displayName)  \(Formatting.percent(culprit.share)) of \(whole)\(time)"
     )
     lines += page.continuation(place(culprit.function))
     lines += page.continuation(ActivityText.of(culprit))
@@ -85,7 +85,7 @@ struct TextReport: Sendable {
 
   /// What comes before a culprit that only divides its time between others.
   private func divided() -> String {
-    let shown = report.parts.prefix(Self.parts).map { "\($0.function.name) \(Formatting.percent($0.share))" }
+    let shown = report.parts.prefix(Self.parts).map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
     guard let last = shown.last, shown.count > 1 else { return "" }
     let rest = report.parts.count > shown.count ? ", …" : ""
     return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
@@ -95,7 +95,7 @@ struct TextReport: Sendable {
   private func nobody() -> String {
     var text = "no function of the application holds half of \(whole)"
     if let dominant = report.dominant {
-      text += "; the path ends in \(dominant.function.name), \(Formatting.percent(dominant.share))"
+      text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"
     }
     return text
   }
@@ -109,10 +109,10 @@ struct TextReport: Sendable {
     // Functions of a library may have one name.
     var times: [(name: String, time: Duration)] = []
     for callee in report.callees {
-      if let place = times.firstIndex(where: { $0.name == callee.function.name }) {
+      if let place = times.firstIndex(where: { $0.name == callee.function.displayName }) {
         times[place].time += callee.time
       } else {
-        times.append((callee.function.name, callee.time))
+        times.append((callee.function.displayName, callee.time))
       }
     }
     let heaviest = times.enumerated()
@@ -128,7 +128,7 @@ struct TextReport: Sendable {
     guard let taken = report.spentIn, culprit.time > .zero else { return "" }
     let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
     let package = taken.function.package.map { " of the package \(printable($0))" } ?? ""
-    return "spent in: \(taken.function.name)\(package) \(part) (\(Formatting.origin(taken.function)))"
+    return "spent in: \(taken.function.displayName)\(package) \(part) (\(Formatting.origin(taken.function)))"
   }
 
   /// The application's functions that called the culprit, and what each has of its time.
@@ -137,7 +137,7 @@ struct TextReport: Sendable {
     let shown = report.callers.prefix(Self.callers).filter { $0.time.inSeconds >= 0.005 * whole }
     guard !shown.isEmpty, whole > 0 else { return "" }
     func text(_ findings: some Sequence<StallReport.Finding>) -> [String] {
-      findings.map { "\($0.function.name) \(Formatting.percent($0.time.inSeconds / whole))" }
+      findings.map { "\($0.function.displayName) \(Formatting.percent($0.time.inSeconds / whole))" }
     }
     let rest = report.callers.count > shown.count ? ", …" : ""
     let outer = text(report.outerCallers).map { ", from " + $0 }.joined()
@@ -151,7 +151,7 @@ struct TextReport: Sendable {
     var lines: [String] = []
     for (index, contender) in shown.enumerated() {
       let text =
-        "\(contender.function.name)  \(Formatting.percent(contender.share)), "
+        "\(contender.function.displayName)  \(Formatting.percent(contender.share)), "
         + "\(Formatting.duration(contender.time))  (\(Formatting.origin(contender.function)))"
       lines += index == 0 ? page.section("ALSO", text) : page.continuation(text)
     }
@@ -195,14 +195,14 @@ struct TextReport: Sendable {
 
   private func lastStack(_ page: Page) -> [String] {
     guard let stack = report.lastStack else { return [] }
-    let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.name)" }
+    let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
     var lines = page.section("LAST SEEN", blames ?? "no code of the application")
     let shown = stack.functions.prefix(Self.lastStackFrames)
     for (number, function) in shown.enumerated() {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
-      let both = "\(function.name)  (\(Formatting.origin(function)))"
-      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : function.name, room))
+      let both = "\(function.displayName)  (\(Formatting.origin(function)))"
+      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : function.displayName, room))
     }
     let rest = stack.functions.count - shown.count
     if rest > 0 { lines.append(page.indent + "     and \(Formatting.count(rest, "caller"))") }
@@ -360,7 +360,7 @@ private struct TreeWriter {
       let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.function.isOwn ? "*" : " ")
       let room = width - head.count - margin.count
       let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
-      let name = node.function.name + times
+      let name = node.function.displayName + times
       let both = name + "  " + Formatting.origin(node.function)
       lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
       // A chain of single callees keeps its column, so that deep stacks stay readable.

@@ -26,7 +26,7 @@ struct ThreadsText: Sendable {
       for (number, function) in group.functions.enumerated() {
         let head = Formatting.right("#\(number)", 5) + " "
         let room = width - head.count
-        let name = function.name
+        let name = function.displayName
         let both = "\(name)  (\(Formatting.origin(function)))"
         lines.append(head + Formatting.fitted(both.count <= room ? both : name, room))
       }
@@ -89,10 +89,10 @@ struct ThreadsText: Sendable {
   private func place(_ group: ThreadsReport.Group) -> String {
     let own = group.functions.filter(\.isOwn).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {
-      return "in " + own.map { "\($0.name) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
+      return "in " + own.map { "\($0.displayName) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
     }
     guard let innermost = group.functions.first else { return noStack(group) }
-    return "in \(innermost.name) (\(Formatting.origin(innermost))), no code of the application"
+    return "in \(innermost.displayName) (\(Formatting.origin(innermost))), no code of the application"
   }
 
   private func missing(_ group: ThreadsReport.Group) -> String? {

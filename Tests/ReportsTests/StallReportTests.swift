@@ -64,6 +64,23 @@ import Testing
     for key in json.keys { #expect(documented.contains("`\(key)`"), "\(key)") }
   }
 
+  /// Who compares names gets the same one whatever else is in a report; who reads them can tell namesakes apart.
+  @Test func namesakesHaveOneNameAndTwoToPrint() throws {
+    let stacks = [1, 2].map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
+    let recording = Recording(process: exampleProcess, stacks: stacks)
+    let builder = ReportBuilder(recording) { frame in
+      let module = "/opt/shop/plugin\(frame.address.value).so"
+      return [ResolvedFrame(function: "load()", rawName: "load", module: module, address: frame.address.value)]
+    }
+    var (stall, _) = exampleStall()
+    stall.samples = [0, 1, 0].enumerated()
+      .map { Sample(age: .seconds($0 + 1), stack: $1, outcome: .captured, cpuTime: nil) }
+    let report = builder.report(of: stall)
+    #expect(Set(report.tree.map(\.function.name)) == ["load()"])
+    #expect(Set(report.tree.map(\.function.displayName)) == ["load() (plugin1.so)", "load() (plugin2.so)"])
+    #expect(report.text(width: 100).contains("load() (plugin2.so)"))
+  }
+
   /// A word that a newer version has is kept.
   @Test func unknownWordsAreKept() throws {
     let (stall, builder) = exampleStall()
