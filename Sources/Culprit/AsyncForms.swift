@@ -1,10 +1,10 @@
-// What waits has a form for tasks: it waits on a thread of its own, and the task's thread goes on with other work.
+// Async forms of methods that wait: they wait on a thread of their own, and the task's thread goes on with other work.
 
 extension Watchdog {
-  /// Ends the watch, as the form that blocks its thread does.
+  /// Ends the watch, as the form that blocks its thread does, without blocking a thread of the pool.
   public func stop() async { await stop(patience: .seconds(10)) }
 
-  /// Ends the watch with a limit of its own, as the form that blocks its thread does.
+  /// Ends the watch, and waits for no longer than `patience`, as the form that blocks its thread does.
   ///
   /// - Parameter patience: How long to wait at most.
   /// - Returns: Whether everything has ended.
@@ -16,8 +16,8 @@ extension Watchdog {
   /// Captures the stack of every thread of the process, as the form that blocks its thread does.
   ///
   /// - Parameter timeout: How long to wait at most; default: 10 s.
-  /// - Returns: The threads with their stacks, but for those of the watchdog itself.
-  /// - Throws: As that one.
+  /// - Returns: The threads with their stacks, without the watchdog's own.
+  /// - Throws: As the form that blocks its thread.
   public func captureThreads(timeout: Duration = .seconds(10)) async throws(WatchdogError) -> ThreadsReport {
     try await BlockingCall.run { () -> Result<ThreadsReport, WatchdogError> in
       do throws(WatchdogError) { return .success(try self.captureThreads(timeout: timeout)) } catch {
@@ -27,7 +27,7 @@ extension Watchdog {
     .get()
   }
 
-  /// Waits until the task is cancelled, and stops the watchdog then: the form that service lifecycles want.
+  /// Waits until the task is cancelled, then stops the watchdog: the form that service lifecycles want.
   ///
   ///     extension Watchdog: @retroactive Service {}
   public func run() async {

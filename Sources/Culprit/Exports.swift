@@ -1,3 +1,3 @@
-// `import Culprit` is enough for all that reports are made of, also where every member must be of a module that is imported
-// (MemberImportVisibility).
+// `import Culprit` is enough for every type of a report, also with MemberImportVisibility, where the module of a member must
+// be imported.
 @_exported import CulpritReports

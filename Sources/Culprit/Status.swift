@@ -5,26 +5,26 @@ import CulpritStallRecord
 import Glibc
 
 extension Watchdog {
-  /// How a watchdog is doing.
+  /// The state of a watchdog.
   public struct Status: Sendable {
     /// Whether it watches.
     public var mode: Mode
-    /// How often the monitor has looked at the watched work.
+    /// How many ticks the monitor has had.
     public var wakeups: UInt64
-    /// What hangs now: past its hang threshold, and not over when the monitor looked last.
+    /// What hangs now: work items that are past their hang threshold and had not ended at the monitor's last tick.
     public var hanging: [Hang]
-    /// How many stacks have been copied by a signal handler in this process, those for checking the set-up included.
+    /// How many stacks the signal handler has copied in this process, those that check the set-up included.
     public var captures: UInt64
-    /// How many threads answered when nobody waited for them any more.
+    /// How many threads answered after their request had been given up.
     public var lateAnswers: UInt64
-    /// How many stalls no handler was told of, because handlers could not keep up.
+    /// How many calls of handlers were dropped, because naming or handlers could not keep up.
     public var reportsDropped: UInt64
-    /// What systemd has been told; `nil` when it is not told anything.
+    /// What was sent to systemd; `nil` when nothing is.
     public var systemd: SystemdState?
-    /// What could not be saved, and why: the first sixteen sentences. What is wrong with the environment and with the
-    /// configuration file. What a second start wants otherwise than the first.
+    /// Sentences about what is wrong: what could not be saved and why (the first sixteen), values in the environment
+    /// and the configuration file that are invalid, settings in which a second watchdog differs from the first.
     public var problems: [String]
-    /// What is lost in this process; empty where everything can be observed.
+    /// What cannot be observed in this process; empty where everything can.
     public var limitations: [Limitation]
 
     /// That of a watchdog of which nothing runs.
@@ -48,13 +48,13 @@ extension Watchdog {
     }
   }
 
-  /// Something that hangs.
+  /// A source whose work item hangs.
   public struct Hang: Hashable, Sendable {
-    /// What it is.
+    /// The source.
     public var source: StallReport.Source
-    /// For how long its work has been going on.
+    /// The age of its work item.
     public var age: Duration
-    /// The thread that works on it, 0 if that is not known.
+    /// The thread that works on it; 0 if it is not known.
     public var threadID: Int32
 
     /// What hangs of what `control`'s monitor watches.
@@ -84,17 +84,17 @@ extension Watchdog {
     public var rawValue: String
     /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
-    /// It does.
+    /// It watches.
     public static let watching = Mode(rawValue: "watching")
     /// It is switched off, and can be switched on.
     public static let switchedOff = Mode(rawValue: "switchedOff")
-    /// The environment switched it off when it was to be started, or it does not run on this platform: nothing is watched,
-    /// and nothing runs.
+    /// Nothing runs and nothing is watched: the environment switched it off at the start (`CULPRIT_ENABLED=no`), or
+    /// this is a child of the watched process.
     public static let disabled = Mode(rawValue: "disabled")
   }
 
-  /// Something that cannot be observed here, because the process or its sandbox lacks what it takes: a word for programs and a
-  /// sentence for people.
+  /// Something that cannot be observed in this process, because it or its sandbox lacks something: a code for programs
+  /// and a sentence for people.
   public struct Limitation: Hashable, Sendable, CustomStringConvertible {
     /// What is lost. A newer version may have more.
     public struct Code: ReportCode {
@@ -102,30 +102,30 @@ extension Watchdog {
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// Stacks of blocked threads are missing: the kernel does not tell what threads do. Threads that compute are captured
-      /// all the same.
+      /// Stacks of blocked threads are missing: the kernel does not tell what threads do. Computing threads are
+      /// captured all the same.
       public static let blockedThreads = Code(rawValue: "blockedThreads")
-      /// Timers on a thread's processor time were refused when the watchdog was started, so that threads that compute are
-      /// sent their signal at once: a system call that the thread enters in just that moment can return early.
+      /// Timers on a thread's processor time were refused when the watchdog started. Computing threads are sent the
+      /// signal at once: a system call that the thread enters in just that moment can return early.
       public static let signalsAtOnce = Code(rawValue: "signalsAtOnce")
-      /// Memory is read through a pipe. Stacks of coroutines and of handlers on alternate stacks, whose extent is not known,
-      /// are missing for threads that compute.
+      /// Memory is read through a pipe. For computing threads, stacks of coroutines and of handlers on alternate stacks
+      /// are missing: their extent is not known.
       public static let unknownStacks = Code(rawValue: "unknownStacks")
       /// The list of the process's threads cannot be read: a stall's record has no other threads.
       public static let otherThreads = Code(rawValue: "otherThreads")
-      /// The library that unwinds stacks could not be copied: a thread of the service that uses it, too, and is held up in
-      /// it can hold up the sampler.
+      /// libunwind could not be copied and is shared with the service: a thread of the service that is held up in it
+      /// can hold up the sampler.
       public static let sharedUnwinder = Code(rawValue: "sharedUnwinder")
       /// libunwind is not installed: stacks are unwound by frame pointers and by what the code does, and end early in
       /// functions that have neither.
       public static let noUnwinder = Code(rawValue: "noUnwinder")
-      /// Somebody has installed another handler for SIGPROF: threads that compute cannot be captured.
+      /// Another handler has been installed for SIGPROF: computing threads cannot be captured.
       public static let handlerReplaced = Code(rawValue: "handlerReplaced")
-      /// The kernel holds up threads that can take stacks. While that is all of them, no stack is taken; stalls are noticed,
-      /// timed and acted on all the same.
+      /// The kernel holds up samplers. While it holds up all of them, no stack is taken; stalls are noticed, timed and
+      /// acted on all the same.
       public static let samplersHeldUp = Code(rawValue: "samplersHeldUp")
-      /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock of the kernel's: a stall in which a
-      /// page fault is not answered may have no stacks.
+      /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock in the kernel: a stall in
+      /// which a page fault is not answered may have no stacks.
       public static let readingWaits = Code(rawValue: "readingWaits")
       /// Culprit does nothing on this platform.
       public static let platform = Code(rawValue: "platform")
@@ -133,7 +133,7 @@ extension Watchdog {
 
     /// What is lost.
     public var code: Code
-    /// What is lost, and why, in a sentence without its end.
+    /// What is lost and why: a sentence without a full stop.
     public var description: String
 
     private init(_ code: Code, _ description: String) {

@@ -11,24 +11,26 @@ import Synchronization
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs from its creation until ``stop()``, or until the last reference to it is gone. A second one in the same
-/// process takes part in what runs: it has the configuration of the first, and what runs ends with the last of them. Every
+/// A watchdog runs from its creation until `stop()`, or until its last reference is released. A second one in the same
+/// process joins the first: it takes the configuration of the first, and the watch ends with the last of them. Every
 /// method may be called from any thread.
 ///
-/// Where the environment says `CULPRIT_ENABLED=no`, it does nothing: everything can be watched and nothing is.
+/// With `CULPRIT_ENABLED=no` in the environment a watchdog starts nothing: every method can be called, and nothing is
+/// watched.
 public final class Watchdog: Sendable {
   /// The version of Culprit.
   public static let version = "0.1.0"
 
-  /// How it watches now: what the code says, with what the environment and the configuration file change in it.
+  /// The configuration that holds now: the code's, as the environment and the configuration file change it.
   ///
-  /// In a child of the watched process (fork(2)), how it watched when it was started.
+  /// In a child of the watched process (fork(2)), the configuration at the start.
   public var configuration: Configuration { clinux_process_is(process) ? live.current : live.initial }
 
   let live: LiveConfiguration
   /// `nil` when it is disabled.
   private let startedCore: Core?
-  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not there.
+  /// The same; `nil` in a child of the process, which must touch nothing of it: locks are held by threads that are not
+  /// there.
   var core: Core? { clinux_process_is(process) ? startedCore : nil }
   /// Whose watchdog it is.
   private let process = clinux_process_stamp()
@@ -41,24 +43,25 @@ public final class Watchdog: Sendable {
   private let registrations = Mutex<[Registration]>([])
   private let hasStopped = Mutex(false)
 
-  /// Starts a watchdog, or takes part in the one that runs.
+  /// Starts a watchdog, or joins the one that runs.
   ///
-  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. What makes
-  /// no sense there is told of on standard error and in ``status``, and left out. So is a directory that cannot be used; and
-  /// what a second start wants to have otherwise than the first.
+  /// The environment beats `configuration`, and the file that CULPRIT_CONFIGURATION names beats the environment. An
+  /// invalid value there is reported on standard error and in ``status``, and left out. So are a directory that cannot
+  /// be used, and settings in which a second watchdog differs from the first.
   ///
-  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` when `configuration` makes no sense,
-  ///   ``WatchdogError/Code/unsupported`` when there are no threads or no memory for it, or the C library is too old. Nothing is
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for an invalid `configuration`;
+  ///   ``WatchdogError/Code/unsupported`` when threads, memory or libraries are missing;
+  ///   ``WatchdogError/Code/timedOut`` when an earlier watchdog of this process does not stop within 10 s. Nothing is
   ///   watched then.
   public convenience init(_ configuration: Configuration) throws(WatchdogError) {
     try self.init(configuration, environment: .ofProcess)
   }
 
-  /// Starts a watchdog with defaults, but for what is given.
+  /// Starts a watchdog with the default configuration, but for the given values.
   ///
   /// - Parameters:
-  ///   - threshold: How long a work item may take before it counts as a stall.
-  ///   - directory: Where stalls are saved; nowhere when `nil`.
+  ///   - threshold: The age at which a work item is a stall; default: 4 s.
+  ///   - directory: The directory that stalls are saved in; default (`nil`): nothing is saved.
   /// - Throws: As ``init(_:)``.
   public convenience init(threshold: Duration = .seconds(4), directory: String? = nil) throws(WatchdogError) {
     try self.init(Configuration(threshold: threshold, directory: directory))
@@ -99,18 +102,20 @@ public final class Watchdog: Sendable {
   /// Whether it was not started, because the environment says so: nothing is to be watched.
   var isDisabled: Bool { startedCore == nil }
 
-  /// Ends the watch. A stall that is under way is reported as far as it was seen. Returns when every report has been
-  /// delivered, after 10 s at the latest, and at once when it is called by a handler. Does nothing the second time, not even
-  /// wait. Where other watchdogs of this process go on, only this one's handlers end.
+  /// Ends the watch. A stall that is under way is reported as far as it was seen.
   ///
-  /// Loops and sections may go on marking their work; nobody looks. In a child of the watched process (fork(2)) there
-  /// is nothing to stop.
+  /// Returns when every report has been delivered, after 10 s at the latest. Called by a handler, it does not wait for
+  /// that handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only
+  /// this one's handlers are removed.
+  ///
+  /// Loops and sections may go on marking their work, to no effect. In a child of the watched process (fork(2)) it does
+  /// nothing.
   public func stop() { stop(patience: .seconds(10)) }
 
-  /// Ends the watch as ``stop()`` does, with a limit of its own.
+  /// Ends the watch as `stop()` does, and waits for no longer than `patience`.
   ///
-  /// - Parameter patience: How long to wait at most. What has not ended by then (a handler that does not return, a
-  ///   thread that the kernel or the allocator holds up) ends by itself, whenever that is.
+  /// - Parameter patience: How long to wait at most. A handler that has not returned by then, or a thread that the
+  ///   kernel or the allocator holds up, ends later by itself.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
@@ -149,23 +154,23 @@ public final class Watchdog: Sendable {
     return core
   }
 
-  /// Lets no work item grow older until ``resume()``: for a time in which stalls are expected, such as a restore. Pauses
-  /// may be nested.
+  /// Stops the age of every work item until ``resume()``: for a time in which stalls are expected, such as a restore.
+  /// Pauses nest.
   public func pause() { if let core { observer_control_pause(core.control.pointer) } }
 
-  /// Ends the last pause. Does nothing when there is none.
+  /// Ends the latest pause. Without one it does nothing.
   public func resume() { if let core { observer_control_resume(core.control.pointer) } }
 
-  /// Captures the stack of every thread of the process, one after the other: none is stopped while another is looked
-  /// at.
+  /// Captures the stack of every thread of the process, one after the other: no thread is stopped while another one is
+  /// captured.
   ///
-  /// Waits until that is done, some milliseconds for each hundred threads; then names what was found, on the calling
-  /// thread, in the time that reading symbols takes. May be called by a handler. Never uses the network.
+  /// Waits for the captures, some milliseconds for each hundred threads; then looks up names on the calling thread, in
+  /// the time that reading symbols takes. Handlers may call it. Never uses the network.
   ///
   /// - Parameter timeout: How long to wait at most; default: 10 s.
-  /// - Returns: The threads with their stacks, but for those of the watchdog itself.
-  /// - Throws: ``WatchdogError/Code/stopped`` when the watchdog has been stopped, ``WatchdogError/Code/timedOut`` when the
-  ///   capture took longer than `timeout`; ``WatchdogError/Code/disabled``.
+  /// - Returns: The threads with their stacks, without the watchdog's own.
+  /// - Throws: ``WatchdogError/Code/stopped`` after `stop()`; ``WatchdogError/Code/timedOut`` when the capture takes
+  ///   longer than `timeout`; ``WatchdogError/Code/disabled``; ``WatchdogError/Code/notInThisProcess``.
   public func captureThreads(timeout: Duration = .seconds(10)) throws(WatchdogError) -> ThreadsReport {
     let (all, stacks) = try captureStacks(timeout: timeout)
     return ReportSettings(configuration).report(of: all, stacks)
@@ -183,7 +188,7 @@ public final class Watchdog: Sendable {
     return threads
   }
 
-  /// How the watchdog itself is doing, and what it cannot do here.
+  /// The state of the watchdog itself, and what it cannot observe in this process.
   public var status: Status {
     let isOurs = clinux_process_is(process)
     let told = startProblems + (isOurs ? live.problems : [])

@@ -1,12 +1,13 @@
 import CulpritStallRecord
 
 extension StallReport {
-  /// The report as flat pairs, for a structured logger: what to search and count by, without the tree.
+  /// The report as flat pairs for a structured logger, to search and count by.
   ///
-  ///     logger.error("\(report.headline)", metadata: .init(uniqueKeysWithValues: report.metadata.map { ($0, "\($1)") }))
+  ///     logger.error("\(report.headline)", metadata: report.metadata.mapValues { "\($0)" })
   ///
-  /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`, `process.pid`,
-  /// `thread.id`, `thread.name`); others begin with `culprit.`. A pair is missing where nothing is known.
+  /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`,
+  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`); others begin with `culprit.`. A pair is
+  /// left out where its value is not known.
   public var metadata: [String: String] {
     var pairs = [
       "culprit.stall.id": id,
@@ -40,7 +41,7 @@ extension StallReport {
     return pairs
   }
 
-  /// The report in a line, fit for a log: who was stuck for how long, and who is to blame.
+  /// The report in one line: the source, how long it was stuck, and who is to blame.
   public var headline: String {
     let stuck = "\(source) was stuck for \(isLowerBound ? "at least " : "")\(Formatting.duration(duration))"
     switch verdict {

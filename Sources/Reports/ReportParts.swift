@@ -1,6 +1,6 @@
 import CulpritStallRecord
 
-/// A word for one of several things, which a newer version may have more of: a string in JSON.
+/// One of several values, encoded as a string in JSON. A newer version may have more values.
 public protocol ReportCode: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible
 where RawValue == String {}
 
@@ -70,24 +70,24 @@ extension StallReport {
 
   /// A function on a stack.
   public struct Function: Hashable, Sendable, Codable {
-    /// The name, short and readable, in at most 100 characters: the same in every report.
+    /// The name: short and readable, at most 100 characters, and the same in every report.
     public var name: String
-    /// The name to print: that of no other function of the report. A closure has its number, and a namesake its module or file,
-    /// only where there is another one.
+    /// The name to print: unique in the report. A closure has its number, and a namesake its module or file, only beside another
+    /// one.
     public var displayName: String
-    /// The name with everything the demangler knows about it; `nil` when it has none.
+    /// The name with everything that the demangler prints; `nil` when there is none.
     public var fullName: String?
     /// The name in the symbol table; `nil` when it has none.
     public var symbol: String?
     /// The path of the module, empty when the address is in none.
     public var module: String
-    /// The package that the function is from, where the application depends on it; `nil` otherwise.
+    /// The package of the function, where it is a dependency; `nil` otherwise.
     public var package: String?
-    /// Where in the source; `nil` if unknown.
+    /// The place in the source; `nil` if unknown.
     public var location: Location?
-    /// Whether it is the application's own code.
+    /// Whether it is own code of the application.
     public var isOwn: Bool
-    /// Whether the compiler put its code into its caller, the next function of the stack.
+    /// Whether the compiler inlined it into its caller, the next function of the stack.
     public var isInlined: Bool
     /// The address.
     public var address: Address
@@ -116,35 +116,35 @@ extension StallReport {
     public var description: String { "\(file):\(line)" }
   }
 
-  /// An address, and what it is one of.
+  /// An address and its kind.
   public struct Address: Hashable, Sendable, Codable {
-    /// What the value means.
+    /// The kind of address.
     public var kind: Kind
     /// The address.
     public var value: UInt64
 
-    /// What addresses are of.
+    /// Kinds of addresses.
     public struct Kind: ReportCode {
       /// The word.
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// An address as the module's file has it.
+      /// An address in the module's file.
       public static let file = Kind(rawValue: "file")
-      /// An address of the running process, which lies in no module.
+      /// An address in the running process, outside of all modules.
       public static let runtime = Kind(rawValue: "runtime")
     }
   }
 
-  /// A stack of one moment.
+  /// A stack.
   public struct Stack: Hashable, Sendable, Codable {
     /// The functions, the innermost first.
     public var functions: [Function]
-    /// Why callers are missing at its end; `nil` when none are.
+    /// Why callers are missing at its end; `nil` when it is complete.
     public var missingCallers: Reason?
   }
 
-  /// A stack, and how old the work was when it was taken.
+  /// A stack and the age of the work when it was taken.
   public struct TimedStack: Hashable, Sendable, Codable {
     package var ageSeconds: Seconds
     /// The functions, the innermost first; none when there is no stack.
@@ -154,9 +154,9 @@ extension StallReport {
     public var age: Duration { ageSeconds.duration }
   }
 
-  /// Why something is missing: a word for programs and a sentence for people.
+  /// Why something is missing: a code for programs and a sentence for people.
   public struct Reason: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// A word for programs, such as `noAnswer`.
+    /// A code for programs, such as `noAnswer`.
     public var code: String
     /// The reason in words.
     public var text: String
@@ -165,53 +165,53 @@ extension StallReport {
     public var description: String { text }
   }
 
-  /// How a thread spent its time: on a processor, ready for one without having one, and the rest waiting for something else.
+  /// How a thread spent its time: on a processor, ready without one, and the rest waiting for something else.
   public struct ProcessorUse: Hashable, Sendable, Codable {
-    /// The part of the time in which it had a processor, from 0 to 1.
+    /// The part of the time on a processor, from 0 to 1.
     public var share: Double
-    /// The part in which it could have run and had none; `nil` where the kernel does not tell.
+    /// The part in which it was ready to run without a processor; `nil` where the kernel does not tell.
     public var delay: Double?
   }
 
   /// How often a thread was found waiting for something other than a processor.
   public struct Waiting: Hashable, Sendable, Codable {
-    /// So many samples found it waiting.
+    /// How many samples found it waiting.
     public var samples: Int
-    /// Of so many that tell.
+    /// How many samples tell either way.
     public var of: Int
-    /// The system call that most of them found it in; `nil` if none.
+    /// The system call in which most of them found it; `nil` if none.
     public var systemCall: String?
   }
 
-  /// What a thread was doing at one moment.
+  /// What a thread was doing when it was sampled.
   public struct Activity: Hashable, Sendable, Codable {
     /// What it was doing.
     public var kind: Kind
-    /// The system call that it was blocked in; `nil` if none, or it is not known.
+    /// The system call in which it was blocked; `nil` if none, or if it is not known.
     public var systemCall: String?
 
-    /// What threads do.
+    /// Kinds of activity. A newer version may have more.
     public struct Kind: ReportCode {
       /// The word.
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// It was on a processor, or waiting for one.
+      /// On a processor, or waiting for one.
       public static let computing = Kind(rawValue: "computing")
-      /// It was blocked in a system call.
+      /// Blocked in a system call.
       public static let inSystemCall = Kind(rawValue: "inSystemCall")
-      /// It was blocked in a system call that the kernel had restarted after the process had been stopped.
+      /// Blocked in a system call that the kernel restarted after the process had been stopped.
       public static let inRestartedCall = Kind(rawValue: "inRestartedCall")
-      /// It was blocked outside a system call: in a page fault, for one.
+      /// Blocked outside a system call: in a page fault, for one.
       public static let blocked = Kind(rawValue: "blocked")
-      /// The kernel did not tell.
+      /// Not known: the kernel did not tell.
       public static let unknown = Kind(rawValue: "unknown")
     }
   }
 }
 
 extension StallReport.Source {
-  /// Kinds of work that can be watched. A newer version may have more.
+  /// Kinds of sources. A newer version may have more.
   public struct Kind: ReportCode {
     /// The word.
     public var rawValue: String
@@ -223,15 +223,15 @@ extension StallReport.Source {
     public static let runLoop = Kind(rawValue: "runLoop")
     /// A critical section.
     public static let section = Kind(rawValue: "section")
-    /// A dispatch queue, by probes that wait in it for their turn.
+    /// A dispatch queue, by probes.
     public static let queue = Kind(rawValue: "queue")
-    /// The threads of Swift concurrency, by probes that wait for one of them.
+    /// The threads of Swift concurrency, by probes.
     public static let pool = Kind(rawValue: "pool")
-    /// An executor of Swift concurrency, by probes that wait for their turn.
+    /// An executor of Swift concurrency, by probes.
     public static let executor = Kind(rawValue: "executor")
-    /// An event loop of any library, by probes that wait for their turn.
+    /// An event loop of any library, by probes.
     public static let probedLoop = Kind(rawValue: "probedLoop")
-    /// A phase of the process's life: its launch, or its shutdown.
+    /// A phase of the process: its launch, or its shutdown.
     public static let phase = Kind(rawValue: "phase")
 
     /// The kind in words.

@@ -1,70 +1,68 @@
 import CulpritStallRecord
 
-/// Who made watched work stall, and what that rests on.
+/// Who made watched work stall, and the evidence.
 ///
 /// A report is a value: it can be compared, encoded as JSON with any encoder (docs/report-json.md has the form) and
-/// printed. ``text(width:)`` and ``metadata`` say what is in it and nothing else, so a report that was decoded again
-/// reads the same.
+/// printed. ``text(width:)`` and ``metadata`` are made of the value alone, so a decoded report reads the same.
 public struct StallReport: Hashable, Sendable, Codable, Identifiable {
-  /// The version of the JSON form: a reader of 1 can read every 1.
+  /// The version of the JSON form: a reader of version 1 can read every report of version 1.
   public static let formatVersion = 1
 
   /// The version of the JSON form that this report has.
   public var version: Int
-  /// Tells the stalls of all processes of a host apart: process id, start of the watch, number of the stall.
+  /// Identifies the stall among those of a host: process id, start of the watch, number of the stall.
   public var id: String
-  /// The process; `nil` where a damaged file has lost it.
+  /// The process; `nil` where a damaged file lost it.
   public var process: Process?
-  /// What was watched.
+  /// The source that stalled.
   public var source: Source
-  /// The thread that was stuck; its id is 0 where no single thread worked on it.
+  /// The stuck thread; its id is 0 where no single thread worked on the source.
   public var thread: Thread
-  /// When the work began.
+  /// When the work item began.
   public var began: Timestamp
   package var thresholdSeconds: Seconds
   package var durationSeconds: Seconds
-  /// Whether the work took at least ``duration``: its end was not seen, or its beginning was before that of the probe.
+  /// Whether ``duration`` is a lower bound: the end was not seen, or the work began before its probe did.
   public var isLowerBound: Bool
-  /// Whether the end was seen. `false` for a stall that its process did not survive, or that still lasts.
+  /// Whether the end was seen; `false` for a stall that its process did not survive, or that still lasts.
   public var hasEnded: Bool
   package var hangSeconds: Seconds?
 
-  /// Whether anybody is to blame.
+  /// Whether one function is to blame.
   public var verdict: Verdict
   /// Why there are no stacks, where ``verdict`` is ``Verdict/noStacks``.
   public var verdictReason: String?
   /// The function that is to blame; `nil` when no single one is.
   public var culprit: Finding?
-  /// The functions between which the culprit only divides its time, the heaviest first. None when it works itself.
+  /// The functions between which the culprit only divides its time, the heaviest first; empty when it works itself.
   public var parts: [Finding]
-  /// The application's functions that called the culprit, each with the culprit's time that it had, the heaviest first.
+  /// The application's functions that called the culprit, each with its part of the culprit's time, the heaviest first.
   public var callers: [Finding]
-  /// Where ``callers`` is a single one with all of the culprit's time: the functions that called that one, the nearest first.
+  /// Where ``callers`` is a single function with all of the culprit's time: its callers, the nearest first.
   public var outerCallers: [Finding]
-  /// The culprit's callees and what they took, the heaviest first.
+  /// The culprit's callees, the heaviest first.
   public var callees: [Finding]
   package var ownSeconds: Seconds
-  /// The function of a package, or the application's own that a library called back, which took most of the culprit's time.
+  /// The function of a dependency, or the callback of the application, that took most of the culprit's time.
   public var spentIn: Finding?
-  /// The innermost function to which always the heaviest callee leads, where nobody is to blame.
+  /// Where nobody is to blame: the end of the heaviest path.
   public var dominant: Finding?
-  /// The application's functions beside the culprit, or instead of one, the heaviest first: the first few of
-  /// ``contenderCount``.
+  /// The application's other functions with a share, the heaviest first: the first few of ``contenderCount``.
   public var contenders: [Finding]
   /// How many contenders there are.
   public var contenderCount: Int
 
   /// How the thread spent its time; `nil` if unknown.
   public var processorUse: ProcessorUse?
-  /// What the application had said of the work, and for how much of the stall.
+  /// The labels that the application gave the work, each with its part of the stall.
   public var labels: [Label]
-  /// Whether a queue took up waiting work; `nil` for what is no queue, or where that is not known.
+  /// Whether a queue took up waiting work; `nil` for other sources, or where it is not known.
   public var queueProgress: QueueProgress?
-  /// What was noted beside the samples, in order of time.
+  /// Notes beside the samples, in order of time.
   public var notes: [Note]
   /// Every sampled stack, merged; the heaviest first.
   public var tree: [Node]
-  /// The last stack that was captured: what a watchdog with a single sample would have shown.
+  /// The last stack: all that a watchdog with a single sample would have shown.
   public var lastStack: Stack?
   /// The application's innermost function on ``lastStack``: what such a watchdog would have blamed.
   public var lastStackBlames: Function?
@@ -76,9 +74,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var otherThreads: ThreadsReport?
   /// What observing the stall cost.
   public var cost: Cost
-  /// How many stalls of the same source and culprit were counted, and not reported, since the one before.
+  /// How many stalls of the same source and culprit were counted, and not reported, since the previous report.
   public var repeats: Int
-  /// Why functions have no names, and what to do about it: a sentence each.
+  /// Sentences about functions without names, and what to do about them.
   public var missingNames: [String]
 
   /// What the report was made from; `nil` after decoding. No part of the value.
@@ -93,11 +91,11 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }
 
-  /// What the work was allowed to take.
+  /// The threshold of the work item.
   public var threshold: Duration { thresholdSeconds.duration }
-  /// How long the work took; as long as it was known to run, when it has not ended.
+  /// How long the work took; how long it was seen to run, when its end was not seen.
   public var duration: Duration { durationSeconds.duration }
-  /// From when on the stall was a hang; `nil` when it was none.
+  /// The age at which the stall became a hang; `nil` when it did not.
   public var hang: Duration? { hangSeconds?.duration }
   /// The time that the culprit spent in its own code.
   public var ownTime: Duration { ownSeconds.duration }
@@ -118,13 +116,13 @@ extension StallReport {
     public static let noStacks = Verdict(rawValue: "noStacks")
   }
 
-  /// The process that stalled.
+  /// The process of a stall.
   public struct Process: Hashable, Sendable, Codable {
     /// Its process id.
     public var id: Int32
     /// The path of its executable.
     public var executable: String
-    /// The processor architecture as `uname -m` has it.
+    /// The processor architecture, as `uname -m` prints it.
     public var architecture: String
     /// The version of Culprit that observed it.
     public var observerVersion: String
@@ -135,9 +133,9 @@ extension StallReport {
     public var name: String { executable.split(separator: "/").last.map(String.init) ?? executable }
   }
 
-  /// What was watched.
+  /// Something that is watched.
   public struct Source: Hashable, Sendable, Codable, CustomStringConvertible {
-    /// What kind of work it is.
+    /// The kind of source.
     public var kind: Kind
     /// The name that the application gave it.
     public var name: String
@@ -162,13 +160,13 @@ extension StallReport {
 
   /// A function and how much of the stall it took.
   public struct Finding: Hashable, Sendable, Codable {
-    /// The function. Address and location are those of the place in it that took most.
+    /// The function, with the address and location of the place in it that took most.
     public var function: Function
     /// The part of the stall, from 0 to 1.
     public var share: Double
     /// The lower end of the interval that holds the true part with 95 % confidence.
     public var shareLow: Double
-    /// The upper end of that interval.
+    /// The upper end of this interval.
     public var shareHigh: Double
     package var seconds: Seconds
     /// How many samples have the function on their stack.
@@ -190,9 +188,9 @@ extension StallReport {
     public var share: Double
     package var seconds: Seconds
     package var selfSeconds: Seconds
-    /// How often the function, and what it calls before it comes again, followed itself at most: 1 when it did not.
+    /// How often the function recurs in a row at most, directly or through others: 1 without recursion.
     public var repetitions: Int
-    /// The functions it called, the heaviest first.
+    /// The callees, the heaviest first.
     public var children: [Node]
 
     /// The time of the samples that go through this node.
@@ -201,7 +199,7 @@ extension StallReport {
     public var selfTime: Duration { selfSeconds.duration }
   }
 
-  /// A look at the stalled work.
+  /// One sample of the stalled work.
   public struct Sample: Hashable, Sendable, Codable {
     package var ageSeconds: Seconds
     /// Why there is no stack; `nil` when there is one.
@@ -210,16 +208,16 @@ extension StallReport {
     public var missingCallers: Reason?
     /// What the thread was doing.
     public var activity: Activity
-    /// What the application had said of the work by then; empty when nothing.
+    /// The label of the work by then; empty when it had none.
     public var label: String
 
-    /// How old the work was.
+    /// The age of the work item.
     public var age: Duration { ageSeconds.duration }
   }
 
-  /// What the application had said of the work.
+  /// A label that the application gave the work.
   public struct Label: Hashable, Sendable, Codable {
-    /// The label.
+    /// The text of the label.
     public var text: String
     /// The part of the stall for which it held, from 0 to 1.
     public var share: Double
@@ -232,31 +230,31 @@ extension StallReport {
   public struct QueueProgress: Hashable, Sendable, Codable {
     /// Whether the same work waited first in most samples that tell.
     public var stoodStill: Bool
-    /// So many samples say so: of one moment each where it stood still, between two of which work was taken up where it moved.
+    /// How many samples support ``stoodStill``.
     public var samples: Int
-    /// Of so many that tell.
+    /// How many samples tell either way.
     public var of: Int
   }
 
-  /// Something that was noted beside the samples.
+  /// A note beside the samples.
   public struct Note: Hashable, Sendable, Codable {
-    /// What it is about.
+    /// The kind of note.
     public var kind: Kind
-    /// What or who it is about, in a few words; may be empty.
+    /// The subject in a few words; may be empty.
     public var title: String
-    /// What is noted; may be empty.
+    /// The note; may be empty.
     public var text: String
     package var seconds: Seconds
     /// A time that belongs to it; zero where none does.
     public var time: Duration { seconds.duration }
 
-    /// What notes are about.
+    /// Kinds of notes. A newer version may have more.
     public struct Kind: ReportCode {
       /// The word.
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// What the application says of itself.
+      /// A context that the application added.
       public static let context = Kind(rawValue: "context")
       /// An activity that was going on, and for how long.
       public static let activity = Kind(rawValue: "activity")
@@ -264,7 +262,7 @@ extension StallReport {
       public static let debugger = Kind(rawValue: "debugger")
       /// The stall became a hang.
       public static let hang = Kind(rawValue: "hang")
-      /// How much processor time was used.
+      /// Processor time that was used.
       public static let processorTime = Kind(rawValue: "processorTime")
       /// The beginning of the work was not watched.
       public static let unwatched = Kind(rawValue: "unwatched")
@@ -279,9 +277,9 @@ extension StallReport {
     public var noStack: [Count]
     /// The stacks that lack their outermost callers, and why.
     public var missingCallers: [Count]
-    /// Of those: counted with stacks near in time that went through the same functions.
+    /// Of those, the ones counted with a stack near in time that went through the same functions.
     public var completedCount: Int
-    /// The stacks whose outermost callers are those of an earlier one, which still lay at the same places.
+    /// The stacks whose outermost callers were taken from an earlier stack and still lay at the same places.
     public var joinedCount: Int
     /// Samples that were taken and lost.
     public var lostCount: UInt64
@@ -290,12 +288,12 @@ extension StallReport {
     package var unobservedSeconds: Seconds
     package var gapSeconds: Seconds
 
-    /// The part of the stall of which there are no samples.
+    /// The part of the stall without samples.
     public var unobserved: Duration { unobservedSeconds.duration }
-    /// Time in which the process could not run (stopped, frozen, suspended): no part of the stall's duration.
+    /// Time in which the process could not run (stopped, frozen, suspended); no part of the stall's duration.
     public var gap: Duration { gapSeconds.duration }
 
-    /// How many samples have a reason in common.
+    /// A reason, and how many samples have it.
     public struct Count: Hashable, Sendable, Codable {
       /// The reason.
       public var reason: Reason
@@ -306,11 +304,11 @@ extension StallReport {
 
   /// What observing a stall cost the service.
   public struct Cost: Hashable, Sendable, Codable {
-    /// Stacks that were read from outside, which their threads cannot notice.
+    /// Stacks that were read from outside: their threads cannot notice.
     public var stacksFromOutside: Int
     /// Stacks that a signal handler copied.
     public var stacksBySignal: Int
-    /// Attempts that gave no stack.
+    /// Attempts without a stack.
     public var withoutStack: Int
     package var longestHandlerSeconds: Seconds
     package var handlerSeconds: Seconds

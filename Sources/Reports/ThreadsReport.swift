@@ -1,10 +1,10 @@
-/// Threads of a process at about the same time, those that were doing the same together.
+/// The threads of a process at about the same time, in groups that were doing the same.
 public struct ThreadsReport: Hashable, Sendable, Codable {
-  /// The threads by what they were doing, the largest group first.
+  /// The groups, the largest first.
   public var groups: [Group]
-  /// Threads that there was no time or no room for.
+  /// How many threads were not captured for want of time or room.
   public var leftOut: Int
-  /// Whether that was all. `false` when the stall was over, or its process killed, while they were captured.
+  /// Whether all threads were captured; `false` when the stall ended, or its process was killed, meanwhile.
   public var isComplete: Bool
   /// The length of a line of ``description``.
   package var width = StallReport.Width()
@@ -15,13 +15,13 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
   public struct Group: Hashable, Sendable, Codable {
     /// The threads.
     public var threads: [StallReport.Thread]
-    /// What they were doing.
+    /// What the threads were doing.
     public var activity: StallReport.Activity
     /// The stack of the first of them, innermost first; empty when there is none.
     public var functions: [StallReport.Function]
     /// Why there is no stack; `nil` when there is one.
     public var noStack: StallReport.Reason?
-    /// Why callers are missing at its end; `nil` when none are.
+    /// Why callers are missing at its end; `nil` when it is complete.
     public var missingCallers: StallReport.Reason?
   }
 
@@ -30,7 +30,7 @@ public struct ThreadsReport: Hashable, Sendable, Codable {
 }
 
 extension ThreadsReport: CustomStringConvertible {
-  /// The threads as text, in lines as long as the configuration says.
+  /// The threads as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
 
   /// Every group with its whole stack.

@@ -128,11 +128,11 @@ final class PhaseNotes: Sendable {
 }
 
 extension Watchdog {
-  /// The service is ready: its launch is over (``Watchdog/Configuration/Lifecycle/launchThreshold``). Systemd is told READY=1, if
-  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so.
+  /// Ends the launch: the service is ready (``Configuration/Lifecycle/launchThreshold``). Sends READY=1 to systemd,
+  /// with ``Configuration/Lifecycle/notifiesSystemd``.
   public func launched() { core?.policies.launched() }
 
-  /// The service is about to end: its shutdown begins (``Watchdog/Configuration/Lifecycle/shutdownThreshold``). Systemd is told STOPPING=1, if
-  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so.
+  /// Begins the shutdown: the service is about to end (``Configuration/Lifecycle/shutdownThreshold``). Sends STOPPING=1
+  /// to systemd, with ``Configuration/Lifecycle/notifiesSystemd``.
   public func shuttingDown() { core?.policies.shuttingDown() }
 }

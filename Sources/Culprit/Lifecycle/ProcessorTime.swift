@@ -2,25 +2,26 @@ import CCulpritProcess
 import CulpritStallRecord
 
 extension Watchdog {
-  /// The processor time that was used while a work item was stuck: what tells a process that computes from one that waits.
+  /// The processor time that was used while a work item was stuck: it tells a process that computes from one that
+  /// waits.
   public struct ProcessorTime: Sendable, Hashable, CustomStringConvertible {
-    /// The time that the statistics are about: from about the begin of the unit on.
+    /// The time that the figures cover: about from the beginning of the work item.
     public var elapsed: Duration
-    /// What every process of the machine used, in its own code; `nil` where the kernel does not tell.
+    /// User time of all processes of the machine; `nil` where the kernel does not tell.
     public var machineUser: Duration?
-    /// What every process of the machine used, in the kernel; `nil` where it does not tell.
+    /// System time of all processes of the machine; `nil` where the kernel does not tell.
     public var machineSystem: Duration?
-    /// The time that the machine's figures are about: as ``elapsed``, but not before the watchdog was started.
+    /// The time that the machine's figures cover: as ``elapsed``, but from the start of the watchdog at the earliest.
     public var machineElapsed: Duration
-    /// What this process used, in its own code.
+    /// User time of this process.
     public var user: Duration
-    /// What this process used, in the kernel.
+    /// System time of this process.
     public var system: Duration
-    /// What the stuck thread used, and the time that is about; `nil` if unknown.
+    /// Processor time of the stuck thread; `nil` if unknown.
     public var thread: Duration?
-    /// The time that ``thread`` is about: since the thread was looked at for the first time.
+    /// The time that ``thread`` covers: since the thread was looked at for the first time.
     public var threadElapsed: Duration
-    /// The processors of the machine.
+    /// The number of processors of the machine.
     public var processors: Int
 
     init(_ termination: cprocess_termination_request) {

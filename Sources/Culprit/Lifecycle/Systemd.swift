@@ -48,19 +48,21 @@ final class SystemdNotifier: @unchecked Sendable {
 }
 
 extension Watchdog {
-  /// What systemd has been told.
+  /// What was sent to systemd.
   public struct SystemdState: Sendable, Hashable {
-    /// How often it was told that the service is alive.
+    /// How many pings (WATCHDOG=1) were sent.
     public var pings: UInt64
-    /// How often pings were stopped, because a source hung or the monitor did not run.
+    /// How often the pings were stopped, because a source hung or the monitor did not tick.
     public var hangs: UInt64
-    /// Why the last message could not be sent, if it could not.
+    /// Why the last message could not be sent; `nil` when it could.
     public var problem: String?
   }
 
-  /// Tells systemd what the service is doing, in one line for people (`systemctl status` shows it), if
-  /// ``Watchdog/Configuration/Lifecycle/notifiesSystemd`` says so. While a source hangs, what hangs is said instead.
+  /// Sends systemd what the service is doing, in one line for people (`systemctl status` shows it), with
+  /// ``Configuration/Lifecycle/notifiesSystemd``. While a source hangs, systemd gets the name of that source instead.
   ///
   /// Never waits for systemd.
+  ///
+  /// - Parameter status: The line.
   public func tellSystemd(status: String) { core?.policies.tellSystemd(status: status) }
 }

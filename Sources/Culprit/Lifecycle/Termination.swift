@@ -2,9 +2,9 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog {
-  /// The end of a process because of a work item that was stuck for longer than ``Watchdog/Configuration/Lifecycle/terminateAfter``.
+  /// The end of the process, because a work item was stuck for longer than ``Configuration/Lifecycle/terminateAfter``.
   public struct TerminationRequest: Sendable, CustomStringConvertible {
-    /// The code that such ends have had since the first of their kind: "ate bad food".
+    /// The code of such an end, as iOS has it: "ate bad food".
     public static let code: UInt32 = 0x8bad_f00d
 
     /// What is to be done with the process.
@@ -12,31 +12,35 @@ extension Watchdog {
       let vetoes: Bool
       /// It ends.
       public static let terminate = Decision(vetoes: false)
-      /// It goes on: whoever says so has seen to it. This work item is not its end any more.
+      /// It goes on. This work item does not end it any more.
       public static let veto = Decision(vetoes: true)
     }
 
-    /// What was stuck.
+    /// The stuck source.
     public var source: StallReport.Source
     /// The kernel's id of the stuck thread; 0 when no thread worked on it.
     public var threadID: Int32
-    /// What the work item was allowed before it is the end of the process.
+    /// The age at which the work item ends the process.
     public var threshold: Duration
-    /// How long it has taken.
+    /// The age of the work item.
     public var elapsed: Duration
-    /// What processor time was used meanwhile.
+    /// The processor time that was used meanwhile.
     public var processorTime: ProcessorTime
-    /// The stall as far as it was seen; `nil` when it could not be told in time.
+    /// The report so far; `nil` when it could not be made in time.
     public var report: StallReport?
-    /// The reason, in a paragraph, as it has been written to standard error.
+    /// The reason in one paragraph, as it was written to standard error.
     public var description: String
   }
 
-  /// Calls `handler` before the process is ended for being stuck (``Watchdog/Configuration/Lifecycle/terminateAfter``), on a thread of the
-  /// watchdog's own. The record has been saved by then, and the reason has been written to standard error.
+  /// Calls `handler` before the process is ended for being stuck (``Configuration/Lifecycle/terminateAfter``), on a
+  /// thread of the watchdog's own. By then the record has been saved, and the reason has been written to standard
+  /// error.
   ///
-  /// The process ends unless a handler returns ``TerminationRequest/Decision/veto`` within two seconds. When the stuck thread
-  /// holds the lock of the allocator, handlers that allocate are not heard.
+  /// The process ends unless a handler returns ``TerminationRequest/Decision/veto`` within two seconds. When the stuck
+  /// thread holds the lock of the allocator, a handler that allocates cannot veto.
+  ///
+  /// - Parameter handler: Called with the request; decides whether the process ends.
+  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onTerminate(
     _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision

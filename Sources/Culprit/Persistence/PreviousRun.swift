@@ -3,7 +3,7 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog {
-  /// An earlier run of the service in the same directory, which is over, and how it ended.
+  /// An earlier run of the service in the same directory, and how it ended.
   public struct PreviousRun: Sendable, CustomStringConvertible {
     /// How it ended.
     public let ending: Ending
@@ -15,34 +15,35 @@ extension Watchdog {
     public let executable: String
     /// When its watchdog was started.
     public let since: StallReport.Timestamp
-    /// The fatal signal that it noted; `nil` when there was none, or none that can be noted, as SIGKILL.
+    /// The fatal signal that it noted; `nil` when there was none, or one that cannot be noted, such as SIGKILL.
     public let signal: Int32?
-    /// What was stuck when it ended.
+    /// The work that was stuck when it ended.
     public let hangs: [FatalHang]
     /// The paths of the files of its stalls, those included that ended well.
     public let files: [String]
-    /// A sentence for each of them that cannot be read, or only in part, and what is wrong with it.
+    /// A sentence for each of these files that cannot be read, or only in part.
     public let problems: [String]
     private let texts: [String]
 
     /// Work that was stuck when its process ended.
     public struct FatalHang: Hashable, Sendable {
-      /// Who is to blame; the duration is right to within a tick (250 ms).
+      /// The report; its duration is right to within a tick (250 ms).
       public let report: StallReport
       /// The last stacks, as many as ten, in order of time.
       public let lastStacks: [StallReport.TimedStack]
     }
 
-    /// How a run ended. A newer version may know more ways.
+    /// How a run ended. A newer version may have more.
     public struct Ending: ReportCode {
       /// The word.
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
-      /// another program (execve(2)) while nothing was stuck.
+      /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has
+      /// gone on as another program (execve(2)) while nothing was stuck.
       public static let cleanExit = Ending(rawValue: "cleanExit")
-      /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was stuck.
+      /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was
+      /// stuck.
       public static let fatalHang = Ending(rawValue: "fatalHang")
       /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
       public static let killed = Ending(rawValue: "killed")
@@ -93,7 +94,8 @@ extension Watchdog {
       self.texts = texts
     }
 
-    /// The run in a line, what cannot be read in a line each, then for each hang its report, its last stacks, and the stacks of the other threads.
+    /// The run in a line, a line for each file that cannot be read, and for each hang its report, its last stacks and
+    /// the stacks of the other threads.
     public var description: String {
       let name = executable.split(separator: "/").last.map(String.init) ?? executable
       let head = "\(name) (process \(processID)), watched since \(since): \(endingText)"

@@ -100,12 +100,14 @@ final class PreviousRuns: Sendable {
 }
 
 extension Watchdog {
-  /// Calls `handler` with each earlier run of the service that has left something in ``Watchdog/Configuration/Storage/directory``, is over, and
-  /// has not been told of: how it ended and, when that was in mid-stall, who is to blame.
+  /// Calls `handler` with each earlier run of the service in ``Configuration/Storage/directory`` that is over and has
+  /// not been reported: how it ended and, when that was in mid-stall, who is to blame.
   ///
-  /// The handler is called on a thread of its own, soon, with one run after the other, the earliest first. Each run is told of
-  /// once, also when several processes start together. Runs that go on are left alone, whichever process they are. Does nothing
-  /// without a directory. ``stop()`` waits for it.
+  /// The handler is called soon, on a thread of its own, with one run after the other, the earliest first. Each run is
+  /// reported once, also when several processes start together. Runs that go on are left alone. Without a directory it
+  /// does nothing. `stop()` waits for it.
+  ///
+  /// - Parameter handler: Called with the run.
   public func onPreviousRun(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     core?.previousRuns?.tell(handler)
   }

@@ -1,17 +1,17 @@
 import CulpritReports
 import CulpritStallRecord
 
-/// A stall that is under way: what is known of it when it begins, and when it becomes a hang.
+/// A stall that is under way, as known when it begins or when it becomes a hang.
 public struct StallEvent: Sendable, CustomStringConvertible {
-  /// What is stuck.
+  /// The source that is stuck.
   public let source: StallReport.Source
-  /// The thread that is; its id is 0 when none works on it.
+  /// The stuck thread; its id is 0 when no thread works on the source.
   public let thread: StallReport.Thread
-  /// When the work began.
+  /// When the work item began.
   public let began: StallReport.Timestamp
-  /// What the work was allowed to take.
+  /// The threshold that it has passed.
   public let threshold: Duration
-  /// How long it has taken so far.
+  /// The age of the work item.
   public let age: Duration
   /// Whether the stall has become a hang.
   public let isHang: Bool
@@ -29,8 +29,10 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     self.settings = settings
   }
 
-  /// Works out who is to blame for what was seen so far. Takes as long as reading symbols takes, on the calling
-  /// thread: a handler may, the thread that the stall holds up had better not. Never uses the network.
+  /// Works out who is to blame for what was seen so far, in the time that reading symbols takes, on the calling thread:
+  /// for handlers, not for the stuck thread. Never uses the network.
+  ///
+  /// - Returns: The report so far; `nil` when nothing was recorded.
   public func report() -> StallReport? {
     guard let stall = recording.stalls.first else { return nil }
     var recording = recording
@@ -38,7 +40,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     return settings.report(of: stall, in: recording, settings.symbolizer(of: recording))
   }
 
-  /// The event in a sentence.
+  /// The event in one sentence.
   public var description: String {
     "\(source) \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
   }

@@ -2,7 +2,7 @@ import CulpritReports
 import Synchronization
 
 extension Watchdog {
-  /// A handler that has been added, for taking it away again. Letting go of it leaves the handler where it is.
+  /// A handler that has been added, to be removed again. Releasing the registration does not remove the handler.
   public final class Registration: Sendable {
     private let removal: Mutex<(@Sendable () -> Void)?>
     private let finish: @Sendable (UInt64) -> Bool
@@ -26,8 +26,7 @@ extension Watchdog {
     /// Whether it has been taken away.
     var isRemoved: Bool { removal.withLock { $0 == nil } }
 
-    /// Takes the handler away: it is not called for anything new. A call that is under way goes on. Does nothing the second
-    /// time.
+    /// Removes the handler: no new call is made. A call that is under way goes on. The second call does nothing.
     public func remove() {
       let removal = removal.withLock { removal in
         defer { removal = nil }
@@ -39,23 +38,32 @@ extension Watchdog {
 
   /// Calls `handler` with a report after every stall.
   ///
-  /// Each handler is called on a thread of its own, with one report at a time: one that blocks holds up nobody else. Reports
-  /// that come while 64 wait for it are dropped, and ``Status/reportsDropped`` counts them. While there is no handler, reports
-  /// go to standard error.
+  /// Each handler has a thread of its own and gets one report at a time: a handler that blocks holds up nobody else.
+  /// While 64 reports wait for it, further ones are dropped, and ``Status/reportsDropped`` counts them. Without a
+  /// handler, reports go to standard error.
+  ///
+  /// - Parameter handler: Called with the report.
+  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) -> Registration {
     register(core?.reporter.ended, handler)
   }
 
-  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its own, as
-  /// for ``onStall(_:)``.
+  /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its
+  /// own, as with ``onStall(_:)``.
+  ///
+  /// - Parameter handler: Called with the event.
+  /// - Returns: The registration.
   @discardableResult
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
     register(core?.reporter.begun, handler)
   }
 
-  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). On a thread of its own, as for
-  /// ``onStall(_:)``.
+  /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). On a thread of its own, as
+  /// with ``onStall(_:)``.
+  ///
+  /// - Parameter handler: Called with the event.
+  /// - Returns: The registration.
   @discardableResult
   public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
     register(core?.reporter.hung, handler)
@@ -75,14 +83,14 @@ extension Watchdog {
   ///     for await report in watchdog.stalls { logger.error("\(report.headline)") }
   ///
   /// Each iteration gets every report; of those that it has not taken the latest 64 are kept. It ends when the watchdog
-  /// stops. Reports do not go to standard error while somebody iterates.
+  /// stops. While a task iterates, reports do not go to standard error.
   public var stalls: Stalls { Stalls(watchdog: self) }
 
-  /// The reports of stalls as they come.
+  /// The reports of stalls, as they are made.
   public struct Stalls: AsyncSequence, Sendable {
     let watchdog: Watchdog
 
-    /// What one task takes of them.
+    /// One iteration over the reports.
     public struct AsyncIterator: AsyncIteratorProtocol {
       private var reports: AsyncStream<StallReport>.Iterator
 
@@ -92,7 +100,7 @@ extension Watchdog {
       public mutating func next() async -> StallReport? { await reports.next() }
     }
 
-    /// Begins to take reports.
+    /// Begins an iteration: reports are kept for it from now on.
     public func makeAsyncIterator() -> AsyncIterator {
       let (stream, continuation) = AsyncStream.makeStream(of: StallReport.self, bufferingPolicy: .bufferingNewest(64))
       let end = StreamEnd(continuation)

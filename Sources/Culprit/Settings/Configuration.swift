@@ -1,5 +1,5 @@
 extension Watchdog {
-  /// How a watchdog watches: what counts as a stall, how it is reported and saved, and what is done about it.
+  /// How a watchdog watches: what counts as a stall, how stalls are reported and saved, and what they lead to.
   ///
   ///     var configuration = Watchdog.Configuration(threshold: .seconds(4), directory: "/var/lib/shop/stalls")
   ///     configuration.lifecycle.notifiesSystemd = true
@@ -11,16 +11,16 @@ extension Watchdog {
     public var reporting = Reporting()
     /// What is saved, and where.
     public var storage = Storage()
-    /// What is done about the process: its launch, its shutdown, and work that does not end.
+    /// Launch and shutdown, systemd, and the end of a process that is stuck.
     public var lifecycle = Lifecycle()
-    /// How many activities there may be, and what their handlers may take.
+    /// Limits on activities.
     public var activities = Activities()
-    /// Whether anything is watched; default: `true`. A watchdog that is switched off costs its idle threads; it can be
-    /// switched on by ``Watchdog/reconfigure(_:)`` or by the configuration file. Where the environment says
-    /// `CULPRIT_ENABLED=no`, nothing is started at all, and nothing can switch it on.
+    /// Whether anything is watched; default: `true`. A watchdog that is switched off keeps its idle threads;
+    /// ``Watchdog/reconfigure(_:)`` or the configuration file can switch it on. With `CULPRIT_ENABLED=no` in the
+    /// environment, nothing is started, and nothing can switch it on.
     public var isEnabled = true
 
-    /// A configuration of defaults, but for what is given.
+    /// The default configuration, but for the given values.
     ///
     /// - Parameters:
     ///   - threshold: As ``Sampling/threshold``.
@@ -47,37 +47,36 @@ extension Watchdog.Configuration {
     /// The defaults.
     public init() {}
 
-    /// How long a work item may take before it counts as a stall; default: 4 s. At least 10 ms.
+    /// The age at which a work item is a stall; default: 4 s. At least 10 ms.
     ///
-    /// Loops and other sources may have thresholds of their own, and sections always have.
+    /// Loops and other sources can have thresholds of their own, and sections always have.
     public var threshold = Duration.seconds(4)
 
-    /// How long a work item may take before its stall counts as a hang, if it may take ``threshold``. What may take
-    /// longer or shorter is a hang so much later than a stall. At least the threshold; default (`nil`): 8 s, or twice the
-    /// threshold where that is longer.
+    /// The age at which a stall is a hang, for work items with ``threshold``; at least the threshold. Default (`nil`):
+    /// 8 s, or twice the threshold where that is longer. Sources with thresholds of their own hang as long after those.
     public var hangThreshold: Duration?
 
-    /// The time between samples once a stall has been declared. From 10 ms up to the threshold; default (`nil`): 1 s, or the
-    /// threshold where that is shorter.
+    /// The time between samples after the threshold, on average; from 10 ms to the threshold. Default (`nil`): 1 s, or
+    /// the threshold where that is shorter.
     ///
-    /// Before the threshold samples are taken every twentieth of it, from an eighth of it on: code that has finished when
-    /// the threshold is passed must be in the record too.
+    /// Before the threshold a sample is taken every twentieth of it, from an eighth of it on: the record must also have
+    /// the code that finished before the threshold was passed.
     public var interval: Duration?
 
-    /// How much of a stack is copied at most, in bytes; default: 8 MiB. From 4 KiB to 8 MiB. What lies beyond is
-    /// missing from the stack, and the report says so. Of stacks deeper than 128 KiB one is copied whole at a time; the memory
-    /// for it is used only while there are such stacks.
+    /// The most bytes of a stack that are copied; default: 8 MiB. From 4 KiB to 8 MiB. Deeper callers are missing, and
+    /// the report says so. Of stacks deeper than 128 KiB one is copied whole at a time; the memory for it is used only
+    /// while there are such stacks.
     public var stackBytesMax = 8 << 20
 
-    /// What is done about a stall while a debugger is attached; default: it is marked.
+    /// How stalls under a debugger are treated; default: marked.
     public var whileDebugged = Debugged.marked
 
-    /// What is done about a stall while a debugger is attached, which may be what makes threads stand still.
+    /// How stalls are treated while a debugger is attached, which may be what stops the threads.
     public struct Debugged: Hashable, Sendable {
       private var isMarked: Bool
-      /// It is reported, and the report says so.
+      /// They are reported, and the report says so.
       public static let marked = Debugged(isMarked: true)
-      /// It is neither reported nor saved.
+      /// They are neither reported nor saved.
       public static let ignored = Debugged(isMarked: false)
     }
   }
@@ -87,37 +86,38 @@ extension Watchdog.Configuration {
     /// The defaults.
     public init() {}
 
-    /// How many stalls are reported in a minute at most; default: 60. What comes then is counted, and saved all the same.
+    /// The most stalls that are reported in a minute; default: 60. Further ones are counted, and saved all the same.
     public var perMinute = 60
 
-    /// How many of those may have the same source and culprit; default: 10.
+    /// The most of these with the same source and culprit; default: 10.
     public var perCulprit = 10
 
     /// The length of a line in reports, in characters; default: 100. At least 40.
     public var width = 100
 
-    /// How much memory the names of addresses may take while stalls are reported, in bytes, about; default: 64 MiB. At least
-    /// 1 MiB. Beyond that, what was read of symbols and debug information is forgotten, and read again when it is needed.
-    /// Files that are mapped do not count: the kernel takes that memory back when it is short.
+    /// The memory for symbols and debug information while stalls are reported, in bytes, about; default: 64 MiB. At
+    /// least 1 MiB. Beyond it, tables are dropped and read again when needed. Mapped files do not count: the kernel
+    /// takes that memory back when it is short.
     public var symbolBytesMax = 64 << 20
 
-    /// What counts as the application's own code beside the package that is built: names of Swift modules (`NIOCore`), of
-    /// packages that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths of sources or libraries, with
-    /// all that is below them (`/srv/build/shop`); default: none. What is the application's own is what can be to blame.
+    /// Code that counts as the application's own beside the package that is built; default: none. Names of Swift
+    /// modules (`NIOCore`), of packages that it depends on (`swift-nio`), of shared libraries (`libshop.so`), or paths
+    /// of sources or libraries, with everything below them (`/srv/build/shop`). Only own code can be the culprit.
     public var ownModules: [String] = []
 
-    /// Functions of the application's own that are passed over, so that who calls them is to blame: `Lock.lock()`, without
-    /// labels `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it `Lock.*`; default: none.
+    /// The application's own functions that are passed over, so that their callers are blamed; default: none.
+    /// `Lock.lock()`, without labels `Lock.lock`, with the module `Shop.Lock.lock()`, with everything behind it
+    /// `Lock.*`.
     public var wrappers: [String] = []
 
-    /// Whether debug information is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)) for the reports of stalls,
-    /// where elfutils' client library is installed; default: `false`. It tells those servers what runs here, and may take long:
-    /// a thread of its own fetches, a report waits for it no longer than ``fetchPatience``, and ``Watchdog/stop()`` for 1.5 s.
-    /// Without it no part of the watchdog ever uses the network.
+    /// Whether the debug information for reports is fetched from the servers in DEBUGINFOD_URLS (debuginfod(8)), where
+    /// elfutils' client library is installed; default: `false`. Those servers learn what runs here, and may be slow: a
+    /// thread of its own fetches, a report waits no longer than ``fetchPatience``, and `stop()` no longer than 1.5 s.
+    /// Otherwise no part of the watchdog uses the network.
     public var fetchesDebugInformation = false
 
-    /// How long a report waits for debug information from servers, all files of it together; default: 5 s. What comes
-    /// later is there for the next report.
+    /// How long a report waits for debug information from servers, all its files together; default: 5 s. A file that
+    /// comes later serves the next report.
     public var fetchPatience = Duration.seconds(5)
   }
 
@@ -126,69 +126,69 @@ extension Watchdog.Configuration {
     /// The defaults.
     public init() {}
 
-    /// The directory that stalls are saved in, one `.stall` file each; made when it does not exist. Default (`nil`): nothing
-    /// is saved.
+    /// The directory that stalls are saved in, one `.stall` file each; default (`nil`): nothing is saved. It is made
+    /// when it does not exist. A directory that cannot be used is reported in ``Watchdog/Status/problems``.
     public var directory: String?
 
-    /// How many bytes the files of stalls may have together; default: 256 MiB. The oldest go first.
+    /// The most bytes of all files of stalls together; default: 256 MiB. The oldest are removed first.
     public var bytesMax = 256 << 20
 
-    /// How many stalls are kept; default: 1,000. The oldest go first.
+    /// The most stalls that are kept; default: 1,000. The oldest are removed first.
     public var filesMax = 1000
 
-    /// How old a file may become; default: 30 days.
+    /// How long files are kept; default: 30 days.
     public var ageMax = Duration.seconds(30 * 86_400)
 
-    /// Whether the files of stalls that ended are kept; default: `true`. Otherwise only what the process did not
-    /// survive is.
+    /// Whether the files of stalls that ended are kept; default: `true`. Otherwise only stalls that the process did not
+    /// survive are.
     public var keepsRecoveredStalls = true
 
     /// Whether the signal that ends the process is noted in ``directory``, for ``Watchdog/onPreviousRun(_:)``; default:
-    /// `true`. A handler for the signals that tell of a fault is installed, which puts back what was there before and passes
-    /// the signal on to that. A service whose own handlers survive such signals should not have it. Nothing is installed
-    /// without a directory.
+    /// `true`. It takes a handler for the signals that report a fault, which passes the signal on to the handler that
+    /// was there before. Switch it off in a service that leaves faults by siglongjmp(3). Without a directory nothing is
+    /// installed.
     public var notesCrashes = true
   }
 
-  /// What is done about the process: its launch, its shutdown, and work that does not end.
+  /// Launch and shutdown, systemd, and the end of a process that is stuck.
   public struct Lifecycle: Hashable, Sendable {
     /// The defaults.
     public init() {}
 
-    /// How long the launch may take, from the start of the process to ``Watchdog/launched()``. A launch that takes longer is
-    /// a stall of the main thread. At least 10 ms; default (`nil`): it may take its time.
+    /// How long the launch may take, from the start of the process to ``Watchdog/launched()``; at least 10 ms. Default
+    /// (`nil`): no limit. A launch that takes longer is a stall of the main thread.
     public var launchThreshold: Duration?
 
-    /// How long the shutdown may take, from ``Watchdog/shuttingDown()``, or SIGTERM, to the end of the process. One that
-    /// takes longer is a stall of the main thread. At least 10 ms; default (`nil`): it may take its time.
+    /// How long the shutdown may take, from ``Watchdog/shuttingDown()`` or SIGTERM to the end of the process; at least
+    /// 10 ms. Default (`nil`): no limit. A shutdown that takes longer is a stall of the main thread.
     public var shutdownThreshold: Duration?
 
-    /// How long a work item may take before the process is ended for it: SIGABRT on the stuck thread, with the reason on
-    /// standard error, after the record has been saved. At least ``Sampling/threshold``; a section's threshold counts as
-    /// well, if it is longer. Default (`nil`): no process is ended.
+    /// The age at which a stall ends the process, at least ``Sampling/threshold``; default (`nil`): never. The record
+    /// is saved, the reason goes to standard error, and SIGABRT to the stuck thread. A work item must also have passed
+    /// its own threshold.
     public var terminateAfter: Duration?
 
-    /// Whether SIGTERM begins the shutdown; default: `false`. The service's own handler for it is called as before, and there
-    /// must be one: where SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), it stays so and is
-    /// not noticed, and ``Watchdog/shuttingDown()`` is to be called.
+    /// Whether SIGTERM begins the shutdown; default: `false`. It takes a handler of the service's own, which is called
+    /// as before. Where SIGTERM has its default action, or is ignored, blocked or read by signalfd(2), nothing changes
+    /// and nothing is noticed: call ``Watchdog/shuttingDown()``.
     public var noticesTermination = false
 
-    /// Whether systemd is told how the service is; default: `false`. READY=1 by ``Watchdog/launched()``, STOPPING=1 by
-    /// ``Watchdog/shuttingDown()``, and, where the unit has WatchdogSec, WATCHDOG=1 as long as no source hangs. A service
-    /// that tells systemd all that itself goes on doing so.
+    /// Whether Culprit notifies systemd; default: `false`. ``Watchdog/launched()`` sends READY=1,
+    /// ``Watchdog/shuttingDown()`` sends STOPPING=1, and, where the unit has WatchdogSec, WATCHDOG=1 is sent while no
+    /// source hangs. Leave it off in a service that notifies systemd itself.
     public var notifiesSystemd = false
   }
 
-  /// How many activities there may be, and what their handlers may take.
+  /// Limits on activities.
   public struct Activities: Hashable, Sendable {
     /// The defaults.
     public init() {}
 
-    /// How many activities may go on at a time; default: 1,000.
+    /// The most activities that may go on at a time; default: 1,000.
     public var countMax = 1000
 
-    /// How long the expiration handlers of activities may take that are called together, before that is itself reported;
-    /// default: 1 s. At least 10 ms.
+    /// How long expiration handlers that are called together may take before that is a stall of its own; default: 1 s.
+    /// At least 10 ms.
     public var expirationThreshold = Duration.seconds(1)
   }
 }

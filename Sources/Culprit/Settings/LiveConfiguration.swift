@@ -64,8 +64,8 @@ final class LiveConfiguration: Sendable {
     if let refusal { throw refusal }
   }
 
-  /// What `other`, which somebody else wants in the same process, has otherwise than this: a sentence for each setting that it
-  /// does not leave at its default.
+  /// What `other`, which somebody else wants in the same process, has otherwise than this: a sentence for each setting
+  /// that it does not leave at its default.
   func disagreements(with other: Configuration) -> [String] {
     let (current, defaults) = (current, Configuration())
     return Setting.all.filter { setting in
@@ -105,12 +105,12 @@ extension Watchdog {
   ///
   ///     try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
   ///
-  /// Loops with thresholds of their own and sections keep theirs. What the environment or the configuration file say
-  /// still beats what the code says. A stall that is under way goes on as one.
+  /// Loops with thresholds of their own and sections keep theirs. The environment and the configuration file still beat
+  /// the code. A stall that is under way goes on as one.
   ///
-  /// - Parameter change: Changes the configuration in the code. Must not use the watchdog.
-  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` when `change` touches what is fixed once a watchdog runs,
-  ///   ``WatchdogError/Code/invalidConfiguration`` when the result makes no sense,
+  /// - Parameter change: Changes the configuration of the code. Must not use the watchdog.
+  /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` when `change` touches a setting that is fixed while the
+  ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid,
   ///   ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     if !isDisabled { _ = try running() }

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 import Glibc
 
-/// Why a watchdog cannot do what it was asked for: what kind of problem it is, a sentence for people, and the data in it.
+/// Why a watchdog cannot do something: a code, a sentence for people, and the data in it.
 ///
 ///     do { loop = try watchdog.watchLoop(named: "accept") } catch where error.code == .alreadyWatched { … }
 public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -12,27 +12,28 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     /// What `rawValue` says, also where this version does not know it.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A value in the configuration makes no sense. ``WatchdogError/name`` is the setting, or the source.
+    /// A value in the configuration is invalid. ``WatchdogError/name`` is the setting, or the source.
     public static let invalidConfiguration = Code(rawValue: "invalidConfiguration")
     /// The setting ``WatchdogError/name`` is fixed while a watchdog runs.
     public static let fixedWhileRunning = Code(rawValue: "fixedWhileRunning")
-    /// The environment says that the watchdog is not to be started (`CULPRIT_ENABLED=no`).
+    /// The environment keeps the watchdog from starting (`CULPRIT_ENABLED=no`).
     public static let disabled = Code(rawValue: "disabled")
     /// The watchdog has been stopped.
     public static let stopped = Code(rawValue: "stopped")
-    /// The watchdog watches a process of which this one is a child (fork(2)): ``WatchdogError/limit`` is its process id.
+    /// The watchdog watches a process of which this one is a child (fork(2)): ``WatchdogError/limit`` is its process
+    /// id.
     public static let notInThisProcess = Code(rawValue: "notInThisProcess")
     /// A source of the name ``WatchdogError/name`` is watched already.
     public static let alreadyWatched = Code(rawValue: "alreadyWatched")
-    /// As many sources are watched as can be at a time: ``WatchdogError/limit``.
+    /// The most sources at a time are watched already: ``WatchdogError/limit``.
     public static let tooManySources = Code(rawValue: "tooManySources")
-    /// As many activities are going on as can be at a time: ``WatchdogError/limit``.
+    /// The most activities at a time are going on already: ``WatchdogError/limit``.
     public static let tooManyActivities = Code(rawValue: "tooManyActivities")
     /// This process has no run loops: it does not link Foundation.
     public static let noRunLoops = Code(rawValue: "noRunLoops")
-    /// What was asked for was not done in time.
+    /// The call was not done in time.
     public static let timedOut = Code(rawValue: "timedOut")
-    /// The process lacks what it takes: threads, memory, a C library that is recent enough.
+    /// The process or the machine lacks something: threads, memory, a library, a supported processor.
     public static let unsupported = Code(rawValue: "unsupported")
 
     /// The word.
@@ -43,9 +44,9 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   public let code: Code
   /// The problem in one sentence, on one line: names and paths are printed as reports print them.
   public let message: String
-  /// The setting or the source that it is about; `nil` where it is about none.
+  /// The setting or the source concerned; `nil` where there is none.
   public let name: String?
-  /// The number that it is about; `nil` where it is about none.
+  /// The number concerned; `nil` where there is none.
   public let limit: Int?
 
   /// The sentence.

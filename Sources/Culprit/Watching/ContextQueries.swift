@@ -3,15 +3,16 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Adds what `describe` returns to the report of every stall: which tenant, how long queues are, what was configured.
+  /// Adds a text to the report of every stall: which tenant, how long queues are, what was configured.
   ///
-  /// It is called when a stall begins, on a thread of the watchdog's own, and may take 200 ms: it may need a lock that
-  /// whoever is stuck holds. The report then says so, and it is not called again before it has returned.
+  /// `describe` is called when a stall begins, on a thread of the watchdog's own, and has 200 ms: it may need a lock
+  /// that the stuck thread holds. If it takes longer, the report says so, and it is not called again before it has
+  /// returned.
   ///
   /// - Parameters:
-  ///   - title: What the report calls it.
+  ///   - title: The text's title in the report.
   ///   - describe: Returns the text, in a line or two.
-  /// - Returns: What takes it away again.
+  /// - Returns: The registration, whose ``Registration/remove()`` removes it.
   @discardableResult
   public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
     guard let contexts = core?.contexts, !isStopped else { return Registration(nil) }

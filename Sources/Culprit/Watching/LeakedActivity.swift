@@ -3,31 +3,33 @@ import CulpritStallRecord
 import CulpritSymbols
 
 extension Watchdog {
-  /// An activity that has not ended as it should.
+  /// An activity that has not ended after its expiration, or was released before it had ended.
   public struct LeakedActivity: Sendable, CustomStringConvertible {
-    /// What is wrong with it.
+    /// Why an activity counts as leaked.
     public struct Reason: ReportCode {
       /// The word.
       public var rawValue: String
       /// What `rawValue` says, also where this version does not know it.
       public init(rawValue: String) { self.rawValue = rawValue }
-      /// Its time ran out, its expiration handler has returned, and it has not ended.
+      /// Its threshold was passed, its expiration handler has returned, and it has not ended.
       public static let expired = Reason(rawValue: "expired")
-      /// Nobody refers to it any more, and it has not ended.
+      /// Its last reference was released, and it has not ended.
       public static let dropped = Reason(rawValue: "dropped")
     }
 
-    /// What it was called.
+    /// The activity's name.
     public let name: String
-    /// What is wrong with it.
+    /// Why it counts as leaked.
     public let reason: Reason
-    /// How long it had been going on.
+    /// The age of the activity.
     public let age: Duration
     /// Where it began: the addresses that its calls return to, innermost first.
     let beginning: [UInt64]
 
-    /// The functions that it began in, innermost first, without the watchdog's own. Takes as long as reading symbols takes,
-    /// on the calling thread: a handler may. Never uses the network.
+    /// The functions that it began in, innermost first, without the watchdog's own. Looks them up on the calling
+    /// thread, in the time that reading symbols takes: for handlers. Never uses the network.
+    ///
+    /// - Returns: The names of the functions.
     public func stack() -> [String] {
       let frames = beginning.map { StackFrame.returnAddress(RuntimeAddress($0)) }
       var modules = ModuleList()
@@ -38,7 +40,7 @@ extension Watchdog {
       return Array(names[(own.map { $0 + 1 } ?? 0)...])
     }
 
-    /// The activity and where it began. Takes as long as ``stack()``.
+    /// The activity and where it began. Takes as long as ``stack()`` does.
     public var description: String {
       let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
       return "activity \"\(printable(name))\", for \(age): \(what) and it has not ended. It began in:\n"

@@ -4,21 +4,22 @@ import Glibc
 import Synchronization
 
 extension Watchdog {
-  /// Tells of work that has begun and is expected to end: an upload, a migration, a request to another service.
+  /// Begins an activity: work that is expected to end, such as an upload, a migration, a request to another service.
   ///
-  /// Every stall's report lists the activities that are going on. When the time runs out, `onExpiration` is called, on a
-  /// thread of the watchdog's own; it is to make the work end. An activity that has not ended after that, or whose last
-  /// reference is gone before it has, is told to the handlers of ``onLeakedActivity(_:)``.
+  /// Every stall's report lists the activities that are going on. When the threshold is passed, `onExpiration` is
+  /// called on a thread of the watchdog's own, to make the work end. An activity that has not ended after that, or that
+  /// is released before it has ended, is leaked: handlers of ``onLeakedActivity(_:)`` get it.
   ///
   /// Costs a walk of the caller's stack, some microseconds.
   ///
   /// - Parameters:
-  ///   - name: What reports call it.
-  ///   - threshold: How long it may take; for ever when `nil`.
+  ///   - name: The activity's name in reports.
+  ///   - threshold: How long it may take; default (`nil`): for ever.
   ///   - onExpiration: Called when it has taken longer.
-  /// - Returns: The activity, which must be kept and ended.
+  /// - Returns: The activity. Hold a strong reference, and end it.
   /// - Throws: ``WatchdogError/Code/tooManyActivities``, ``WatchdogError/Code/stopped``,
-  ///   ``WatchdogError/Code/notInThisProcess``, ``WatchdogError/Code/invalidConfiguration`` for a threshold that is not positive.
+  ///   ``WatchdogError/Code/notInThisProcess``, ``WatchdogError/Code/invalidConfiguration`` for a threshold that is not
+  ///   positive.
   public func beginActivity(
     _ name: String,
     threshold: Duration? = nil,
@@ -36,11 +37,11 @@ extension Watchdog {
     return try activities.begin(name, threshold: threshold, onExpiration)
   }
 
-  /// Runs `body` as an activity, which ends with it.
+  /// Runs `body` as an activity that ends with it.
   ///
   /// - Parameters: As for ``beginActivity(_:threshold:onExpiration:)``.
   /// - Returns: What `body` returns.
-  /// - Throws: What `body` throws. When no activity can begin, `body` runs all the same.
+  /// - Throws: What `body` throws. When no activity can begin, `body` runs without one.
   public func withActivity<Result, Failure: Error>(
     _ name: String,
     threshold: Duration? = nil,
@@ -52,7 +53,7 @@ extension Watchdog {
     return try body()
   }
 
-  /// The same for work that waits without a thread.
+  /// Runs `body`, which may suspend, as an activity that ends with it.
   public func withActivity<Result, Failure: Error>(
     _ name: String,
     threshold: Duration? = nil,
@@ -65,18 +66,21 @@ extension Watchdog {
     return try await body()
   }
 
-  /// Calls `handler` with every activity that has not ended as it should, on a thread of the watchdog's own. While there is
-  /// no handler, they are told on standard error, by a thread of the watchdog's own as well: letting go of an activity
-  /// waits for nothing.
+  /// Calls `handler` with every leaked activity, on a thread of the watchdog's own. Without a handler, leaked
+  /// activities are printed to standard error, by a thread of the watchdog's own as well: releasing an activity waits
+  /// for nothing.
+  ///
+  /// - Parameter handler: Called with the activity.
+  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onLeakedActivity(_ handler: @escaping @Sendable (LeakedActivity) -> Void) -> Registration {
     register(core?.activities.leaked, handler)
   }
 }
 
-/// Work that was said to have begun, until ``end()``.
+/// Work that has begun and is expected to end, until ``end()``.
 public final class WatchedActivity: Sendable {
-  /// What reports call it.
+  /// The activity's name in reports.
   public let name: String
   private let number: UInt64
   private let activities: Activities?
@@ -89,9 +93,9 @@ public final class WatchedActivity: Sendable {
 
   deinit { activities?.drop(number) }
 
-  /// Says that the work has ended. Does nothing the second time.
+  /// Ends the activity. The second call does nothing.
   public func end() { activities?.end(number) }
 
-  /// How long it may still take: `nil` when for ever, zero when its time has run out or it has ended.
+  /// The time until its threshold: `nil` without a threshold, zero when it is passed or the activity has ended.
   public var timeRemaining: Duration? { activities?.timeRemaining(number) ?? nil }
 }

@@ -6,8 +6,8 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
-  ///   - threshold: What a turn may take, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  ///   - threshold: How long a turn may take, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
     let source = WatchedSource(kind: .loop, name: name)
@@ -41,9 +41,9 @@ extension Watchdog {
 ///       loop.end()
 ///     }
 ///
-/// Marking takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is short, and
-/// three stores. The watch ends with ``stop()`` or when the last reference is gone. Turns may move from thread to
-/// thread, one at a time.
+/// Marking a turn takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is
+/// short, and three stores. A thread's first mark registers the thread, which takes a lock and may allocate. The watch
+/// ends with ``stop()`` or when it is released. Turns may move from thread to thread, one at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?
@@ -56,16 +56,16 @@ public final class WatchedLoop: Sendable {
 
   deinit { if let lease { SlotRegistry.shared.end(lease) } }
 
-  /// Marks the begin of a turn on the calling thread. When a turn is under way already, a new one begins.
+  /// Marks the beginning of a turn on the calling thread. A turn that is under way ends, and a new one begins.
   public func begin() { if let lease { observer_slot_begin(lease.slot) } }
 
-  /// Marks the end of the turn. Does nothing when there is none. A turn also ends when its thread exits.
+  /// Marks the end of the turn. Without a turn it does nothing. A turn also ends when its thread exits.
   public func end() { if let lease { observer_slot_end(lease.slot) } }
 
   /// Runs `body` as one turn.
   ///
   /// - Parameters:
-  ///   - label: What reports say of the turn: which request, which job. See ``label(_:)``.
+  ///   - label: The turn's label in reports: which request, which job. See ``label(_:)``.
   ///   - body: The turn.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
@@ -82,13 +82,18 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Says something of the work: which request, which job. Every sample carries it, and reports show for how much of a
-  /// stall it held. 56 bytes are kept. It stays until it is changed; an empty one says nothing. To be called by whoever
-  /// marks the turns. Costs no system call and no lock.
+  /// Labels the work: which request, which job. Every sample carries the label, and reports show for how much of a
+  /// stall each held. 56 bytes are kept. The label stays until it is changed; an empty one removes it. Call it on the
+  /// thread that marks the turns. Costs no system call and no lock.
+  ///
+  /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body`, which may take as long as it does: its time is not part of the turn's. May be nested. To be called in a
-  /// turn.
+  /// Runs `body` in a turn; its time is not part of the turn's. May be nested.
+  ///
+  /// - Parameter body: The work that may take its time.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -97,6 +102,6 @@ public final class WatchedLoop: Sendable {
     return try body()
   }
 
-  /// Ends the watch; marking has no effect from then on. Does nothing the second time.
+  /// Ends the watch; marks have no effect from then on. The second call does nothing.
   public func stop() { if let lease { SlotRegistry.shared.stop(lease) } }
 }

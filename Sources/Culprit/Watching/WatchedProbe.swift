@@ -1,7 +1,9 @@
 import CulpritStallRecord
 import Dispatch
 
-/// Something that is watched by probes, until ``stop()`` or until the last reference is gone.
+/// A source that is watched by probes, until ``stop()`` or until the watch is released.
+///
+/// A probe is a small job that is enqueued again and again. Its wait is the work item.
 public final class WatchedProbe: Sendable {
   private let sources: [PingedSource]
   private let watchdog: Watchdog
@@ -14,23 +16,23 @@ public final class WatchedProbe: Sendable {
 
   deinit { stop() }
 
-  /// Ends the watch. Does nothing the second time.
+  /// Ends the watch. The second call does nothing.
   public func stop() { for source in sources { source.stop() } }
 }
 
 extension Watchdog {
   /// Watches a dispatch queue, the main queue for one.
   ///
-  /// A small block is put into the queue again and again, one at a time, each an eighth of the threshold after the one
-  /// before it was run. When it waits for longer than the threshold, that is a stall of the queue: of the thread that
-  /// works on it then, where it is a serial one. The report tells whether the queue stands still or only has more work
-  /// than it can do.
+  /// A small block is enqueued again and again, one at a time, each an eighth of the threshold after the previous one
+  /// ran. A block that waits longer than the threshold is a stall of the queue: of the thread that works on it then,
+  /// where the queue is serial. The report says whether the queue stands still or only has more work than it can do.
   ///
   /// - Parameters:
   ///   - queue: The queue.
-  ///   - name: What reports call it; its label when `nil`. No two queues of the same name can be watched at a time.
-  ///   - threshold: How long a block may wait, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  ///   - name: The queue's name in reports; default (`nil`): its label. No two queues of the same name can be watched
+  ///     at a time.
+  ///   - threshold: How long a block may wait, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchQueue(
     _ queue: DispatchQueue,
@@ -48,11 +50,12 @@ extension Watchdog {
 
   /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
   ///
-  /// A small task is started again and again. When none of the threads comes to run it within the threshold, all
-  /// threads are captured, and the report says what those of the pool are occupied with.
+  /// A small task is started again and again. When no thread runs it within the threshold, all threads are captured,
+  /// and the report says what occupies those of the pool.
   ///
-  /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the
+  ///   configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
@@ -64,8 +67,8 @@ extension Watchdog {
 
   /// Watches the main actor: work that must run on the main thread.
   ///
-  /// - Parameter threshold: How long such work may wait, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  /// - Parameter threshold: How long such work may wait, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: "main actor")
@@ -82,14 +85,14 @@ extension Watchdog {
 
   /// Watches a serial executor of Swift concurrency: an actor's own.
   ///
-  /// Whoever ran the ping before is taken for the executor's thread. An executor that moves from thread to thread
-  /// should be watched as what it runs on: a dispatch queue, for one.
+  /// The thread that ran the previous probe counts as the executor's thread. Watch an executor that moves from thread
+  /// to thread by what it runs on: a dispatch queue, for one.
   ///
   /// - Parameters:
   ///   - executor: The executor.
-  ///   - name: What reports call it. No two executors of the same name can be watched at a time.
-  ///   - threshold: How long a job may wait, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  ///   - name: Its name in reports. No two executors of the same name can be watched at a time.
+  ///   - threshold: How long a job may wait, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchExecutor(
     _ executor: any SerialExecutor,
@@ -109,17 +112,17 @@ extension Watchdog {
     )
   }
 
-  /// Watches an event loop of any library, by what puts a closure into it.
+  /// Watches an event loop of any library, by closures that are put into it.
   ///
-  ///     let watch = try watchdog.watchLoop(named: "http") { ping in eventLoop.execute { ping() } }
+  ///     let watch = try watchdog.watchLoop(named: "http") { probe in eventLoop.execute { probe() } }
   ///
-  /// The loop must stay on its thread: the one that ran the ping before is the one whose stack is taken.
+  /// The loop must stay on its thread: the stack is that of the thread that ran the previous probe.
   ///
   /// - Parameters:
   ///   - name: What reports call the loop. No two of the same name can be watched at a time.
-  ///   - threshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
-  ///   - execute: Puts the closure that it is passed into the loop, and returns. Called on a thread of the watchdog's own.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
+  ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - execute: Puts the closure into the loop, and returns. Called on a thread of the watchdog's own.
+  /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchLoop(
     named name: String,
@@ -129,15 +132,15 @@ extension Watchdog {
     try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false)
   }
 
-  /// Watches a group of event loops, a thread each: those of an event loop group. Reports call them by the group's name
-  /// and their number from 1.
+  /// Watches a group of event loops, each with a thread of its own. Reports call them by the group's name and their
+  /// number, from 1.
   ///
   /// - Parameters:
-  ///   - name: What the group is called.
-  ///   - threshold: How long a closure may wait, at least 10 ms; the configuration's when `nil`.
-  ///   - execute: For each loop, what puts a closure into it.
+  ///   - name: The group's name in reports.
+  ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - execute: For each loop, a closure that puts its argument into the loop.
   /// - Returns: The watch of all of them.
-  /// - Throws: ``WatchdogError``; none is watched then.
+  /// - Throws: ``WatchdogError``; no loop is watched then.
   public func watchLoops(
     named name: String,
     threshold: Duration? = nil,

@@ -6,9 +6,9 @@ import Synchronization
 extension Watchdog {
   /// Watches the iterations of the main thread's run loop.
   ///
-  /// - Parameter threshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
-  /// - Throws: ``WatchdogError/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
+  /// - Parameter threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
   public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
     try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", threshold: threshold)
   }
@@ -17,9 +17,9 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - name: What reports call the run loop. No two run loops of the same name can be watched at a time.
-  ///   - threshold: What an iteration may take, at least 10 ms; the configuration's when `nil`.
-  /// - Returns: The watch, which lasts until it is stopped or the last reference to it is gone.
-  /// - Throws: ``WatchdogError/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
+  ///   - threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
+  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
   public func watchCurrentRunLoop(
     named name: String,
     threshold: Duration? = nil
@@ -30,10 +30,10 @@ extension Watchdog {
 
 /// A run loop under watch, through run loop observers in the common modes.
 ///
-/// An iteration begins when the loop is entered, before it looks at its timers, and when it wakes up; it ends before the
-/// loop waits and when it is left. The observer of the beginnings comes before all others and that of the ends after all
-/// others, so that what other observers do counts. Waiting in a run that is nested in an iteration is waiting: the outer
-/// iteration begins anew when the nested run is left.
+/// An iteration begins when the loop is entered, before it looks at its timers, and when it wakes up; it ends before
+/// the loop waits and when it is left. The observer of the beginnings comes before all others and that of the ends
+/// after all others, so that what other observers do counts. Waiting in a run that is nested in an iteration is
+/// waiting: the outer iteration begins anew when the nested run is left.
 public final class WatchedRunLoop: Sendable {
   /// What the observers' callbacks know.
   private final class Context: Sendable {
@@ -43,7 +43,8 @@ public final class WatchedRunLoop: Sendable {
 
     init(_ slot: sending UnsafeMutablePointer<observer_slot>?) { self.slot = Mutex(slot) }
 
-    /// Marks the slot, as long as it is ours: the loop's thread may be late in noticing that its observers were removed.
+    /// Marks the slot, as long as it is ours: the loop's thread may be late in noticing that its observers were
+    /// removed.
     func mark(_ body: (UnsafeMutablePointer<observer_slot>) -> Void) {
       slot.withLock { if let slot = $0 { body(slot) } }
     }
@@ -96,7 +97,7 @@ public final class WatchedRunLoop: Sendable {
 
   deinit { stop() }
 
-  /// Ends the watch. Does nothing the second time.
+  /// Ends the watch. The second call does nothing.
   public func stop() {
     // A child of fork(2) leaves what is its parent's alone.
     if lease?.isOurs == false { return }

@@ -3,15 +3,14 @@ import CulpritStallRecord
 import Synchronization
 
 extension Watchdog {
-  /// Runs `body`, which may take `threshold`.
+  /// Runs `body` as a critical section, which is a stall when it takes longer than `threshold`.
   ///
-  /// When it takes longer, a stall of the section is reported; `body` is not interrupted. Sections may be nested and run
-  /// on many threads at once. When no more sections can be watched (4,096 sources at a time), or the watchdog has been
-  /// stopped, `body` runs all the same.
+  /// `body` is not interrupted. Sections may be nested and run on many threads at once. When 4,096 sources are watched
+  /// already, or the watchdog has been stopped, `body` runs unwatched.
   ///
   /// - Parameters:
-  ///   - name: What reports call the section.
-  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
+  ///   - name: The section's name in reports.
+  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
   ///   - body: The work.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
@@ -25,14 +24,14 @@ extension Watchdog {
     return try body()
   }
 
-  /// Runs `body`, which may take `threshold` and may wait without a thread meanwhile.
+  /// Runs `body`, which may suspend, as a critical section.
   ///
-  /// As for the form that does not wait. Which thread works on it is not known: a stall's report has all threads.
+  /// As the synchronous form. Which thread works on the section is not known: a stall's report has all threads.
   ///
   /// - Parameters:
-  ///   - name: What reports call the section.
-  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
-  ///   - isolation: Where `body` runs: where the caller does.
+  ///   - name: The section's name in reports.
+  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
+  ///   - isolation: Where `body` runs; default: where the caller does.
   ///   - body: The work.
   /// - Returns: What `body` returns.
   /// - Throws: What `body` throws.
@@ -47,15 +46,15 @@ extension Watchdog {
     return try await body()
   }
 
-  /// Begins a critical section of the calling thread, which may take `threshold`.
+  /// Begins a critical section of the calling thread, which is a stall when it takes longer than `threshold`.
   ///
   ///     let section = watchdog.beginSection("import", threshold: .seconds(2))
   ///     defer { section.end() }
   ///
   /// - Parameters:
-  ///   - name: What reports call the section.
-  ///   - threshold: What it may take; less than 10 ms counts as 10 ms.
-  ///   - onStall: Called once, when the threshold is passed before the section ends; on a thread of its own, while the
+  ///   - name: The section's name in reports.
+  ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
+  ///   - onStall: Called once when the threshold is passed before the section ends, on a thread of its own, while the
   ///     section may still be under way. The stall is reported besides.
   /// - Returns: The section, to be ended.
   public func beginSection(
@@ -69,8 +68,8 @@ extension Watchdog {
 
 /// A critical section of the thread that began it.
 ///
-/// It lasts until ``end()``, or until the last reference is gone. When its threshold is passed before that, a stall is
-/// reported and its handler is called, once. Either it has ended by then or it stalls: whoever comes second finds that out.
+/// It lasts until ``end()``, or until its last reference is released. When its threshold is passed before that, a stall
+/// is reported and the section's handler is called once.
 public final class WatchedSection: Sendable {
   private enum Phase: UInt8, AtomicRepresentable {
     case running
@@ -138,14 +137,14 @@ public final class WatchedSection: Sendable {
     if lease?.isOurs != false { thread.stop() }
   }
 
-  /// Whether the section is watched at all: not when too many sources are, or the watchdog has been stopped.
+  /// Whether the section is watched: not when 4,096 sources were watched already, nor after the watchdog was stopped.
   public var isWatched: Bool { lease != nil }
 
   /// Ends the section. May be called from any thread.
   ///
-  /// - Returns: Whether it ended before its handler was called. `false` when that has been called, or it had ended before. The
-  ///   handler is not called after `true` was returned; the stall of a section that had taken too long by then is reported
-  ///   all the same.
+  /// - Returns: Whether the section ended before its handler was called. After `true` the handler is not called.
+  ///   `false` means that it has been called or is about to be, or that the section had ended before. The stall of a
+  ///   section that took too long is reported in either case.
   @discardableResult
   public func end() -> Bool {
     // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
@@ -157,10 +156,16 @@ public final class WatchedSection: Sendable {
     return isFirst
   }
 
-  /// Says something of the work, as ``WatchedLoop/label(_:)`` does.
+  /// Labels the work, as ``WatchedLoop/label(_:)`` does.
+  ///
+  /// - Parameter text: The label.
   public func label(_ text: String) { if let lease { SlotRegistry.shared.label(lease, text) } }
 
-  /// Runs `body`, which may take as long as it does: its time is not part of the section's. May be nested.
+  /// Runs `body`; its time is not part of the section's. May be nested.
+  ///
+  /// - Parameter body: The work that may take its time.
+  /// - Returns: What `body` returns.
+  /// - Throws: What `body` throws.
   public func withExemption<Result: ~Copyable, Failure: Error>(
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
@@ -169,8 +174,8 @@ public final class WatchedSection: Sendable {
     return try body()
   }
 
-  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread could
-  /// hold when the process is forked in a section.
+  /// Has the Swift runtime look up all that the end of a section takes, under locks of its own, which another thread
+  /// could hold when the process is forked in a section.
   static func prepare() { WatchedSection(nil, nil, nil).end() }
 
   /// The threshold is passed.
