@@ -32,7 +32,7 @@ static void end_left(struct observer_slot *slot, const struct observer_thread *t
 }
 
 /* Ends what THREAD, which exits, has left marked. A work item ends with its thread: without this a loop whose owner
- * forgot `ended` would be reported as stalled for ever. */
+ * forgot `end` would be reported as stalled for ever. */
 static void end_work_of(const struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {

@@ -1,9 +1,10 @@
 /* CObserver: the observing path.
  *
- * Watched threads mark the begin and end of their work in target slots; the monitor thread reads the slots, copies a
- * stuck thread's registers and stack, unwinds the copy and passes the result through a ring to the recorder thread.
- * The monitor and the samplers take no lock that a service's thread can hold, and allocate nothing after start-up. A
- * watched thread's first mark registers it, which locks and may allocate (observer_thread.h).
+ * Watched threads mark the begin and end of their work in target slots. The monitor thread reads the slots and asks a
+ * sampler thread for stacks; the sampler has a stuck thread's registers and stack copied, unwinds the copy and passes
+ * the result through a ring to the recorder thread. The monitor and the samplers take no lock that a service's thread
+ * can hold, and allocate nothing after start-up. A watched thread's first mark registers it, which locks and may
+ * allocate (observer_thread.h); later marks do neither.
  *
  * Which header for what:
  *   observer_base.h     limits
@@ -19,8 +20,8 @@
  *   observer_visit.h    entries of threads that are captured once
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_unwind.h   frames from a copied stack, by CUnwind
- *   observer_stall.h the stalls that go on
- *   observer_ring.h     the way from the monitor to the recorder
+ *   observer_stall.h    the stalls that go on
+ *   observer_ring.h     the way from the monitor and the samplers to the recorder
  *   observer_restarted_call.h  which system call restart_syscall(2) has begun anew
  */
 #ifndef COBSERVER_H

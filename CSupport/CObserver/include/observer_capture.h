@@ -1,7 +1,9 @@
-/* Capture: a signal handler that copies a thread's registers and stack, and the monitor's side of it.
+/* Capture: a signal handler that copies a thread's registers and stack, and the sampler's side of it.
  *
- * The handler does nothing else: no unwinding, no allocation, no lock. It runs for well under a microsecond for a usual
- * stack. The monitor waits for it with a deadline; a thread that answers late finds that its request is gone.
+ * The handler does nothing else: no unwinding, no allocation, no lock. It runs for about a microsecond for a usual
+ * stack. A sampler asks, goes on, and collects the answer at a later pass, or takes the request back: a thread that
+ * answers late finds that its request is gone. Only observer_capture, for a thread that may be disturbed, waits for the
+ * handler, with a deadline. The monitor neither asks nor waits.
  *
  * The signal is SIGPROF. Dispatch workers and Swift Concurrency threads block every signal except ILL, TRAP, BUS, FPE,
  * SEGV, SYS and PROF (swift-corelibs-libdispatch, src/init.c), so that no other usable signal arrives there.

@@ -19,11 +19,11 @@
 /* Makes thread TID of this process receive SIGNAL with VALUE (si_code SI_TIMER) as soon as it computes, once. Returns
  * 0 with the timer in *TIMER, to be given to observer_signal_cancel, or an errno value: ESRCH when there is no such
  * thread, otherwise that of timer_create(2), which a sandbox may refuse.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_when_running(pid_t tid, int signal, uint64_t value, int *timer);
 
 /* Takes the signal back, if it has not been sent. Does nothing for OBSERVER_NO_TIMER.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_signal_cancel(int timer);
 
 /* How a signal of ours may arrive. */
@@ -35,7 +35,7 @@ enum observer_signal_mark {
 
 /* Sends thread TID of this process SIGNAL with VALUE now, whatever it does. *MARK says how it may arrive, before it
  * does. Returns 0, ESRCH, or the errno value of rt_tgsigqueueinfo(2).
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int observer_signal_now(pid_t tid, int signal, uint64_t value, _Atomic uint32_t *mark);
 
 /* Whether timers on a thread's processor time can be made here.

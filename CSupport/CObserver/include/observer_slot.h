@@ -1,9 +1,9 @@
 /* Target slots: which thread works on what since when.
  *
  * A slot belongs to one watched loop or section. The watched thread marks the begin of a work item with two stores
- * and its end with one load and one store; it makes no system call and takes no lock. The monitor reads the slots on
- * its tick. Slots live in one table that is never freed: a slot that is still marked after the watchdog has stopped
- * does no harm.
+ * and its end with one load and one store; it makes no system call and takes no lock, but for the first mark of a
+ * thread, which registers it (observer_thread.h). The monitor reads the slots on its tick. Slots live in one table that
+ * is never freed: a slot that is still marked after the watchdog has stopped does no harm.
  *
  * A work item is known by the time of its begin. Where the threshold is long that time is a coarse one, which is
  * cheaper and can be old (clinux_clock_coarse_doubt_ns). Two work items that begin within the same kernel tick then
