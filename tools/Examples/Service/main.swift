@@ -10,12 +10,12 @@ let table = OptionTable(
   usage: ["example-service [OPTION]..."],
   summary: "Serves a small catalog over HTTP on 127.0.0.1 until SIGTERM.",
   options: [
-    CommandOption("port", letter: "p", argument: "PORT", help: "port to listen on; any free one unless told otherwise"),
+    CommandOption("port", letter: "p", argument: "PORT", help: "port to listen on; default: any free one"),
     CommandOption(
       "directory",
       letter: "d",
       argument: "DIR",
-      help: "where stalls are saved; nowhere unless told otherwise"
+      help: "where stalls are saved; default: nowhere"
     ),
     CommandOption("threshold", letter: "t", argument: "MS", help: "what a turn of the loop may take, in ms; 4500"),
     CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line in reports; 100"),
