@@ -80,9 +80,9 @@ extension Watchdog {
 
   /// Whether a watchdog watches. A newer version may have more.
   public struct Mode: ReportCode {
-    /// The word.
+    /// The value as a string, as in JSON.
     public var rawValue: String
-    /// What `rawValue` says, also where this version does not know it.
+    /// The value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// It watches.
     public static let watching = Mode(rawValue: "watching")
@@ -98,9 +98,9 @@ extension Watchdog {
   public struct Limitation: Hashable, Sendable, CustomStringConvertible {
     /// What is lost. A newer version may have more.
     public struct Code: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Stacks of blocked threads are missing: the kernel does not tell what threads do. Computing threads are
       /// captured all the same.

@@ -15,7 +15,7 @@ package struct ReportBuilder {
   /// - Parameters:
   ///   - recording: What was observed.
   ///   - rules: What counts as the application's own code.
-  ///   - architecture: Where the recording does not say: for the names of system calls.
+  ///   - architecture: The architecture where the recording has none: for the names of system calls.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   package init(
     _ recording: Recording,
@@ -39,7 +39,7 @@ package struct ReportBuilder {
   /// - Parameters:
   ///   - stall: One of the recording's.
   ///   - blame: Who is to blame, where that is known already.
-  ///   - repeats: How many stalls of the same culprit were counted since the report before.
+  ///   - repeats: How many stalls of the same culprit were counted since the previous report.
   /// - Returns: The report.
   package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
     let blame = blame ?? self.blame(for: stall)

@@ -42,7 +42,7 @@ extension StallReport {
     /// The moment `nanosecondsSince1970` after the beginning of 1970.
     public init(nanosecondsSince1970: UInt64) { self.nanosecondsSince1970 = nanosecondsSince1970 }
 
-    /// Reads a moment as ``encode(to:)`` writes it.
+    /// Decodes a moment as RFC 3339 has it.
     public init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       let text = try container.decode(String.self)
@@ -53,7 +53,7 @@ extension StallReport {
       nanosecondsSince1970 = time.nanosecondsSince1970
     }
 
-    /// Writes the moment as `2026-11-20T10:23:51.204000000Z`.
+    /// Encodes the moment as RFC 3339 has it, with nanoseconds.
     public func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       try container.encode(WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9))
@@ -125,9 +125,9 @@ extension StallReport {
 
     /// Kinds of addresses.
     public struct Kind: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// An address in the module's file.
       public static let file = Kind(rawValue: "file")
@@ -192,9 +192,9 @@ extension StallReport {
 
     /// Kinds of activity. A newer version may have more.
     public struct Kind: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// On a processor, or waiting for one.
       public static let computing = Kind(rawValue: "computing")
@@ -213,9 +213,9 @@ extension StallReport {
 extension StallReport.Source {
   /// Kinds of sources. A newer version may have more.
   public struct Kind: ReportCode {
-    /// The word.
+    /// The value as a string, as in JSON.
     public var rawValue: String
-    /// What `rawValue` says, also where this version does not know it.
+    /// The value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
     public static let loop = Kind(rawValue: "loop")

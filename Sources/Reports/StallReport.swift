@@ -104,9 +104,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 extension StallReport {
   /// Whether a function is to blame. A newer version may have more.
   public struct Verdict: ReportCode {
-    /// The word.
+    /// The value as a string, as in JSON.
     public var rawValue: String
-    /// What `rawValue` says, also where this version does not know it.
+    /// The value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// One function of the application holds at least half of the stall.
     public static let culprit = Verdict(rawValue: "culprit")
@@ -250,9 +250,9 @@ extension StallReport {
 
     /// Kinds of notes. A newer version may have more.
     public struct Kind: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// A context that the application added.
       public static let context = Kind(rawValue: "context")

@@ -385,12 +385,12 @@ private struct TreeWriter {
 }
 
 extension StallReport: CustomStringConvertible {
-  /// The report as text, in lines as long as the configuration says.
+  /// The report as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
 
-  /// The report as text: first the answer, then what it rests on.
+  /// The report as text: first the answer, then the evidence.
   ///
   /// - Parameter width: The length of a line in characters, at least 40.
-  /// - Returns: The text, which ends with a newline.
+  /// - Returns: The text.
   public func text(width: Int) -> String { TextReport(self).text(width: width) }
 }

@@ -36,6 +36,6 @@ extension ThreadsReport: CustomStringConvertible {
   /// Every group with its whole stack.
   ///
   /// - Parameter width: The length of a line in characters, at least 40.
-  /// - Returns: The text, which ends with a newline.
+  /// - Returns: The text.
   public func text(width: Int) -> String { ThreadsText(self).text(width: width) }
 }

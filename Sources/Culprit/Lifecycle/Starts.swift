@@ -75,9 +75,9 @@ enum Starts {
   /// Takes no more part in `core`.
   ///
   /// - Parameters:
-  ///   - core: What runs.
-  ///   - stop: Ends it, if nobody else takes part.
-  /// - Returns: What `stop` does; `true` when others go on.
+  ///   - core: The core that a start has joined.
+  ///   - stop: Ends it; called if nobody else takes part.
+  /// - Returns: The result of `stop`; `true` when others go on.
   static func leave(_ core: Core, stop: (Core) -> Bool) -> Bool {
     let isLast = state.withLock { state in
       guard case .running(let running, let starts) = state.phase, running === core else { return false }

@@ -35,9 +35,9 @@ extension Watchdog {
 
     /// How a run ended. A newer version may have more.
     public struct Ending: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has
       /// gone on as another program (execve(2)) while nothing was stuck.

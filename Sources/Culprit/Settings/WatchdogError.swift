@@ -7,9 +7,9 @@ import Glibc
 public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible {
   /// What kind of problem it is. A newer version may have more kinds.
   public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    /// The word.
+    /// The code as a string.
     public var rawValue: String
-    /// What `rawValue` says, also where this version does not know it.
+    /// The code with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
 
     /// A value in the configuration is invalid. ``WatchdogError/name`` is the setting, or the source.
@@ -36,7 +36,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     /// The process or the machine lacks something: threads, memory, a library, a supported processor.
     public static let unsupported = Code(rawValue: "unsupported")
 
-    /// The word.
+    /// The code as a string.
     public var description: String { rawValue }
   }
 

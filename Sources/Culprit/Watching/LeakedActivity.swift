@@ -7,9 +7,9 @@ extension Watchdog {
   public struct LeakedActivity: Sendable, CustomStringConvertible {
     /// Why an activity counts as leaked.
     public struct Reason: ReportCode {
-      /// The word.
+      /// The value as a string, as in JSON.
       public var rawValue: String
-      /// What `rawValue` says, also where this version does not know it.
+      /// The value with this string, known or not.
       public init(rawValue: String) { self.rawValue = rawValue }
       /// Its threshold was passed, its expiration handler has returned, and it has not ended.
       public static let expired = Reason(rawValue: "expired")

@@ -153,8 +153,8 @@ final class SlotRegistry: Sendable {
   ///   - source: What is watched.
   ///   - start: The number of the start of a watchdog that wants it; 0 for Culprit itself.
   ///   - control: The monitor that is to watch it.
-  ///   - threshold: What a work item may take; what the configuration says when `nil`.
-  ///   - interval: The time between samples of a stall; the configured one when `nil`.
+  ///   - threshold: How long a work item may take; default (`nil`): the configuration's.
+  ///   - interval: The time between samples of a stall; default (`nil`): the configuration's.
   ///   - polled: Whether work items begin without telling the monitor.
   /// - Returns: The lease, to be given to ``end(_:)``.
   /// - Throws: ``WatchdogError`` when nobody watches, the source is watched already or all slots are taken.
