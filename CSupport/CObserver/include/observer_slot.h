@@ -219,7 +219,8 @@ static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct obse
 }
 
 /* Reads SLOT without tearing: the fields returned with a work item were those of that work item. A slot that changes
- * during the read is returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor. */
+ * during the read is returned as idle; the next tick sees it. Async-signal-safe: yes. Threads: the monitor, a sampler.
+ */
 CLINUX_NO_LOCKS struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slot);
 
 /* Asks for the exact end of ITEM. Returns false, and asks for nothing, when SLOT has moved on.

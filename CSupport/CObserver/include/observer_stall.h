@@ -54,7 +54,7 @@ void observer_stall_reset(struct observer_stall *entry);
 void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const char *text, size_t bytes);
 
 /* Remembers that the monitor looks at the thread TID for the first time, for a work item that may become a stall.
- * Async-signal-safe: yes. Threads: the monitor. */
+ * Async-signal-safe: yes. Threads: the monitor, a sampler. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
 /* Tells that ITEM is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
