@@ -137,7 +137,8 @@ public final class WatchedSection: Sendable {
     if lease?.isOurs != false { thread.stop() }
   }
 
-  /// Whether the section is watched: not when 4,096 sources were watched already, nor after the watchdog was stopped.
+  /// Whether the section is watched: not when 4,096 sources were watched already, nor when the watchdog is disabled or has
+  /// been stopped.
   public var isWatched: Bool { lease != nil }
 
   /// Ends the section. May be called from any thread.
