@@ -284,6 +284,8 @@ private enum Damage {
     case 7:
       bytes.removeSubrange(place...)
       bytes += other.suffix(length)
+      // Files of runs begin alike: what has come of it may be the other one, whole.
+      if bytes == other { bytes.removeLast() }
       return "cut after \(place), with \(min(length, other.count)) bytes of another file"
     default:
       for _ in 0..<8 {
