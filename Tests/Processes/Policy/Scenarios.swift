@@ -19,6 +19,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "stall": stallOnce,
   "let-go": letGoOfAnActivity,
   "nasty": beNasty,
+  "probe": liveForAProbe,
 ]
 
 /// Prints the configuration that holds.
