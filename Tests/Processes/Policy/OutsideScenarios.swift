@@ -26,6 +26,7 @@ func computeInTheWay(_ milliseconds: Int) {
     isReported.store(true, ordering: .releasing)
   }
   for problem in watchdog.status.problems { say("problem=\(problem)") }
+  for limitation in watchdog.status.limitations { say("limitation=\(limitation.code)") }
   // A library on the stack that has no debug information.
   let queue = DispatchQueue(label: "work")
   watchdog.withSection("work", threshold: .milliseconds(200)) { queue.sync { computeInTheWay(600) } }

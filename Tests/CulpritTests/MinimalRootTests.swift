@@ -1,0 +1,64 @@
+import FaultyDisks
+import Foundation
+import TestSupport
+import Testing
+
+/// A service in a root that has what it is linked with and nothing else, as a slim image has: no libunwind, no shell, no symbols
+/// of the system's.
+@Suite(.enabled(if: FaultyDisk.obstacle == nil, "a root of one's own takes root and unshare"))
+struct MinimalRootTests {
+  /// The libraries that `program` is linked with, and their loader.
+  private func libraries(of program: String) throws -> [String] {
+    let linked = try ChildProcess("/usr/bin/ldd", [program], keepsErrors: true)
+    try #require(linked.status == 0, "\(linked)")
+    return linked.output.split { $0 == "\n" || $0 == "\t" }
+      .compactMap { line in line.split(separator: " ").first { $0.hasPrefix("/") }.map(String.init) }
+  }
+
+  /// Copies `program`, the libraries that it is linked with and their loader into `root`, at their places.
+  private func fill(_ root: URL, with program: String) throws {
+    let files = FileManager.default
+    let libraries = try libraries(of: program)
+    try #require(libraries.contains { $0.contains("libz.so") } && !libraries.contains { $0.contains("libunwind") })
+    for library in libraries {
+      let place = root.appending(path: library)
+      try files.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
+      // What is linked by a link is copied.
+      try files.copyItem(at: URL(fileURLWithPath: library).resolvingSymlinksInPath(), to: place)
+    }
+    try files.createDirectory(at: root.appending(path: "proc"), withIntermediateDirectories: true)
+    try files.copyItem(at: URL(fileURLWithPath: program), to: root.appending(path: "service"))
+  }
+
+  @Test func aServiceWithoutLibunwindIsWatched() throws {
+    let root = FileManager.default.temporaryDirectory.appending(path: "culprit-root-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: root) }
+    try fill(root, with: ChildProcess.built("policy-process"))
+    let script = "mount -t proc proc \(root.path)/proc && exec chroot \(root.path) /service stall wait"
+    let words = ["--mount", "--propagation=private", "sh", "-c", script]
+    let service = try ChildProcess("/usr/bin/unshare", words, keepsErrors: true)
+    #expect(service.hasExited && service.status == 0, "\(service)")
+    #expect(service.facts("limitation").contains("noUnwinder"), "\(service)")
+    #expect(service.fact("report") == "computeInTheWay(_:)", "\(service)")
+    #expect(service.errors == "", "\(service)")
+  }
+
+  /// What a service needs at run time is what the README tells to install.
+  @Test func theReadmeNamesThePackages() throws {
+    // By their names: the package manager knows some below /lib, which is a link to /usr/lib.
+    let names = try libraries(of: ChildProcess.built("policy-process")).filter { !$0.contains("/swift/") }
+      .map { "*/" + URL(fileURLWithPath: $0).resolvingSymlinksInPath().lastPathComponent }
+    let owners = try ChildProcess("/usr/bin/dpkg", ["--search"] + names, keepsErrors: true)
+    // What every Debian has.
+    let essential: Set<Substring> = ["libc6", "libgcc-s1"]
+    // Libraries for cross compilers have the same names.
+    let packages = Set(owners.output.split(separator: "\n").compactMap { $0.split(separator: ":").first })
+      .filter { !$0.hasSuffix("-cross") }
+    let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../README.md")
+    let readme = try String(contentsOf: page, encoding: .utf8)
+    let told = try #require(readme.firstMatch(of: /apt-get install (.*?) *# where it runs/))
+    let named = Set(told.1.split(separator: " "))
+    #expect(!packages.isEmpty && packages.subtracting(essential).isSubset(of: named), "\(packages), \(named)")
+    #expect(named.subtracting(packages) == ["libunwind8"], "\(named)")
+  }
+}
