@@ -38,7 +38,11 @@ enum Starts {
       let (found, isMine, isChild, number) = state.withLock { state -> (Core?, Bool, Bool, UInt64) in
         let isChild = state.process != nil && state.process != getpid()
         // What the parent watched is nothing that this process does.
-        if isChild || state.process == nil { state.phase = .none }
+        if isChild || state.process == nil {
+          // Nothing of it is taken down, either: that could take locks which a thread of the parent holds.
+          if case .running(let core, _) = state.phase { _ = Unmanaged.passRetained(core) }
+          state.phase = .none
+        }
         switch state.phase {
         case .none:
           state.process = getpid()
