@@ -22,7 +22,7 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
     // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
     let name = name
     let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
-    start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address : 0)
+    start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
   }
 
   /// An order that makes results repeatable; it means nothing.
@@ -67,7 +67,7 @@ struct WeightedStack {
 extension WeightedStack.Frame {
   /// What stands for frames that are left out.
   static let omission = {
-    let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: 0)
+    let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: .runtime(RuntimeAddress(0)))
     return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .system)
   }()
 }
@@ -119,6 +119,6 @@ extension CallNode {
   }
 
   private static func heaviest(_ places: [ResolvedFrame: Duration]) -> ResolvedFrame? {
-    places.max { $0.value != $1.value ? $0.value < $1.value : $0.key.address > $1.key.address }?.key
+    places.max { $0.value != $1.value ? $0.value < $1.value : $0.key.address.value > $1.key.address.value }?.key
   }
 }

@@ -172,9 +172,12 @@ struct Observations {
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
     }
-    let heaviest = places.max { $0.value != $1.value ? $0.value < $1.value : $0.key.address > $1.key.address }?.key
+    let heaviest = places.max {
+      $0.value != $1.value ? $0.value < $1.value : $0.key.address.value > $1.key.address.value
+    }?.key
     return Claim(
-      frame: heaviest ?? ResolvedFrame(function: function.name, module: function.module, address: 0),
+      frame: heaviest
+        ?? ResolvedFrame(function: function.name, module: function.module, address: .file(FileAddress(0))),
       share: share(of: time),
       sampleCount: count,
       processorUse: processorUse { place($0, $1) != nil },

@@ -42,6 +42,15 @@ extension StallReport.Timestamp {
   package init(_ time: WallTime) { self.init(nanosecondsSince1970: time.nanosecondsSince1970) }
 }
 
+extension StallReport.Address {
+  init(_ address: CodeAddress) {
+    switch address {
+    case .file(let address): self.init(kind: .file, value: address.value)
+    case .runtime(let address): self.init(kind: .runtime, value: address.value)
+    }
+  }
+}
+
 extension StallReport.ProcessorUse {
   init(_ use: ProcessorUse) { self.init(share: use.share, delay: use.delay) }
 }

@@ -167,7 +167,7 @@ struct ReportMaker {
       location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
       isOwn: CodeOwner.isApplication(frame, rules),
       isInlined: frame.isInlined,
-      address: StallReport.Address(kind: frame.module.isEmpty ? .runtime : .file, value: frame.address),
+      address: StallReport.Address(frame.address),
       noName: frame.missing?.explanation
     )
   }

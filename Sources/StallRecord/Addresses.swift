@@ -30,6 +30,22 @@ package struct FileAddress: Hashable, Comparable, Sendable, CustomStringConverti
   package var description: String { "0x" + String(value, radix: 16) }
 }
 
+/// An address of code, and what it is one of.
+package enum CodeAddress: Hashable, Sendable {
+  /// One of the module's file.
+  case file(FileAddress)
+  /// One of the process that ran: in no file, or where the file does not say.
+  case runtime(RuntimeAddress)
+
+  /// The number.
+  package var value: UInt64 {
+    switch self {
+    case .file(let address): address.value
+    case .runtime(let address): address.value
+    }
+  }
+}
+
 /// One address of a stack, with what is known about it.
 package struct StackFrame: Hashable, Sendable {
   /// The address as it was captured.

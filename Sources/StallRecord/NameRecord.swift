@@ -14,6 +14,7 @@ enum NameRecord {
     static let merged: UInt8 = 16
     static let thunk: UInt8 = 32
     static let glue: UInt8 = 64
+    static let runtime: UInt8 = 128
   }
 
   private enum Origin {
@@ -36,11 +37,12 @@ enum NameRecord {
       if frame.isMerged { flags |= Flag.merged }
       if frame.kind == .thunk { flags |= Flag.thunk }
       if frame.kind == .glue { flags |= Flag.glue }
+      if case .runtime = frame.address { flags |= Flag.runtime }
       writer.append(flags)
       for text in [frame.function, frame.fullName, frame.rawName, frame.swiftModule, frame.module] {
         writer.append(cut(text ?? ""))
       }
-      writer.append(frame.address)
+      writer.append(frame.address.value)
       writer.append(frame.start?.value ?? 0)
       writer.append(cut(frame.location?.file ?? ""))
       writer.append(UInt32(clamping: frame.location?.line ?? 0))
@@ -131,7 +133,9 @@ enum NameRecord {
       isMerged: flags & Flag.merged != 0,
       module: module,
       start: flags & Flag.start != 0 ? FileAddress(start) : nil,
-      address: address,
+      // Files before this flag had runtime addresses where there was no module.
+      address: flags & Flag.runtime != 0 || module.isEmpty
+        ? .runtime(RuntimeAddress(address)) : .file(FileAddress(address)),
       location: flags & Flag.location != 0 ? SourceLocation(file: file, line: Int(line), column: Int(column)) : nil,
       isInlined: flags & Flag.inlined != 0,
       missing: reason(code, first, second)

@@ -179,8 +179,8 @@ package struct ResolvedFrame: Hashable, Sendable {
   package var module: String
   /// The first address of the function in the module's file, or the address itself where no function is known.
   package var start: FileAddress?
-  /// The address in the module's file, or in the process when the address is in no module.
-  package var address: UInt64
+  /// The address, in the module's file or in the process.
+  package var address: CodeAddress
   /// Where in the source, if known.
   package var location: SourceLocation?
   /// Which compilation the code comes from. Generic and inlined code of one module is compiled into another one's unit.
@@ -201,7 +201,7 @@ package struct ResolvedFrame: Hashable, Sendable {
     isMerged: Bool = false,
     module: String,
     start: FileAddress? = nil,
-    address: UInt64,
+    address: CodeAddress,
     location: SourceLocation? = nil,
     origin: CodeOrigin = .unknown,
     isInlined: Bool = false,
@@ -236,7 +236,7 @@ package struct ResolvedFrame: Hashable, Sendable {
       let suffix = isMerged ? FunctionName.mergedSuffix : ""
       return FunctionName.fitted(function, to: FunctionName.charactersMax - suffix.count) + suffix
     }
-    let place = "0x" + String(start?.value ?? address, radix: 16)
+    let place = "0x" + String(start?.value ?? address.value, radix: 16)
     return module.isEmpty ? place : "\(moduleName)+\(place)"
   }
 }

@@ -17,7 +17,7 @@ extension SymbolFile {
     let entry = calls.last?.entry.map { FileAddress($0) } ?? address
     let symbol = symbol(at: entry, preferring: calls.last?.name) ?? symbol(at: address, preferring: calls.last?.name)
     let origin = origin(at: address)
-    var outer = ResolvedFrame(function: nil, module: module, address: address.value, origin: origin)
+    var outer = ResolvedFrame(function: nil, module: module, address: .file(address), origin: origin)
     if let name = symbol?.name ?? calls.last?.name {
       outer.take(names.name(name))
       outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
@@ -43,7 +43,7 @@ extension SymbolFile {
         var frame = ResolvedFrame(
           function: nil,
           module: module,
-          address: address.value,
+          address: .file(address),
           origin: origin,
           isInlined: true
         )

@@ -96,22 +96,22 @@ package final class Symbolizer {
             rawName: name,
             module: perfMap?.path ?? "",
             start: FileAddress(start),
-            address: address.value
+            address: .runtime(address)
           )
         ]
       }
-      return [ResolvedFrame(function: nil, module: "", address: address.value, missing: .notMapped)]
+      return [ResolvedFrame(function: nil, module: "", address: .runtime(address), missing: .notMapped)]
     }
     let module = map.modules[index]
     let path = module.path
     guard let offset = module.fileOffset(of: address), let estimate = module.fileAddress(of: address) else {
-      return [ResolvedFrame(function: nil, module: path, address: address.value, missing: .notMapped)]
+      return [ResolvedFrame(function: nil, module: path, address: .runtime(address), missing: .notMapped)]
     }
     // Without names a function still has a beginning, and all addresses in it are one function.
     func nameless(_ reason: MissingNameReason) -> [ResolvedFrame] {
       let start = functionStart.flatMap { map.index(at: $0) == index ? module.fileAddress(of: $0) : nil }
       return [
-        ResolvedFrame(function: nil, module: path, start: start, address: estimate.value, missing: reason)
+        ResolvedFrame(function: nil, module: path, start: start, address: .file(estimate), missing: reason)
       ]
     }
     switch state(of: index) {

@@ -298,7 +298,12 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   @Test func exactlyHalfOfAPoolIsNotEnough() {
     func stack(_ names: [String]) -> WeightedStack {
       let frames = names.map { name in
-        let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: 1)
+        let frame = ResolvedFrame(
+          function: name,
+          rawName: name,
+          module: "/opt/shop/shop",
+          address: .file(FileAddress(1))
+        )
         return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
       }
       return WeightedStack(frames: frames, time: .seconds(1))

@@ -6,7 +6,13 @@ import Testing
 /// What a stall shows besides who is to blame: labels, whether a queue moved, what occupies a pool.
 @Suite struct CircumstanceTests {
   private func frame(_ raw: String, start: UInt64) -> ResolvedFrame {
-    ResolvedFrame(function: "f", rawName: raw, module: "/opt/shop/shop", start: FileAddress(start), address: start)
+    ResolvedFrame(
+      function: "f",
+      rawName: raw,
+      module: "/opt/shop/shop",
+      start: FileAddress(start),
+      address: .file(FileAddress(start))
+    )
   }
 
   /// Where it is inlined it has its caller's start, or none.
@@ -87,7 +93,7 @@ import Testing
           function: name,
           rawName: name,
           module: isSystem ? "/usr/lib/swift/linux/libswift_Concurrency.so" : "/opt/shop/shop",
-          address: frame.address.value
+          address: .file(FileAddress(frame.address.value))
         )
       ]
     }

@@ -7,7 +7,7 @@ import Testing
   private func frame(_ module: String, raw: String? = "f", swift: String? = nil, function: String? = "f")
     -> ResolvedFrame
   {
-    ResolvedFrame(function: function, rawName: raw, swiftModule: swift, module: module, address: 0)
+    ResolvedFrame(function: function, rawName: raw, swiftModule: swift, module: module, address: .file(FileAddress(0)))
   }
 
   @Test(arguments: [

@@ -21,7 +21,7 @@ import Testing
       rawName: raw ?? function,
       swiftModule: swift,
       module: module,
-      address: 0,
+      address: .file(FileAddress(0)),
       location: file.map { SourceLocation(file: $0, line: 7) },
       origin: origin ?? unit.map { .unit(CompilationUnit(directory: directory, file: $0)) } ?? .unknown
     )

@@ -65,7 +65,7 @@ struct Synthetic {
       function: name,
       rawName: name,
       module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
-      address: frame.lookupAddress.value
+      address: .file(FileAddress(frame.lookupAddress.value))
     )
     if name.hasPrefix("d.") {
       resolved.location = SourceLocation(file: "/opt/shop/.build/checkouts/retries/Sources/\(name).swift", line: 7)

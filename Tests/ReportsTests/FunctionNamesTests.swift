@@ -5,7 +5,14 @@ import Testing
 
 @Suite struct FunctionNamesTests {
   private func frame(_ name: String, _ module: String?, _ raw: String) -> ResolvedFrame {
-    ResolvedFrame(function: name, rawName: raw, swiftModule: module, sourceFunction: raw, module: "/shop", address: 1)
+    ResolvedFrame(
+      function: name,
+      rawName: raw,
+      swiftModule: module,
+      sourceFunction: raw,
+      module: "/shop",
+      address: .file(FileAddress(1))
+    )
   }
 
   @Test func aClosureHasItsNumberOnlyBesideAnother() {

@@ -70,7 +70,14 @@ import Testing
     let recording = Recording(process: exampleProcess, stacks: stacks)
     let builder = ReportBuilder(recording) { frame in
       let module = "/opt/shop/plugin\(frame.address.value).so"
-      return [ResolvedFrame(function: "load()", rawName: "load", module: module, address: frame.address.value)]
+      return [
+        ResolvedFrame(
+          function: "load()",
+          rawName: "load",
+          module: module,
+          address: .file(FileAddress(frame.address.value))
+        )
+      ]
     }
     var (stall, _) = exampleStall()
     stall.samples = [0, 1, 0].enumerated()

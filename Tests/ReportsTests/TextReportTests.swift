@@ -79,7 +79,7 @@ func exampleStall() -> (Stall, ReportBuilder) {
         rawName: name == "write" ? nil : name,
         module: isOwn ? "/opt/shop/bin/shop" : "/usr/lib/x86_64-linux-gnu/libc.so.6",
         start: FileAddress(0x10d030),
-        address: frame.address.value,
+        address: .file(FileAddress(frame.address.value)),
         location: isOwn && name != "main"
           ? SourceLocation(file: "/home/build/shop/Sources/Shop/\(name.prefix { $0 != "." }).swift", line: 42) : nil,
         missing: name == "write" ? .noSymbolHere : nil
@@ -129,7 +129,9 @@ let exampleProcess = ObservedProcess(
     let builder = ReportBuilder(Recording(process: nil, stacks: stacks)) { frame in
       let name = names[Int(frame.address.value)] ?? "?"
       let module = name == "forEach(_:)" ? "/usr/lib/swift/linux/libswiftCore.so" : "/opt/shop/bin/shop"
-      return [ResolvedFrame(function: name, rawName: name, module: module, address: frame.address.value)]
+      return [
+        ResolvedFrame(function: name, rawName: name, module: module, address: .file(FileAddress(frame.address.value)))
+      ]
     }
     expectSnapshot(builder.report(of: stall).text(width: 80), "unfinished-80")
   }
@@ -182,7 +184,7 @@ let exampleProcess = ObservedProcess(
     stall.samples = [Sample(age: Duration(wholeNanoseconds: .max), stack: 0, outcome: .captured, cpuTime: nil)]
     let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
     let builder = ReportBuilder(Recording(process: nil, stacks: [stack])) { frame in
-      [ResolvedFrame(function: "f", rawName: "f", module: "/a", address: frame.address.value)]
+      [ResolvedFrame(function: "f", rawName: "f", module: "/a", address: .file(FileAddress(frame.address.value)))]
     }
     let text = builder.report(of: stall).text(width: 80)
     #expect(text.contains("CULPRIT   f 100 %"))

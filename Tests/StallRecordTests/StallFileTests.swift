@@ -10,7 +10,7 @@ private let namedFrames = [
     rawName: "$s4Shop5IndexV4findyS2iF",
     swiftModule: "Shop",
     module: "/opt/shop/shop",
-    address: 0x1010,
+    address: .file(FileAddress(0x1010)),
     location: SourceLocation(file: "/src/Index.swift", line: 12, column: 5),
     origin: .unit(CompilationUnit(directory: "/src", file: "/src/main.swift")),
     isInlined: true
@@ -20,7 +20,7 @@ private let namedFrames = [
     rawName: "run",
     module: "/opt/shop/shop",
     start: FileAddress(0x1000),
-    address: 0x1010,
+    address: .file(FileAddress(0x1010)),
     origin: .undescribed
   ),
   ResolvedFrame(
@@ -28,13 +28,21 @@ private let namedFrames = [
     rawName: "shop_main",
     module: "/opt/shop/shop",
     start: FileAddress(0x2000),
-    address: 0x2010,
+    address: .file(FileAddress(0x2010)),
     origin: .unit(CompilationUnit(directory: "/src", file: "/src/main.swift", swiftModule: "shop"))
+  ),
+  // Code that was made at run time has a name, and no address in a file.
+  ResolvedFrame(
+    function: "jit_add",
+    rawName: "jit_add",
+    module: "/tmp/perf-17.map",
+    start: FileAddress(0x7f00_0000),
+    address: .runtime(RuntimeAddress(0x7f00_0010))
   ),
 ]
 
 private func unnamedFrame(_ reason: MissingNameReason) -> ResolvedFrame {
-  ResolvedFrame(function: nil, module: "", address: 0x201f, missing: reason)
+  ResolvedFrame(function: nil, module: "", address: .runtime(RuntimeAddress(0x201f)), missing: reason)
 }
 
 /// A recording with everything that a file can hold.

@@ -100,7 +100,13 @@ import Testing
   /// A forwarder to a merged function has the code of the other forwarders, and the name of any of them.
   @Test func whatOnlyLeadsToAMergedFunctionMayBeAnothers() {
     func frame(_ function: String, _ kind: FunctionKind, isMerged: Bool = false) -> ResolvedFrame {
-      ResolvedFrame(function: function, kind: kind, isMerged: isMerged, module: "/opt/shop", address: 1)
+      ResolvedFrame(
+        function: function,
+        kind: kind,
+        isMerged: isMerged,
+        module: "/opt/shop",
+        address: .file(FileAddress(1))
+      )
     }
     let stack = [
       frame("closure in pay()", .function, isMerged: true), frame("closure in pay()", .thunk),

@@ -168,7 +168,12 @@ import Testing
   }
 
   @Test func aMergedFunctionSaysSoInAHundredCharacters() {
-    var frame = ResolvedFrame(function: "readDiscount(until:)", isMerged: true, module: "/shop", address: 1)
+    var frame = ResolvedFrame(
+      function: "readDiscount(until:)",
+      isMerged: true,
+      module: "/shop",
+      address: .file(FileAddress(1))
+    )
     #expect(frame.displayName == "readDiscount(until:) or a function like it (merged by the compiler)")
     frame.function = String(repeating: "read", count: 30)
     #expect(frame.displayName.count == 100)

@@ -100,6 +100,7 @@ import Testing
       Symbolizer(modules: [], process: id).resolve(.programCounter(RuntimeAddress(0x10010))).first
     )
     #expect(frame.function == "jitted" && frame.module == path && frame.start == FileAddress(0x10000))
+    #expect(frame.address == .runtime(RuntimeAddress(0x10010)))
     #expect(Symbolizer(modules: []).resolve(.programCounter(RuntimeAddress(0x10010))).first?.missing == .notMapped)
     // A link may lead anywhere.
     try FileManager.default.removeItem(atPath: path)
