@@ -28,8 +28,8 @@ extension Watchdog {
     public var limitations: [Limitation]
 
     /// That of a watchdog of which nothing runs.
-    init(problems: [String]) {
-      (mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (.disabled, 0, [], 0, 0, 0)
+    init(_ mode: Mode, problems: [String]) {
+      (self.mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (mode, 0, [], 0, 0, 0)
       (systemd, self.problems, limitations) = (nil, problems, [])
     }
 
@@ -40,7 +40,7 @@ extension Watchdog {
       hanging = Hang.found(core.control)
       captures = observer_capture_answered()
       lateAnswers = observer_capture_late()
-      reportsDropped = core.reporter.dropped
+      reportsDropped = core.reporter.dropped + core.activities.dropped
       systemd = core.policies.systemdState
       let disk = core.box?.presentProblem.map { [$0] } ?? []
       self.problems = core.problems.all + disk + problems + core.policies.problems
@@ -88,6 +88,8 @@ extension Watchdog {
     public static let watching = Mode(rawValue: "watching")
     /// It is switched off, and can be switched on.
     public static let switchedOff = Mode(rawValue: "switchedOff")
+    /// It has been stopped. Other watchdogs of the process may go on.
+    public static let stopped = Mode(rawValue: "stopped")
     /// Nothing runs and nothing is watched: the environment switched it off at the start (`CULPRIT_ENABLED=no`), or
     /// this is a child of the watched process.
     public static let disabled = Mode(rawValue: "disabled")

@@ -192,7 +192,8 @@ public final class Watchdog: Sendable {
   public var status: Status {
     let isOurs = clinux_process_is(process)
     let told = startProblems + (isOurs ? live.problems : [])
-    guard let core else { return Status(problems: told) }
+    guard let core else { return Status(.disabled, problems: told) }
+    guard !isStopped else { return Status(.stopped, problems: told + core.problems.all) }
     return Status(core, problems: told)
   }
 

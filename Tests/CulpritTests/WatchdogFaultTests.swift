@@ -74,6 +74,73 @@ extension WatchdogTests {
     }
   }
 
+  /// Whoever iterates is let go when the watchdog stops; reports end there.
+  @Test func stoppingEndsEveryIteration() async throws {
+    let watchdog = try Watchdog(quick)
+    let tasks = (0..<4).map { _ in
+      Task.detached {
+        var names: [String] = []
+        for await report in watchdog.stalls { names.append(report.source.name) }
+        return names
+      }
+    }
+    // Until all of them listen.
+    var unread = watchdog.stalls.makeAsyncIterator()
+    try await Task.sleep(for: .milliseconds(300))
+    watchdog.withSection("seen", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(400)) }
+    #expect(await watchdog.stop(patience: .seconds(60)))
+    for task in tasks { #expect(await task.value == ["seen"]) }
+    #expect(await unread.next()?.source.name == "seen")
+    #expect(await unread.next() == nil)
+    #expect(watchdog.status.mode == .stopped && watchdog.status.limitations.isEmpty)
+    #expect(throws: WatchdogError.stopped) { try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) } }
+    // Nothing comes any more.
+    for await report in watchdog.stalls { Issue.record("\(report)") }
+  }
+
+  /// What only a handler holds uses the watchdog when it goes, which is when the watchdog stops.
+  @Test func whatHandlersHoldMayUseTheWatchdogWhenItGoes() throws {
+    final class Holder: @unchecked Sendable {
+      var registrations: [Watchdog.Registration] = []
+      weak var watchdog: Watchdog?
+      let gone: Finished
+      init(_ watchdog: Watchdog, _ gone: Finished) { (self.watchdog, self.gone) = (watchdog, gone) }
+      deinit {
+        _ = watchdog?.status
+        for registration in registrations { registration.remove() }
+        gone.set()
+      }
+    }
+    let watchdog = try Watchdog(quick)
+    let gone = (0..<5).map { _ in Finished() }
+    func hold(_ number: Int, _ add: (Holder) -> Watchdog.Registration?) {
+      let holder = Holder(watchdog, gone[number])
+      if let registration = add(holder) { holder.registrations.append(registration) }
+    }
+    hold(0) { holder in watchdog.onStall { _ in _ = holder } }
+    hold(1) { holder in
+      watchdog.onTerminate { _ in
+        _ = holder; return .terminate
+      }
+    }
+    hold(2) { holder in
+      watchdog.addContext("holder") {
+        _ = holder; return ""
+      }
+    }
+    let activity = try watchdog.beginActivity("kept", threshold: .seconds(600)) {
+      [holder = Holder(watchdog, gone[3])] in
+      _ = holder
+    }
+    try watchdog.beginActivity("ended", threshold: .seconds(600)) { [holder = Holder(watchdog, gone[4])] in
+      _ = holder
+    }
+    .end()
+    #expect(watchdog.stop(patience: .seconds(60)))
+    withExtendedLifetime(activity) {}
+    #expect(gone.map(\.isSet) == [true, true, true, true, true])
+  }
+
   /// Parallel tests of one process each start their service's watchdog.
   @Test func aSecondWatchdogTakesPart() throws {
     let (first, second) = (try Watchdog(quick), try Watchdog(quick))

@@ -52,7 +52,11 @@ final class Policies: Sendable {
       return number
     }
     cprocess_escalation_set_has_handlers(block.pointer)
-    return { [weak self] in self?.handlers.withLock { $0.removeAll { $0.number == number } } }
+    return { [weak self] in
+      _ = self?.handlers.withLock { handlers in
+        handlers.firstIndex { $0.number == number }.map { handlers.remove(at: $0).handler }
+      }
+    }
   }
 
   /// Does as `configuration` says from now on. Starts the threads when they are wanted for the first time.
@@ -119,7 +123,12 @@ final class Policies: Sendable {
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it.
-    handlers.withLock { $0 = [] }
+    let ended = handlers.withLock { handlers in
+      defer { handlers = [] }
+      return handlers
+    }
+    // Let go of outside of the lock: what only a handler holds may ask for it when it goes.
+    withExtendedLifetime(ended) {}
     return hasEnded
   }
 

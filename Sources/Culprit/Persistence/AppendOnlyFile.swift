@@ -164,6 +164,7 @@ enum DirectoryFiles {
       directory.utf8.split(separator: UInt8(ascii: "/")).allSatisfy({ $0.count <= Int(NAME_MAX) })
     else { throw DirectoryError(path: directory, reason: String(cString: strerror(ENAMETOOLONG))) }
     var path = directory.hasPrefix("/") ? "" : "."
+    var refusal: Int32?
     for component in directory.split(separator: "/") {
       path += "/" + component
       if mkdir(path, 0o700) == 0 {
@@ -173,11 +174,14 @@ enum DirectoryFiles {
         guard errno == EACCES || errno == EROFS else {
           throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
         }
+        refusal = refusal ?? errno
       }
     }
     var information = stat()
     guard stat(directory, &information) == 0 else {
-      throw DirectoryError(path: directory, reason: String(cString: strerror(errno)))
+      // It is not there because it could not be made.
+      let error = errno == ENOENT ? refusal ?? errno : errno
+      throw DirectoryError(path: directory, reason: String(cString: strerror(error)))
     }
     guard information.st_mode & S_IFMT == S_IFDIR else {
       throw DirectoryError(path: directory, reason: "it is not a directory")

@@ -42,6 +42,6 @@ public struct StallEvent: Sendable, CustomStringConvertible {
 
   /// The event in one sentence.
   public var description: String {
-    "\(source) \(isHang ? "hangs" : "is stuck"): \(age), \(threshold) are allowed"
+    "\(source) \(isHang ? "hangs" : "is stuck"): \(readable(age)), \(readable(threshold)) are allowed"
   }
 }

@@ -113,7 +113,10 @@ extension Watchdog {
   ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid,
   ///   ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
-    if !isDisabled { _ = try running() }
+    if !isDisabled {
+      _ = try running()
+      guard !isStopped else { throw .stopped }
+    }
     try live.change(change)
   }
 }

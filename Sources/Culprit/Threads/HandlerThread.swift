@@ -110,13 +110,13 @@ final class Handlers<Subject: Sendable>: Sendable {
 
   /// Calls the handler on `thread` no more. What it has been put has it called still.
   func remove(_ thread: HandlerThread) {
-    let isRemoved = state.withLock { state in
-      guard let place = state.current.firstIndex(where: { $0.thread === thread }) else { return false }
-      state.current.remove(at: place)
+    // Let go of outside of the lock, as by `finish(until:)`.
+    let removed = state.withLock { state -> Handler? in
+      guard let place = state.current.firstIndex(where: { $0.thread === thread }) else { return nil }
       state.droppedBefore += thread.dropped
-      return true
+      return state.current.remove(at: place).handler
     }
-    if isRemoved { thread.stop() }
+    if removed != nil { thread.stop() }
   }
 
   /// Calls every handler with `subject`, soon.
@@ -156,14 +156,13 @@ final class Handlers<Subject: Sendable>: Sendable {
   /// may refer to the watchdog that refers to it. Returns whether every one has been.
   @discardableResult
   func finish(until deadline: UInt64) -> Bool {
-    let threads = state.withLock { state in
-      defer {
-        state.former += state.current.map(\.thread)
-        state.current = []
-      }
-      return state.current.map(\.thread)
+    // Let go of outside of the lock: what only a handler holds may ask for it when it goes.
+    let ended = state.withLock { state in
+      defer { state.current = [] }
+      state.former += state.current.map(\.thread)
+      return state.current
     }
-    for thread in threads { thread.stop() }
-    return threads.map { $0.join(until: deadline) }.allSatisfy { $0 }
+    for (_, thread) in ended { thread.stop() }
+    return ended.map { $0.thread.join(until: deadline) }.allSatisfy { $0 }
   }
 }

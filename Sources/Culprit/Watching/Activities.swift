@@ -86,7 +86,7 @@ final class Activities: Sendable {
 
   func end(_ number: UInt64) {
     guard clinux_process_is(process) else { return }
-    state.withLock { _ = $0.entries.removeValue(forKey: number) }
+    _ = state.withLock { $0.entries.removeValue(forKey: number) }
   }
 
   /// The last reference to the activity is gone.
@@ -121,13 +121,19 @@ final class Activities: Sendable {
       }
   }
 
+  /// What nobody was told of, because handlers or standard error could not keep up.
+  var dropped: UInt64 { leaked.dropped + teller.dropped }
+
   /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one.
   /// Returns whether none is running.
   func stop(until deadline: UInt64) -> Bool {
-    state.withLock { state in
+    // Let go of outside of the lock: what only an expiration handler holds may ask for it when it goes.
+    let ended = state.withLock { state in
+      defer { state.entries = [:] }
       state.isStopped = true
-      state.entries = [:]
+      return state.entries
     }
+    withExtendedLifetime(ended) {}
     wake.notify()
     let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
     let isTold = leaked.finish(until: deadline)

@@ -47,7 +47,9 @@ final class ContextQueries: Sendable {
   func add(_ title: String, _ describe: @escaping @Sendable () -> String) -> @Sendable () -> Void {
     let query = Query(title, describe)
     queries.withLock { $0.append(query) }
-    return { [weak self] in
+    // Whoever may take it away does not keep it.
+    return { [weak self, weak query] in
+      guard let query else { return }
       self?.queries.withLock { $0.removeAll { $0 === query } }
       query.thread.stop()
     }
@@ -88,5 +90,12 @@ final class ContextQueries: Sendable {
   }
 
   /// Asks no more. One that does not return is left alone.
-  func stop() { for query in queries.withLock({ $0 }) { query.thread.stop() } }
+  func stop() {
+    // Let go of outside of the lock: what only one of them holds may ask for it when it goes.
+    let ended = queries.withLock { queries in
+      defer { queries = [] }
+      return queries
+    }
+    for query in ended { query.thread.stop() }
+  }
 }

@@ -43,7 +43,7 @@ extension Watchdog {
     /// The activity and where it began. Takes as long as ``stack()`` does.
     public var description: String {
       let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
-      return "activity \"\(printable(name))\", for \(age): \(what) and it has not ended. It began in:\n"
+      return "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. It began in:\n"
         + stack().map { "  \(printable($0))\n" }.joined()
     }
   }

@@ -172,7 +172,7 @@ final class SlotRegistry: Sendable {
       var source = source
       if source.kind != .section {
         let present = state.owners.compactMap { $0 }.filter { !$0.hasStopped }
-        if present.contains(where: { $0.asked == source && $0.start == start }) {
+        if present.contains(where: { Self.readAlike($0.asked, source) && $0.start == start }) {
           return .failure(.alreadyWatched(source.name))
         }
         source = Self.numbered(source, beside: present.map(\.source))
@@ -200,11 +200,16 @@ final class SlotRegistry: Sendable {
     return try lease.get()
   }
 
+  /// Whether reports call them the same: a loop that is marked and one that is probed are both event loops.
+  private static func readAlike(_ one: WatchedSource, _ other: WatchedSource) -> Bool {
+    one.name == other.name && one.kind.description == other.kind.description
+  }
+
   /// `source` under a name that nothing in `present` has: other watchdogs of the process may watch something called so.
   private static func numbered(_ source: WatchedSource, beside present: [WatchedSource]) -> WatchedSource {
     var numbered = source
     var number = 1
-    while present.contains(numbered) {
+    while present.contains(where: { readAlike($0, numbered) }) {
       number += 1
       numbered.name = "\(source.name) (\(number))"
     }

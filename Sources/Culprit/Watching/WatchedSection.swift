@@ -139,7 +139,7 @@ public final class WatchedSection: Sendable {
 
   /// Whether the section is watched: not when 4,096 sources were watched already, nor when the watchdog is disabled or has
   /// been stopped.
-  public var isWatched: Bool { lease != nil }
+  public var isWatched: Bool { lease?.isOurs ?? false }
 
   /// Ends the section. May be called from any thread.
   ///
