@@ -6,7 +6,8 @@ enum SystemNames {
     "Swift", "_Concurrency", "_StringProcessing", "_RegexParser", "RegexBuilder", "Synchronization", "Observation",
     "Distributed", "Dispatch", "Foundation", "FoundationEssentials", "FoundationInternationalization",
     "FoundationNetworking", "FoundationXML", "CoreFoundation", "Glibc", "Musl", "Cxx", "CxxStdlib", "XCTest", "Testing",
-    "Culprit", "__C", "SwiftShims", "SwiftOnoneSupport", "_Builtin_float", "_Differentiation", "_FoundationCollections",
+    "Culprit", "CulpritReports", "CulpritStallRecord", "CulpritSymbols", "CulpritBlame", "CulpritBlackBox", "__C",
+    "SwiftShims", "SwiftOnoneSupport", "_Builtin_float", "_Differentiation", "_FoundationCollections",
     "_Volatile", "Runtime",
   ]
 

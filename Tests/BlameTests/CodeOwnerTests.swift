@@ -26,6 +26,7 @@ import Testing
   @Test func swiftFunctionsBelongToTheModuleThatDefinesThem() {
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSa6appendyyxnF", swift: "Swift")))
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s7Culprit3foo", swift: "Culprit")))
+    #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s12CulpritBlame3foo", swift: "CulpritBlame")))
     #expect(CodeOwner.isApplication(frame("/opt/app/shop", raw: "$s4Shop3foo", swift: "Shop")))
     #expect(!CodeOwner.isApplication(frame("/opt/app/shop", raw: "$sSSIegg_TR", swift: nil)))
   }
