@@ -35,8 +35,6 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
 package struct CallNode: Hashable, Sendable {
   /// What the function is called. Address and location are those of the heaviest place in it.
   package var frame: ResolvedFrame
-  /// Whether it is the application's own code.
-  package var isApplication: Bool
   /// The time of the samples that go through this node.
   package var time: Duration
   /// The time of the samples that end here.
@@ -109,7 +107,6 @@ extension CallNode {
       .map { _, group in
         CallNode(
           frame: heaviest(group.places) ?? group.first.resolved,
-          isApplication: group.first.isApplication,
           time: group.time,
           selfTime: group.selfTime,
           repetitions: group.repetitions,

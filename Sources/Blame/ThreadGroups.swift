@@ -10,8 +10,6 @@ package struct ThreadGroup: Hashable, Sendable {
   package var outcome: CaptureOutcome
   /// The stack of the first of them, innermost first; empty when there is none.
   package var frames: [ResolvedFrame]
-  /// Which of ``frames`` are the application's own code.
-  package var isApplication: [Bool]
   /// Why there are no more frames.
   package var end: StackEnd
 
@@ -20,13 +18,11 @@ package struct ThreadGroup: Hashable, Sendable {
   /// - Parameters:
   ///   - all: The threads.
   ///   - stacks: The stacks that they refer to.
-  ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Returns: The groups, the largest first, those of the same size in the order of their first threads.
   package static func groups(
     of all: AllThreads,
     stacks: [Stack],
-    rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) -> [ThreadGroup] {
     struct Key: Hashable {
@@ -59,7 +55,6 @@ package struct ThreadGroup: Hashable, Sendable {
           activity: sample.activity,
           outcome: sample.outcome,
           frames: frames,
-          isApplication: frames.map { CodeOwner.isApplication($0, rules) },
           end: end
         )
       }

@@ -44,7 +44,7 @@ package struct ReportBuilder {
   package func report(of stall: Stall, blame: Blame? = nil, repeats: Int = 0) -> StallReport {
     let blame = blame ?? self.blame(for: stall)
     let groups = stall.others.map {
-      ThreadGroup.groups(of: $0, stacks: recording.stacks, rules: rules, resolve: resolve)
+      ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve)
     }
     let maker = ReportMaker(
       rules: rules,
@@ -69,7 +69,7 @@ package struct ReportBuilder {
 
   /// All threads of `all`, whose stacks are the recording's.
   package func threads(of all: AllThreads) -> ThreadsReport {
-    let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, rules: rules, resolve: resolve)
+    let groups = ThreadGroup.groups(of: all, stacks: recording.stacks, resolve: resolve)
     let names = FunctionNames(groups.flatMap(\.frames))
     return ReportMaker(rules: rules, architecture: architecture, names: names).threads(all, groups)
   }
