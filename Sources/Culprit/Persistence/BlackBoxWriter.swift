@@ -50,7 +50,9 @@ final class BlackBoxWriter: Sendable {
   /// - Throws: ``DirectoryError`` when the directory cannot be used.
   func open() throws(DirectoryError) {
     do throws(PosixThreadError) { try disk.start() } catch {
-      throw DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error.number).message)
+      let error = DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error.number).message)
+      problems.note(error.description)
+      throw error
     }
     let result = disk.result(until: clinux_clock_ns() &+ Self.startPatience) { [self] () -> DirectoryError? in
       do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch {
