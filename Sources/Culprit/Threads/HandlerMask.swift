@@ -4,7 +4,7 @@ import CCulpritLinux
 ///
 /// The thread blocks them all otherwise. What the application starts in a handler inherits the mask, so a handler runs with that of
 /// the thread which installed it, and with what the main thread blocks by then: a service may decide only after it has started its
-/// watchdog that a signal is read from a descriptor.
+/// watchdog that a signal is read from a descriptor. A handler that runs at that moment lets it in until it returns.
 struct HandlerMask: Sendable {
   private let creator: UInt64
 

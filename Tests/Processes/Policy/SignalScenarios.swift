@@ -38,8 +38,8 @@ private func content(_ path: String) -> String {
   return String(decoding: text.prefix(max(count, 0)), as: UTF8.self)
 }
 
-/// The threads of the watchdog, by name.
-private func ownThreads() -> [(id: Int32, name: String)] {
+/// The threads of the process, by name.
+private func threads() -> [(id: Int32, name: String)] {
   guard let directory = opendir("/proc/self/task") else { return [] }
   defer { closedir(directory) }
   var found: [(id: Int32, name: String)] = []
@@ -48,10 +48,18 @@ private func ownThreads() -> [(id: Int32, name: String)] {
       Int32(String(decoding: name.prefix { $0 != 0 }, as: UTF8.self))
     }
     guard let number else { continue }
-    let name = content("/proc/self/task/\(number)/comm").filter { !$0.isNewline }
-    if name.hasPrefix("culprit-") { found.append((number, name)) }
+    found.append((number, content("/proc/self/task/\(number)/comm").filter { !$0.isNewline }))
   }
   return found.sorted { $0.name < $1.name }
+}
+
+/// Those of the watchdog.
+private func ownThreads() -> [(id: Int32, name: String)] { threads().filter { $0.name.hasPrefix("culprit-") } }
+
+/// The signals that a thread blocks; `nil` when it is gone.
+private func mask(of id: Int32) -> UInt64? {
+  let line = content("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
+  return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }
 }
 
 /// What a program that is started by the calling thread blocks.
@@ -134,8 +142,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
   usleep(300_000)
   for (id, name) in ownThreads() {
-    let line = content("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
-    say("thread.\(name)=\(line.flatMap { UInt64($0.dropFirst(8), radix: 16) }.map(hexadecimal) ?? "gone")")
+    say("thread.\(name)=\(mask(of: id).map(hexadecimal) ?? "gone")")
   }
   activity.end()
   withExtendedLifetime(pinged) { watchdog.stop() }
@@ -156,9 +163,22 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   }
   watchdog.onStall { _ in told.add(1, ordering: .sequentiallyConsistent) }
   let queue = DispatchQueue(label: "pinged")
-  let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
-  let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) {}
+  let pings = Atomic<Int>(0)
+  let pinged = try watchdog.watchLoop(named: "pinged") { ping in
+    pings.add(1, ordering: .sequentiallyConsistent)
+    queue.async { ping() }
+  }
+  let isExpired = Atomic<Bool>(false)
+  let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) {
+    isExpired.store(true, ordering: .sequentiallyConsistent)
+  }
   let descriptor = workload_read_by_descriptor(SIGTERM)
+  // What the application had running before, handlers and what they have started, lets the signal in still.
+  let before = pings.load(ordering: .sequentiallyConsistent)
+  wait {
+    isExpired.load(ordering: .sequentiallyConsistent) && pings.load(ordering: .sequentiallyConsistent) > before + 1
+      && threads().allSatisfy { mask(of: $0.id).map { $0 & 1 << UInt64(SIGTERM - 1) != 0 } ?? true }
+  }
   let loop = try watchdog.watchLoop(named: "http")
   func term(_ place: String) {
     // A pending one swallows the next: each is read before the next is sent.
