@@ -41,7 +41,7 @@ public final class Watchdog: Sendable {
   private let startProblems: [String]
   /// What is to be forgotten when this watchdog stops and others go on.
   private let registrations = Mutex<[Registration]>([])
-  private let hasStopped = Mutex(false)
+  private let hasStopped = Atomic<Bool>(false)
 
   /// Starts a watchdog, or joins the one that runs.
   ///
@@ -120,37 +120,39 @@ public final class Watchdog: Sendable {
   @discardableResult
   public func stop(patience: Duration) -> Bool {
     guard let core else { return true }
-    let isFirst = hasStopped.withLock { hasStopped in
-      defer { hasStopped = true }
-      return !hasStopped
-    }
-    guard isFirst else { return true }
+    guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
     let deadline = clinux_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
     let registrations = registrations.withLock { registrations in
       defer { registrations = [] }
       return registrations
     }
-    var isStopped = false
-    let hasEnded = Starts.leave(core) { core in
-      isStopped = true
-      return core.stop(until: deadline)
-    }
-    guard !isStopped else { return hasEnded }
-    // Others go on: what this one's handlers are to be told they are told first.
-    let isTold = core.flush(until: deadline)
-    return registrations.map { $0.end(until: deadline) }.allSatisfy { $0 } && isTold
+    // Where others go on, this one's handlers are told first what they are to be told.
+    let (isLast, hasEnded) = Starts.leave(
+      core,
+      flush: { core.flush(until: deadline) },
+      stop: { core.stop(until: deadline) }
+    )
+    guard !isLast else { return hasEnded }
+    return registrations.map { $0.end(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
 
   /// Whether ``stop()`` has been called.
-  var isStopped: Bool { hasStopped.withLock { $0 } }
+  var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
+
+  /// What runs and is to be used; `nil` also after ``stop()``.
+  var activeCore: Core? {
+    guard let core, !isStopped else { return nil }
+    return core
+  }
 
   /// What runs, for watching something.
   ///
   /// - Throws: ``WatchdogError/Code/notInThisProcess`` in a child of the watched process, where nothing runs;
-  ///   ``WatchdogError/Code/disabled``.
+  ///   ``WatchdogError/Code/disabled``; ``WatchdogError/Code/stopped`` after ``stop()``.
   func running() throws(WatchdogError) -> Core {
     guard startedCore != nil else { throw .disabled }
     guard let core else { throw .notInThisProcess(watched: processID) }
+    guard !isStopped else { throw .stopped }
     return core
   }
 
@@ -179,7 +181,6 @@ public final class Watchdog: Sendable {
   /// The same without names, which take far longer than the capture: for whoever captures over and over.
   package func captureStacks(timeout: Duration) throws(WatchdogError) -> (all: AllThreads, stacks: [Stack]) {
     let core = try running()
-    guard !isStopped else { throw .stopped }
     let request = core.recorder.requestThreads(core.control)
     let deadline = clinux_clock_ns() &+ min(timeout, WatchLimits.longestTime).wholeNanoseconds
     let (isAnswered, threads) = request.wait(until: deadline)

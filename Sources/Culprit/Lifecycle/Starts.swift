@@ -80,16 +80,29 @@ enum Starts {
   ///
   /// - Parameters:
   ///   - core: The core that a start has joined.
-  ///   - stop: Ends it; called if nobody else takes part.
-  /// - Returns: The result of `stop`; `true` when others go on.
-  static func leave(_ core: Core, stop: (Core) -> Bool) -> Bool {
-    let isLast = state.withLock { state in
+  ///   - flush: Waits for what `core` has under way; called if others take part. Until it returns nobody stops `core`.
+  ///   - stop: Ends it; called if nobody else takes part any more.
+  /// - Returns: Whether `stop` was called, and whether what was called has succeeded.
+  static func leave(_ core: Core, flush: () -> Bool, stop: () -> Bool) -> (isLast: Bool, hasEnded: Bool) {
+    var hasEnded = true
+    if !isLast(core, leaving: false) {
+      hasEnded = flush()
+      guard isLast(core, leaving: true) else { return (false, hasEnded) }
+    }
+    defer { state.withLock { $0.phase = .none } }
+    return (true, stop() && hasEnded)
+  }
+
+  /// Whether nobody else takes part in `core`, which is then being stopped. Otherwise one start less does, if `leaving`.
+  private static func isLast(_ core: Core, leaving: Bool) -> Bool {
+    state.withLock { state in
       guard case .running(let running, let starts) = state.phase, running === core else { return false }
-      state.phase = starts > 1 ? .running(core, starts: starts - 1) : .stopping
+      if starts == 1 {
+        state.phase = .stopping
+      } else if leaving {
+        state.phase = .running(core, starts: starts - 1)
+      }
       return starts == 1
     }
-    guard isLast else { return true }
-    defer { state.withLock { $0.phase = .none } }
-    return stop(core)
   }
 }

@@ -45,7 +45,7 @@ extension Watchdog {
   public func onTerminate(
     _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision
   ) -> Registration {
-    guard let policies = core?.policies, !isStopped else { return Registration(nil) }
+    guard let policies = activeCore?.policies else { return Registration(nil) }
     let remove = policies.add(handler)
     return keep(Registration(remove))
   }

@@ -46,7 +46,7 @@ extension Watchdog {
   /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
   @discardableResult
   public func onStall(_ handler: @escaping @Sendable (StallReport) -> Void) -> Registration {
-    register(core?.reporter.ended, handler)
+    register(activeCore?.reporter.ended, handler)
   }
 
   /// Calls `handler` when a stall begins: when a work item has passed its threshold and goes on. On a thread of its
@@ -56,7 +56,7 @@ extension Watchdog {
   /// - Returns: The registration.
   @discardableResult
   public func onStallBegan(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
-    register(core?.reporter.begun, handler)
+    register(activeCore?.reporter.begun, handler)
   }
 
   /// Calls `handler` when a stall becomes a hang (``Configuration/Sampling/hangThreshold``). On a thread of its own, as
@@ -66,14 +66,14 @@ extension Watchdog {
   /// - Returns: The registration.
   @discardableResult
   public func onHang(_ handler: @escaping @Sendable (StallEvent) -> Void) -> Registration {
-    register(core?.reporter.hung, handler)
+    register(activeCore?.reporter.hung, handler)
   }
 
   func register<Subject>(
     _ handlers: Handlers<Subject>?,
     _ handler: @escaping @Sendable (Subject) -> Void
   ) -> Registration {
-    guard let handlers, !isStopped else { return Registration(nil) }
+    guard let handlers else { return Registration(nil) }
     let added = handlers.add(handler)
     return keep(Registration({ [weak handlers] in handlers?.remove(added) }, finish: { added.join(until: $0) }))
   }

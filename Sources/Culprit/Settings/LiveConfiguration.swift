@@ -113,10 +113,7 @@ extension Watchdog {
   ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid,
   ///   ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
-    if !isDisabled {
-      _ = try running()
-      guard !isStopped else { throw .stopped }
-    }
+    if !isDisabled { _ = try running() }
     try live.change(change)
   }
 }

@@ -15,7 +15,7 @@ extension Watchdog {
   /// - Returns: The registration, whose ``Registration/remove()`` removes it.
   @discardableResult
   public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
-    guard let contexts = core?.contexts, !isStopped else { return Registration(nil) }
+    guard let contexts = activeCore?.contexts else { return Registration(nil) }
     let remove = contexts.add(title, describe)
     return keep(Registration(remove))
   }

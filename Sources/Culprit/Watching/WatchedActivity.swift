@@ -25,10 +25,7 @@ extension Watchdog {
     threshold: Duration? = nil,
     onExpiration: (@Sendable () -> Void)? = nil
   ) throws(WatchdogError) -> WatchedActivity {
-    if !isDisabled {
-      _ = try running()
-      guard !isStopped else { throw .stopped }
-    }
+    if !isDisabled { _ = try running() }
     if let threshold, threshold <= .zero {
       let limit = "may take \(threshold); it must be longer than no time at all"
       throw .invalidConfiguration("the activity \(quoted(name)) \(limit)", setting: name)

@@ -28,7 +28,6 @@ extension Watchdog {
       )
     }
     let core = try running()
-    guard !isStopped else { throw .stopped }
     return try SlotRegistry.shared.lease(source, of: number, for: core.control, threshold: threshold, polled: polled)
   }
 }

@@ -41,7 +41,7 @@ extension Watchdog {
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let section = WatchedSection.begin(name, threshold, isStopped ? nil : core, number, onCallingThread: false)
+    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self, onCallingThread: false)
     defer { section.end() }
     return try await body()
   }
@@ -62,7 +62,7 @@ extension Watchdog {
     threshold: Duration,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
-    WatchedSection.begin(name, threshold, isStopped ? nil : core, number, onStall: onStall)
+    WatchedSection.begin(name, threshold, activeCore, number, for: self, onStall: onStall)
   }
 }
 
@@ -82,21 +82,22 @@ public final class WatchedSection: Sendable {
   private let phase = Atomic<Phase>(.running)
   private let onStall: (@Sendable (StallEvent) -> Void)?
   private let thread = HandlerThread()
-  /// Keeps what watches alive.
-  private let core: Core?
+  /// Keeps the watchdog alive, whose release would end the watch.
+  private let watchdog: Watchdog?
 
-  private init(_ core: Core?, _ lease: SlotRegistry.Lease?, _ onStall: (@Sendable (StallEvent) -> Void)?) {
-    self.core = core
+  private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ onStall: (@Sendable (StallEvent) -> Void)?) {
+    self.watchdog = watchdog
     self.lease = lease
     self.onStall = onStall
   }
 
-  /// Begins a section that `core` watches, for the watchdog `number`.
+  /// Begins a section that `core` watches, for `watchdog`, which is `number`; for Culprit itself, if there is none.
   static func begin(
     _ name: String,
     _ threshold: Duration,
     _ core: Core?,
     _ number: UInt64,
+    for watchdog: Watchdog? = nil,
     onCallingThread: Bool = true,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
@@ -111,8 +112,8 @@ public final class WatchedSection: Sendable {
         threshold: threshold,
         polled: false
       )
-    else { return WatchedSection(core, nil, nil) }
-    let section = WatchedSection(core, lease, onStall)
+    else { return WatchedSection(nil, nil, nil) }
+    let section = WatchedSection(watchdog, lease, onStall)
     // Before the work begins: from then on it can stall.
     if onStall != nil { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
     if onCallingThread {
