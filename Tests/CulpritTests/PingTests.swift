@@ -46,6 +46,27 @@ import Testing
     #expect(!isDrained.withLock { $0 })
   }
 
+  /// Also of a queue that has nothing behind it: where the memory that the allocator has taken so far ends.
+  @Test func theLayoutOfQueuesIsAlwaysTheSame() throws {
+    let layout = try #require(QueueLayout.current)
+    let missed = Mutex<[QueueLayout?]>([])
+    let done = DispatchSemaphore(value: 0)
+    // Another thread has memory of its own, which grows by single pages.
+    Thread.detachNewThread {
+      var kept: [UnsafeMutableRawPointer?] = []
+      for _ in 0..<3000 {
+        // What was let go of is taken first, so that the queue is behind everything.
+        for _ in 0..<8 { kept.append(malloc(Int.random(in: 16...300))) }
+        let found = QueueLayout()
+        if found != layout { missed.withLock { $0.append(found) } }
+      }
+      for memory in kept { free(memory) }
+      done.signal()
+    }
+    done.wait()
+    #expect(missed.withLock { $0.count } == 0)
+  }
+
   /// What a stall of `source` must look like: `stallByComputing(for:)` is to blame for at least half of it.
   private func check(_ reports: [StallReport], _ source: StallReport.Source) throws -> StallReport {
     let report = try #require(reports.first)

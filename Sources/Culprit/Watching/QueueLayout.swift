@@ -9,7 +9,7 @@ import Synchronization
 /// That is nowhere documented and differs from version to version. So it is found out with a queue of our own: what
 /// changes when blocks are added to it, and what is this thread's id while it runs one. Where that finds nothing, or
 /// more than one place, queues are watched without it: a stall is noticed, and who works on the queue is not known.
-struct QueueLayout: Sendable {
+struct QueueLayout: Hashable, Sendable {
   /// Offsets from the queue's beginning, in bytes.
   private var owner: Int
   private var firstWaiting: Int
@@ -17,10 +17,12 @@ struct QueueLayout: Sendable {
   /// The layout in this process, found out when it is first asked for.
   static let current: QueueLayout? = QueueLayout()
 
-  /// So much of a queue is looked at, in words of eight bytes.
-  private static let words = 24
+  /// So much of a queue is looked at, in words of eight bytes: it has no more (a static assertion of libdispatch's). What
+  /// lies behind it changes when it wants, and need not be there.
+  private static let words = 16
 
-  private init?() {
+  /// That of a new queue; `nil` when it is not found out.
+  init?() {
     let queue = DispatchQueue(label: "culprit.layout")
     let idle = Self.content(of: queue)
     queue.suspend()
@@ -28,8 +30,8 @@ struct QueueLayout: Sendable {
     let one = Self.content(of: queue)
     let measured = Mutex<(id: UInt32, content: [UInt64])>((0, []))
     queue.async {
-      let id = UInt32(bitPattern: clinux_task_self())
-      measured.withLock { $0 = (id, Self.content(of: queue)) }
+      let running = (id: UInt32(bitPattern: clinux_task_self()), content: Self.content(of: queue))
+      measured.withLock { $0 = running }
     }
     let two = Self.content(of: queue)
     queue.resume()
