@@ -18,9 +18,6 @@ import Synchronization
 /// With `CULPRIT_ENABLED=no` in the environment a watchdog starts nothing: every method can be called, and nothing is
 /// watched.
 public final class Watchdog: Sendable {
-  /// The version of Culprit.
-  public static let version = "0.1.0"
-
   /// The configuration that holds now: the code's, as the environment and the configuration file change it.
   ///
   /// In a child of the watched process (fork(2)), the configuration at the start.

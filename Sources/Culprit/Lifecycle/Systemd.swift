@@ -48,16 +48,6 @@ final class SystemdNotifier: @unchecked Sendable {
 }
 
 extension Watchdog {
-  /// What was sent to systemd.
-  public struct SystemdState: Sendable, Hashable {
-    /// How many pings (WATCHDOG=1) were sent.
-    public var pings: UInt64
-    /// How often the pings were stopped, because a source hung or the monitor did not tick.
-    public var hangs: UInt64
-    /// Why the last message could not be sent; `nil` when it could.
-    public var problem: String?
-  }
-
   /// Sends systemd what the service is doing, in one line for people (`systemctl status` shows it), with
   /// ``Configuration/Lifecycle/notifiesSystemd``. While a source hangs, systemd gets the name of that source instead.
   ///

@@ -1,12 +1,6 @@
 import CCulpritLinux
 import CulpritStallRecord
 
-/// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
-let sentencePartMax = 200
-
-/// `text`, which somebody else chose, as sentences have it.
-func quoted(_ text: String) -> String { "\"\(printable(text, limit: sentencePartMax))\"" }
-
 /// What the environment and the file that it names say about the watchdog's configuration.
 ///
 /// The environment beats the code, and the file beats the environment. A value that makes no sense is left out, and a

@@ -47,17 +47,7 @@ final class LiveConfiguration: Sendable {
   /// Changes what the code says.
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     let refusal: WatchdogError? = state.withLock { state in
-      var base = state.base
-      change(&base)
-      do throws(WatchdogError) {
-        try base.validate()
-      } catch {
-        return error
-      }
-      for setting in Setting.all where !setting.isLive && setting.show(base) != setting.show(state.base) {
-        return .fixedWhileRunning(setting.property)
-      }
-      state.base = base
+      do throws(WatchdogError) { state.base = try state.base.changed(change) } catch { return error }
       update(&state)
       return nil
     }

@@ -120,3 +120,10 @@ final class PosixThread: Sendable {
 struct PosixThreadError: Error {
   var number: Int32
 }
+
+extension WatchdogError {
+  /// A thread of the watchdog's could not be started: the error `number` of pthread_create(3).
+  static func threadNotStarted(_ number: Int32) -> WatchdogError {
+    WatchdogError(.unsupported, "a thread cannot be started: \(String(cString: strerror(number)))")
+  }
+}

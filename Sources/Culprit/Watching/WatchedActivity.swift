@@ -26,10 +26,7 @@ extension Watchdog {
     onExpiration: (@Sendable () -> Void)? = nil
   ) throws(WatchdogError) -> WatchedActivity {
     if !isDisabled { _ = try running() }
-    if let threshold, threshold <= .zero {
-      let limit = "may take \(threshold); it must be longer than no time at all"
-      throw .invalidConfiguration("the activity \(quoted(name)) \(limit)", setting: name)
-    }
+    try Configuration.check(threshold, ofActivity: name)
     guard let activities = core?.activities else { return WatchedActivity(name: name, number: 0, activities: nil) }
     return try activities.begin(name, threshold: threshold, onExpiration)
   }

@@ -15,30 +15,24 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public let age: Duration
   /// Whether the stall has become a hang.
   public let isHang: Bool
-  private let recording: Recording
-  private let settings: ReportSettings
+  private let soFar: @Sendable () -> StallReport?
 
-  init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
+  /// The event of `stall`, of which `soFar` makes the report.
+  init(_ stall: Stall, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
     thread = StallReport.Thread(stall.thread)
     began = StallReport.Timestamp(stall.began)
     threshold = stall.threshold
     age = stall.duration
     self.isHang = isHang
-    self.recording = recording
-    self.settings = settings
+    self.soFar = soFar
   }
 
   /// Works out who is to blame for what was seen so far, in the time that reading symbols takes, on the calling thread:
   /// for handlers, not for the stuck thread. Never uses the network.
   ///
   /// - Returns: The report so far; `nil` when nothing was recorded.
-  public func report() -> StallReport? {
-    guard let stall = recording.stalls.first else { return nil }
-    var recording = recording
-    recording.modules = ModuleList.covering(recording.stacks)
-    return settings.report(of: stall, in: recording, settings.symbolizer(of: recording))
-  }
+  public func report() -> StallReport? { soFar() }
 
   /// The event in one sentence.
   public var description: String {

@@ -1,5 +1,4 @@
 import CulpritReports
-import CulpritStallRecord
 
 extension Watchdog {
   /// The end of the process, because a work item was stuck for longer than ``Configuration/Lifecycle/terminateAfter``.
@@ -30,23 +29,5 @@ extension Watchdog {
     public var report: StallReport?
     /// The reason in one paragraph, as it was written to standard error.
     public var description: String
-  }
-
-  /// Calls `handler` before the process is ended for being stuck (``Configuration/Lifecycle/terminateAfter``), on a
-  /// thread of the watchdog's own. By then the record has been saved, and the reason has been written to standard
-  /// error.
-  ///
-  /// The process ends unless a handler returns ``TerminationRequest/Decision/veto`` within two seconds. When the stuck
-  /// thread holds the lock of the allocator, a handler that allocates cannot veto.
-  ///
-  /// - Parameter handler: Called with the request; decides whether the process ends.
-  /// - Returns: The registration, whose ``Registration/remove()`` removes the handler.
-  @discardableResult
-  public func onTerminate(
-    _ handler: @escaping @Sendable (TerminationRequest) -> TerminationRequest.Decision
-  ) -> Registration {
-    guard let policies = activeCore?.policies else { return Registration(nil) }
-    let remove = policies.add(handler)
-    return keep(Registration(remove))
   }
 }

@@ -1,6 +1,5 @@
 import CulpritReports
 import CulpritStallRecord
-import CulpritSymbols
 
 extension Watchdog {
   /// An activity that has not ended after its expiration, or was released before it had ended.
@@ -23,22 +22,14 @@ extension Watchdog {
     public let reason: Reason
     /// The age of the activity.
     public let age: Duration
-    /// Where it began: the addresses that its calls return to, innermost first.
-    let beginning: [UInt64]
+    /// Names the functions that it began in, innermost first, without the watchdog's own.
+    let beginning: @Sendable () -> [String]
 
     /// The functions that it began in, innermost first, without the watchdog's own. Looks them up on the calling
     /// thread, in the time that reading symbols takes: for handlers. Never uses the network.
     ///
     /// - Returns: The names of the functions.
-    public func stack() -> [String] {
-      let frames = beginning.map { StackFrame.returnAddress(RuntimeAddress($0)) }
-      var modules = ModuleList()
-      modules.load()
-      let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
-      let names = frames.flatMap(symbolizer.resolve).namingMergedFunctions().map(\.displayName)
-      let own = names.lastIndex { $0.hasPrefix("Watchdog.beginActivity") || $0.hasPrefix("Watchdog.withActivity") }
-      return Array(names[(own.map { $0 + 1 } ?? 0)...])
-    }
+    public func stack() -> [String] { beginning() }
 
     /// The activity and where it began. Takes as long as ``stack()`` does.
     public var description: String {

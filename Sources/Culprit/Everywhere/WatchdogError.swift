@@ -1,5 +1,4 @@
 import CulpritStallRecord
-import Glibc
 
 /// Why a watchdog cannot do something: a code, a sentence for people, and the data in it.
 ///
@@ -52,7 +51,7 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   /// The sentence.
   public var description: String { message }
 
-  private init(_ code: Code, _ message: String, name: String? = nil, limit: Int? = nil) {
+  init(_ code: Code, _ message: String, name: String? = nil, limit: Int? = nil) {
     self.code = code
     self.message = printable(message)
     self.name = name
@@ -112,9 +111,10 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
   static func unsupported(_ why: String) -> WatchdogError {
     WatchdogError(.unsupported, "stacks cannot be captured here: \(why)")
   }
-
-  /// A thread of the watchdog's could not be started: the error `number` of pthread_create(3).
-  static func threadNotStarted(_ number: Int32) -> WatchdogError {
-    WatchdogError(.unsupported, "a thread cannot be started: \(String(cString: strerror(number)))")
-  }
 }
+
+/// How many characters of a text that somebody else chose a sentence has: there may be a hundred thousand of them.
+let sentencePartMax = 200
+
+/// `text`, which somebody else chose, as sentences have it.
+func quoted(_ text: String) -> String { "\"\(printable(text, limit: sentencePartMax))\"" }

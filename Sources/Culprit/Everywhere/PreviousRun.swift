@@ -1,4 +1,3 @@
-import CulpritBlackBox
 import CulpritReports
 import CulpritStallRecord
 
@@ -23,7 +22,7 @@ extension Watchdog {
     public let files: [String]
     /// A sentence for each of these files that cannot be read, or only in part.
     public let problems: [String]
-    private let texts: [String]
+    let texts: [String]
 
     /// Work that was stuck when its process ended.
     public struct FatalHang: Hashable, Sendable {
@@ -55,64 +54,12 @@ extension Watchdog {
       public static let machineGone = Ending(rawValue: "machineGone")
     }
 
-    /// The run of `record`, which ended as `verdict` says.
-    init(
-      _ record: RunRecord,
-      _ verdict: RunVerdict,
-      _ stalls: BlackBoxDirectory.RunStalls,
-      directory: String,
-      _ settings: ReportSettings
-    ) {
-      ending = Ending(verdict)
-      endingText = verdict.description
-      problems = stalls.problems.map { printable($0) }
-      processID = record.identity.process
-      executable = record.executable
-      since = StallReport.Timestamp(record.since)
-      signal = record.crash?.signal
-      files = stalls.saved.map { "\(directory)/\($0.name)" }
-      var hangs: [FatalHang] = []
-      var texts: [String] = []
-      for saved in stalls.saved where saved.isOpen {
-        let recording = saved.file.recording
-        // Another process may have its number now.
-        let symbolizer = settings.symbolizer(of: recording, process: nil)
-        for stall in recording.stalls where !stall.hasEnded {
-          let hang = FatalHang(
-            report: settings.report(of: stall, in: recording, symbolizer),
-            lastStacks: settings.builder(recording, symbolizer).lastStacks(of: stall)
-          )
-          hangs.append(hang)
-          texts.append(hang.report.description)
-          texts.append(LastStacksText(hang.lastStacks).text(width: settings.width))
-          if let others = hang.report.otherThreads, others.count > 0 {
-            texts.append(others.text(width: settings.width))
-          }
-        }
-      }
-      self.hangs = hangs
-      self.texts = texts
-    }
-
     /// The run in a line, a line for each file that cannot be read, and for each hang its report, its last stacks and
     /// the stacks of the other threads.
     public var description: String {
       let name = executable.split(separator: "/").last.map(String.init) ?? executable
       let head = "\(name) (process \(processID)), watched since \(since): \(endingText)"
       return ([printable(head) + "\n" + problems.map { $0 + "\n" }.joined()] + texts).joined(separator: "\n")
-    }
-  }
-}
-
-extension Watchdog.PreviousRun.Ending {
-  init(_ verdict: RunVerdict) {
-    switch verdict {
-    case .cleanExit: self = .cleanExit
-    case .fatalHang: self = .fatalHang
-    case .killed: self = .killed
-    case .crash: self = .crash
-    case .outOfMemory: self = .outOfMemory
-    case .machineGone: self = .machineGone
     }
   }
 }

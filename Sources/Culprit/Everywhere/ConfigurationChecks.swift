@@ -71,6 +71,24 @@ extension Watchdog.Configuration {
     try check("activities.countMax", activities.countMax, in: 1...Int.max, "")
     try check("activities.expirationThreshold", activities.expirationThreshold, from: shortest, to: longest)
   }
+
+  /// The configuration after `change`, which a watchdog that runs can take over.
+  func changed(_ change: (inout Configuration) -> Void) throws(WatchdogError) -> Configuration {
+    var changed = self
+    change(&changed)
+    try changed.validate()
+    for setting in Setting.all where !setting.isLive && setting.show(changed) != setting.show(self) {
+      throw .fixedWhileRunning(setting.property)
+    }
+    return changed
+  }
+
+  /// Checks the threshold of the activity `name`.
+  static func check(_ threshold: Duration?, ofActivity name: String) throws(WatchdogError) {
+    guard let threshold, threshold <= .zero else { return }
+    let limit = "may take \(threshold); it must be longer than no time at all"
+    throw .invalidConfiguration("the activity \(quoted(name)) \(limit)", setting: name)
+  }
 }
 
 /// When a source's work items are looked at: what a threshold and an interval mean for the monitor.

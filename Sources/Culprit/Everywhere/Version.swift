@@ -1,0 +1,4 @@
+extension Watchdog {
+  /// The version of Culprit.
+  public static let version = "0.1.0"
+}

@@ -1,0 +1,116 @@
+import CCulpritLinux
+import CCulpritObserver
+import CulpritReports
+import CulpritStallRecord
+import Glibc
+
+extension Watchdog.Status {
+  /// That of `core`, where `problems` are told already.
+  init(_ core: Core, problems: [String]) {
+    mode = core.live.current.isEnabled ? .watching : .switchedOff
+    wakeups = observer_control_wakeups(core.control.pointer)
+    hanging = Watchdog.Hang.found(core.control)
+    captures = observer_capture_answered()
+    lateAnswers = observer_capture_late()
+    reportsDropped = core.reporter.dropped + core.activities.dropped
+    systemd = core.policies.systemdState
+    let disk = core.box?.presentProblem.map { [$0] } ?? []
+    self.problems = core.problems.all + disk + problems + core.policies.problems
+    limitations = Watchdog.Limitation.found(core.samplers)
+  }
+}
+
+extension Watchdog.Hang {
+  /// What hangs of what `control`'s monitor watches.
+  static func found(_ control: ControlBlock) -> [Self] {
+    guard let stalls = observer_stall_table() else { return [] }
+    let delay = observer_control_hang_delay_ns(control.pointer)
+    var found: [Self] = []
+    for index in 0..<Int(min(observer_control_slots_used(control.pointer), UInt32(OBSERVER_SLOTS_MAX))) {
+      var view = observer_stall_snapshot()
+      // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+      observer_stall_read(stalls + index, &view)
+      let (limit, overflow) = view.threshold_ns.addingReportingOverflow(delay)
+      guard view.item != 0, !overflow, view.age_ns >= limit, let source = SlotRegistry.shared.source(index) else {
+        continue
+      }
+      found.append(
+        Self(source: StallReport.Source(source), age: Duration(wholeNanoseconds: view.age_ns), threadID: view.tid)
+      )
+    }
+    return found
+  }
+}
+
+extension Watchdog.Limitation {
+  static func blockedThreads(_ error: Int32) -> Self {
+    let why = "because /proc/self/task/TID/syscall cannot be opened: \(String(cString: strerror(error)))"
+    return Self(.blockedThreads, "stacks of blocked threads cannot be read, \(why)")
+  }
+  static let signalsAtOnce = Self(
+    .signalsAtOnce,
+    "a system call can return early when its thread enters it just when it is captured, because timer_create is refused"
+  )
+  static let unknownStacks = Self(
+    .unknownStacks,
+    "coroutine and alternate stacks cannot be read: memfd_create, process_vm_readv and /proc/self/mem are refused"
+  )
+  static func otherThreads(_ error: Int32) -> Self {
+    let why = "because /proc/self/task cannot be read: \(String(cString: strerror(error)))"
+    return Self(.otherThreads, "the other threads are missing in reports, \(why)")
+  }
+  static let sharedUnwinder = Self(
+    .sharedUnwinder,
+    "libunwind is shared with the service, because neither a copy of it nor another namespace can be loaded"
+  )
+  static func noUnwinder(_ why: String) -> Self {
+    Self(
+      .noUnwinder,
+      "stacks end early in functions without a frame pointer, because libunwind cannot be used: \(printable(why))"
+    )
+  }
+  static let handlerReplaced = Self(
+    .handlerReplaced,
+    "stacks of computing threads cannot be captured, because another handler has been installed for SIGPROF"
+  )
+  static func samplersHeldUp(_ held: Int, of all: Int) -> Self {
+    let what =
+      if all == 0 {
+        "no stacks are taken: the threads of an earlier watchdog that take them have not ended; stalls are noticed all the same"
+      } else if held < all {
+        "the kernel holds up \(held) of the \(all) threads that can take stacks"
+      } else {
+        "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
+      }
+    return Self(.samplersHeldUp, what)
+  }
+  static let readingWaits = Self(
+    .readingWaits,
+    "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"
+  )
+
+  /// What is lost here and now.
+  static func found(_ samplers: SamplerPool) -> [Self] {
+    var found: [Self] = []
+    let (held, all) = samplers.heldUp
+    if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
+    let look = clinux_task_open_syscall(clinux_task_self())
+    if look < 0 { found.append(.blockedThreads(-look)) }
+    clinux_task_close(look)
+    if observer_capture_disturbs() { found.append(.signalsAtOnce) }
+    switch clinux_memory_way() {
+    case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
+    case CLINUX_MEMORY_BY_CALL, CLINUX_MEMORY_BY_FILE: found.append(.readingWaits)
+    default: break
+    }
+    let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(errno)) }
+    if let why = cunwind_missing_library() {
+      found.append(.noUnwinder(String(cString: why)))
+    } else if !cunwind_library_is_private() {
+      found.append(.sharedUnwinder)
+    }
+    if !observer_capture_handler_is_ours() { found.append(.handlerReplaced) }
+    return found
+  }
+}
