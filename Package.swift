@@ -1,6 +1,40 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+/// Whether what is built watches: on Linux with glibc. Elsewhere `Culprit` has the same interface and does nothing. A manifest
+/// only sees the machine that builds: whoever builds for another one sets BUILD_CULPRIT_FOR to linux or elsewhere.
+#if os(Linux)
+  let buildsOnLinux = true
+#else
+  let buildsOnLinux = false
+#endif
+let wanted = Context.environment["BUILD_CULPRIT_FOR"]
+precondition([nil, "linux", "elsewhere"].contains(wanted), "BUILD_CULPRIT_FOR must be linux or elsewhere")
+let isElsewhere = wanted.map { $0 == "elsewhere" } ?? !buildsOnLinux
+
+/// What every platform has: what was observed, who is to blame, and what readers get.
+let everywhere: [Target] = [
+  .target(name: "CulpritStallRecord", path: "Sources/StallRecord"),
+  .target(name: "CulpritBlame", dependencies: ["CulpritStallRecord"], path: "Sources/Blame"),
+  .target(name: "CulpritReports", dependencies: ["CulpritStallRecord", "CulpritBlame"], path: "Sources/Reports"),
+]
+
+/// What a service imports where nothing is watched.
+let elsewhere: [Target] = [
+  .target(
+    name: "Culprit",
+    dependencies: ["CulpritReports", "CulpritStallRecord"],
+    exclude: [
+      "Lifecycle", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Threads", "Watchdog.swift",
+      "Watching",
+    ],
+    // On Linux it refuses to be built unless it was asked for.
+    swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],
+    // Rounding: nothing here imports the C library, which would link it.
+    linkerSettings: [.linkedLibrary("m", .when(platforms: [.linux, .android]))]
+  )
+]
+
 /// What a service links. Names begin with Culprit or CCulprit: those of all packages of a build are one space.
 let product: [Target] = [
   // The ground: clocks, waiting, the process's own threads, memory and modules.
@@ -24,17 +58,13 @@ let product: [Target] = [
   .target(name: "CCulpritRunLoop", path: "CSupport/CRunLoop"),
   .systemLibrary(name: "CCulpritZlib", path: "CSupport/CZlib", providers: [.apt(["zlib1g-dev"])]),
 
-  // The offline half: what was observed, names for it, who is to blame, and what readers get.
-  .target(name: "CulpritStallRecord", path: "Sources/StallRecord"),
+  // The rest of the offline half: names for what was observed, and what runs of a service leave in a directory.
   .target(
     name: "CulpritSymbols",
     dependencies: ["CulpritStallRecord", "CCulpritLinux", "CCulpritZlib"],
     path: "Sources/Symbols",
     linkerSettings: [.linkedLibrary("stdc++")]
   ),
-  .target(name: "CulpritBlame", dependencies: ["CulpritStallRecord"], path: "Sources/Blame"),
-  .target(name: "CulpritReports", dependencies: ["CulpritStallRecord", "CulpritBlame"], path: "Sources/Reports"),
-  // What runs of a service leave in a directory, and how they ended.
   .target(name: "CulpritBlackBox", dependencies: ["CulpritStallRecord"], path: "Sources/BlackBox"),
 
   // What a service imports.
@@ -43,7 +73,8 @@ let product: [Target] = [
     dependencies: [
       "CCulpritLinux", "CCulpritObserver", "CCulpritProcess", "CCulpritRunLoop", "CCulpritUnwind", "CulpritBlackBox",
       "CulpritBlame", "CulpritReports", "CulpritStallRecord", "CulpritSymbols",
-    ]
+    ],
+    exclude: ["Elsewhere"]
   ),
 ]
 
@@ -238,10 +269,10 @@ func programs(_ folder: String) -> [Target] {
 
 let package = Package(
   name: "culprit",
-  products: [
-    .library(name: "Culprit", targets: ["Culprit"]),
-    .executable(name: "culprit", targets: ["CulpritCommand"]),
-  ],
-  targets: product + commands + proofs,
+  // The first that have what it takes: durations, for one.
+  platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+  products: [.library(name: "Culprit", targets: ["Culprit"])]
+    + (isElsewhere ? [] : [.executable(name: "culprit", targets: ["CulpritCommand"])]),
+  targets: everywhere + (isElsewhere ? elsewhere : product + commands + proofs),
   swiftLanguageModes: [.v6]
 )

@@ -8,7 +8,8 @@ import Testing
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../..").standardizedFileURL
   }
 
-  @Test(arguments: ["5.9", "6.1"]) func oneImportIsEnoughAndNoNameCollides(tools: String) throws {
+  /// Builds it with the tools of this version, for where Culprit watches or for `elsewhere`, and runs it.
+  private func outcome(tools: String, elsewhere: Bool = false) throws -> Set<String> {
     let package = FileManager.default.temporaryDirectory.appending(path: "culprit-consumer-\(UUID().uuidString)")
     try FileManager.default.copyItem(at: root.appending(path: "Tests/Processes/Consumer"), to: package)
     defer { try? FileManager.default.removeItem(at: package) }
@@ -17,19 +18,78 @@ import Testing
       .replacingOccurrences(of: "TOOLS", with: tools).replacingOccurrences(of: "CULPRIT", with: root.path)
       .write(to: manifest, atomically: true, encoding: .utf8)
     // What is built of Culprit itself is kept from run to run.
-    let scratch = root.appending(path: ".build/consumer").path
+    let scratch = root.appending(path: elsewhere ? ".build/elsewhere" : ".build/consumer").path
     let build = ["build", "--package-path", package.path, "--scratch-path", scratch, "--disable-sandbox"]
-    let built = try run(URL(fileURLWithPath: "/usr/bin/env"), ["swift"] + build)
+    let place = "BUILD_CULPRIT_FOR=\(elsewhere ? "elsewhere" : "linux")"
+    let built = try run(URL(fileURLWithPath: "/usr/bin/env"), [place, "swift"] + build)
     #expect(built.status == 0, "\(built)")
     #expect(!built.out.contains("warning:"), "\(built.out)")
     let outcome = try run(URL(fileURLWithPath: "\(scratch)/debug/consumer"), [])
     #expect(outcome.status == 0, "\(outcome)")
-    let lines = Set(outcome.out.split(separator: "\n").map(String.init))
+    return Set(outcome.out.split(separator: "\n").map(String.init))
+  }
+
+  @Test(arguments: ["5.9", "6.1"]) func oneImportIsEnoughAndNoNameCollides(tools: String) throws {
+    let lines = try outcome(tools: tools)
     for line in [
       "verdict=culprit", "source=section \"rebuild\" true", "thread=true", "error=alreadyWatched accept true",
       "metadata=computeForLong(_:)", "text=true", "threads=true", "context=", "share=true true true", "tree=true",
-    ] { #expect(lines.contains { $0.contains(line) }, "\(line) is missing in\n\(outcome.out)") }
+    ] { #expect(lines.contains { $0.contains(line) }, "\(line) is missing in\n\(lines)") }
     #expect(lines.contains { $0.hasPrefix("culprit=computeForLong(_:) main.swift:") && $0.hasSuffix("own=true true") })
-    #expect(!lines.contains { $0.hasPrefix("failed=") }, "\(outcome.out)")
+    #expect(!lines.contains { $0.hasPrefix("failed=") }, "\(lines)")
+  }
+
+  /// Where nothing is watched, here as well: what is compiled there does not ask what it runs on.
+  @Test func elsewhereItDoesNothingAndSaysSo() throws {
+    let lines = try outcome(tools: "6.1", elsewhere: true)
+    for line in [
+      "mode=disabled limitations=[\"platform: nothing is watched, because Culprit watches on Linux with glibc only\"]",
+      "nothing=true true true", "stalls=ended", "bodies=3 watched=false unstalled=true",
+      "reconfigure=invalidConfiguration",
+      "threads=stacks cannot be captured here: Culprit watches on Linux with glibc only", "stopped=true disabled",
+    ] { #expect(lines.contains(line), "\(line) is missing in\n\(lines)") }
+    #expect(!lines.contains { $0.hasPrefix("failed=") || $0.hasPrefix("reported=") }, "\(lines)")
+    let (here, there) = (try interface(in: ".build/debug"), try interface(in: ".build/elsewhere/debug"))
+    #expect(here.count > 300)
+    #expect(here.subtracting(there) == [], "missing elsewhere")
+    #expect(there.subtracting(here) == [], "missing on Linux")
+  }
+
+  /// The declarations that a service sees in the module that was built in this folder: a line for each, with its path.
+  private func interface(in folder: String) throws -> Set<String> {
+    struct Graph: Decodable {
+      struct Symbol: Decodable {
+        struct Fragment: Decodable { var spelling: String }
+        var pathComponents: [String]
+        var declarationFragments: [Fragment]
+        var line: String {
+          "\(pathComponents.joined(separator: ".")): \(declarationFragments.map(\.spelling).joined())"
+        }
+      }
+      var symbols: [Symbol]
+    }
+    let graphs = FileManager.default.temporaryDirectory.appending(path: "culprit-symbols-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: graphs, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: graphs) }
+    // The modules of C that the one on Linux refers to.
+    let (support, built) = (root.appending(path: "CSupport").path, root.appending(path: folder).path)
+    let headers = try FileManager.default.contentsOfDirectory(atPath: support).map { "-I\(support)/\($0)/include" }
+    let modules = try FileManager.default.contentsOfDirectory(atPath: built)
+      .filter { $0.hasPrefix("CCulprit") && $0.hasSuffix(".build") }
+    let maps = (modules.map { "\(built)/\($0)" } + ["\(support)/CZlib"])
+      .map { "-fmodule-map-file=\($0)/module.modulemap" }
+    let information = try run(URL(fileURLWithPath: "/usr/bin/env"), ["swiftc", "-print-target-info"]).out
+    let target = try #require(information.firstMatch(of: /"triple": "([^"]+)"/)?.1)
+    let extraction =
+      ["swift", "symbolgraph-extract", "-module-name", "Culprit", "-target", String(target), "-I", "\(built)/Modules"]
+      + ["-minimum-access-level", "public", "-output-dir", graphs.path] + (headers + maps).flatMap { ["-Xcc", $0] }
+    let extracted = try run(URL(fileURLWithPath: "/usr/bin/env"), extraction)
+    #expect(extracted.status == 0, "\(extracted)")
+    var lines: Set<String> = []
+    for name in try FileManager.default.contentsOfDirectory(atPath: graphs.path) {
+      let graph = try JSONDecoder().decode(Graph.self, from: Data(contentsOf: graphs.appending(path: name)))
+      lines.formUnion(graph.symbols.map(\.line))
+    }
+    return lines
   }
 }

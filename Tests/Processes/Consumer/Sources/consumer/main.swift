@@ -90,7 +90,7 @@ func describe(_ report: StallReport) {
   return sum
 }
 
-do {
+service: do {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling = Watchdog.Configuration.Sampling()
   configuration.sampling.threshold = .milliseconds(300)
@@ -101,6 +101,10 @@ do {
   configuration.activities = Watchdog.Configuration.Activities()
   let watchdog = try Watchdog(configuration)
   print("version=\(Watchdog.version)")
+  if watchdog.status.limitations.contains(where: { $0.code == .platform }) {
+    try useUnwatched(watchdog)
+    break service
+  }
   let report = Box<StallReport?>(nil)
   let began = Box<StallEvent?>(nil)
   let handler: Watchdog.Registration = watchdog.onStall { report.set($0) }

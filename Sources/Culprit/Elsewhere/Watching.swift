@@ -1,0 +1,186 @@
+#if canImport(Dispatch)
+  import Dispatch
+
+  extension Watchdog {
+    /// Watches nothing.
+    public func watchQueue(
+      _ queue: DispatchQueue,
+      named name: String? = nil,
+      threshold: Duration? = nil
+    ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  }
+#endif
+
+extension Watchdog {
+  /// Watches nothing.
+  public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
+    WatchedLoop()
+  }
+
+  /// Watches nothing: `execute` is not called.
+  public func watchLoop(
+    named name: String,
+    threshold: Duration? = nil,
+    execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
+  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+
+  /// Watches nothing: `execute` is not called.
+  public func watchLoops(
+    named name: String,
+    threshold: Duration? = nil,
+    execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
+  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+
+  /// Watches nothing.
+  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+
+  /// Watches nothing.
+  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+
+  /// Watches nothing.
+  public func watchExecutor(
+    _ executor: any SerialExecutor,
+    named name: String,
+    threshold: Duration? = nil
+  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+
+  /// Watches nothing.
+  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop { WatchedRunLoop() }
+
+  /// Watches nothing.
+  public func watchCurrentRunLoop(
+    named name: String,
+    threshold: Duration? = nil
+  ) throws(WatchdogError) -> WatchedRunLoop { WatchedRunLoop() }
+
+  /// Runs `body`.
+  public func withSection<Result: ~Copyable, Failure: Error>(
+    _ name: String,
+    threshold: Duration,
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body() }
+
+  /// Runs `body`.
+  public func withSection<Result, Failure: Error>(
+    _ name: String,
+    threshold: Duration,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result { try await body() }
+
+  /// Watches nothing: `onStall` is not called.
+  public func beginSection(
+    _ name: String,
+    threshold: Duration,
+    onStall: (@Sendable (StallEvent) -> Void)? = nil
+  ) -> WatchedSection { WatchedSection() }
+
+  /// Begins an activity that never expires.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is not positive.
+  public func beginActivity(
+    _ name: String,
+    threshold: Duration? = nil,
+    onExpiration: (@Sendable () -> Void)? = nil
+  ) throws(WatchdogError) -> WatchedActivity {
+    try Configuration.check(threshold, ofActivity: name)
+    return WatchedActivity(name)
+  }
+
+  /// Runs `body`.
+  public func withActivity<Result, Failure: Error>(
+    _ name: String,
+    threshold: Duration? = nil,
+    onExpiration: (@Sendable () -> Void)? = nil,
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body() }
+
+  /// Runs `body`.
+  public func withActivity<Result, Failure: Error>(
+    _ name: String,
+    threshold: Duration? = nil,
+    onExpiration: (@Sendable () -> Void)? = nil,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(Failure) -> Result
+  ) async throws(Failure) -> Result { try await body() }
+}
+
+/// An event loop that is not watched.
+public final class WatchedLoop: Sendable {
+  init() {}
+
+  /// Does nothing.
+  public func begin() {}
+
+  /// Does nothing.
+  public func end() {}
+
+  /// Runs `body`.
+  public func withTurn<Result: ~Copyable, Failure: Error>(
+    label: String? = nil,
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body() }
+
+  /// Does nothing.
+  public func label(_ text: String) {}
+
+  /// Runs `body`.
+  public func withExemption<Result: ~Copyable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body() }
+
+  /// Does nothing.
+  public func stop() {}
+}
+
+/// A source that is not probed.
+public final class WatchedProbe: Sendable {
+  init() {}
+
+  /// Does nothing.
+  public func stop() {}
+}
+
+/// A run loop that is not watched.
+public final class WatchedRunLoop: Sendable {
+  init() {}
+
+  /// Does nothing.
+  public func stop() {}
+}
+
+/// A critical section that is not watched.
+public final class WatchedSection: Sendable {
+  init() {}
+
+  /// `false`: nothing is watched.
+  public var isWatched: Bool { false }
+
+  /// Does nothing.
+  ///
+  /// - Returns: `true`: the handler has not been called, and will not be.
+  @discardableResult
+  public func end() -> Bool { true }
+
+  /// Does nothing.
+  public func label(_ text: String) {}
+
+  /// Runs `body`.
+  public func withExemption<Result: ~Copyable, Failure: Error>(
+    _ body: () throws(Failure) -> Result
+  ) throws(Failure) -> Result { try body() }
+}
+
+/// An activity that never expires.
+public final class WatchedActivity: Sendable {
+  /// The activity's name.
+  public let name: String
+
+  init(_ name: String) { self.name = name }
+
+  /// Does nothing.
+  public func end() {}
+
+  /// `nil`: it has no end.
+  public var timeRemaining: Duration? { nil }
+}
