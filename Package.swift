@@ -136,8 +136,8 @@ let proofs: [Target] =
     .testTarget(
       name: "CulpritTests",
       dependencies: [
-        "CCulpritLinux", "CCulpritObserver", "Culprit", "CulpritBlackBox", "CulpritStallRecord", "CulpritSymbols",
-        "FaultyDisks", "SourceLoads", "TestSupport", "TestWorkloads",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritProcess", "Culprit", "CulpritBlackBox", "CulpritStallRecord",
+        "CulpritSymbols", "FaultyDisks", "SourceLoads", "SplitMix", "TestSupport", "TestWorkloads",
       ]
     ),
     .testTarget(name: "CommandTests", dependencies: ["CulpritOptions", "CulpritStallRecord", "TestSupport"]),

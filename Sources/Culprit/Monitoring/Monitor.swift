@@ -75,8 +75,7 @@ struct Monitor: ~Copyable {
       starved = clinux_task_starved_ns(schedule)
       allowed &+= min(starved &- starvedBefore, Self.longestStarved)
       let tick = WorkItemTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
-      let wait = advance(tick)
-      lastTick = now
+      let wait = look(tick)
       if isStopping { return }
       // At least a millisecond: a section that is always due must not make the monitor spin.
       let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
@@ -85,7 +84,13 @@ struct Monitor: ~Copyable {
     }
   }
 
-  /// Looks at every slot, then at the samplers. Returns how long until something may need it again.
+  /// Looks at every slot, then at the samplers, for one tick. Returns how long until something may need it again.
+  @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
+    let wait = advance(tick)
+    lastTick = tick.now
+    return wait
+  }
+
   @_noLocks private mutating func advance(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var wait = UInt64.max
     let used = Int(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)))

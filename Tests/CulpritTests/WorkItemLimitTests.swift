@@ -1,0 +1,297 @@
+import SplitMix
+import Testing
+
+@testable import Culprit
+
+/// What a tracker decides at the very nanosecond at which it has to.
+@Suite struct WorkItemLimitTests {
+  private typealias Tick = WorkItemTracker.Tick
+
+  private static let tell = WorkItemTracker.tellInterval
+
+  /// A work item that begins at 1,000, may take 10,000 and hangs 5,000 later; sampled rarely, unless told otherwise.
+  private func snapshot(
+    item: UInt64 = 1000,
+    suspicion: UInt64 = 2000,
+    threshold: UInt64 = 10_000,
+    interval: UInt64 = 1 << 40,
+    hangDelay: UInt64 = .max
+  ) -> WorkItemTracker.SlotSnapshot {
+    var snapshot = WorkItemTracker.SlotSnapshot(
+      item: item,
+      doubt: 0,
+      generation: 1,
+      suspicion: suspicion,
+      threshold: threshold,
+      earlyInterval: interval,
+      interval: interval
+    )
+    snapshot.hangDelay = hangDelay
+    return snapshot
+  }
+
+  /// A tick all of whose time counts.
+  private func tick(_ now: UInt64, after elapsed: UInt64) -> Tick { Tick(now: now, elapsed: elapsed, allowed: 1 << 50) }
+
+  /// A tracker whose work item of `snapshot` is `age` old and has been declared a stall.
+  private func stalled(_ snapshot: WorkItemTracker.SlotSnapshot, age: UInt64) -> WorkItemTracker {
+    var tracker = WorkItemTracker(seed: 1)
+    _ = tracker.advance(snapshot, tick(1000 + age, after: age))
+    tracker.stallRecorded()
+    return tracker
+  }
+
+  @Test func suspicionBeginsAtItsAge() {
+    for (age, isLooked) in [(UInt64(1999), false), (2000, true), (2001, true)] {
+      var tracker = WorkItemTracker(seed: 1)
+      let step = tracker.advance(snapshot(), tick(1000 + age, after: 5000))
+      #expect(step.sample == isLooked && step.suspect == isLooked && tracker.isSampled == isLooked, "\(age)")
+      #expect(tracker.age == age && !tracker.isStalled)
+    }
+  }
+
+  /// The first look is the first only once.
+  @Test func aWorkItemIsSuspectedOnce() {
+    var tracker = WorkItemTracker(seed: 1)
+    let often = snapshot(interval: 2)
+    var suspicions = 0
+    for number: UInt64 in 0..<50 where tracker.advance(often, tick(3000 + 10 * number, after: 10)).suspect {
+      suspicions += 1
+    }
+    #expect(suspicions == 1)
+  }
+
+  @Test func aStallIsOneAtItsThreshold() {
+    for (age, isStall) in [(UInt64(9999), false), (10_000, true)] {
+      var tracker = WorkItemTracker(seed: 1)
+      #expect(tracker.advance(snapshot(), tick(1000 + age, after: 1 << 20)).declare == isStall)
+      #expect(tracker.isStalled == isStall && tracker.isSampled)
+      #expect(tracker.threshold == 10_000)
+    }
+  }
+
+  @Test func aHangIsOneAtItsDelay() {
+    for (age, isHang) in [(UInt64(14_999), false), (15_000, true)] {
+      var tracker = stalled(snapshot(hangDelay: 5000), age: 12_000)
+      let step = tracker.advance(snapshot(hangDelay: 5000), tick(1000 + age, after: age - 12_000))
+      #expect(step.hang == isHang && !step.declare, "\(age)")
+    }
+    // Nothing hangs that has not been declared, and none of the numbers overflows.
+    var unheard = WorkItemTracker(seed: 1)
+    #expect(!unheard.advance(snapshot(hangDelay: 5000), tick(101_000, after: 1 << 20)).hang)
+    for delay in [.max, .max - 10_000, .max - 9999] as [UInt64] {
+      var tracker = stalled(snapshot(hangDelay: delay), age: 12_000)
+      #expect(!tracker.advance(snapshot(hangDelay: delay), tick(1 << 40, after: 1 << 40)).hang)
+    }
+  }
+
+  /// The recorder is told of a hang until it has heard of it, and then not again.
+  @Test func aHangIsToldUntilItIsHeard() {
+    var tracker = stalled(snapshot(hangDelay: 5000), age: 20_000)
+    for number: UInt64 in 1...3 {
+      let step = tracker.advance(snapshot(hangDelay: 5000), tick(21_000 + number, after: 1))
+      #expect(step.hang && step.wait == 0)
+    }
+    tracker.hangRecorded()
+    let step = tracker.advance(snapshot(hangDelay: 5000), tick(22_000, after: 1))
+    #expect(!step.hang && step.wait > 0)
+  }
+
+  /// A slot's next work item may hang as the one before did.
+  @Test func everyWorkItemOfASlotCanHang() {
+    var tracker = WorkItemTracker(seed: 1)
+    for number: UInt64 in 1...3 {
+      let item: UInt64 = number << 32
+      let view = snapshot(item: item, hangDelay: 5000)
+      #expect(tracker.advance(view, tick(item + 12_000, after: 12_000)).declare)
+      tracker.stallRecorded()
+      #expect(tracker.advance(view, tick(item + 16_000, after: 4000)).hang, "work item \(number)")
+      tracker.hangRecorded()
+      #expect(tracker.advance(snapshot(item: 0), tick(item + 17_000, after: 1000)).ended)
+      tracker.close(endedAt: 0, lastTick: 0, allowed: 0)
+      #expect(!tracker.isUndeclaredStall)
+      tracker.endRecorded()
+      #expect(tracker.item == 0)
+    }
+  }
+
+  /// Nor does the next one inherit anything else: it is declared on its own, ends on its own, and its exempt time is its own.
+  @Test func aWorkItemInheritsNothing() {
+    var tracker = stalled(snapshot(), age: 20_000)
+    var exempt = snapshot()
+    exempt.isExempt = true
+    _ = tracker.advance(exempt, tick(21_500, after: 500))
+    #expect(tracker.exemptTime == 500 && tracker.age == 20_000)
+    _ = tracker.advance(snapshot(item: 0), tick(22_000, after: 500))
+    tracker.close(endedAt: 21_900, lastTick: 21_500, allowed: 1000)
+    #expect(tracker.age == 20_400)
+    // Settled once, whatever it is told later.
+    tracker.close(endedAt: 30_000, lastTick: 21_500, allowed: 1 << 40)
+    #expect(tracker.age == 20_400)
+    tracker.endRecorded()
+
+    let next = snapshot(item: 30_000)
+    _ = tracker.advance(next, tick(33_000, after: 11_000))
+    #expect(tracker.exemptTime == 0 && tracker.gap == 0 && tracker.age == 3000)
+    _ = tracker.advance(snapshot(item: 0), tick(43_000, after: 10_000))
+    #expect(!tracker.isUndeclaredStall)
+    tracker.close(endedAt: 42_000, lastTick: 33_000, allowed: 10_000)
+    #expect(tracker.age == 12_000 && tracker.isUndeclaredStall)
+    tracker.stallRecorded()
+    #expect(!tracker.isUndeclaredStall)
+  }
+
+  /// A work item that ended exactly at its threshold is a stall, one nanosecond sooner is none.
+  @Test func anEndAtTheThresholdIsAStall() {
+    for (end, isStall) in [(UInt64(10_999), false), (11_000, true)] {
+      var tracker = WorkItemTracker(seed: 1)
+      _ = tracker.advance(snapshot(), tick(4000, after: 5000))
+      _ = tracker.advance(snapshot(item: 0), tick(20_000, after: 16_000))
+      tracker.close(endedAt: end, lastTick: 4000, allowed: 16_000)
+      #expect(tracker.isUndeclaredStall == isStall)
+    }
+  }
+
+  /// An end before the last tick, which saw it still, is that of a clock that was read a little too early.
+  @Test func noEndMakesAWorkItemYounger() {
+    for end in [UInt64(1), 3000, 4000] {
+      var tracker = WorkItemTracker(seed: 1)
+      _ = tracker.advance(snapshot(), tick(4000, after: 5000))
+      _ = tracker.advance(snapshot(item: 0), tick(20_000, after: 16_000))
+      tracker.close(endedAt: end, lastTick: 4000, allowed: 16_000)
+      #expect(tracker.age == 3000)
+    }
+  }
+
+  /// The age at first sight is that since the tick before, and what was not watched before it.
+  @Test func theFirstSightChargesWhatMayBeCharged() {
+    for (unwatched, age) in [(UInt64(0), UInt64(700)), (250, 950), (5000, 5000)] {
+      var tracker = WorkItemTracker(seed: 1)
+      var view = snapshot()
+      view.unwatched = unwatched
+      _ = tracker.advance(view, Tick(now: 6000, elapsed: 5000, allowed: 700))
+      #expect(tracker.age == age && tracker.gap == 5000 - age)
+      #expect(tracker.item == 1000 && tracker.generation == 1)
+    }
+    // Seen in the very nanosecond of its begin.
+    var tracker = WorkItemTracker(seed: 1)
+    #expect(tracker.advance(snapshot(), tick(1000, after: 10)).wait == 2000)
+    #expect(tracker.age == 0 && tracker.gap == 0)
+  }
+
+  /// A slot that goes idle before its work item was old enough to be looked at says nothing of it.
+  @Test func youngWorkItemsEndWithoutAWord() {
+    var tracker = WorkItemTracker(seed: 1)
+    _ = tracker.advance(snapshot(), tick(1500, after: 500))
+    let idle = tracker.advance(snapshot(item: 0), tick(2000, after: 500))
+    #expect(!idle.ended && idle.wait == .max && !tracker.isSampled)
+    // The next one of the slot is followed from its own begin, at once.
+    _ = tracker.advance(snapshot(item: 1800), tick(2000, after: 500))
+    #expect(tracker.item == 1800 && tracker.age == 200)
+    _ = tracker.advance(snapshot(item: 2100), tick(2300, after: 300))
+    #expect(tracker.item == 2100 && tracker.age == 200)
+  }
+
+  /// The last sample before the threshold is the one at it, wherever the others have fallen.
+  @Test func oneSampleIsAtTheThreshold() {
+    for seed: UInt64 in 1...50 {
+      var tracker = WorkItemTracker(seed: seed)
+      let view = snapshot(interval: 700)
+      var ages: [UInt64] = []
+      for now: UInt64 in stride(from: 1010, through: 16_000, by: 10) {
+        let step = tracker.advance(view, tick(now, after: 10))
+        if step.sample { ages.append(tracker.age) }
+        if step.declare { tracker.stallRecorded() }
+      }
+      #expect(ages.contains(10_000), "seed \(seed): \(ages)")
+      #expect(ages.count > 15)
+    }
+  }
+
+  /// Before the threshold the gaps follow the one interval, from it on the other.
+  @Test func theIntervalChangesAtTheThreshold() {
+    for seed: UInt64 in 1...20 {
+      for age in [UInt64(9999), 10_000] {
+        var tracker = WorkItemTracker(seed: seed)
+        var view = snapshot(interval: 1 << 30)
+        view.earlyInterval = 2
+        let step = tracker.advance(view, tick(1000 + age, after: 1 << 40))
+        #expect(step.sample)
+        tracker.stallRecorded()
+        let soon = tracker.advance(view, tick(1000 + age + 5, after: 5))
+        #expect(soon.sample == (age < 10_000), "seed \(seed), \(age)")
+      }
+    }
+  }
+
+  /// What a tracker makes of any life of a work item is what an account of the same ticks, made at their end, has.
+  @Test(arguments: UInt64(1)...200)
+  func everyLifeIsAccountedFor(seed: UInt64) {
+    var random = SplitMix(seed)
+    let threshold = UInt64.random(in: 1_000_000...2_000_000_000, using: &random)
+    var view = snapshot(
+      item: 1 << 40,
+      suspicion: threshold / 8,
+      threshold: threshold,
+      interval: max(2, threshold / 10),
+      hangDelay: UInt64.random(in: 0...threshold, using: &random)
+    )
+    let allowed = threshold / 5
+    var tracker = WorkItemTracker(seed: seed)
+    var now = (1 << 40) + UInt64.random(in: 0...allowed, using: &random)
+    var (age, gap, exempt) = (now - (1 << 40), UInt64(0), UInt64(0))
+    var elapsed = allowed
+    var heardAt: UInt64?
+    var lastTold: UInt64 = 0
+    var (isSuspected, isHangHeard) = (false, false)
+    for number in 0..<60 {
+      let step = tracker.advance(view, Tick(now: now, elapsed: elapsed, allowed: allowed))
+      #expect(tracker.age == age && tracker.gap == gap && tracker.exemptTime == exempt)
+      #expect(step.suspect == (!isSuspected && age >= view.suspicion))
+      isSuspected = isSuspected || age >= view.suspicion
+      #expect(tracker.isSampled == isSuspected && tracker.isStalled == (isSuspected && age >= threshold))
+      #expect(step.declare == (age >= threshold && heardAt == nil))
+      #expect(step.hang == (heardAt != nil && !isHangHeard && age >= threshold + view.hangDelay))
+      #expect(step.goesOn == (heardAt != nil && age >= lastTold + Self.tell))
+      if step.goesOn { lastTold = age }
+      expectNothingBefore(step.wait, tracker, view, now)
+      // The recorder hears of some of it at once, and of the rest later.
+      if step.declare, Bool.random(using: &random) {
+        (heardAt, lastTold) = (age, age)
+        tracker.stallRecorded()
+      }
+      if step.hang, Bool.random(using: &random) {
+        isHangHeard = true
+        tracker.hangRecorded()
+      }
+      elapsed = UInt64.random(in: 1...(number % 7 == 0 ? 4 * allowed : allowed), using: &random)
+      now += elapsed
+      view.isExempt = number % 5 == 3
+      let charged = min(elapsed, allowed)
+      gap += elapsed - charged
+      if view.isExempt { exempt += charged } else { age += charged }
+    }
+    #expect(age > threshold)
+  }
+
+  /// Nothing is to be done before `wait` has passed, and something is then.
+  private func expectNothingBefore(
+    _ wait: UInt64,
+    _ tracker: WorkItemTracker,
+    _ view: WorkItemTracker.SlotSnapshot,
+    _ now: UInt64
+  ) {
+    guard wait > 1, wait < .max else { return }
+    var view = view
+    view.isExempt = false
+    func isSomething(after time: UInt64) -> Bool {
+      var copy = tracker
+      let step = copy.advance(view, tick(now + time, after: time))
+      return step.sample || step.declare || step.hang || step.goesOn
+    }
+    // What has been told and not heard is told at every tick.
+    guard !isSomething(after: 0) else { return }
+    #expect(!isSomething(after: wait - 1))
+    #expect(isSomething(after: wait))
+  }
+}
