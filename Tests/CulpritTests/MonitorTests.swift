@@ -1,0 +1,478 @@
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
+import CulpritStallRecord
+import Glibc
+import Testing
+
+@testable import Culprit
+
+/// A monitor with tables of its own, whose time a test drives: no thread, no clock.
+private final class Watched {
+  let control = ControlBlock()
+  let slots: UnsafeMutablePointer<observer_slot>
+  let stalls: UnsafeMutablePointer<observer_stall>
+  let sampling: UnsafeMutablePointer<observer_sampling>
+  let ring: OpaquePointer
+  private let trackers: UnsafeMutablePointer<WorkItemTracker>
+  private var monitor: Monitor
+  private(set) var now: UInt64
+
+  static let ms: UInt64 = 1_000_000
+
+  /// With `count` slots, whose work items may take a second and are sampled every 10 ms.
+  init(slots count: Int = 1, polled: Bool = false, now: UInt64 = 1 << 50) throws {
+    self.now = now
+    slots = .allocate(capacity: count)
+    stalls = .allocate(capacity: count)
+    slots.initialize(repeating: observer_slot(), count: count)
+    stalls.initialize(repeating: observer_stall(), count: count)
+    trackers = .allocate(capacity: count)
+    sampling = try #require(observer_sampling_create())
+    ring = try #require(observer_ring_create(64 << 10))
+    for index in 0..<count {
+      _ = observer_slot_configure(slots + index, polled, 125 * Self.ms, 1000 * Self.ms, 10 * Self.ms, 10 * Self.ms)
+    }
+    observer_control_use_slots(control.pointer, UInt32(count))
+    observer_control_set_hang_delay_ns(control.pointer, 1000 * Self.ms)
+    monitor = Monitor(
+      control: control.pointer,
+      slots: slots,
+      stalls: stalls,
+      sampling: sampling,
+      trackers: trackers,
+      ring: ring
+    )
+  }
+
+  deinit {
+    observer_ring_destroy(ring)
+    observer_sampling_destroy(sampling)
+    // SAFETY: allocated by the initializer, and nobody else has them; their elements are plain values.
+    trackers.deallocate()
+    stalls.deallocate()
+    slots.deallocate()
+  }
+
+  /// Marks the begin of a work item, now, on `thread`.
+  func begin(_ index: Int = 0, thread: UnsafeMutablePointer<observer_thread>? = nil) {
+    observer_slot_begin_for(slots + index, thread, now)
+  }
+
+  var item: UInt64 { observer_slot_work_item(slots) }
+
+  /// A tick after so many milliseconds, all of which count. Returns the wait in milliseconds.
+  @discardableResult
+  func tick(after milliseconds: UInt64) -> UInt64 {
+    now += milliseconds * Self.ms
+    let wait = monitor.look(
+      WorkItemTracker.Tick(now: now, elapsed: milliseconds * Self.ms, allowed: max(250, milliseconds) * Self.ms)
+    )
+    return wait == .max ? .max : wait / Self.ms
+  }
+
+  /// The events in the ring, which is empty then.
+  func events() -> [observer_event] {
+    var found: [observer_event] = []
+    while let event = observer_ring_read(ring) {
+      // SAFETY: an event may be used until it is consumed.
+      found.append(event.pointee)
+      observer_ring_consume(ring)
+    }
+    return found
+  }
+
+  func events(_ kind: observer_event_kind) -> [observer_event] { events().filter { $0.kind == kind.rawValue } }
+
+  /// Leaves no room in the ring for anything.
+  func fillRing() {
+    var filler = observer_event()
+    while observer_ring_write(ring, &filler, nil, 0) {}
+  }
+
+  var stall: observer_stall_snapshot {
+    var view = observer_stall_snapshot()
+    observer_stall_read(stalls, &view)
+    return view
+  }
+}
+
+/// What the monitor tells whom, by simulated time.
+@Suite struct MonitorTests {
+  @Test func aLifeIsToldInOrder() throws {
+    let watched = try Watched()
+    watched.begin()
+    let item = watched.item
+    for _ in 0..<25 { watched.tick(after: 100) }
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    let events = watched.events().filter { $0.kind != OBSERVER_EVENT_SAMPLE.rawValue }
+    #expect(
+      events.map(\.kind) == [
+        OBSERVER_EVENT_STALL_BEGAN.rawValue
+      ] + Array(repeating: OBSERVER_EVENT_GOES_ON.rawValue, count: 9)
+        + [OBSERVER_EVENT_HANG.rawValue, OBSERVER_EVENT_GOES_ON.rawValue]
+        + Array(repeating: OBSERVER_EVENT_GOES_ON.rawValue, count: 5)
+        + [OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue]
+    )
+    #expect(events.allSatisfy { $0.item == item && $0.generation == 1 && $0.slot == 0 })
+    #expect(events.first?.threshold_ns == 1000 * Watched.ms && events.first?.age_ns == 1000 * Watched.ms)
+    #expect(zip(events, events.dropFirst()).allSatisfy { $0.age_ns <= $1.age_ns && $0.time_ns <= $1.time_ns })
+    #expect(events.dropLast().allSatisfy { $0.time_ns - $0.age_ns == item })
+    // Its exact end was asked for, and is the real clock's, which is far behind: it ends when it was last seen.
+    #expect(events.last?.age_ns == 2500 * Watched.ms)
+  }
+
+  /// Samples that found no room are told with every event of their work item, and with none of another's.
+  @Test func lostSamplesAreTold() throws {
+    let watched = try Watched()
+    watched.begin()
+    let item = watched.item
+    for _ in 0..<3 { watched.tick(after: 100) }
+    #expect(watched.events().allSatisfy { $0.lost == 0 })
+    for _ in 0..<3 { observer_work_lose(watched.sampling, 0, item) }
+    for _ in 0..<20 { watched.tick(after: 100) }
+    observer_slot_end(watched.slots)
+    watched.tick(after: 10)
+    let events = watched.events()
+    #expect(events.count > 10 && events.allSatisfy { $0.lost == 3 })
+    watched.begin()
+    for _ in 0..<12 { watched.tick(after: 100) }
+    let next = watched.events(OBSERVER_EVENT_STALL_BEGAN)
+    #expect(next.count == 1 && next.allSatisfy { $0.lost == 0 })
+  }
+
+  /// Every stall of a slot may be a hang.
+  @Test func eachHangOfASlotIsTold() throws {
+    let watched = try Watched()
+    for _ in 0..<3 {
+      watched.begin()
+      for _ in 0..<21 { watched.tick(after: 100) }
+      observer_slot_end(watched.slots)
+      watched.tick(after: 10)
+      let events = watched.events()
+      for kind in [OBSERVER_EVENT_STALL_BEGAN, OBSERVER_EVENT_HANG, OBSERVER_EVENT_WORK_ITEM_ENDED] {
+        #expect(events.filter { $0.kind == kind.rawValue }.count == 1)
+      }
+    }
+  }
+
+  /// What opens or closes a stall waits for room, and comes once.
+  @Test func nothingThatMattersIsLost() throws {
+    let watched = try Watched()
+    observer_sampler_ready(watched.sampling, 0)
+    watched.begin()
+    watched.tick(after: 900)
+    watched.tick(after: 1)
+    _ = watched.events()
+    watched.fillRing()
+    watched.tick(after: 200)
+    // There is no hurry while nobody reads.
+    observer_slot_limit(watched.slots, false, 125 * Watched.ms, 1000 * Watched.ms, 1 << 50, 1 << 50)
+    watched.tick(after: 40)
+    #expect(watched.tick(after: 1) == Monitor.longestSleep / Watched.ms)
+    _ = watched.events()
+    watched.tick(after: 10)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).count == 1)
+    watched.fillRing()
+    #expect(watched.tick(after: 1200) == Monitor.longestSleep / Watched.ms)
+    _ = watched.events()
+    watched.tick(after: 10)
+    #expect(watched.events(OBSERVER_EVENT_HANG).count == 1)
+    watched.fillRing()
+    observer_slot_end(watched.slots)
+    #expect(watched.tick(after: 10) == Monitor.longestSleep / Watched.ms)
+    // The next one is not mistaken for it.
+    watched.begin()
+    let second = watched.item
+    watched.tick(after: 10)
+    _ = watched.events()
+    watched.tick(after: 10)
+    let ends = watched.events()
+    #expect(ends.map(\.kind) == [OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue] && ends.first?.item != second)
+    for _ in 0..<11 { watched.tick(after: 100) }
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.item) == [second])
+  }
+
+  /// A stall that began and ended between two ticks is told as one, with both its ends.
+  @Test func aStallBetweenTwoTicksIsTold() throws {
+    // By the real clock, with which a thread times its end.
+    let watched = try Watched(now: clinux_clock_ns() - 1200 * Watched.ms)
+    watched.begin()
+    watched.tick(after: 500)
+    _ = watched.events()
+    observer_slot_end(watched.slots)
+    watched.fillRing()
+    watched.tick(after: 3_600_000)
+    _ = watched.events()
+    watched.tick(after: 100)
+    let events = watched.events()
+    #expect(events.map(\.kind) == [OBSERVER_EVENT_STALL_BEGAN.rawValue, OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue])
+    #expect(events.allSatisfy { (1200 * Watched.ms..<3_600_000 * Watched.ms).contains($0.age_ns) })
+    #expect(events.first?.age_ns == events.last?.age_ns)
+    #expect(events.first?.threshold_ns == 1000 * Watched.ms)
+  }
+
+  /// The escalation thread sees a stall from its threshold to its end.
+  @Test func howFarAStallHasComeIsSaid() throws {
+    let watched = try Watched()
+    let own = observer_thread_current()
+    watched.begin(thread: own)
+    watched.tick(after: 999)
+    #expect(watched.stall.item == 0)
+    #expect(watched.stall.tid == clinux_task_self() && watched.stall.suspected_ns > 0)
+    watched.tick(after: 1)
+    #expect(watched.stall.item == watched.item && watched.stall.tid == clinux_task_self())
+    #expect(watched.stall.age_ns == 1000 * Watched.ms && watched.stall.threshold_ns == 1000 * Watched.ms)
+    watched.tick(after: 70)
+    #expect(watched.stall.age_ns == 1070 * Watched.ms)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.tid) == [clinux_task_self()])
+    observer_slot_end(watched.slots)
+    watched.tick(after: 10)
+    #expect(watched.stall.item == 0)
+  }
+
+  /// Where a slot says that a word tells who works on it, it is who a sampler has seen.
+  @Test func theWorkerIsWhoASamplerHasSeen() throws {
+    let watched = try Watched()
+    observer_slot_set_addresses(watched.slots, 4096, 0)
+    watched.begin(thread: observer_thread_current())
+    watched.tick(after: 900)
+    observer_work_seen(watched.sampling, 0, watched.item, 4711)
+    watched.tick(after: 100)
+    #expect(watched.stall.tid == 4711)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.tid) == [4711])
+  }
+
+  /// The samplers learn of a work item what they need, as long as it is sampled.
+  @Test func whatIsSampledIsSaid() throws {
+    let watched = try Watched()
+    watched.begin()
+    watched.tick(after: 124)
+    #expect(observer_work_read(watched.sampling, 0).item == 0)
+    watched.tick(after: 1)
+    let view = observer_work_read(watched.sampling, 0)
+    #expect(view.item == watched.item && view.generation == 1 && view.tick_ns == watched.now)
+    #expect(view.age_ns == 125 * Watched.ms && view.gap_ns == 0)
+    observer_slot_end(watched.slots)
+    watched.tick(after: 10)
+    #expect(observer_work_read(watched.sampling, 0).item == 0)
+  }
+
+  /// While nobody takes stacks, each sample is told as one that could not be taken; once there is a sampler, it is asked.
+  @Test func samplesThatNobodyTakesAreTold() throws {
+    let watched = try Watched()
+    watched.begin(thread: observer_thread_current())
+    watched.tick(after: 200)
+    let missing = watched.events()
+    #expect(missing.map(\.kind) == [OBSERVER_EVENT_SAMPLE.rawValue])
+    #expect(missing.first?.status == OBSERVER_SAMPLER_STOPPED.rawValue && missing.first?.tid == clinux_task_self())
+    #expect(missing.first.map { $0.cpu_ns > 0 && $0.run_delay_ns == .max && $0.call == -1 } == true)
+    #expect(!observer_work_take(watched.sampling, 0))
+
+    observer_sampler_ready(watched.sampling, 0)
+    watched.tick(after: 1)
+    let word = observer_sampler_word(watched.sampling, 0)
+    _ = watched.events()
+    watched.tick(after: 100)
+    #expect(watched.events().isEmpty)
+    #expect(observer_work_take(watched.sampling, 0) && !observer_work_take(watched.sampling, 0))
+    #expect(observer_sampler_word(watched.sampling, 0) != word)
+  }
+
+  /// A stall wants all threads captured once, and whoever asks wants it, too.
+  @Test func allThreadsAreAskedFor() throws {
+    let watched = try Watched()
+    observer_sampler_ready(watched.sampling, 0)
+    watched.begin()
+    watched.tick(after: 999)
+    #expect(!observer_capture_all_is_wanted(watched.sampling, 0))
+    watched.tick(after: 1)
+    #expect(observer_capture_all_is_wanted(watched.sampling, 0))
+    observer_capture_all_end(watched.sampling, observer_capture_all_begin(watched.sampling, 0))
+    for _ in 0..<30 { watched.tick(after: 100) }
+    #expect(!observer_capture_all_is_wanted(watched.sampling, 0))
+    observer_slot_end(watched.slots)
+    for _ in 0..<5 { watched.tick(after: 200) }
+    let idle = observer_sampler_word(watched.sampling, 0)
+    #expect(watched.tick(after: 200) == .max)
+    #expect(observer_sampler_word(watched.sampling, 0) == idle)
+    _ = observer_control_want_threads(watched.control.pointer)
+    watched.tick(after: 200)
+    #expect(observer_sampler_word(watched.sampling, 0) != idle)
+    let once = observer_sampler_word(watched.sampling, 0)
+    watched.tick(after: 200)
+    #expect(observer_sampler_word(watched.sampling, 0) == once)
+  }
+
+  /// A paused watchdog, and a scope that may take as long as it does, let nothing grow older.
+  @Test func pausesDoNotCount() throws {
+    for isPaused in [true, false] {
+      let watched = try Watched()
+      watched.begin()
+      watched.tick(after: 200)
+      if isPaused { observer_control_pause(watched.control.pointer) } else { observer_slot_exempt(watched.slots, 1) }
+      for _ in 0..<20 { watched.tick(after: 100) }
+      #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).isEmpty)
+      if isPaused {
+        observer_control_resume(watched.control.pointer)
+      } else {
+        observer_slot_exempt_no_more(watched.slots, 1)
+      }
+      for _ in 0..<8 { watched.tick(after: 100) }
+      #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.age_ns) == [1000 * Watched.ms])
+    }
+  }
+
+  /// Slots that are not in use yet are not looked at; those that come are, and the soonest of all is waited for.
+  @Test func everySlotInUseIsLookedAt() throws {
+    let watched = try Watched(slots: 3)
+    observer_control_use_slots(watched.control.pointer, 1)
+    for index in 0..<3 { watched.begin(index) }
+    watched.tick(after: 1000)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.slot) == [0])
+    observer_control_use_slots(watched.control.pointer, 3)
+    // Of what was before it can be charged no more than a tick.
+    watched.tick(after: 250)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).isEmpty)
+    watched.tick(after: 750)
+    #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.slot) == [1, 2])
+    for index in 0..<3 { observer_slot_end(watched.slots + index) }
+    watched.tick(after: 10)
+    #expect(watched.events(OBSERVER_EVENT_WORK_ITEM_ENDED).map(\.slot) == [0, 1, 2])
+    watched.begin(2)
+    #expect(watched.tick(after: 25) == 100)
+  }
+
+  /// A loop whose turns begin without telling anybody is looked at before one of them can be suspicious.
+  @Test func aPolledSlotIsLookedAtOftenEnough() throws {
+    for isPolled in [true, false] {
+      let watched = try Watched(polled: isPolled)
+      observer_sampler_ready(watched.sampling, 0)
+      #expect(watched.tick(after: 10) == (isPolled ? 125 : .max))
+    }
+  }
+
+  @Test func aLateTickMayChargeANinthMore() {
+    #expect(Monitor.allowance(planned: 0) == 10_000_000)
+    #expect(Monitor.allowance(planned: 80_000_000) == 90_000_000)
+    #expect(Monitor.allowance(planned: 160_000_000) == 180_000_000)
+    // What it plans at most is charged in full when it comes as late as it may.
+    #expect(Monitor.allowance(planned: Monitor.longestSleep) <= Monitor.longestTick)
+    #expect(Monitor.longestSleep > 200_000_000)
+  }
+}
+
+/// When a sampler that does not come back is given up.
+@Suite struct SamplerSupervisorTests {
+  private final class Samplers {
+    let sampling: UnsafeMutablePointer<observer_sampling>
+    private var supervisor: SamplerSupervisor
+
+    init() throws {
+      sampling = try #require(observer_sampling_create())
+      supervisor = SamplerSupervisor(sampling)
+    }
+
+    deinit { observer_sampling_destroy(sampling) }
+
+    func state(_ number: UInt32) -> observer_sampler_state { observer_sampler_state(sampling, number) }
+
+    var isStopped: Bool { supervisor.isStopped }
+
+    /// A look after so many milliseconds.
+    func look(after milliseconds: UInt64, isNeeded: Bool = false) -> SamplerSupervisor.Outcome {
+      let tick = WorkItemTracker.Tick(now: 0, elapsed: milliseconds * 1_000_000, allowed: .max)
+      return supervisor.supervise(tick, isNeeded: isNeeded)
+    }
+  }
+
+  /// A thread that is asleep until it is let go, which has said that it is sampler `number`.
+  private func withSleeper(_ number: UInt32, _ samplers: Samplers, _ body: () throws -> Void) throws {
+    let address = UInt(bitPattern: samplers.sampling)
+    let (isReady, mayEnd) = (Promise<Bool>(), Promise<Bool>())
+    let thread = try PosixThread(name: "sleeper") {
+      observer_sampler_ready(UnsafeMutablePointer<observer_sampling>(bitPattern: address), number)
+      isReady.fulfill(true)
+      _ = mayEnd.wait(until: .max)
+    }
+    _ = isReady.wait(until: .max)
+    while !observer_sampler_is_asleep(samplers.sampling, number) { usleep(1000) }
+    defer {
+      mayEnd.fulfill(true)
+      _ = thread.join(until: .max)
+    }
+    try body()
+  }
+
+  @Test func theFirstSpareOneIsPutToWork() throws {
+    let samplers = try Samplers()
+    #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
+    for number: UInt32 in [1, 2] { observer_sampler_ready(samplers.sampling, number) }
+    let words = (1...2).map { observer_sampler_word(samplers.sampling, UInt32($0)) }
+    #expect(samplers.look(after: 1).wait == .max && !samplers.isStopped)
+    #expect(samplers.state(1) == OBSERVER_SAMPLER_ACTIVE && samplers.state(2) == OBSERVER_SAMPLER_SPARE)
+    #expect(observer_sampler_word(samplers.sampling, 1) != words[0])
+    #expect(observer_sampler_word(samplers.sampling, 2) == words[1])
+    // It is woken when there is something to do, and else left alone.
+    let word = observer_sampler_word(samplers.sampling, 1)
+    _ = samplers.look(after: 1)
+    #expect(observer_sampler_word(samplers.sampling, 1) == word)
+    #expect(samplers.look(after: 1, isNeeded: true).wait == 100_000_000)
+    #expect(observer_sampler_word(samplers.sampling, 1) == word + 1)
+  }
+
+  @Test func oneThatIsHeldUpForASecondIsReplaced() throws {
+    let samplers = try Samplers()
+    try withSleeper(0, samplers) {
+      try withSleeper(1, samplers) {
+        _ = samplers.look(after: 1)
+        observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
+        #expect(samplers.look(after: 500).lostSlot == -1)
+        #expect(samplers.look(after: 500).lostSlot == -1)
+        #expect(samplers.look(after: 499).wait == 100_000_000)
+        #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
+        #expect(samplers.look(after: 1).lostSlot == 3)
+        #expect(samplers.state(0) == OBSERVER_SAMPLER_HELD_UP && samplers.state(1) == OBSERVER_SAMPLER_ACTIVE)
+        #expect(!samplers.isStopped)
+        // The one that is at work now has its own time.
+        observer_sampler_begin_step(samplers.sampling, 1, 4, 4712)
+        #expect(samplers.look(after: 900).lostSlot == -1)
+        #expect(samplers.look(after: 900).lostSlot == -1)
+        #expect(samplers.look(after: 900).lostSlot == 4)
+        #expect(samplers.isStopped && samplers.look(after: 1).wait == 100_000_000)
+        // It comes back.
+        observer_sampler_end_step(samplers.sampling, 0)
+        observer_sampler_come_back(samplers.sampling, 0)
+        #expect(samplers.look(after: 1).lostSlot == -1 && !samplers.isStopped)
+        #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
+      }
+    }
+  }
+
+  /// One step after the other, however many, is no step that holds it up; nor is the time between two.
+  @Test func oneThatComesForwardIsLeftAlone() throws {
+    let samplers = try Samplers()
+    try withSleeper(0, samplers) {
+      _ = samplers.look(after: 1)
+      for _ in 0..<5 {
+        observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
+        #expect(samplers.look(after: 900).lostSlot == -1)
+        #expect(samplers.look(after: 900).lostSlot == -1)
+        observer_sampler_end_step(samplers.sampling, 0)
+        #expect(samplers.look(after: 900).wait == .max)
+      }
+      #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
+    }
+  }
+
+  /// One that runs, however long, is not held up: a machine may be slow.
+  @Test func oneThatRunsIsLeftAlone() throws {
+    let samplers = try Samplers()
+    observer_sampler_ready(samplers.sampling, 0)
+    _ = samplers.look(after: 1)
+    observer_sampler_begin_step(samplers.sampling, 0, 3, 4711)
+    for _ in 0..<10 { #expect(samplers.look(after: 900).lostSlot == -1) }
+    #expect(samplers.state(0) == OBSERVER_SAMPLER_ACTIVE)
+  }
+}
