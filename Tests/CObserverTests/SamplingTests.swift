@@ -1,4 +1,7 @@
+import CCulpritLinux
 import CCulpritObserver
+import CCulpritUnwind
+import TestWorkloads
 import Testing
 
 /// What the monitor and the samplers tell each other.
@@ -30,5 +33,283 @@ import Testing
     observer_sampler_come_back(sampling, 0)
     #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_SPARE)
     #expect(!observer_sampling_avoids(sampling, 4711))
+  }
+
+  private func withSampling(_ body: (UnsafeMutablePointer<observer_sampling>) throws -> Void) throws {
+    let sampling = try #require(observer_sampling_create())
+    defer { observer_sampling_destroy(sampling) }
+    try body(sampling)
+  }
+
+  @Test func whatIsFollowedIsReadAsItWasSaid() throws {
+    try withSampling { sampling in
+      #expect(observer_work_read(sampling, 7).item == 0)
+      let view = observer_work_snapshot(item: 1, generation: 2, age_ns: 3, gap_ns: 4, tick_ns: 5)
+      observer_work_follow(sampling, 7, view)
+      let found = observer_work_read(sampling, 7)
+      #expect((found.item, found.generation, found.age_ns, found.gap_ns, found.tick_ns) == (1, 2, 3, 4, 5))
+      #expect(observer_work_read(sampling, 6).item == 0 && observer_work_read(sampling, 8).item == 0)
+      observer_work_leave(sampling, 7)
+      #expect(observer_work_read(sampling, 7).item == 0)
+    }
+  }
+
+  /// However often a sample is asked for, it is taken up once.
+  @Test func whatIsWantedIsTakenUpOnce() throws {
+    try withSampling { sampling in
+      #expect(!observer_work_take(sampling, 3))
+      for count in 1...3 {
+        for _ in 0..<count { observer_work_want(sampling, 3) }
+        #expect(!observer_work_take(sampling, 2))
+        #expect(observer_work_take(sampling, 3) && !observer_work_take(sampling, 3))
+      }
+    }
+  }
+
+  /// Lost samples are counted for the work item that they are of; the next one of the slot begins at nothing.
+  @Test func lostSamplesAreCountedByWorkItem() throws {
+    try withSampling { sampling in
+      for count: UInt64 in 1...3 {
+        observer_work_lose(sampling, 3, 41)
+        #expect(observer_work_lost(sampling, 3, 41) == count)
+      }
+      #expect(observer_work_lost(sampling, 3, 42) == 0 && observer_work_lost(sampling, 4, 41) == 0)
+      observer_work_lose(sampling, 3, 42)
+      #expect(observer_work_lost(sampling, 3, 42) == 1 && observer_work_lost(sampling, 3, 41) == 0)
+    }
+  }
+
+  @Test func whoWasSeenIsKnownByWorkItem() throws {
+    try withSampling { sampling in
+      observer_work_seen(sampling, 3, 41, 4711)
+      #expect(observer_work_tid(sampling, 3, 41) == 4711)
+      #expect(observer_work_tid(sampling, 3, 42) == 0 && observer_work_tid(sampling, 4, 41) == 0)
+      observer_work_seen(sampling, 3, 42, 4712)
+      #expect(observer_work_tid(sampling, 3, 42) == 4712 && observer_work_tid(sampling, 3, 41) == 0)
+    }
+  }
+
+  /// Of a sampler that is given up, the thread and the work item that it was reading are avoided, and no others.
+  @Test func whatHeldUpASamplerIsAvoided() throws {
+    try withSampling { sampling in
+      for number: UInt32 in 0..<2 { observer_sampler_ready(sampling, number) }
+      observer_sampler_activate(sampling, 1)
+      observer_work_follow(
+        sampling,
+        5,
+        observer_work_snapshot(item: 41, generation: 1, age_ns: 0, gap_ns: 0, tick_ns: 1)
+      )
+      let steps = observer_sampler_steps(sampling, 1)
+      observer_sampler_begin_step(sampling, 1, 5, 4711)
+      #expect(observer_sampler_steps(sampling, 1) == steps + 1)
+      #expect(observer_sampler_give_up(sampling, 1) == 5)
+      #expect(observer_work_is_avoided(sampling, 5, 41) && !observer_work_is_avoided(sampling, 5, 42))
+      #expect(!observer_work_is_avoided(sampling, 4, 41))
+      #expect(observer_sampling_avoids(sampling, 4711) && !observer_sampling_avoids(sampling, 4712))
+      #expect(!observer_sampling_avoids(sampling, 0))
+      #expect(observer_sampling_held_up(sampling) == 1 && observer_sampling_count(sampling) == 2)
+      observer_sampler_end_step(sampling, 1)
+      #expect(observer_sampler_steps(sampling, 1) == steps + 2)
+      // Work that is about no slot leaves none to be avoided.
+      observer_sampler_activate(sampling, 0)
+      observer_sampler_begin_step(sampling, 0, -1, 0)
+      #expect(observer_sampler_give_up(sampling, 0) == -1)
+      #expect(observer_sampling_held_up(sampling) == 2 && !observer_sampling_avoids(sampling, 0))
+      observer_sampler_come_back(sampling, 1)
+      #expect(!observer_sampling_avoids(sampling, 4711))
+      // The work item itself is not read again, whoever is at work.
+      #expect(observer_work_is_avoided(sampling, 5, 41))
+    }
+  }
+
+  @Test func samplersAreCountedByTheirStates() throws {
+    try withSampling { sampling in
+      #expect(observer_sampling_count(sampling) == 0 && !observer_sampling_is_at_work(sampling))
+      // One that is not there cannot be put to work, nor brought back.
+      observer_sampler_activate(sampling, 0)
+      observer_sampler_come_back(sampling, 0)
+      #expect(observer_sampler_state(sampling, 0) == OBSERVER_SAMPLER_ABSENT)
+      for number: UInt32 in 0..<3 {
+        observer_sampler_ready(sampling, number)
+        #expect(observer_sampling_count(sampling) == number + 1)
+      }
+      #expect(observer_sampling_held_up(sampling) == 0 && !observer_sampling_is_at_work(sampling))
+      let word = observer_sampler_word(sampling, 2)
+      observer_sampler_activate(sampling, 2)
+      #expect(observer_sampler_word(sampling, 2) != word && observer_sampling_is_at_work(sampling))
+      observer_sampler_end(sampling, 2)
+      #expect(observer_sampling_count(sampling) == 2 && !observer_sampling_is_at_work(sampling))
+    }
+  }
+
+  @Test func aStopWakesEverySampler() throws {
+    try withSampling { sampling in
+      let numbers = 0..<UInt32(OBSERVER_SAMPLERS_MAX)
+      let words = numbers.map { observer_sampler_word(sampling, $0) }
+      #expect(!observer_sampling_stopping(sampling))
+      observer_sampling_stop(sampling)
+      #expect(observer_sampling_stopping(sampling))
+      #expect(zip(numbers, words).allSatisfy { observer_sampler_word(sampling, $0) != $1 })
+    }
+  }
+
+  /// A capture serves what was asked for before it began: each stall and each request, one that was left unfinished, and
+  /// nothing twice.
+  @Test func aCaptureServesWhatWasAskedForBefore() throws {
+    try withSampling { sampling in
+      #expect(!observer_capture_all_is_wanted(sampling, 0) && observer_capture_all_is_wanted(sampling, 1))
+      observer_sampling_stall_declared(sampling)
+      #expect(observer_capture_all_is_wanted(sampling, 0))
+      let first = observer_capture_all_begin(sampling, 1)
+      #expect(observer_capture_all_is_wanted(sampling, 1), "it is under way")
+      observer_sampling_stall_declared(sampling)
+      observer_capture_all_end(sampling, first)
+      #expect(observer_capture_all_is_wanted(sampling, 1), "a stall has come since it began")
+      let second = observer_capture_all_begin(sampling, 1)
+      #expect(second != first)
+      // Another sampler has begun it anew: the end of the former is not its end.
+      let third = observer_capture_all_begin(sampling, 2)
+      observer_capture_all_end(sampling, second)
+      #expect(observer_capture_all_is_wanted(sampling, 2))
+      observer_capture_all_end(sampling, third)
+      #expect(!observer_capture_all_is_wanted(sampling, 2) && observer_capture_all_is_wanted(sampling, 3))
+    }
+  }
+}
+
+/// How full a ring is, and the order of events of several.
+@Suite struct RingRoomTests {
+  private func event(_ number: UInt64 = 0) -> observer_event {
+    var event = observer_event()
+    event.kind = OBSERVER_EVENT_SAMPLE.rawValue
+    event.item = number
+    return event
+  }
+
+  private static let frames = [unwind_frame](
+    repeating: unwind_frame(address: 1, kind: 0, offset: UNWIND_NO_OFFSET),
+    count: Int(UNWIND_FRAMES_MAX)
+  )
+
+  private func drain(_ ring: OpaquePointer) { while observer_ring_read(ring) != nil { observer_ring_consume(ring) } }
+
+  /// Where there is said to be room for so many events, as many of the longest find it, wherever in the ring they begin.
+  @Test(arguments: [1, 2, 5] as [UInt32]) func roomThatIsThereIsFound(events: UInt32) throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    var found = 0
+    for step in 0..<500 {
+      // What is left behind moves the place where the next one begins.
+      for _ in 0..<step % 5 {
+        var small = event()
+        _ = observer_ring_write(ring, &small, Self.frames, UInt32(step * 7 % 100))
+      }
+      if step % 3 == 0 { drain(ring) }
+      guard observer_ring_has_room(ring, events) else {
+        drain(ring)
+        continue
+      }
+      found += 1
+      for _ in 0..<events {
+        var longest = event()
+        #expect(observer_ring_write(ring, &longest, Self.frames, UInt32(Self.frames.count)), "step \(step)")
+      }
+    }
+    #expect(found > 100)
+  }
+
+  @Test func aFullRingHasNoRoomAndAnEmptyOneHas() throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    // The longest event has some 8 KiB, and one more may be left unused.
+    #expect(observer_ring_has_room(ring, 6) && !observer_ring_has_room(ring, 8))
+    var filler = event()
+    while observer_ring_write(ring, &filler, nil, 0) {}
+    #expect(!observer_ring_has_room(ring, 1) && !observer_ring_has_room(ring, 0))
+    drain(ring)
+    #expect(observer_ring_has_room(ring, 6) && !observer_ring_has_room(ring, 8))
+  }
+
+  /// A ring takes events until it is full to the last byte.
+  @Test func aRingIsUsedToItsLastByte() throws {
+    let ring = try #require(observer_ring_create(64 << 10))
+    defer { observer_ring_destroy(ring) }
+    let bytes = MemoryLayout<observer_event>.stride + 8
+    let frame = MemoryLayout<unwind_frame>.stride
+    let count = (64 << 10) / bytes
+    let rest = (64 << 10) % bytes
+    for number in 1...count {
+      var next = event()
+      // The last one takes all that is left, and not a frame more.
+      let isLast = number == count
+      #expect(!isLast || !observer_ring_write(ring, &next, Self.frames, UInt32(rest / frame + 1)))
+      #expect(observer_ring_write(ring, &next, Self.frames, isLast ? UInt32(rest / frame) : 0))
+    }
+    var one = event()
+    #expect(!observer_ring_write(ring, &one, nil, 0))
+    observer_ring_consume(ring)
+    drain(ring)
+    #expect(observer_ring_write(ring, &one, nil, 0) && observer_ring_read(ring) != nil)
+  }
+
+  @Test func eventsOfSeveralRingsAreNumberedInTheirOrder() throws {
+    let first = try #require(observer_ring_create(64 << 10))
+    let second = try #require(observer_ring_create_beside(64 << 10, first))
+    defer {
+      observer_ring_destroy(second)
+      observer_ring_destroy(first)
+    }
+    let published = observer_ring_published(first)
+    for number: UInt64 in 0..<6 {
+      var next = event(number)
+      #expect(observer_ring_write(number % 2 == 0 ? first : second, &next, nil, 0))
+    }
+    #expect(observer_ring_published(first) == published + 6 && observer_ring_published(second) == published + 6)
+    for number: UInt64 in 0..<6 {
+      let ring = number % 2 == 0 ? first : second
+      #expect(observer_ring_read(ring)?.pointee.order == number && observer_ring_read(ring)?.pointee.item == number)
+      observer_ring_consume(ring)
+    }
+    observer_ring_wake_reader(second)
+    #expect(observer_ring_published(first) == published + 7)
+  }
+
+  @Test(arguments: [(64 << 10, true), (128 << 10, true), (32 << 10, false), (96 << 10, false), (0, false)])
+  func sizesArePowersOfTwo(bytes: Int, isGood: Bool) {
+    let ring = observer_ring_create(bytes)
+    #expect((ring != nil) == isGood)
+    if let ring { observer_ring_destroy(ring) }
+  }
+}
+
+/// The kernel's words on a thread's state (proc(5), /proc/PID/syscall).
+@Suite struct ThreadStatusTests {
+  private func parse(_ text: String) -> observer_thread_status { observer_thread_status_parse(text, text.utf8.count) }
+
+  private func arguments(_ status: observer_thread_status) -> [UInt64] {
+    withUnsafeBytes(of: status.arguments) { Array($0.bindMemory(to: UInt64.self)) }
+  }
+
+  @Test func whatTheKernelWritesIsUnderstood() {
+    #expect(parse("running\n").activity == OBSERVER_RUNNING)
+    let blocked = parse("-1 0x7ffd1234 0x55aa99ff\n")
+    #expect(blocked.activity == OBSERVER_BLOCKED && blocked.call == -1)
+    #expect((blocked.sp, blocked.pc) == (0x7ffd_1234, 0x55aa_99ff))
+    let inCall = parse("202 0x1 0xabcdef 0x0 0x9 0xffffffffffffffff 0x10 0x7fff0000 0x7f00a9\n")
+    #expect(inCall.activity == OBSERVER_IN_CALL && inCall.call == 202)
+    #expect(arguments(inCall) == [1, 0xab_cdef, 0, 9, .max, 16])
+    #expect((inCall.sp, inCall.pc) == (0x7fff_0000, 0x7f_00a9))
+    #expect(parse("0 0x0 0x1 0x2 0x3 0x4 0x5 0x6 0x7").activity == OBSERVER_IN_CALL)
+  }
+
+  /// Every shorter text says less, and is not mistaken for one that says it all.
+  @Test func whatIsCutOffIsUnknown() {
+    let text = "202 0x1 0x2 0x3 0x4 0x5 0x6 0x7 "
+    for length in 0...text.utf8.count {
+      #expect(parse(String(text.prefix(length))).activity.rawValue == 0, "\(length)")
+    }
+    for other in ["", "runnin", "-1", "-1 ", "-1 0x5", "-", "-2 0x1 0x2", "x", "12 z", "-1 y 0x2"] {
+      #expect(parse(other).activity == OBSERVER_ACTIVITY_UNKNOWN, "\(other)")
+    }
   }
 }
