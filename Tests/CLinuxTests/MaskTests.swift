@@ -1,0 +1,94 @@
+import CCulpritLinux
+import Glibc
+import Testing
+
+/// Which signals threads let in, and writing without being ended by one.
+@Suite struct MaskTests {
+  private func bit(_ signal: Int32) -> UInt64 { 1 << UInt64(signal - 1) }
+
+  /// Runs `body` on a thread of its own, whose mask nobody else sees.
+  private func onThread(_ body: @escaping () -> Void) { RunningThread(body).join() }
+
+  @Test func aMaskIsWhatWasSet() {
+    onThread {
+      let before = clinux_mask_get()
+      let mask = bit(SIGUSR1) | bit(SIGTERM) | bit(64)
+      #expect(clinux_mask_set(mask) == before && clinux_mask_get() == mask)
+      var seen: UInt64 = 0
+      #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == mask)
+      for signal: Int32 in 1...64 {
+        #expect(clinux_mask_keeps_out(clinux_task_self(), signal) == (mask & bit(signal) != 0), "\(signal)")
+      }
+      // The C library's own are never blocked, nor what the kernel does not let block.
+      _ = clinux_mask_set(.max)
+      #expect(clinux_mask_get() == ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
+      #expect(clinux_mask_set(before) != before)
+    }
+  }
+
+  @Test func aThreadThatIsNotThereHasNoMask() {
+    var mask: UInt64 = 7
+    #expect(!clinux_mask_of_thread(1 << 29, &mask) && !clinux_mask_keeps_out(1 << 29, SIGTERM))
+    errno = 4711
+    _ = clinux_mask_of_thread(1 << 29, &mask)
+    #expect(errno == 4711)
+  }
+
+  @Test func ownThreadsBlockAllButFaults() {
+    let open: [Int32] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF]
+    for signal: Int32 in 1...64 {
+      #expect((clinux_mask_of_own_threads() & bit(signal) == 0) == open.contains(signal), "\(signal)")
+    }
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    clinux_mask_prepare(&attributes)
+    let seen = Shared(UInt64(0))
+    RunningThread(attributes: &attributes) { seen.pointer.pointee = clinux_mask_get() }.join()
+    pthread_attr_destroy(&attributes)
+    #expect(seen.pointer.pointee == clinux_mask_of_own_threads() & ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
+  }
+
+  private func pending() -> Bool {
+    var set = sigset_t()
+    sigpending(&set)
+    return sigismember(&set, SIGPIPE) == 1
+  }
+
+  /// Nobody is ended by a pipe that has no reader, and no signal stays behind; one that was pending before does.
+  @Test func aPipeWithoutAReaderEndsNobody() {
+    onThread {
+      var ends: [Int32] = [0, 0]
+      pipe(&ends)
+      for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+      #expect(clinux_write(ends[1], "abc", 3) == 3)
+      close(ends[0])
+      // A child that another test is just starting may have it for a moment.
+      for _ in 0..<10_000 where clinux_write(ends[1], "abc", 3) != -1 { usleep(1000) }
+      let before = clinux_mask_get()
+      errno = 0
+      #expect(clinux_write(ends[1], "abc", 3) == -1 && errno == EPIPE)
+      #expect(clinux_mask_get() == before && !pending())
+      _ = clinux_mask_set(before | bit(SIGPIPE))
+      #expect(clinux_write(ends[1], "abc", 3) == -1 && !pending())
+      pthread_kill(pthread_self(), SIGPIPE)
+      #expect(pending())
+      #expect(clinux_write(ends[1], "abc", 3) == -1 && pending())
+      // Taken, before the mask lets it in.
+      var set = sigset_t()
+      sigemptyset(&set)
+      sigaddset(&set, SIGPIPE)
+      var atOnce = timespec()
+      #expect(sigtimedwait(&set, nil, &atOnce) == SIGPIPE)
+      _ = clinux_mask_set(before)
+      close(ends[1])
+    }
+  }
+
+  @Test func otherErrorsAreToldAsTheyAre() {
+    errno = 0
+    #expect(clinux_write(-1, "abc", 3) == -1 && errno == EBADF)
+    let file = unnamedFile()
+    #expect(clinux_write(file, "abc", 2) == 2 && lseek(file, 0, SEEK_END) == 2)
+    close(file)
+  }
+}

@@ -1,0 +1,177 @@
+import CCulpritLinux
+import Glibc
+import Testing
+
+/// Reading memory that may not be there.
+@Suite(.serialized) struct MemoryTests {
+  /// `count` pages with a byte of their own number in each place, of which `absent` is not mapped.
+  private func withPages(_ count: Int, absent: Int? = nil, _ body: (UInt64) throws -> Void) throws {
+    let bytes = count * page
+    let memory = try #require(mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+    try #require(memory != MAP_FAILED)
+    defer { munmap(memory, bytes) }
+    for place in 0..<bytes { memory.storeBytes(of: Self.byte(place), toByteOffset: place, as: UInt8.self) }
+    // It stays taken, so that nobody else gets the place.
+    if let absent { mprotect(memory + absent * page, page, PROT_NONE) }
+    try body(UInt64(UInt(bitPattern: memory)))
+  }
+
+  private static func byte(_ place: Int) -> UInt8 { UInt8(truncatingIfNeeded: place / page * 7 + place * 13) }
+
+  private func read(_ address: UInt64, _ length: Int) -> [UInt8]? {
+    var bytes = [UInt8](repeating: 0xee, count: length)
+    return clinux_memory_read(address, &bytes, length) ? bytes : nil
+  }
+
+  private func expected(_ place: Int, _ length: Int) -> [UInt8] { (place..<place + length).map(Self.byte) }
+
+  @Test func whatIsThereIsRead() throws {
+    try withPages(12) { start in
+      for (place, length) in [
+        (0, 1), (0, page), (1, page), (page - 1, 2), (5, 8 * page), (0, 12 * page), (3, 4 * page), (0, 4 * page + 1),
+        (7, 5 * page), (12 * page - 1, 1),
+      ] {
+        #expect(read(start + UInt64(place), length) == expected(place, length), "\(place), \(length)")
+        var bytes = [UInt8](repeating: 0, count: length)
+        #expect(clinux_memory_read_some(start + UInt64(place), &bytes, length) == length)
+        #expect(bytes == expected(place, length), "\(place), \(length)")
+      }
+    }
+  }
+
+  /// All of it or nothing; or what is in front of the first page that cannot be read.
+  @Test func whatIsNotThereIsNotRead() throws {
+    for absent in 1..<11 {
+      try withPages(11, absent: absent) { start in
+        let end = absent * page
+        #expect(read(start + UInt64(end) - 8, 8) == expected(end - 8, 8))
+        #expect(read(start + UInt64(end) - 8, 9) == nil && read(start + UInt64(end), 1) == nil)
+        #expect(read(start, 11 * page) == nil)
+        for place in [0, 5, end - 1] {
+          var bytes = [UInt8](repeating: 0, count: 11 * page)
+          let count = clinux_memory_read_some(start + UInt64(place), &bytes, 11 * page - place)
+          #expect(count == end - place, "\(absent), \(place)")
+          #expect(Array(bytes[..<count]) == expected(place, count))
+          #expect(clinux_memory_read_anyway(start + UInt64(place), &bytes, 11 * page - place) == end - place)
+        }
+        var byte: UInt8 = 0
+        #expect(clinux_memory_read_some(start + UInt64(end), &byte, 1) == 0)
+      }
+    }
+    for address in [0, 8, UInt64.max - 7, 1 << 63] {
+      #expect(read(address, 8) == nil)
+      var bytes: UInt64 = 0
+      #expect(clinux_memory_read_some(address, &bytes, 8) == 0)
+    }
+  }
+
+  @Test func errorsOfTheCallerStay() {
+    errno = 4711
+    _ = read(8, 8)
+    #expect(errno == 4711)
+  }
+
+  private func isIn(_ address: UInt64, _ module: clinux_module) -> Bool {
+    (module.start..<module.end).contains(address)
+  }
+
+  /// Where the file is mapped that is mapped at `address`, and its path, by this process's map.
+  private func mapping(of address: UInt64) -> (start: UInt64, path: String)? {
+    guard let file = fopen("/proc/self/maps", "re") else { return nil }
+    defer { fclose(file) }
+    var line = [CChar](repeating: 0, count: 4096)
+    var starts: [String: UInt64] = [:]
+    while fgets(&line, Int32(line.count), file) != nil {
+      let text = String(decoding: line.prefix { $0 > 10 || $0 < 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      let fields = text.split(separator: " ", maxSplits: 5)
+      let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      guard fields.count == 6, range.count == 2 else { continue }
+      let path = String(fields[5].drop { $0 == " " })
+      if starts[path] == nil { starts[path] = range[0] }
+      if (range[0]..<range[1]).contains(address) { return starts[path].map { ($0, path) } }
+    }
+    return nil
+  }
+
+  /// The module of code is where its file is mapped; code in none is in none.
+  @Test func codeIsInItsModule() throws {
+    let symbol = try #require(dlsym(nil, "getaddrinfo"))
+    let address = UInt64(UInt(bitPattern: symbol))
+    var module = clinux_module()
+    #expect(clinux_module_find(address, &module) && isIn(address, module) && module.eh_frame_hdr != 0)
+    #expect(isIn(module.eh_frame_hdr, module))
+    let mapped = try #require(mapping(of: address))
+    #expect(module.start == mapped.start)
+    #expect(!clinux_module_find(8, &module))
+    try withPages(1) { start in #expect(!clinux_module_find(start, &module)) }
+
+    var start: UInt64 = 0
+    var path = [CChar](repeating: 1, count: 4096)
+    #expect(clinux_module_file(address, &start, &path, path.count))
+    let name = String(decoding: path.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    #expect(name.split(separator: "/").last == mapped.path.split(separator: "/").last && start == mapped.start)
+    // A path has room for itself and its end, and not without that.
+    for (length, fits) in [(name.utf8.count + 1, true), (name.utf8.count, false), (1, false), (0, false)] {
+      #expect(clinux_module_file(address, &start, &path, length) == fits, "\(length)")
+    }
+    #expect(!clinux_module_file(8, &start, &path, path.count))
+    let executable = try #require(clinux_module_executable())
+    #expect(
+      String(cString: executable).split(separator: "/").last == CommandLine.arguments[0].split(separator: "/").last
+    )
+  }
+
+  /// Files that may not come: what was copied is read from the copy, what is in memory from there, the rest not at all.
+  @Test func whatMayNotComeIsReadFromItsCopy() throws {
+    try withPages(8) { start in
+      let size = UInt64(page)
+      let count = clinux_remote_count()
+      try #require(clinux_remote_add(start, start + 6 * size))
+      #expect(clinux_remote_count() == count + 1)
+      #expect(clinux_remote_copy(start + size, start + 3 * size) == 2 * page)
+      #expect(clinux_remote_copy(start + size, start + size) == 0)
+      let memory = try #require(UnsafeMutableRawPointer(bitPattern: UInt(start)))
+      // Changed since: what was copied stays.
+      memset(memory, 0xaa, 8 * page)
+      #expect(read(start + size, 2 * page) == expected(page, 2 * page))
+      #expect(
+        read(start + size + 5, 10) == expected(page + 5, 10)
+          && read(start + 3 * size - 1, 1) == expected(3 * page - 1, 1)
+      )
+      // Not in one copy: as it is now.
+      for (place, length) in [(size - 1, 2), (3 * size - 1, 2), (3 * size, 1), (0, 1), (6 * size, 8)] {
+        #expect(read(start + place, length) == [UInt8](repeating: 0xaa, count: length), "\(place)")
+      }
+      // A page that is not in memory is not waited for; outside of what was added it is.
+      madvise(memory + 4 * page, 4 * page, MADV_DONTNEED)
+      for (place, isRead) in [
+        (4 * size, false), (4 * size - 1, false), (5 * size + 7, false), (6 * size - 1, false), (6 * size, true),
+      ] {
+        #expect((read(start + place, 2) != nil) == isRead, "\(place)")
+      }
+      var byte: UInt8 = 1
+      #expect(clinux_memory_read_some(start + 4 * size, &byte, 1) == 0)
+      #expect(clinux_memory_read_anyway(start + 4 * size, &byte, 1) == 1 && byte == 0)
+      clinux_remote_remove(start + size)
+      #expect(clinux_remote_count() == count + 1)
+      clinux_remote_remove(start)
+      #expect(clinux_remote_count() == count)
+      #expect(read(start + size, 1) == [0xaa] && read(start + 5 * size, 1) == [0])
+      clinux_remote_remove(start)
+      #expect(clinux_remote_count() == count)
+    }
+  }
+
+  /// Places are used again: as many may come and go as like.
+  @Test func placesAreUsedAgain() throws {
+    try withPages(2) { start in
+      let count = clinux_remote_count()
+      for _ in 0..<5000 {
+        try #require(clinux_remote_add(start, start + UInt64(page)))
+        try #require(clinux_remote_copy(start, start + 64) == 64)
+        clinux_remote_remove(start)
+      }
+      #expect(clinux_remote_count() == count)
+    }
+  }
+}
