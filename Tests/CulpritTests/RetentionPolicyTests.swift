@@ -126,6 +126,52 @@ import Testing
     }
   }
 
+  /// A stall that goes on is a live run's, this one's or another's, and stays whatever the limits are; one of them that
+  /// has ended, and one that nobody can be in any more, go.
+  @Test func openStallsOfLiveRunsStay() throws {
+    try withDirectory { directory in
+      let identity = ProcessIdentity.ofThisProcess()
+      let parent = RunRecord(
+        identity: ProcessIdentity(
+          process: getppid(),
+          start: try #require(ProcessIdentity.state(of: getppid())?.start),
+          boot: identity.boot,
+          namespace: identity.namespace
+        ),
+        executable: "/bin/shop",
+        since: WallTime(nanosecondsSince1970: 5),
+        memoryKills: []
+      )
+      let (own, other) = ("20260101T000010.000Z-\(getpid())", "20260101T000010.000Z-\(getppid())")
+      let files: [(name: String, content: Data, stays: Bool)] = [
+        ("culprit-\(own).run", run(ended: false), true), ("culprit-\(own)-1.stall", stall(ended: false), true),
+        ("culprit-\(own)-2.stall", stall(ended: true), false), ("culprit-\(other).run", Data(parent.text.utf8), true),
+        ("culprit-20260101T000011.000Z-\(getppid())-1.stall", stall(ended: false), true),
+        // Of a process that had the number before.
+        ("culprit-20260101T000009.999Z-\(getppid())-1.stall", stall(ended: false), false),
+        ("culprit-20260101T000009.999Z-\(getpid())-1.stall", stall(ended: false), false),
+      ]
+      try write(files.map { ($0.name, $0.content) }, directory)
+      for file in files {
+        let date = Date(timeIntervalSinceNow: -40 * 86_400)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(file.name)")
+      }
+      for limits in [storageLimits(bytes: 0, files: 0), storageLimits()] {
+        RetentionPolicy(directory: directory, limits: limits, own: files[0].name).enforce()
+        #expect(try left(directory) == files.filter(\.stays).map(\.name).sorted())
+      }
+    }
+  }
+
+  @Test func stallsBelongToTheRunsTheyAreNamedAfter() {
+    let run = "culprit-20261120T102340.000Z-4242.run"
+    for (stall, belongs) in [
+      ("culprit-20261120T102340.000Z-4242-1.stall", true), ("culprit-20261120T102351.204Z-4242-17.stall", true),
+      ("culprit-20261120T102339.999Z-4242-1.stall", false), ("culprit-20261120T102351.204Z-424-1.stall", false),
+      ("culprit-20261120T102351.204Z-42420-1.stall", false), ("culprit", false),
+    ] { #expect(FileNames.belongs(stall, to: run) == belongs, "\(stall)") }
+  }
+
   private func write(_ files: [(name: String, content: Data)], _ directory: String) throws {
     for (name, content) in files { try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)")) }
   }

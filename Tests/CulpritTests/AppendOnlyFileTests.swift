@@ -1,0 +1,166 @@
+import CCulpritLinux
+import Foundation
+import Testing
+
+@testable import Culprit
+
+/// The file, for what looks at copies only.
+private final class OpenFile {
+  private var file: AppendOnlyFile
+
+  init(_ path: String) throws(AppendOnlyFileError) { file = try AppendOnlyFile(path: path) }
+
+  var bytes: off_t { file.bytes }
+  var failure: String? { file.failure }
+  var wasClosed: Bool { file.wasClosed }
+  var isGone: Bool { file.isGone }
+  func append(_ text: String) -> Bool { file.append(Array(text.utf8)) }
+  func replace(_ text: String, at place: off_t) -> Bool { file.replace(Array(text.utf8), at: place) }
+  func copy(to other: OpenFile) -> Bool { file.copy(to: &other.file) }
+  func remove() { file.remove() }
+  func flush() { file.flush() }
+}
+
+/// A file that grows by whole records, whatever becomes of it meanwhile.
+@Suite struct AppendOnlyFileTests {
+  private func content(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+  /// The descriptor by which this process has `path` open.
+  private func descriptor(of path: String) throws -> Int32 {
+    let all = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+    let found = all.first {
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+    }
+    return try #require(found.flatMap { Int32($0) })
+  }
+
+  @Test func recordsFollowEachOther() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let file = try OpenFile(path)
+      #expect(file.append("one") && file.bytes == 3)
+      #expect(file.append("") && file.append("twos") && file.bytes == 7)
+      #expect(try content(path) == "onetwos")
+      #expect(file.replace("TWO", at: 3) && file.bytes == 7)
+      file.flush()
+      #expect(try content(path) == "oneTWOs")
+      var information = stat()
+      #expect(stat(path, &information) == 0 && information.st_mode & 0o777 == 0o600)
+      #expect(file.failure == nil && !file.wasClosed && !file.isGone)
+    }
+  }
+
+  @Test func whatIsThereIsNotTouched() throws {
+    try withDirectory { directory in
+      try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/file"))
+      symlink("file", "\(directory)/link")
+      for name in ["file", "link", "none/file"] {
+        let error = #expect(throws: AppendOnlyFileError.self) { _ = try OpenFile("\(directory)/\(name)") }
+        #expect(error?.text.hasPrefix("cannot create \(directory)/\(name): ") == true)
+      }
+      #expect(try content("\(directory)/file") == "theirs")
+    }
+  }
+
+  /// A file that is gone is known to be, and has what it had for the one that is made anew.
+  @Test func whatWasRemovedCanBeCopied() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let file = try OpenFile(path)
+      #expect(file.append(String(repeating: "record", count: 30_000)))
+      unlink(path)
+      #expect(file.isGone)
+      // Another one is in its place: it is still gone.
+      let anew = try OpenFile(path)
+      #expect(file.isGone)
+      #expect(!anew.isGone)
+      #expect(file.copy(to: anew) && anew.bytes == file.bytes)
+      #expect(anew.append("more"))
+      #expect(try content(path) == String(repeating: "record", count: 30_000) + "more")
+      anew.remove()
+      #expect(access(path, F_OK) != 0)
+    }
+  }
+
+  /// A directory that is gone takes the file with it.
+  @Test func aFileIsGoneWithItsDirectory() throws {
+    try withDirectory { directory in
+      let folder = "\(directory)/a"
+      mkdir(folder, 0o700)
+      let file = try OpenFile("\(folder)/file")
+      try FileManager.default.removeItem(atPath: folder)
+      #expect(file.isGone)
+      // A file where the directory was.
+      try Data().write(to: URL(fileURLWithPath: folder))
+      #expect(file.isGone)
+    }
+  }
+
+  /// The service has closed the file: it is opened once more, and goes on where it was.
+  @Test func aFileThatTheServiceHasClosedGoesOn() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let file = try OpenFile(path)
+      #expect(file.append("one"))
+      let number = try descriptor(of: path)
+      let other = open("\(directory)/other", O_RDWR | O_CREAT, 0o600)
+      dup2(other, number)
+      #expect(file.append("two"))
+      #expect(file.wasClosed && file.failure == nil)
+      #expect(try content(path) == "onetwo" && content("\(directory)/other") == "")
+      // Closed once more, and gone.
+      unlink(path)
+      let again = try descriptor(of: path + " (deleted)")
+      dup2(other, again)
+      #expect(!file.append("three") && file.bytes == 6)
+      #expect(file.failure == "the service has closed \(path), and it cannot be opened again")
+      #expect(try content("\(directory)/other") == "")
+      for number in [number, again, other] { close(number) }
+    }
+  }
+
+  /// What finds no room leaves nothing of itself; what follows it is tried all the same, and the first error is told.
+  @Test func whatFindsNoRoomIsLeftOut() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let file = try OpenFile(path)
+      #expect(file.append("one"))
+      let number = try descriptor(of: path)
+      let saved = fcntl(number, F_DUPFD_CLOEXEC, 0)
+      // A descriptor that can only be read from is refused every byte.
+      let readOnly = open(path, O_RDONLY)
+      dup2(readOnly, number)
+      #expect(!file.append("two") && file.bytes == 3)
+      #expect(file.failure == "cannot write to \(path): Bad file descriptor")
+      #expect(!file.replace("ONE", at: 0))
+      dup2(saved, number)
+      #expect(file.append("three") && file.replace("ONE", at: 0))
+      #expect(file.failure == "cannot write to \(path): Bad file descriptor")
+      #expect(try content(path) == "ONEthree")
+      close(saved)
+      close(readOnly)
+    }
+  }
+
+  @Test func directoriesAreMadeWithTheirParents() throws {
+    try withDirectory { directory in
+      try DirectoryFiles.prepare("\(directory)/a/b/c")
+      var information = stat()
+      #expect(stat("\(directory)/a/b/c", &information) == 0 && information.st_mode & 0o777 == 0o700)
+      try DirectoryFiles.prepare("\(directory)/a/b/c")
+      try Data().write(to: URL(fileURLWithPath: "\(directory)/file"))
+      for (path, reason) in [
+        ("file", "it is not a directory"), ("file/below", "Not a directory"),
+        (String(repeating: "n", count: 256), "File name too long"),
+        ("new/" + String(repeating: "n", count: 256), "File name too long"),
+        (String(repeating: "n/", count: 2048), "File name too long"),
+      ] {
+        let error = #expect(throws: DirectoryError.self) { try DirectoryFiles.prepare("\(directory)/\(path)") }
+        #expect(error?.reason == reason, "\(path)")
+      }
+      // Nothing is made of what cannot be made as a whole.
+      #expect(access("\(directory)/new", F_OK) != 0)
+      try DirectoryFiles.prepare("\(directory)/" + String(repeating: "n", count: 255))
+    }
+  }
+}

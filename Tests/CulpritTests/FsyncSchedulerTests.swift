@@ -1,0 +1,68 @@
+import SplitMix
+import Testing
+
+@testable import Culprit
+
+/// Whose turn it is to be synced.
+@Suite struct FsyncSchedulerTests {
+  private let second: UInt64 = 1_000_000_000
+
+  @Test func aFileIsSyncedOnceASecond() {
+    let scheduler = FsyncScheduler()
+    var place = FsyncScheduler.Place()
+    let start = 100 * second
+    #expect(scheduler.isTurn(&place, lastSync: 0, now: start))
+    scheduler.synced(&place, at: start)
+    #expect(!scheduler.isTurn(&place, lastSync: start, now: start + second - 1))
+    #expect(scheduler.isTurn(&place, lastSync: start, now: start + second))
+  }
+
+  @Test func filesAreSyncedOneAfterTheOther() {
+    let scheduler = FsyncScheduler()
+    var (first, other) = (FsyncScheduler.Place(), FsyncScheduler.Place())
+    let start = 100 * second
+    #expect(scheduler.isTurn(&first, lastSync: 0, now: start) && !scheduler.isTurn(&other, lastSync: 0, now: start))
+    scheduler.synced(&first, at: start)
+    #expect(!scheduler.isTurn(&other, lastSync: 0, now: start + second / 5 - 1))
+    #expect(scheduler.isTurn(&other, lastSync: 0, now: start + second / 5))
+  }
+
+  /// Who waits no more is not waited for.
+  @Test func whoLeavesMakesRoom() {
+    let scheduler = FsyncScheduler()
+    var (first, other) = (FsyncScheduler.Place(), FsyncScheduler.Place())
+    #expect(scheduler.isTurn(&first, lastSync: 0, now: 100 * second))
+    #expect(!scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
+    scheduler.leave(first)
+    #expect(scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
+    // One that has no place leaves none.
+    scheduler.leave(FsyncScheduler.Place())
+    #expect(scheduler.isTurn(&other, lastSync: 0, now: 100 * second))
+  }
+
+  /// However many files ask, always in the same order: none is left out, none comes twice before another once, and there
+  /// are five syncs a second at most.
+  @Test(arguments: [1, 4, 5, 6, 50]) func everyFileHasItsTurn(files: Int) {
+    var random = SplitMix(UInt64(files))
+    let scheduler = FsyncScheduler()
+    var places = (0..<files).map { _ in FsyncScheduler.Place() }
+    var lastSyncs = [UInt64](repeating: 0, count: files)
+    var times: [UInt64] = []
+    var turns = [Int](repeating: 0, count: files)
+    var now = 100 * second
+    while now < 160 * second {
+      for file in 0..<files where scheduler.isTurn(&places[file], lastSync: lastSyncs[file], now: now) {
+        lastSyncs[file] = now
+        scheduler.synced(&places[file], at: now)
+        times.append(now)
+        turns[file] += 1
+      }
+      now += UInt64.random(in: 1_000_000...20_000_000, using: &random)
+    }
+    #expect(zip(times, times.dropFirst()).allSatisfy { $1 - $0 >= second / 5 })
+    #expect((turns.max() ?? 0) - (turns.min() ?? 0) <= 1)
+    // Waits of up to 20 ms add to each second, and to each fifth of one.
+    #expect((turns.min() ?? 0) >= min(58, 270 / files))
+    #expect((turns.max() ?? 0) <= 60)
+  }
+}
