@@ -1,0 +1,338 @@
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
+import CCulpritUnwind
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import Culprit
+
+/// A recorder, and what it is told, by a test that is the monitor and the samplers: no thread, no clock.
+private final class Recorded {
+  /// What came of it.
+  private final class Outcome: Sendable {
+    let recordings = Mutex<[Recording]>([])
+    let events = Mutex<[(isHang: Bool, samples: Int, duration: Duration)]>([])
+  }
+
+  let rings: Recorder.Rings
+  let recorder: Recorder
+  let problems = ProblemList()
+  private let outcome = Outcome()
+  let lease: SlotRegistry.Lease
+  private let control = ControlBlock()
+  let item: UInt64
+
+  /// What was delivered.
+  var recordings: [Recording] { outcome.recordings.withLock { $0 } }
+  var stalls: [Stall] { recordings.flatMap(\.stalls) }
+  var events: [(isHang: Bool, samples: Int, duration: Duration)] { outcome.events.withLock { $0 } }
+
+  init() throws {
+    rings = try #require(Recorder.Rings(samplers: 2))
+    item = clinux_clock_ns() - 60_000_000_000
+    SlotRegistry.shared.activate(control)
+    lease = try SlotRegistry.shared.lease(WatchedSource(kind: .section, name: "recorded"), for: control, polled: false)
+    recorder = Recorder(
+      rings: rings,
+      process: ObservedProcess(
+        id: getpid(),
+        executable: "/bin/shop",
+        architecture: "x86_64",
+        observerVersion: "0",
+        watchedSince: WallTime(nanosecondsSince1970: 5)
+      ),
+      box: nil,
+      problems: problems,
+      modules: { [] },
+      keepsRecovered: true,
+      whileDebugged: .marked,
+      settings: ReportSettings(Watchdog.Configuration()),
+      announce: { [outcome] event in
+        let samples = event.report()?.raw.stall.samples.count ?? -1
+        outcome.events.withLock { $0.append((event.isHang, samples, event.age)) }
+      },
+      notes: { [StallNote(.context, title: "a", text: "b")] },
+      phaseNotes: { _ in [] },
+      name: { _, _ in },
+      deliver: { [outcome] recording, _ in outcome.recordings.withLock { $0.append(recording) } }
+    )
+  }
+
+  /// Ends the lease; before anybody else has the slot table.
+  func end() {
+    SlotRegistry.shared.end(lease)
+    SlotRegistry.shared.deactivate()
+  }
+
+  /// An event about the work item, which was so many milliseconds old.
+  func event(
+    _ kind: observer_event_kind,
+    at age: UInt64,
+    _ change: (inout observer_event) -> Void = { _ in }
+  ) -> observer_event {
+    var event = observer_event()
+    event.kind = kind.rawValue
+    event.slot = UInt32(lease.index)
+    event.generation = lease.generation
+    event.item = item
+    event.tid = 4711
+    event.age_ns = age * 1_000_000
+    event.time_ns = item + event.age_ns
+    event.run_delay_ns = .max
+    change(&event)
+    return event
+  }
+
+  func monitor(_ kind: observer_event_kind, at age: UInt64, _ change: (inout observer_event) -> Void = { _ in }) {
+    var event = event(kind, at: age, change)
+    #expect(observer_ring_write(rings.monitor, &event, nil, 0))
+  }
+
+  /// A sample by sampler `number`, whose stack has these return addresses.
+  func sample(
+    _ addresses: [UInt64],
+    at age: UInt64,
+    by number: Int = 0,
+    kind: observer_event_kind = OBSERVER_EVENT_SAMPLE,
+    _ change: (inout observer_event) -> Void = { _ in }
+  ) {
+    var event = event(kind, at: age, change)
+    let frames = addresses.map {
+      unwind_frame(address: $0, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: UNWIND_NO_OFFSET)
+    }
+    #expect(observer_ring_write(rings.samplers[number], &event, frames, UInt32(frames.count)))
+  }
+
+  /// Has the recorder take everything in, and end.
+  func run() {
+    recorder.stop()
+    recorder.run()
+  }
+}
+
+/// What the recorder makes of the events that it is told.
+@Suite(.serialized, .usesObserver) struct RecorderTests {
+  private func recorded(_ body: (Recorded) throws -> Void) throws -> Recorded {
+    let recorded = try Recorded()
+    defer { recorded.end() }
+    try body(recorded)
+    recorded.run()
+    return recorded
+  }
+
+  @Test func aStallIsRecordedAsItWasTold() throws {
+    let found = try recorded { told in
+      told.sample([0x10, 0x20], at: 500) { event in
+        event.cpu_ns = 7
+        event.handler_ns = 8
+        event.unwind_ns = 9
+        event.run_delay_ns = 10
+        event.queue_head = 11
+      }
+      told.sample([0x10, 0x20], at: 700, by: 1)
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+      told.sample([0x30], at: 1500) { event in
+        event.gap_ns = 3
+        event.lost = 4
+      }
+      told.monitor(OBSERVER_EVENT_GOES_ON, at: 1600)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000) { event in
+        event.gap_ns = 5
+        event.lost = 6
+      }
+    }
+    let stall = try #require(found.stalls.first)
+    #expect(found.recordings.count == 1 && found.stalls.count == 1 && found.problems.all == [])
+    #expect(stall.id == 1 && stall.source == WatchedSource(kind: .section, name: "recorded") && stall.hasEnded)
+    #expect(stall.thread.id == 4711 && stall.threshold == .seconds(1) && stall.duration == .seconds(2))
+    #expect(stall.gap == .nanoseconds(5) && stall.lostSamples == 6)
+    #expect(stall.samples.map(\.age) == [500, 700, 1500].map { .milliseconds($0) })
+    #expect(stall.samples.map(\.stack) == [0, 0, 1])
+    #expect(stall.notes == [StallNote(.context, title: "a", text: "b")])
+    let first = stall.samples[0]
+    #expect(first.cpuTime == .nanoseconds(7) && first.handlerTime == .nanoseconds(8))
+    #expect(first.unwindTime == .nanoseconds(9) && first.runDelay == .nanoseconds(10) && first.progress == 11)
+    #expect(stall.samples[1].cpuTime == nil && stall.samples[1].runDelay == nil)
+    #expect(found.recordings[0].stacks.map { $0.frames.map(\.address.value) } == [[0x10, 0x20], [0x30]])
+    // It began at the work item's time, on the wall clock.
+    let began = clinux_clock_wall_ns() - (clinux_clock_ns() - found.item)
+    #expect(abs(Int64(bitPattern: stall.began.nanosecondsSince1970 &- began)) < 5_000_000_000)
+    #expect(found.events.map(\.isHang) == [false] && found.events.map(\.samples) == [2])
+  }
+
+  @Test func workThatEndsInTimeIsForgotten() throws {
+    let found = try recorded { told in
+      told.sample([0x10], at: 500)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 900)
+    }
+    #expect(found.recordings.isEmpty && found.events.isEmpty)
+  }
+
+  /// A hang is told with how old it was, and noted.
+  @Test func aHangIsNotedAndTold() throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_HANG, at: 900)
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.monitor(OBSERVER_EVENT_HANG, at: 2500)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 3000)
+    }
+    #expect(found.events.map(\.isHang) == [false, true])
+    #expect(found.events.map(\.duration) == [.seconds(1), .milliseconds(2500)])
+    let notes = try #require(found.stalls.first?.notes)
+    #expect(notes.filter { $0.kind == .hang }.map(\.time) == [.milliseconds(2500)])
+  }
+
+  /// What is stuck when the watchdog is stopped has no end, and is as long as was told last.
+  @Test func aStallWithoutAnEndIsOpen() throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.monitor(OBSERVER_EVENT_GOES_ON, at: 1700) { event in
+        event.gap_ns = 5
+        event.lost = 6
+      }
+    }
+    let stall = try #require(found.stalls.first)
+    #expect(!stall.hasEnded && stall.duration == .milliseconds(1700))
+    #expect(stall.gap == .nanoseconds(5) && stall.lostSamples == 6)
+  }
+
+  /// A sampler that was held up tells of work that is over: it is not the next work item's.
+  @Test(arguments: [false, true]) func lateSamplesAreAboutNothing(isNextKnown: Bool) throws {
+    let found = try recorded { told in
+      let later = told.item + 5_000_000_000
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
+      if !isNextKnown { told.sample([0x66], at: 1100) }
+      told.sample([0x20], at: 500) { $0.item = later }
+      if isNextKnown { told.sample([0x66], at: 1100) }
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.item = later }
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1500) { $0.item = later }
+    }
+    #expect(found.stalls.map(\.id) == [1, 2] && found.stalls.map(\.samples.count) == [0, 1])
+    #expect(found.stalls.map(\.duration) == [.milliseconds(1200), .milliseconds(1500)])
+    #expect(found.recordings.last?.stacks.map { $0.frames.map(\.address.value) } == [[0x20]])
+  }
+
+  /// A slot's next owner has work items of its own, even of the same time.
+  @Test func anotherOwnersWorkIsAnotherWorkItem() throws {
+    let found = try recorded { told in
+      told.sample([0x10], at: 500) { $0.generation &-= 1 }
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 1200)
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.generation &+= 7 }
+    }
+    #expect(found.stalls.count == 1 && found.stalls.first?.samples.isEmpty == true)
+    #expect(found.problems.all == ["a stall of a source that has been forgotten was not recorded"])
+  }
+
+  /// Events are taken by their order, whichever ring they are in.
+  @Test func theOldestEventComesFirst() throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      for number: UInt64 in 0..<50 { told.sample([number + 1], at: 1001 + number, by: Int(number) % 2) }
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    }
+    #expect(found.stalls.first?.samples.map(\.age) == (0..<50).map { .milliseconds(1001 + $0) })
+  }
+
+  /// A call that the kernel restarted is the one that was seen at the same place before.
+  @Test func restartedCallsAreNamed() throws {
+    func call(_ number: Int32, _ activity: observer_activity) -> (inout observer_event) -> Void {
+      { event in
+        event.call = number
+        event.activity = activity.rawValue
+      }
+    }
+    let found = try recorded { told in
+      told.sample([0x20], at: 400, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      told.sample([0x10], at: 500, call(35, OBSERVER_IN_CALL))
+      told.sample([0x10], at: 600, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      told.sample([0x20], at: 700, call(-1, OBSERVER_IN_RESTARTED_CALL))
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    }
+    let activities = found.stalls.first?.samples.map(\.activity)
+    #expect(
+      activities == [.inRestartedCall(nil), .inSystemCall(35), .inRestartedCall(35), .inRestartedCall(nil)],
+      "\(String(describing: activities))"
+    )
+  }
+
+  /// All threads: for each stall that was declared before their capture began; each once, without its own thread, and
+  /// what was left out with them.
+  @Test func otherThreadsBelongToTheStallsBefore() throws {
+    func thread(_ told: Recorded, _ id: Int32, _ addresses: [UInt64], of capture: UInt64) {
+      told.sample(addresses, at: 1100, kind: OBSERVER_EVENT_THREAD) { event in
+        event.tid = id
+        event.all_threads = capture
+      }
+    }
+    let found = try recorded { told in
+      let asked = told.recorder.requestThreads(ControlBlock())
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.sample([0x10], at: 1050)
+      told.sample([], at: 1100, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { event in
+        event.all_threads = 3
+        event.served = asked.number
+      }
+      thread(told, 51, [0x60], of: 3)
+      thread(told, 4711, [0x61], of: 3)
+      thread(told, 52, [0x60], of: 2)
+      // A sampler has been held up: it is begun anew, and who is known stays known.
+      told.sample([], at: 1200, kind: OBSERVER_EVENT_ALL_THREADS_BEGAN) { $0.all_threads = 4 }
+      thread(told, 51, [0x62], of: 4)
+      thread(told, 53, [0x63], of: 4)
+      thread(told, 54, [0x64], of: 3)
+      told.sample([], at: 1300, kind: OBSERVER_EVENT_ALL_THREADS_ENDED) { event in
+        event.all_threads = 4
+        event.lost = 2
+      }
+      told.sample([0x10], at: 1900)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+      told.run()
+      let answer = asked.wait(until: clinux_clock_ns())
+      let (all, stacks) = try #require(answer.threads)
+      #expect(answer.isAnswered && all.isComplete && all.leftOut == 2)
+      #expect(all.threads.map(\.thread.id) == [51, 53] && stacks.count == 2)
+    }
+    let recording = try #require(found.recordings.first)
+    let others = try #require(recording.stalls.first?.others)
+    #expect(others.isComplete && others.leftOut == 2 && others.threads.map(\.thread.id) == [51, 53])
+    // Their stacks are behind those of the samples.
+    #expect(others.threads.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x60, 0x63])
+    #expect(
+      recording.stalls[0].samples.map { $0.stack.map { recording.stacks[$0].frames[0].address.value } } == [0x10, 0x10]
+    )
+  }
+
+  /// Who asks too late, or of a watchdog that is being stopped, is not kept waiting.
+  @Test func requestsAreAnsweredAtTheStop() throws {
+    let found = try recorded { told in
+      let asked = told.recorder.requestThreads(ControlBlock())
+      told.run()
+      let first = asked.wait(until: clinux_clock_ns())
+      let second = told.recorder.requestThreads(ControlBlock()).wait(until: clinux_clock_ns())
+      #expect(first.isAnswered && first.threads == nil && second.isAnswered && second.threads == nil)
+    }
+    #expect(found.recordings.isEmpty)
+  }
+
+  /// Stalls under way are given as far as they are known; that of the slot that is over with it has its end.
+  @Test(arguments: [false, true]) func whatIsUnderWayIsGiven(isEnding: Bool) throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000)
+      told.sample([0x10], at: 1500)
+      let request = told.recorder.requestSoFar(ending: isEnding ? told.lease.index : nil)
+      told.run()
+      let stalls = try #require(request.stalls.wait(until: clinux_clock_ns()))
+      #expect(stalls.map(\.slot) == [told.lease.index] && stalls.map(\.item) == [told.item])
+      let stall = stalls.first?.recording.stalls.first
+      #expect(stall?.duration == .milliseconds(1500) && stall?.hasEnded == isEnding && stall?.samples.count == 1)
+      #expect(request.saved.wait(until: clinux_clock_ns()) == true)
+    }
+    // What was given as over is not delivered once more.
+    #expect(found.recordings.count == (isEnding ? 0 : 1))
+  }
+}
