@@ -151,7 +151,7 @@ import Testing
   /// The thread that is to end the process is held up itself, by a standard error that does not take what it says: the kernel ends
   /// the process.
   @Test(arguments: [false, true]) func whoIsHeldUpKeepsNobodyAlive(asInit: Bool) throws {
-    guard !asInit || geteuid() == 0 else { return }
+    if asInit, geteuid() != 0 { try Test.cancel("a process 1 of its own takes root") }
     let end = try end("errors", asInit: asInit)
     let signal = asInit ? SIGILL : SIGKILL
     #expect(!end.child.hasExited && end.child.status == signal || end.child.status == 128 + signal, "\(end.child)")
