@@ -104,7 +104,7 @@ struct EscalationThread: ~Copyable {
   }
 
   /// Begins the shutdown when it has been said or noticed. Returns when to look again.
-  @_noLocks private mutating func followShutdown(_ now: UInt64) -> UInt64 {
+  @_noLocks mutating func followShutdown(_ now: UInt64) -> UInt64 {
     let since = cprocess_escalation_shutdown_ns(own)
     if since != 0, !isShuttingDown {
       isShuttingDown = true
@@ -126,7 +126,7 @@ struct EscalationThread: ~Copyable {
   }
 
   /// Sends what somebody wants systemd to know. Returns when to try again.
-  @_noLocks private mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+  @_noLocks mutating func tell(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     var next = UInt64.max
     let notices = cprocess_escalation_notices(own)
     if notices & CPROCESS_NOTICE_READY.rawValue != 0 {
@@ -152,7 +152,7 @@ struct EscalationThread: ~Copyable {
   }
 
   /// Tells systemd that the service is alive, if it is time to and if it is. Returns when to look again.
-  @_noLocks private mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
+  @_noLocks mutating func ping(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     let isWatching = monitorTicks(now)
     let hasHang = findHang()
     guard isWatching, !hasHang else {
