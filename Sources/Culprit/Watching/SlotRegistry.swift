@@ -265,10 +265,10 @@ final class SlotRegistry: Sendable {
 
   /// Sets what the application says of the work, of which 56 bytes are kept, cut at a character.
   func label(_ lease: Lease, _ text: String) {
-    var bytes = Array(text.utf8.prefix(labelBytes))
-    if text.utf8.count > bytes.count {
-      while let last = bytes.last, last & 0xc0 == 0x80 { bytes.removeLast() }
-      if let last = bytes.last, last >= 0x80 { bytes.removeLast() }
+    var bytes = Array(text.utf8.prefix(labelBytes + 1))
+    if bytes.count > labelBytes {
+      // 10xxxxxx is the middle of a character in UTF-8: what it begins with goes, too.
+      while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
     }
     bytes.withUnsafeBufferPointer { buffer in
       // SAFETY: the bytes are copied before the call returns.
