@@ -176,7 +176,7 @@ import Testing
     // Seen in the very nanosecond of its begin.
     var tracker = WorkItemTracker(seed: 1)
     #expect(tracker.advance(snapshot(), tick(1000, after: 10)).wait == 2000)
-    #expect(tracker.age == 0 && tracker.gap == 0)
+    #expect(tracker.item == 1000 && tracker.age == 0 && tracker.gap == 0)
   }
 
   /// A slot that goes idle before its work item was old enough to be looked at says nothing of it.

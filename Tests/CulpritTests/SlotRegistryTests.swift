@@ -1,0 +1,284 @@
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
+import Glibc
+import Testing
+
+@testable import Culprit
+
+/// Who owns which slot, without a monitor.
+@Suite(.serialized, .usesObserver) struct SlotRegistryTests {
+  private let registry = SlotRegistry.shared
+  private let control = ControlBlock()
+
+  /// Runs `body` while slots can be leased for ``control``.
+  private func withRegistry(_ body: () throws -> Void) rethrows {
+    registry.activate(control)
+    defer { registry.deactivate() }
+    registry.follow(Watchdog.Configuration(), for: control)
+    try body()
+  }
+
+  private func lease(
+    _ name: String,
+    _ kind: SourceKind = .loop,
+    of start: UInt64 = 1,
+    threshold: Duration? = nil,
+    interval: Duration? = nil,
+    polled: Bool = false
+  ) throws(WatchdogError) -> SlotRegistry.Lease {
+    try registry.lease(
+      WatchedSource(kind: kind, name: name),
+      of: start,
+      for: control,
+      threshold: threshold,
+      interval: interval,
+      polled: polled
+    )
+  }
+
+  private func name(_ lease: SlotRegistry.Lease) -> String? {
+    registry.source(lease.index, generation: lease.generation)?.name
+  }
+
+  private func limits(_ lease: SlotRegistry.Lease) -> [UInt64] {
+    let view = observer_slot_read(lease.slot)
+    return [view.suspicion_ns, view.threshold_ns, view.early_interval_ns, view.interval_ns].map {
+      $0 == .max ? .max : $0 / 1_000_000
+    }
+  }
+
+  /// A name is watched once by each watchdog; another one's gets a number, and sections may be called alike.
+  @Test func namesAreToldApart() throws {
+    try withRegistry {
+      var leases = [try lease("http"), try lease("http", .runLoop)]
+      #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http") }
+      #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", .pinged) }
+      leases += [try lease("http", of: 2), try lease("http", .pinged, of: 3), try lease("http", .queue, of: 3)]
+      #expect(leases.map(name) == ["http", "http", "http (2)", "http (3)", "http"])
+      // Asked for by the name that it has not got.
+      #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", of: 2) }
+      leases += [try lease("work", .section), try lease("work", .section)]
+      #expect(leases.suffix(2).map(name) == ["work", "work"])
+      // Free again, with its name.
+      registry.end(leases[0])
+      registry.stop(leases[1])
+      leases += [try lease("http"), try lease("http", .runLoop)]
+      #expect(leases.suffix(2).map(name) == ["http", "http"])
+      #expect(Set(leases.dropFirst().map(\.index)).count == leases.count - 1)
+      for lease in leases { registry.end(lease) }
+    }
+  }
+
+  /// Nobody who does not watch gets a slot, and what was leased is worth nothing when its monitor has ended.
+  @Test func slotsAreLeasedWhileSomebodyWatches() throws {
+    #expect(throws: WatchdogError.stopped) { try self.lease("early") }
+    var kept: SlotRegistry.Lease?
+    try withRegistry {
+      let other = ControlBlock()
+      #expect(throws: WatchdogError.stopped) {
+        try registry.lease(WatchedSource(kind: .loop, name: "other"), for: other, polled: false)
+      }
+      kept = try self.lease("kept")
+    }
+    let lease = try #require(kept)
+    #expect(limits(lease) == [.max, .max, .max, .max] && registry.owns(lease))
+    registry.end(lease)
+    #expect(!registry.owns(lease))
+  }
+
+  /// A source has its own limits, or those of the configuration; in that case it follows them.
+  @Test func limitsFollowTheConfiguration() throws {
+    try withRegistry {
+      let follows = try lease("follows", polled: true)
+      let own = try lease("own", threshold: .seconds(8), interval: .milliseconds(500))
+      let stopped = try lease("stopped")
+      registry.stop(stopped)
+      #expect(limits(follows) == [500, 4000, 200, 1000] && limits(own) == [1000, 8000, 400, 500])
+      #expect(observer_slot_read(follows.slot).polled && !observer_slot_read(own.slot).polled)
+      #expect(observer_control_hang_delay_ns(control.pointer) == 4_000_000_000)
+      var configuration = Watchdog.Configuration(
+        threshold: .seconds(2),
+        hangThreshold: .seconds(3),
+        interval: .milliseconds(40)
+      )
+      // Another watchdog's monitor is not meant.
+      registry.follow(configuration, for: ControlBlock())
+      #expect(limits(follows) == [500, 4000, 200, 1000])
+      registry.follow(configuration, for: control)
+      #expect(limits(follows) == [250, 2000, 100, 40] && limits(own) == [1000, 8000, 400, 500])
+      #expect(observer_control_hang_delay_ns(control.pointer) == 1_000_000_000)
+      #expect(limits(stopped) == [.max, .max, .max, .max])
+      configuration.isEnabled = false
+      registry.follow(configuration, for: control)
+      let later = try lease("later", polled: true)
+      for lease in [follows, own, later] { #expect(limits(lease) == [.max, .max, .max, .max]) }
+      #expect(!observer_slot_read(follows.slot).polled)
+      for lease in [follows, own, stopped, later] { registry.end(lease) }
+    }
+  }
+
+  /// What a late recorder may still be told of is remembered: of work items whose end the monitor has asked for.
+  @Test func formerOwnersAreRemembered() throws {
+    try withRegistry {
+      for isAsked in [true, false] {
+        let former = try lease("former \(isAsked)", .section)
+        observer_slot_begin(former.slot)
+        if isAsked { #expect(observer_slot_want_end_time(former.slot, observer_slot_work_item(former.slot))) }
+        registry.end(former)
+        #expect(observer_slot_work_item(former.slot) == 0 && !registry.owns(former))
+        let present = try lease("present", .section)
+        try #require(present.index == former.index && present.generation != former.generation)
+        #expect(name(former) == (isAsked ? "former true" : nil) && name(present) == "present")
+        #expect(registry.source(present.index)?.name == "present")
+        // What is left of the former one's changes nothing of the present one's.
+        observer_slot_begin(present.slot)
+        registry.endItem(former)
+        registry.end(former)
+        registry.stop(former)
+        #expect(observer_slot_work_item(present.slot) != 0)
+        registry.endItem(present)
+        #expect(observer_slot_work_item(present.slot) == 0)
+        registry.end(present)
+        #expect(registry.source(present.index) == nil)
+      }
+      #expect(registry.source(1 << 20) == nil && registry.source(1 << 20, generation: 1) == nil)
+    }
+  }
+
+  @Test func handlersAreTheirOwners() throws {
+    try withRegistry {
+      let first = try lease("first", .section)
+      registry.onStall(of: first) { _ in }
+      #expect(registry.stallHandler(first.index, generation: first.generation) != nil)
+      #expect(registry.stallHandler(first.index, generation: first.generation &+ 1) == nil)
+      #expect(registry.stallHandler(1 << 20, generation: 1) == nil)
+      registry.end(first)
+      let second = try lease("second", .section)
+      #expect(second.index == first.index && registry.stallHandler(second.index, generation: second.generation) == nil)
+      registry.onStall(of: first) { _ in }
+      #expect(registry.stallHandler(second.index, generation: second.generation) == nil)
+      registry.end(second)
+    }
+  }
+
+  /// A new owner's entry for the escalation thread is named after it, and begins empty.
+  @Test func theEscalationThreadKnowsTheName() throws {
+    try withRegistry {
+      let first = try lease("größer", .section)
+      let entry = try #require(observer_stall_table()) + first.index
+      var view = observer_stall_snapshot()
+      observer_stall_read(entry, &view)
+      #expect(view.name_bytes == 8 && view.kind == 3)
+      observer_stall_set(entry, 1, 2, 3, 4)
+      registry.end(first)
+      let second = try lease("x", .section)
+      observer_stall_read(entry, &view)
+      #expect(second.index == first.index && view.name_bytes == 1 && view.item == 0 && view.age_ns == 0)
+      observer_stall_set(entry, 1, 2, 3, 4)
+      registry.end(second)
+    }
+    let table = try #require(observer_stall_table())
+    for index in 0..<10 { #expect(!observer_stall_is_stalled(table + index)) }
+  }
+
+  /// Labels are cut between two characters, and keep as many as there is room for.
+  @Test func labelsAreCutBetweenCharacters() throws {
+    try withRegistry {
+      let lease = try self.lease("labelled", .section)
+      defer { registry.end(lease) }
+      for character in ["x", "ß", "日", "🙂"] {
+        for head in 0..<4 {
+          for count in [0, 1, 13, 14, 17, 18, 19, 26, 27, 28, 52, 55, 56, 57, 90] {
+            let text = String(repeating: "a", count: head) + String(repeating: character, count: count)
+            registry.label(lease, text)
+            var label = observer_label()
+            observer_slot_label(lease.slot, &label)
+            let shown = withUnsafeBytes(of: label.text) { String(decoding: $0.prefix(Int(label.bytes)), as: UTF8.self) }
+            var expected = ""
+            for next in text where expected.utf8.count + next.utf8.count <= 56 { expected.append(next) }
+            #expect(shown == expected, "\(text)")
+          }
+        }
+      }
+    }
+  }
+
+  /// The monitor is woken for a source that may become suspicious before it looks, and not for others.
+  @Test func theMonitorLooksInTime() throws {
+    try withRegistry {
+      func word() -> UInt32 { UnsafeRawPointer(control.pointer).load(as: UInt32.self) }
+      let seen = observer_control_begin_tick(control.pointer)
+      observer_control_end_tick(control.pointer, seen &+ 1, .max - 1)
+      let before = word()
+      let quiet = try lease("quiet")
+      #expect(word() == before)
+      let polled = try lease("polled", polled: true)
+      #expect(word() == before + 1)
+      registry.tick(after: .seconds(1))
+      #expect(word() == before + 2)
+      registry.begin(quiet, suspicion: .seconds(1))
+      #expect(word() == before + 3 && observer_slot_read(quiet.slot).thread == observer_thread_current())
+      let now = clinux_clock_ns()
+      registry.begin(quiet, for: nil, suspicion: .seconds(1), after: .seconds(5))
+      #expect(word() == before + 4 && observer_slot_work_item(quiet.slot) >= (now + 5_000_000_000) & ~1)
+      for lease in [quiet, polled] { registry.end(lease) }
+    }
+  }
+}
+
+/// Activities that are going on, by themselves.
+@Suite struct ActivityLimitTests {
+  private func activities(_ limit: Int = 3) -> Activities { Activities(limit: limit, expirationThreshold: .seconds(1)) }
+
+  @Test func thereAreSoManyAtATime() throws {
+    let all = activities()
+    var kept = [try all.begin("a", threshold: nil, nil), try all.begin("b", threshold: nil, nil)]
+    kept.append(try all.begin("c", threshold: nil, nil))
+    #expect(throws: WatchdogError.tooManyActivities(limit: 3)) { try all.begin("d", threshold: nil, nil) }
+    #expect(all.notes().map(\.title) == ["a", "b", "c"] && all.notes(limit: 2).map(\.title) == ["a", "b"])
+    #expect(all.notes().allSatisfy { $0.kind == .activity && $0.text == "" && $0.time < .seconds(100) })
+    kept[1].end()
+    kept[1].end()
+    kept.append(try all.begin("e", threshold: nil, nil))
+    #expect(all.notes().map(\.title) == ["a", "c", "e"])
+    for activity in kept { activity.end() }
+    #expect(all.notes().isEmpty && all.dropped == 0)
+    #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
+    #expect(throws: WatchdogError.stopped) { try all.begin("f", threshold: nil, nil) }
+  }
+
+  @Test func whatIsLeftOfItsTimeIsTold() throws {
+    let all = activities()
+    let unbound = try all.begin("a", threshold: nil, nil)
+    let bound = try all.begin("b", threshold: .seconds(1000), nil)
+    #expect(unbound.timeRemaining == nil)
+    #expect(bound.timeRemaining.map { $0 > .seconds(500) && $0 <= .seconds(1000) } == true)
+    let longest = try all.begin("c", threshold: .seconds(1 << 40), nil)
+    #expect(longest.timeRemaining.map { $0 <= WatchLimits.longestTime && $0 > .seconds(1 << 30) } == true)
+    for activity in [unbound, bound, longest] {
+      activity.end()
+      #expect(activity.timeRemaining == .zero)
+    }
+    #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
+  }
+
+  /// One that is let go of before its end is leaked, once; one that has ended is not; one whose time has run out is told
+  /// as that.
+  @Test func whatIsLetGoIsLeaked() throws {
+    let all = activities(10)
+    let told = Mutex<[String]>([])
+    _ = all.leaked.add { activity in told.withLock { $0.append("\(activity.name) \(activity.reason)") } }
+    try all.begin("ended", threshold: nil, nil).end()
+    _ = try all.begin("dropped", threshold: nil, nil)
+    let hasExpired = Promise<Bool>()
+    all.watch { _, _, body in body() }
+    let expired = try all.begin("expired", threshold: .nanoseconds(1)) { hasExpired.fulfill(true) }
+    #expect(hasExpired.wait(until: clinux_clock_ns() &+ 60_000_000_000) == true)
+    for _ in 0..<6000 where told.withLock({ $0.count }) < 2 { usleep(10_000) }
+    #expect(expired.timeRemaining == .zero && all.notes().map(\.text) == ["its time has run out"])
+    withExtendedLifetime(expired) {}
+    #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
+    #expect(told.withLock { $0.sorted() } == ["dropped dropped", "expired expired"])
+  }
+}
