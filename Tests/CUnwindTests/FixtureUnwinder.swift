@@ -134,8 +134,11 @@ final class FixtureUnwinder {
     memory.pointee = Memory(pieces: copied(pieces), bytes: copied(bytes), modules: copied(stack.modules))
   }
 
-  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept.
-  func unwind(_ stack: RecordedStack, joins: Bool = false) -> Found {
+  /// The work item that stacks are of.
+  static let item = unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1)
+
+  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept of `item`.
+  func unwind(_ stack: RecordedStack, joins: Bool = false, item: unwind_work_item = item) -> Found {
     use(stack)
     cunwind_forget(unwinder)
     var registers = unwind_registers()
@@ -165,7 +168,7 @@ final class FixtureUnwinder {
       let began = processorTime()
       cunwind_unwind(unwinder, &copy, &found)
       if joins {
-        cunwind_join(unwinder, &copy, unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1), &found)
+        cunwind_join(unwinder, &copy, item, &found)
       }
       slowest = max(slowest, processorTime() - began)
     }
