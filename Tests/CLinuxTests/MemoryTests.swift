@@ -152,6 +152,11 @@ import Testing
       var byte: UInt8 = 1
       #expect(clinux_memory_read_some(start + 4 * size, &byte, 1) == 0)
       #expect(clinux_memory_read_anyway(start + 4 * size, &byte, 1) == 1 && byte == 0)
+      // Nor is what ends where one begins waited for, or what begins where one ends.
+      try #require(clinux_remote_add(start + 7 * size, start + 8 * size))
+      madvise(memory + 6 * page, 2 * page, MADV_DONTNEED)
+      #expect(read(start + 7 * size - 1, 2) == nil && read(start + 7 * size - 2, 2) == [0, 0])
+      clinux_remote_remove(start + 7 * size)
       clinux_remote_remove(start + size)
       #expect(clinux_remote_count() == count + 1)
       clinux_remote_remove(start)

@@ -249,6 +249,21 @@ import Testing
     #expect(live.current.sampling.threshold == .seconds(6) && live.initial.sampling.threshold == .seconds(3))
   }
 
+  /// What is wrong is told as long as it is.
+  @Test func problemsComeAndGo() throws {
+    let live = live(Watchdog.Configuration(), ["CULPRIT_THRESHOLD": "soon"])
+    let first = live.problems
+    #expect(first.count == 1 && first.first?.hasPrefix("CULPRIT_THRESHOLD is \"soon\"; ") == true)
+    live.fileChanged(ConfigurationFile.parse("nonsense"))
+    #expect(live.problems == first + [", line 1: a line must be name = value"])
+    live.fileChanged(.unreadable("it is gone"))
+    #expect(live.problems == first + ["the configuration file  cannot be read: it is gone"])
+    live.fileChanged(ConfigurationFile.parse("directory = /b"))
+    #expect(live.problems == first + ["directory cannot be changed while the watchdog runs; it stays none"])
+    live.fileChanged(ConfigurationFile.parse(""))
+    #expect(live.problems == first && live.current == Watchdog.Configuration())
+  }
+
   /// What is refused changes nothing.
   @Test func whatIsRefusedChangesNothing() throws {
     let live = live()

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import CCulpritProcess
+import CulpritStallRecord
 import Foundation
 import SplitMix
 import Testing
@@ -80,6 +81,32 @@ import Testing
         } == name,
         "U+\(String(value, radix: 16))"
       )
+    }
+  }
+
+  /// Of bytes at every bound of the encoding, what is no text does not stay, and what is does.
+  @Test func onlyTextIsLeft() {
+    let edges: [UInt8] = [0x41, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff]
+    for first: UInt8 in [
+      0x80, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xff,
+    ] {
+      for second in edges {
+        for third in edges {
+          for fourth in [0x41, 0x80, 0xbf, 0xc0] as [UInt8] {
+            let bytes = [first, second, third, fourth]
+            var text = PlainText(capacity: 8)
+            for byte in bytes { text.append(CChar(bitPattern: byte)) }
+            text.makePrintable(from: 0)
+            // SAFETY: the text has `count` bytes.
+            let found = Array(UnsafeRawBufferPointer(start: text.start, count: text.count))
+            let (before, after) = (String(validating: bytes, as: UTF8.self), String(validating: found, as: UTF8.self))
+            #expect(after != nil, "\(bytes)")
+            if let before, before.unicodeScalars.allSatisfy({ isPrintable($0) }) {
+              #expect(after == before, "\(bytes)")
+            }
+          }
+        }
+      }
     }
   }
 
