@@ -117,7 +117,7 @@ let proofs: [Target] =
         "TestSupport", "TestWorkloads",
       ]
     ),
-    .testTarget(name: "StallRecordTests", dependencies: ["CulpritStallRecord"]),
+    .testTarget(name: "StallRecordTests", dependencies: ["CulpritStallRecord"], exclude: ["Golden"]),
     // Another reader of ELF and DWARF, which tests compare ours with.
     .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
     .testTarget(

@@ -1,0 +1,443 @@
+import Foundation
+import Testing
+
+@testable import CulpritStallRecord
+
+private func nanoseconds(_ number: UInt64) -> Duration { Duration(wholeNanoseconds: number) }
+
+/// What all versions can say, the first version's kinds of sources for one.
+private func oldestRecording() -> Recording {
+  func mapping(_ start: UInt64, _ end: UInt64, _ offset: UInt64) -> Module.Mapping {
+    Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(end), fileOffset: offset)
+  }
+  let stacks = [
+    Stack(
+      frames: [
+        .programCounter(RuntimeAddress(0x1011)), .returnAddress(RuntimeAddress(0x2022)),
+        .returnAddress(RuntimeAddress(0x5033)),
+      ],
+      end: .outermost
+    ), Stack(frames: [.programCounter(RuntimeAddress(0x1044))], end: .copyLimit),
+  ]
+  var first = Stall(
+    id: 11,
+    source: WatchedSource(kind: .section, name: "five"),
+    thread: ObservedThread(id: 102, name: "six"),
+    threshold: nanoseconds(4_000_000_013),
+    began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_017),
+    samples: [
+      Sample(
+        age: nanoseconds(500_000_019),
+        stack: 0,
+        outcome: .captured,
+        cpuTime: nanoseconds(490_000_023),
+        activity: .inSystemCall(202),
+        handlerTime: nanoseconds(701),
+        unwindTime: nanoseconds(30_029)
+      ),
+      Sample(
+        age: nanoseconds(700_000_037),
+        stack: 1,
+        outcome: .captured,
+        cpuTime: nil,
+        activity: .blocked,
+        unwindTime: nanoseconds(41)
+      ),
+      Sample(
+        age: nanoseconds(900_000_043),
+        stack: nil,
+        outcome: .noAnswer,
+        cpuTime: nanoseconds(1_000_000_047),
+        activity: .running
+      ),
+    ],
+    duration: nanoseconds(5_010_000_053),
+    hasEnded: true,
+    lostSamples: 3,
+    gap: nanoseconds(20_000_059)
+  )
+  // What its samples say.
+  (first.cost.fromOutside, first.cost.bySignal, first.cost.withoutStack) = (1, 1, 1)
+  (first.cost.longestHandlerTime, first.cost.handlerTime) = (nanoseconds(701), nanoseconds(701))
+  first.cost.unwindTime = nanoseconds(30_070)
+  var second = Stall(
+    id: 12,
+    source: WatchedSource(kind: .runLoop, name: "fourteen"),
+    thread: ObservedThread(id: 105, name: "fifteen"),
+    threshold: nanoseconds(2_000_000_089),
+    began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_097),
+    samples: [Sample(age: nanoseconds(3_000_000_101), stack: 1, outcome: .captured, cpuTime: nil)],
+    duration: nanoseconds(3_000_000_101)
+  )
+  second.cost.fromOutside = 1
+  return Recording(
+    process: ObservedProcess(
+      id: 101,
+      executable: "/srv/one",
+      architecture: "x86_64",
+      observerVersion: "1.2.3",
+      watchedSince: WallTime(nanosecondsSince1970: 1_000_000_007)
+    ),
+    modules: [
+      Module(
+        path: "/srv/one",
+        buildID: [0xa1, 0xb2, 0xc3],
+        mappings: [mapping(0x1000, 0x3000, 0x400), mapping(0x5000, 0x6000, 0x2400)]
+      ), Module(path: "[vdso]", buildID: [], mappings: [mapping(0x7000, 0x7100, 0)]),
+    ],
+    stacks: stacks,
+    stalls: [first, second]
+  )
+}
+
+/// The recording in the file of version 1.`minor`.
+private func recording(_ minor: UInt16) -> Recording {
+  var recording = oldestRecording()
+  if minor >= 1 { addOthers(to: &recording.stalls[0]) }
+  if minor >= 2 {
+    recording.stalls[0].samples[0].label = "seven"
+    recording.stalls[0].samples[0].progress = 8
+    recording.stalls[0].notes = [
+      StallNote(.context, title: "ten", text: "eleven"),
+      StallNote(.activity, title: "twelve", text: "thirteen", time: nanoseconds(31_000_000_079)),
+      StallNote(.hang, time: nanoseconds(8_000_000_083)),
+    ]
+    recording.stalls[1].source.kind = .queue
+    recording.stalls[1].duration = nanoseconds(3_500_000_103)
+    recording.stalls[1].gap = nanoseconds(107)
+    recording.stalls[1].lostSamples = 109
+    recording.names = names()
+  }
+  if minor >= 3 { addWhatVersion3Has(to: &recording) }
+  return recording
+}
+
+private func addOthers(to stall: inout Stall) {
+  stall.others = AllThreads(
+    threads: [
+      ThreadSample(
+        thread: ObservedThread(id: 103, name: "nine"),
+        stack: 1,
+        outcome: .captured,
+        cpuTime: nanoseconds(2_000_000_067),
+        activity: .inSystemCall(232),
+        handlerTime: nanoseconds(71),
+        unwindTime: nanoseconds(73)
+      ),
+      ThreadSample(
+        thread: ObservedThread(id: 104, name: ""),
+        stack: nil,
+        outcome: .untouchable,
+        cpuTime: nil,
+        activity: .blocked
+      ),
+    ],
+    leftOut: 5,
+    isComplete: true
+  )
+  (stall.cost.fromOutside, stall.cost.bySignal, stall.cost.withoutStack) = (61, 62, 63)
+  stall.cost.longestHandlerTime = nanoseconds(64)
+  stall.cost.handlerTime = nanoseconds(65)
+  stall.cost.unwindTime = nanoseconds(66)
+}
+
+private func names() -> [RuntimeAddress: [ResolvedFrame]] {
+  [
+    RuntimeAddress(0x2021): [
+      ResolvedFrame(
+        function: "sixteen()",
+        fullName: "A.sixteen() -> ()",
+        rawName: "$s1A7sixteenyyF",
+        swiftModule: "A",
+        module: "/srv/one",
+        address: .file(FileAddress(0x1821)),
+        location: SourceLocation(file: "/src/a.swift", line: 111, column: 112),
+        isInlined: true
+      ),
+      ResolvedFrame(
+        function: "seventeen",
+        rawName: "seventeen_raw",
+        module: "/srv/one",
+        start: FileAddress(0x1810),
+        address: .file(FileAddress(0x1821))
+      ),
+    ],
+    RuntimeAddress(0x5032): [
+      ResolvedFrame(
+        function: nil,
+        module: "/srv/one",
+        address: .file(FileAddress(0x4832)),
+        missing: .changedFile(expected: "eighteen", found: "nineteen")
+      )
+    ],
+  ]
+}
+
+private func addWhatVersion3Has(to recording: inout Recording) {
+  recording.process?.ownModules = ["Two", "/three"]
+  recording.process?.wrappers = ["four()"]
+  recording.modules[0].bias = 0x800
+  recording.stacks[0].frames[0].functionStart = RuntimeAddress(0x1010)
+  recording.stacks[0].frames[2].functionStart = RuntimeAddress(0x5030)
+  recording.stacks[0].joinedFrom = 2
+  recording.stacks[0].omission = Stack.Omission(index: 1, count: 77)
+  recording.stalls[0].samples[0].runDelay = nanoseconds(40_000_031)
+  recording.stalls[1].samples[0].activity = .inRestartedCall(230)
+  let unit = CompilationUnit(directory: "/src/twenty", file: "b.swift", swiftModule: "B")
+  var called = ResolvedFrame(
+    function: "runtime",
+    rawName: "runtime_raw",
+    sourceFunction: "C.written()",
+    kind: .thunk,
+    isMerged: true,
+    module: "/tmp/perf-101.map",
+    address: .runtime(RuntimeAddress(0x7044)),
+    origin: .unit(unit)
+  )
+  called.called = CalledFunction(
+    function: "meant()",
+    fullName: "D.meant() -> ()",
+    rawName: "$s1D5meantyyF",
+    swiftModule: "D",
+    sourceFunction: "D.meant()",
+    start: FileAddress(0x1900)
+  )
+  recording.names[RuntimeAddress(0x1044)] = [called]
+  recording.names[RuntimeAddress(0x2021)]?[0].origin = .undescribed
+  recording.names[RuntimeAddress(0x2021)]?[1].origin =
+    .unit(CompilationUnit(directory: "/src/c", file: "seventeen.c"))
+  recording.names[RuntimeAddress(0x2021)]?[1].kind = .glue
+}
+
+/// Files that were written once: what other programs and earlier versions hold.
+@Suite struct GoldenFileTests {
+  private func path(_ name: String) -> URL {
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name)")
+  }
+
+  @Test(arguments: [UInt16(0), 1, 2, 3]) func filesOfEveryVersionAreReadAsEver(minor: UInt16) throws {
+    let file = try StallFile(bytes: [UInt8](Data(contentsOf: path("version-1.\(minor).stall"))))
+    #expect(file.version == (1, minor))
+    #expect(file.problems.isEmpty)
+    let (found, expected) = (file.recording, recording(minor))
+    #expect(found.process == expected.process)
+    #expect(found.modules == expected.modules)
+    #expect(found.stacks == expected.stacks)
+    #expect(found.names == expected.names)
+    #expect(found.stalls.count == 2)
+    for (found, expected) in zip(found.stalls, expected.stalls) { #expect(found == expected) }
+  }
+
+  @Test func filesOfThisVersionAreWrittenAsEver() throws {
+    let bytes = StallFileWriter.file(of: recording(3))
+    let path = path("version-1.3.stall")
+    if getenv("RECORD_SNAPSHOTS") != nil { try Data(bytes).write(to: path) }
+    #expect(try Data(contentsOf: path) == Data(bytes), "files of a version that was released never change")
+  }
+
+  /// The page docs/stall-format.md is enough to read the file: nothing of the reader is used here.
+  @Test func everyByteIsWhatTheDocumentationSays() throws {
+    let bytes = try [UInt8](Data(contentsOf: path("version-1.3.stall")))
+    var page = DocumentedFormat(bytes)
+    let text = try page.text()
+    let expected = try String(contentsOf: path("version-1.3.txt"), encoding: .utf8)
+    let (lines, expectedLines) = (text.split(separator: "\n"), expected.split(separator: "\n"))
+    for (line, expected) in zip(lines, expectedLines) { try #require(line == expected) }
+    #expect(lines.count == expectedLines.count)
+    // Each kind of record is there.
+    #expect(page.kinds == Set(1...12))
+  }
+}
+
+/// Reads files as docs/stall-format.md describes them, line for line.
+private struct DocumentedFormat {
+  private let bytes: [UInt8]
+  private var place = 0
+  private var lines: [String] = []
+  private(set) var kinds: Set<Int> = []
+
+  private struct TooShort: Error {}
+
+  init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+  mutating func text() throws -> String {
+    lines.append("header " + (0..<8).map { String(UnicodeScalar(bytes[$0])) }.joined().replacing("\n", with: "\\n"))
+    place = 8
+    try number(2, "major")
+    try number(2, "minor")
+    #expect(try number(4) == zlibChecksum(0..<12))
+    while place < bytes.count { try record() }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// CRC-32, a bit at a time.
+  private func zlibChecksum(_ range: Range<Int>) -> UInt64 {
+    var value: UInt32 = 0xffff_ffff
+    for byte in bytes[range] {
+      for bit in 0..<8 {
+        let isOdd = (value & 1) != UInt32(byte >> bit & 1)
+        value >>= 1
+        if isOdd { value ^= 0xedb8_8320 }
+      }
+    }
+    return UInt64(~value)
+  }
+
+  @discardableResult private mutating func number(_ width: Int, _ name: String? = nil) throws -> UInt64 {
+    guard place + width <= bytes.count else { throw TooShort() }
+    var value: UInt64 = 0
+    for index in 0..<width { value += UInt64(bytes[place + index]) << (8 * index) }
+    place += width
+    if let name { lines.append("\(name) \(value)") }
+    return value
+  }
+
+  private mutating func text(_ name: String) throws {
+    let length = Int(try number(2))
+    guard place + length <= bytes.count else { throw TooShort() }
+    lines.append("\(name) \"\(String(decoding: bytes[place..<place + length], as: UTF8.self))\"")
+    place += length
+  }
+
+  private mutating func texts(_ name: String) throws { for _ in 0..<(try number(2)) { try text(name) } }
+
+  /// A number of which all bits stand for none.
+  private mutating func optional(_ width: Int, _ name: String) throws {
+    let value = try number(width)
+    lines.append(value == UInt64.max >> (64 - 8 * width) ? "\(name) none" : "\(name) \(value)")
+  }
+
+  private mutating func call() throws { lines.append("call \(Int32(truncatingIfNeeded: try number(4)))") }
+
+  private mutating func record() throws {
+    let begin = place
+    let length = Int(try number(4))
+    let kind = Int(try number(2))
+    kinds.insert(kind)
+    lines.append("record \(kind)")
+    #expect(try number(2) == 0)
+    try content(kind)
+    #expect(place == begin + 8 + length, "record of kind \(kind)")
+    let expected = zlibChecksum(begin..<place)
+    #expect(try number(4) == expected)
+  }
+
+  private mutating func content(_ kind: Int) throws {
+    switch kind {
+    case 1: try process()
+    case 2: try module()
+    case 3:
+      try number(4, "id")
+      try text("name")
+    case 4: try stack()
+    case 5:
+      try number(8, "stall")
+      try number(1, "kind")
+      try text("name")
+      try number(4, "thread")
+      try number(8, "threshold")
+      try number(8, "began")
+    case 6: try sample()
+    case 7:
+      for name in ["stall", "duration", "gap", "lost"] { try number(8, name) }
+      for name in ["outside", "signal", "without"] { try number(4, name) }
+      for name in ["longest", "handler", "unwind"] { try number(8, name) }
+    case 8:
+      try number(8, "stall")
+      try number(4, "thread")
+      try capture()
+    case 9:
+      try number(8, "stall")
+      try number(4, "left out")
+    case 10: try name()
+    case 11:
+      try number(8, "stall")
+      try number(1, "kind")
+      try number(8, "time")
+      try text("title")
+      try text("text")
+    case 12:
+      for name in ["stall", "age", "gap", "lost"] { try number(8, name) }
+      try number(1, "ended")
+    default: Issue.record("a record of kind \(kind)")
+    }
+  }
+
+  private mutating func process() throws {
+    try number(4, "id")
+    for name in ["executable", "architecture", "version"] { try text(name) }
+    try number(8, "since")
+    try texts("own")
+    try texts("passed over")
+  }
+
+  private mutating func module() throws {
+    try text("path")
+    let length = Int(try number(2))
+    let digits = bytes[place..<place + length].map { String($0, radix: 16) }.joined()
+    lines.append("build-id \(digits.isEmpty ? "-" : digits)")
+    place += length
+    for _ in 0..<(try number(2)) { for name in ["from", "to", "offset"] { try number(8, name) } }
+    try optional(8, "moved by")
+  }
+
+  private mutating func stack() throws {
+    try number(4, "number")
+    try number(1, "end")
+    let count = try number(2)
+    for _ in 0..<count {
+      try number(1, "return")
+      try number(8, "address")
+    }
+    try optional(2, "joined from")
+    try optional(2, "left out behind")
+    try number(4, "left out")
+    for _ in 0..<count { try number(8, "function") }
+  }
+
+  private mutating func capture() throws {
+    try optional(4, "stack")
+    try number(1, "outcome")
+    try optional(8, "processor")
+    try number(8, "handler")
+    try number(8, "unwind")
+    try number(1, "doing")
+    try call()
+  }
+
+  private mutating func sample() throws {
+    try number(8, "stall")
+    try number(8, "age")
+    try capture()
+    try number(4, "progress")
+    try text("label")
+    try optional(8, "ready")
+  }
+
+  private mutating func name() throws {
+    try number(8, "address")
+    let count = try number(1)
+    for _ in 0..<count {
+      try number(1, "flags")
+      for name in ["readers", "full", "symbol", "module", "path"] { try text(name) }
+      try number(8, "address")
+      try number(8, "first")
+      try text("file")
+      try number(4, "line")
+      try number(4, "column")
+      try number(1, "reason")
+      try text("told")
+      try text("told")
+    }
+    for _ in 0..<count {
+      let code = try number(1)
+      lines.append("from \(code)")
+      for name in code == 2 || code == 3 ? ["directory", "source"] : [] { try text(name) }
+      if code == 3 { try text("module") }
+    }
+    for _ in 0..<count { try text("written") }
+    for _ in 0..<count where try number(8, "meant") != 0 {
+      for name in ["readers", "full", "symbol", "module", "written"] { try text(name) }
+    }
+  }
+}
