@@ -128,7 +128,7 @@ let proofs: [Target] =
     .testTarget(name: "BlameTests", dependencies: ["CulpritBlame", "CulpritStallRecord", "SplitMix"]),
     .testTarget(
       name: "ReportsTests",
-      dependencies: ["CulpritBlame", "CulpritReports", "CulpritStallRecord"],
+      dependencies: ["CulpritBlame", "CulpritReports", "CulpritStallRecord", "SplitMix"],
       exclude: ["Snapshots"]
     ),
     .testTarget(

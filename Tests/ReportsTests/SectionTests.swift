@@ -1,0 +1,362 @@
+import CulpritStallRecord
+import SplitMix
+import Testing
+
+@testable import CulpritReports
+
+private func seconds(_ number: Double) -> Seconds { Seconds(.nanoseconds(Int64((number * 1e9).rounded()))) }
+
+private func function(
+  _ name: String,
+  at place: (String, Int)? = nil,
+  module: String = "/opt/shop/bin/shop",
+  package: String? = nil,
+  isOwn: Bool = true,
+  isInlined: Bool = false
+) -> StallReport.Function {
+  StallReport.Function(
+    name: name,
+    displayName: name,
+    module: module,
+    package: package,
+    location: place.map { StallReport.Location(file: "/src/shop/\($0.0)", line: $0.1, column: 3) },
+    isOwn: isOwn,
+    isInlined: isInlined,
+    address: StallReport.Address(kind: .file, value: 0x1000)
+  )
+}
+
+private func system(_ name: String, module: String = "/usr/lib/libc.so.6") -> StallReport.Function {
+  function(name, module: module, isOwn: false)
+}
+
+private func finding(_ function: StallReport.Function, _ share: Double, _ time: Double) -> StallReport.Finding {
+  StallReport.Finding(
+    function: function,
+    share: share,
+    shareLow: share / 2,
+    shareHigh: share + (1 - share) / 2,
+    seconds: seconds(time),
+    sampleCount: Int(share * 40)
+  )
+}
+
+private func node(
+  _ function: StallReport.Function,
+  _ share: Double,
+  own: Double = 0,
+  repetitions: Int = 1,
+  _ children: [StallReport.Node] = []
+) -> StallReport.Node {
+  StallReport.Node(
+    function: function,
+    share: share,
+    seconds: seconds(share * 10),
+    selfSeconds: seconds(own * 10),
+    repetitions: repetitions,
+    children: children
+  )
+}
+
+private let rebuild = function("Catalog.rebuild()", at: ("Catalog.swift", 41))
+
+/// A report in which every part says something.
+private func fullReport() -> StallReport {
+  let builder = ReportBuilder(Recording(process: exampleProcess)) { _ in [] }
+  var report = builder.report(of: exampleStall().0)
+  report.source.kind = .queue
+  report.durationSeconds = seconds(10)
+  report.isLowerBound = true
+  report.hasEnded = false
+  (report.verdict, report.verdictReason) = (.culprit, nil)
+  var culprit = finding(rebuild, 0.8, 8)
+  culprit.processorUse = StallReport.ProcessorUse(share: 0.5, delay: 0.25)
+  culprit.waiting = StallReport.Waiting(samples: 7, of: 9, systemCall: "futex")
+  report.culprit = culprit
+  report.parts = [("first()", 0.3), ("second()", 0.2), ("third()", 0.15), ("fourth()", 0.1)]
+    .map { finding(function($0.0), $0.1, $0.1 * 10) }
+  report.callers = [finding(function("viaOne()"), 0.5, 5), finding(function("viaTwo()"), 0.3, 3)]
+  report.outerCallers = [finding(function("serve()"), 0.4, 4), finding(function("accept()"), 0.2, 2)]
+  report.callees = [
+    finding(system("malloc"), 0.1, 1), finding(system("memcpy"), 0.15, 1.5),
+    // Another file's function of the same name.
+    finding(system("malloc", module: "/opt/libjemalloc.so"), 0.1, 1), finding(system("free"), 0.12, 1.2),
+    finding(system("calloc"), 0.11, 1.1),
+  ]
+  report.ownSeconds = seconds(2.2)
+  report.spentIn = finding(function("Parser.parse()", package: "swift-parsing", isOwn: false, isInlined: true), 0.6, 6)
+  report.contenders = [("a()", 0.05), ("b()", 0.04), ("c()", 0.03), ("d()", 0.02), ("e()", 0.01), ("f()", 0.005)]
+    .map { finding(function($0.0, at: ("\($0.0.prefix(1)).swift", 7)), $0.1, $0.1 * 10) }
+  report.contenderCount = 9
+  report.queueProgress = StallReport.QueueProgress(stoodStill: true, samples: 12, of: 15)
+  report.labels = (1...6).map { StallReport.Label(text: "request \($0)", share: 0.1 * Double($0), seconds: seconds(1)) }
+  report.notes = fullNotes()
+  report.tree = [
+    node(
+      system("_start"),
+      0.99,
+      [
+        node(
+          function("serve()"),
+          0.99,
+          own: 0.09,
+          [
+            node(rebuild, 0.8, own: 0.1, repetitions: 3, [node(system("memcpy"), 0.7, own: 0.7)]),
+            node(function("log()"), 0.09, own: 0.09), node(function("small()"), 0.006), node(function("tiny()"), 0.004),
+          ]
+        )
+      ]
+    ), node(system("clone"), 0.005, own: 0.005),
+  ]
+  report.lastStack = StallReport.Stack(
+    functions: (0..<15).map { function("frame\($0)()", at: ("Frames.swift", $0), isInlined: $0 == 2) },
+    missingCallers: StallReport.Reason(.copyLimit)
+  )
+  report.lastStackBlames = function("frame1()")
+  report.evidence = StallReport.Evidence(
+    stackCount: 40,
+    noStack: [
+      StallReport.Evidence.Count(reason: StallReport.Reason(code: "x", text: "no answer"), count: 1),
+      StallReport.Evidence.Count(reason: StallReport.Reason(code: "y", text: "it was gone"), count: 2),
+    ],
+    missingCallers: [
+      StallReport.Evidence.Count(reason: StallReport.Reason(code: "x", text: "too deep"), count: 1),
+      StallReport.Evidence.Count(reason: StallReport.Reason(code: "y", text: "too strange"), count: 3),
+    ],
+    completedCount: 4,
+    joinedCount: 5,
+    lostCount: 6,
+    isDamaged: true,
+    unobservedSeconds: seconds(0.7),
+    gapSeconds: seconds(0.8)
+  )
+  report.otherThreads = threadsReport()
+  report.cost = StallReport.Cost(
+    stacksFromOutside: 11,
+    stacksBySignal: 12,
+    withoutStack: 13,
+    longestHandlerSeconds: seconds(0.000_014),
+    handlerSeconds: seconds(0.000_15),
+    unwindSeconds: seconds(0.016)
+  )
+  report.repeats = 17
+  report.missingNames = ["no name in libz.so: none"]
+  return report
+}
+
+private func fullNotes() -> [StallReport.Note] {
+  func note(_ kind: StallReport.Note.Kind, _ title: String = "", _ text: String = "", _ time: Double = 0)
+    -> StallReport.Note
+  {
+    StallReport.Note(kind: kind, title: title, text: text, seconds: seconds(time))
+  }
+  return [
+    note(.context, "orders", "17 waiting"), note(.context, "", "no title"), note(.activity, "upload", "to disk", 31),
+    note(.activity, "sync", "", 0.25), note(.debugger, "", "process 9"), note(.debugger), note(.hang, "", "", 8),
+    note(.processorTime, "", "1.2 s of it before"), note(.processorTime, "", "1.5 s of it in all"),
+    note(.unwatched, "", "", 1), note(.unwatched, "", "", 2),
+  ]
+}
+
+/// Threads in every state that a report tells apart.
+private func threadsReport() -> ThreadsReport {
+  func threads(_ ids: ClosedRange<Int32>, _ name: String = "") -> [StallReport.Thread] {
+    ids.map { StallReport.Thread(id: $0, name: name) }
+  }
+  func group(
+    _ threads: [StallReport.Thread],
+    _ kind: StallReport.Activity.Kind,
+    _ call: String? = nil,
+    _ functions: [StallReport.Function] = [],
+    missing: StackEnd = .outermost
+  ) -> ThreadsReport.Group {
+    ThreadsReport.Group(
+      threads: threads,
+      activity: StallReport.Activity(kind: kind, systemCall: call),
+      functions: functions,
+      noStack: functions.isEmpty && call == nil ? StallReport.Reason(.untouchable) : nil,
+      missingCallers: StallReport.Reason(missing)
+    )
+  }
+  let own = ["d()", "c()", "b()", "a()"].map { function($0, at: ("Work.swift", 5)) }
+  return ThreadsReport(
+    groups: [
+      group(threads(1...8, "worker"), .inSystemCall, "futex", [system("wait")] + own, missing: .frameLimit),
+      group(threads(11...12), .computing, nil, [system("spin"), system("clone")]),
+      group(threads(21...21, "odd"), .inRestartedCall, "poll", own), group(threads(31...31), .inRestartedCall, nil),
+      group(threads(41...41), .inSystemCall, nil, own), group(threads(51...51), .blocked, "none"),
+      group(threads(61...62), .unknown), group(threads(71...71), .computing, nil, own),
+    ],
+    leftOut: 2,
+    isComplete: false
+  )
+}
+
+/// What every part of a report says, looked at once and compared from then on.
+@Suite struct SectionTests {
+  @Test(arguments: [60, 100]) func everyPartOfAReportIsTold(width: Int) {
+    expectSnapshot(fullReport().text(width: width), "full-\(width)")
+  }
+
+  /// The same parts with nothing to say, or with the other thing.
+  @Test func partsThatHaveNothingToSayAreLeftOut() {
+    var report = fullReport()
+    report.process = nil
+    report.thread = StallReport.Thread(id: 0, name: "")
+    (report.isLowerBound, report.hasEnded) = (false, true)
+    report.parts = [report.parts[0]]
+    report.callers = []
+    report.ownSeconds = seconds(0.01)
+    report.callees = [finding(system("malloc"), 0.1, 7.9), finding(system("free"), 0.1, 0.01)]
+    report.spentIn = nil
+    report.contenders = []
+    report.queueProgress = StallReport.QueueProgress(stoodStill: false, samples: 3, of: 4)
+    (report.labels, report.notes, report.missingNames, report.repeats) = ([], [], [], 0)
+    report.lastStack?.functions.removeLast(3)
+    report.lastStack?.missingCallers = nil
+    report.lastStackBlames = nil
+    report.otherThreads?.groups = []
+    report.cost = StallReport.Cost(
+      stacksFromOutside: 1,
+      stacksBySignal: 0,
+      withoutStack: 0,
+      longestHandlerSeconds: seconds(0),
+      handlerSeconds: seconds(0),
+      unwindSeconds: seconds(0)
+    )
+    report.evidence.completedCount = 0
+    (report.evidence.joinedCount, report.evidence.lostCount, report.evidence.isDamaged) = (0, 0, false)
+    (report.evidence.noStack, report.evidence.missingCallers) = ([], [])
+    (report.evidence.unobservedSeconds, report.evidence.gapSeconds) = (seconds(0), seconds(0))
+    expectSnapshot(report.text(width: 100), "sparse-100")
+  }
+
+  /// A pool's samples are its threads: there is no time, and no last stack.
+  @Test func aPoolIsToldInThreads() {
+    var report = fullReport()
+    report.source.kind = .pool
+    report.parts.removeLast(2)
+    report.queueProgress?.samples = 15
+    (report.notes, report.otherThreads, report.labels) = ([], nil, [])
+    expectSnapshot(report.text(width: 100), "pool-100")
+  }
+
+  @Test func nobodyAndNothingAreToldInWords() {
+    var report = fullReport()
+    (report.verdict, report.culprit) = (.noSingleCulprit, nil)
+    report.dominant = finding(system("poll"), 0.6, 6)
+    let text = report.text(width: 200)
+    #expect(
+      text.contains("NO SINGLE no function of the application holds half of the stall; the path ends in poll, 60 %")
+    )
+    report.dominant = nil
+    #expect(report.text(width: 200).contains("NO SINGLE no function of the application holds half of the stall\n"))
+    (report.verdict, report.verdictReason) = (.noStacks, "the thread had exited")
+    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: the thread had exited\n"))
+    report.verdictReason = nil
+    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: nothing is known\n"))
+  }
+
+  @Test(arguments: [40, 100]) func threadsAreToldInGroups(width: Int) {
+    expectSnapshot(threadsReport().text(width: width), "threads-\(width)")
+  }
+
+  /// Each with a stack of its own, and nothing missing.
+  @Test func fewThreadsNeedFewWords() {
+    var report = threadsReport()
+    report.groups = [report.groups[2]]
+    (report.leftOut, report.isComplete) = (0, true)
+    expectSnapshot(report.text(width: 10), "thread-40")
+  }
+
+  /// What is the same one after the other is told once; the same again later is told again.
+  @Test func lastStacksAreToldOnce() {
+    let (one, other) = ([rebuild, system("_start")], [function("other()")])
+    let stacks = [(1, one), (2, one), (3, other), (4, one), (5, []), (6, []), (7, one)]
+      .map { StallReport.TimedStack(ageSeconds: seconds($0.0), functions: $0.1) }
+    expectSnapshot(LastStacksText(stacks).text(width: 60), "last-stacks-60")
+    #expect(LastStacksText([]).text() == "LAST      0 stacks\n")
+  }
+}
+
+@Suite struct FiguresTests {
+  @Test(arguments: [
+    (-1, "0 %"), (0, "0 %"), (1e-9, "<1 %"), (0.004_99, "<1 %"), (0.005, "1 %"), (0.5, "50 %"), (0.994_9, "99 %"),
+    (0.995_1, ">99 %"), (1, "100 %"), (7, "100 %"),
+  ])
+  func sharesHaveNoMoreDigitsThanTheyDeserve(share: Double, text: String) {
+    #expect(Formatting.percent(share) == text)
+  }
+
+  @Test(arguments: [
+    (0, "0 ms"), (0.000_000_6, "1 µs"), (0.000_999, "999 µs"), (0.001, "1 ms"), (0.999_4, "999 ms"), (1, "1.00 s"),
+    (1.005, "1.00 s"), (1.006, "1.01 s"), (99.99, "99.99 s"), (100, "100 s"), (3599, "3599 s"), (3600, "1 h 0 min"),
+    (3659, "1 h 0 min"), (3660, "1 h 1 min"), (359_999, "99 h 59 min"), (360_000, "4 d"), (432_000, "5 d"),
+  ])
+  func durationsHaveThreeDigits(seconds: Double, text: String) {
+    #expect(Formatting.duration(.nanoseconds(Int64((seconds * 1e9).rounded()))) == text)
+  }
+
+  @Test func intervalsAreRoundedOutwards() {
+    #expect(Formatting.interval(0.619, 0.911) == "61–92 %")
+    #expect(Formatting.interval(0, 1) == "0–100 %")
+  }
+
+  @Test func decimalsAreFilledUp() {
+    #expect(Formatting.fixed(1.005_4, decimals: 3) == "1.005")
+    #expect(Formatting.fixed(12.04, decimals: 1) == "12.0")
+    #expect(Formatting.fixed(0.999_9, decimals: 3) == "1.000")
+    #expect(Formatting.right("ab", 4) == "  ab" && Formatting.right("abcd", 3) == "abcd")
+    #expect(Formatting.count(0, "look") == "0 looks")
+    #expect(Formatting.count(1, "look") == "1 look" && Formatting.count(2, "look") == "2 looks")
+  }
+
+  /// As long as was said, no longer; of what is too long both ends are kept, the second the longer one.
+  @Test func whatDoesNotFitLosesItsMiddle() {
+    let text = "abcdefghijkl"
+    for width in 5...11 {
+      let fitted = Formatting.fitted(text, width)
+      let parts = fitted.split(separator: "…")
+      #expect(fitted.count == width && parts.count == 2)
+      #expect(text.hasPrefix(parts[0]) && text.hasSuffix(parts[1]))
+      #expect((0...1).contains(parts[1].count - parts[0].count))
+    }
+    #expect(Formatting.fitted(text, 12) == text)
+    #expect(
+      Formatting.fitted(text, 4) == "abcd" && Formatting.fitted(text, 0) == "" && Formatting.fitted(text, -1) == ""
+    )
+  }
+
+  /// Counted in eighths: each is one step further.
+  @Test func barsGrowByEighths() {
+    let steps = Array(" ▏▎▍▌▋▊▉█")
+    for eighths in 0...24 {
+      let bar = Formatting.bar(Double(eighths) / 24, width: 3)
+      #expect(bar.count == 3)
+      #expect(bar.reduce(0) { $0 + (steps.firstIndex(of: $1) ?? 99) } == eighths, "\(bar)")
+    }
+    #expect(Formatting.bar(2, width: 2) == "██" && Formatting.bar(-1, width: 2) == "  ")
+  }
+
+  /// Nothing is lost, no line is too long but for a single word, and none could have had the next word.
+  @Test func linesAreFullAndNoMore() {
+    var random = SplitMix(7)
+    for _ in 0..<200 {
+      let words = (0..<Int.random(in: 0...30, using: &random))
+        .map { _ in String(repeating: "x", count: Int.random(in: 1...12, using: &random)) }
+      let width = Int.random(in: 1...30, using: &random)
+      let lines = Formatting.wrapped(words.joined(separator: " "), width).map { $0.split(separator: " ") }
+      #expect(lines.joined().map(String.init) == words)
+      func length(_ words: some Collection<Substring>) -> Int { words.reduce(-1) { $0 + 1 + $1.count } }
+      for line in lines where line.count > 1 { #expect(length(line) <= width) }
+      for (line, next) in zip(lines, lines.dropFirst()) { #expect(length(line + next.prefix(1)) > width) }
+    }
+  }
+
+  /// "5 s" is one word; what only looks like a unit is not.
+  @Test func unitsStayWithTheirNumbers() {
+    #expect(Formatting.wrapped("took 12 s, or 7 %; or 8 ms", 7) == ["took", "12 s,", "or 7 %;", "or 8 ms"])
+    #expect(Formatting.wrapped("is it s", 5) == ["is it", "s"])
+    #expect(Formatting.wrapped("in 12 sets", 6) == ["in 12", "sets"])
+  }
+}
