@@ -187,7 +187,8 @@ struct TextReport: Sendable {
       let text = title + printable(note.text)
       lines += index == 0 ? page.section("CONTEXT", text) : page.continuation(text)
     }
-    for note in notes(of: .processorTime) { lines += page.section("CPU", printable(note.text)) }
+    // What was noted last is of the longest time.
+    if let note = notes(of: .processorTime).last { lines += page.section("CPU", printable(note.text)) }
     return lines.isEmpty ? [] : lines + [""]
   }
 
@@ -256,8 +257,6 @@ struct TextReport: Sendable {
     for note in self.notes(of: .debugger) {
       notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(printable(note.text))")")
     }
-    // What was noted last is of the longest time.
-    if let note = self.notes(of: .processorTime).last { notes.append(printable(note.text)) }
     if let note = self.notes(of: .unwatched).last {
       notes.append(
         "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
