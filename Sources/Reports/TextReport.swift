@@ -207,7 +207,10 @@ struct TextReport: Sendable {
     }
     let rest = stack.functions.count - shown.count
     if rest > 0 { lines.append(page.indent + "     and \(Formatting.count(rest, "caller"))") }
-    if let why = stack.missingCallers { lines += page.continuation("     callers are missing: \(why)") }
+    if let why = stack.missingCallers {
+      let margin = page.indent + "     "
+      lines += Formatting.wrapped("callers are missing: \(why)", page.textWidth - 5).map { margin + $0 }
+    }
     return lines + [""]
   }
 
