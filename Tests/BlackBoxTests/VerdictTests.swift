@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Foundation
 import Testing
 
 @testable import CulpritBlackBox
@@ -90,11 +91,85 @@ import Testing
     }
   }
 
-  @Test func everyVerdictHasAName() {
-    for verdict in [
-      RunVerdict.cleanExit, .fatalHang, .killed, .crash(signal: 6), .outOfMemory, .machineGone,
-    ] { #expect(RunVerdict(name: verdict.name) == verdict) }
-    #expect(RunVerdict(name: "news") == nil)
+  /// The names are in files of earlier versions.
+  @Test(arguments: [
+    (RunVerdict.cleanExit, "clean-exit"), (.fatalHang, "fatal-hang"), (.killed, "killed"),
+    (.crash(signal: 6), "crash-6"), (.outOfMemory, "out-of-memory"), (.machineGone, "machine-gone"),
+  ])
+  func everyVerdictHasAName(verdict: RunVerdict, name: String) {
+    #expect(verdict.name == name && RunVerdict(name: name) == verdict)
+  }
+
+  @Test(arguments: ["news", "", "crash-", "crash-x", "crash", "killed "]) func othersAreNoNames(name: String) {
+    #expect(RunVerdict(name: name) == nil)
+  }
+
+  /// The first signal is the one that ended it; one that was survived has ended nothing.
+  @Test func signalsThatWereSurvivedAreForgotten() throws {
+    func crash(_ lines: String) throws -> RunRecord.Crash? {
+      try #require(RunRecord(text: run.text + checked(lines))).crash
+    }
+    #expect(try crash("signal 11 3\nsignal 6 4\n") == RunRecord.Crash(signal: 11, sender: 3))
+    #expect(try crash("signal 11 3\nsurvived 11\n") == nil)
+    #expect(try crash("signal 11 3\nsurvived 6\n") == RunRecord.Crash(signal: 11, sender: 3))
+    #expect(try crash("signal 11 3\nsurvived 11\nsignal 6 4\n") == RunRecord.Crash(signal: 6, sender: 4))
+    #expect(try crash("signal 11\n") == nil)
+    #expect(try crash("signal 11 3 5\n") == nil)
+  }
+
+  /// Lines are as they were first written: those of earlier versions are read.
+  @Test func theLinesAreAsEver() throws {
+    var run = run
+    run.number = 0xab
+    let content = run.text.split(separator: "\n").map { String($0.dropLast(10)) }
+    #expect(
+      content == [
+        "culprit-run 1 000000ab", "process 4242", "start 99", "boot b", "namespace 7", "since 1795170231204000001",
+        "executable /opt/my shop/shop", "memory 1 5 /sys/fs/cgroup/my shop",
+      ]
+    )
+    // CRC-32 of the number and of what is before it; for the first line the number is 0.
+    for (line, number) in zip(run.text.split(separator: "\n"), ["00000000"] + Array(repeating: "000000ab", count: 7)) {
+      let checksum = CRC32.checksum(Array((number + line.dropLast(10)).utf8)[...])
+      #expect(line.suffix(10) == " #" + String(format: "%08x", checksum))
+    }
+  }
+
+  /// Without one of these it could be taken for another run.
+  @Test(arguments: ["process", "start", "boot", "namespace", "since"]) func aRunNeedsItsIdentity(word: String) throws {
+    let lines = run.text.split(separator: "\n")
+    let left = lines.filter { !$0.hasPrefix(word + " ") }
+    #expect(left.count == lines.count - 1)
+    #expect(RunRecord(text: left.joined(separator: "\n") + "\n") == nil)
+    let others = lines.filter { !$0.hasPrefix("executable ") && !$0.hasPrefix("memory ") }
+    let record = try #require(RunRecord(text: others.joined(separator: "\n") + "\n"))
+    #expect(record.identity == run.identity && record.executable == "" && record.memoryKills == [])
+  }
+
+  @Test func whatWouldEndALineIsNotWritten() throws {
+    var run = run
+    run.executable = "/opt/a\nended 5\u{1f} \u{20}~"
+    run.memoryKills = [MemoryKills(path: "/a\tb", inode: 6, count: 2), MemoryKills(path: "/c d", inode: 7, count: 3)]
+    let record = try #require(RunRecord(text: run.text))
+    #expect(record.executable == "/opt/a?ended 5? \u{20}~" && record.ended == nil)
+    #expect(record.memoryKills.map(\.path) == ["/a?b", "/c d"])
+    #expect(record.memoryKills.map(\.inode) == [6, 7] && record.memoryKills.map(\.count) == [2, 3])
+  }
+
+  /// Paths of mounts have blanks and the like as three octal digits.
+  @Test func mountPointsMayHaveBlanks() {
+    let mount = #"35 31 0:32 / /sys/my\040groups\134x\q rw - cgroup2 cgroup2 rw"#
+    #expect(
+      MemoryKills.directories(groups: "0::/a\n", mounts: mount) == [#"/sys/my groups\x\q/a"#, #"/sys/my groups\x\q"#]
+    )
+  }
+
+  /// Lines that are not of the documented form are passed over.
+  @Test func strangeGroupsAndMountsArePassedOver() {
+    let mounts = "short - cgroup2\n35 31 0:32 / /g rw - cgroup2\n36 31 0:32 / /good rw - cgroup2 none rw"
+    #expect(MemoryKills.directories(groups: "0:/a\n0:x:/b\n1::/c\n", mounts: mounts) == [])
+    #expect(MemoryKills.directories(groups: "0::/a\n", mounts: mounts) == ["/good/a", "/good"])
+    #expect(MemoryKills.directories(groups: "4:cpu,memory:/a\n", mounts: mounts) == [])
   }
 
   @Test func groupsAreFoundNearestFirst() {
