@@ -361,14 +361,20 @@ struct Seeded: RandomNumberGenerator {
     var names: [UInt64: Set<String>] = [:]
     for entry in listed { names[entry.start, default: []].insert(entry.name) }
     var missed = 0
+    var misnamed: [String] = []
     for entry in listed {
       for address in [entry.start, entry.start + max(1, entry.size) - 1] {
         guard let symbol = symbols.symbol(at: FileAddress(address)), symbol.range.contains(address) else {
           missed += 1
           continue
         }
+        // Where functions lie in each other it may be the inner one's, but one that nm has at its start.
+        let start = symbol.range.start
+        if names[start]?.contains(symbol.name.string) != true { misnamed.append(symbol.name.string) }
+        if address == entry.start, start != entry.start { misnamed.append(entry.name) }
       }
     }
+    #expect(misnamed.isEmpty)
     #expect(missed == 0, "of \(listed.count) symbols")
   }
 
