@@ -146,6 +146,17 @@ import Testing
     #expect(record.identity == run.identity && record.executable == "" && record.memoryKills == [])
   }
 
+  /// Names of files sort by the time in them; no process has the number 0.
+  @Test func filesAndProcessesHaveTheirNames() {
+    #expect(run.since.fileNamePart == "20261120T102351.204Z")
+    #expect(Set((0..<20).map { _ in RunRecord(text: self.run.text)?.number }).count == 1)
+    var nobody = run
+    nobody.identity.process = 0
+    #expect(RunRecord(text: nobody.text) == nil)
+    nobody.identity.process = 1
+    #expect(RunRecord(text: nobody.text) == nobody)
+  }
+
   @Test func whatWouldEndALineIsNotWritten() throws {
     var run = run
     run.executable = "/opt/a\nended 5\u{1f} \u{20}~"

@@ -39,6 +39,22 @@ import Testing
     )
   }
 
+  /// Four fifths are nearly all, a fifth is hardly any, and each bound belongs to what it bounds.
+  @Test func boundsBelongToWhatTheyBound() {
+    #expect(text(0.8, 0.2) == "computing: it used a processor 80 % of that time")
+    #expect(text(0.75, 0.1) == "computing and waiting in turn: it used a processor 75 % of that time")
+    #expect(text(0.1, 0.1) == "waiting: it used a processor 10 % of that time")
+    #expect(text(0.02, 0.5) == "waiting: it used a processor 2 % of that time, and waited 50 % for its turn")
+    #expect(
+      text(0.021, 0.5)
+        == "computing and waiting in turn: it used a processor 2 % of that time, and waited 50 % for its turn"
+    )
+    #expect(text(0.2, nil, StallReport.Waiting(samples: 1, of: 5)).hasPrefix("computing: "))
+    #expect(text(0.2, nil, StallReport.Waiting(samples: 4, of: 5)).hasPrefix("waiting: "))
+    #expect(text(0.2, nil, StallReport.Waiting(samples: 3, of: 5)).hasPrefix("computing and waiting in turn: "))
+    #expect(text(0.2, nil, StallReport.Waiting(samples: 0, of: 0)) == "it used a processor 20 % of that time")
+  }
+
   @Test(arguments: [("x86_64", Int32(230), Int32(219)), ("aarch64", 115, 128)])
   func restartedCallsHaveTheirNames(architecture: String, call: Int32, restart: Int32) {
     func name(_ call: Int32?, restarted: Bool) -> String? {
