@@ -194,6 +194,17 @@ import Testing
     }
     let gone = module(path + " (deleted)")
     #expect(try name(gone, main, process: child).missing == .unverifiable)
+    // At its very place in that process, too.
+    let maps = try String(contentsOfFile: "/proc/\(child)/maps", encoding: .utf8)
+    let line = try #require(maps.split(separator: "\n").first { $0.contains(" r-xp ") && $0.hasSuffix(path) })
+    let bounds = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+    try #require(bounds.count == 2)
+    var there = gone
+    there.mappings = [
+      Module.Mapping(start: RuntimeAddress(bounds[0]), end: RuntimeAddress(bounds[1]), fileOffset: main.value & ~0xfff)
+    ]
+    let frame = StackFrame.programCounter(RuntimeAddress(bounds[0] + (main.value & 0xfff)))
+    #expect(Symbolizer(modules: [there], process: child).resolve(frame).first?.missing == .unverifiable)
     // Nor is this process's executable, which is another file.
     #expect(try name(gone, main, process: getpid()).missing == .unverifiable)
   }
