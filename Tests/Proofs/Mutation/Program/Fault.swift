@@ -1,0 +1,140 @@
+/// A fault that can be switched on: a place in a source file, and what the place does then.
+struct Fault: Sendable {
+  /// What kinds there are.
+  enum Kind: String, Sendable {
+    /// A comparison or range includes its bound, or no longer does.
+    case bound
+    /// A condition means its opposite.
+    case negation
+    /// A sum for a difference, or the other way around.
+    case sum
+    /// "And" for "or", or the other way around.
+    case connective
+    /// A statement does nothing.
+    case removal
+  }
+
+  /// How the text at the place is replaced.
+  enum Form: Hashable, Sendable {
+    /// An expression: this one instead.
+    case expression(String)
+    /// A truth value: its opposite.
+    case opposite
+    /// A statement: this one instead.
+    case statement(String)
+    /// A statement: nothing instead.
+    case nothing
+  }
+
+  /// The file, from the root of the package.
+  var file: String
+  /// The place, in bytes of UTF-8.
+  var range: Range<Int>
+  /// Its lines, from 1.
+  var lines: ClosedRange<Int>
+  /// What kind it is.
+  var kind: Kind
+  /// What stands there when it is on.
+  var form: Form
+
+  /// Whether it is one of a file in C, which has no truth values.
+  private var isC: Bool { file.hasSuffix(".c") }
+
+  /// The text with a switch, as the number `number`; `text` is the place's.
+  ///
+  /// It has as many lines as the text, so that what the compiler says of a line is of the same one.
+  func switched(_ text: String, number: Int) -> String {
+    let isOn = "fault_is_on(\(number))"
+    return switch form {
+    case .expression(let other): "(\(isOn) ? (\(other)) : (\(text)))"
+    case .opposite: isC ? "(\(isOn) != !!(\(text)))" : "(\(isOn) != (\(text)))"
+    case .statement(let other): "if (\(isOn)) { \(other) } else { \(text) }"
+    case .nothing: "if (!\(isOn)) { \(text) }"
+    }
+  }
+
+  /// What it does with `text`, in a line.
+  func description(_ text: String) -> String {
+    let text = oneLine(text)
+    return switch form {
+    case .expression(let other), .statement(let other): "\(text)  →  \(oneLine(other))"
+    case .opposite: "not: \(text)"
+    case .nothing: "removed: \(text)"
+    }
+  }
+}
+
+/// `text` without the breaks of its lines.
+func oneLine(_ text: String) -> String {
+  text.split(whereSeparator: \.isNewline).map { $0.drop { $0 == " " } }.joined(separator: " ")
+}
+
+/// The text of a file, by bytes and by lines.
+struct SourceText {
+  let bytes: [UInt8]
+  private let lineStarts: [Int]
+
+  /// That of `text`.
+  init(_ text: String) {
+    let bytes = Array(text.utf8)
+    self.bytes = bytes
+    lineStarts = [0] + bytes.indices.filter { bytes[$0] == UInt8(ascii: "\n") }.map { $0 + 1 }
+  }
+
+  /// What is at `range`.
+  subscript(range: Range<Int>) -> String { String(decoding: bytes[range], as: UTF8.self) }
+
+  /// The lines of `range`, from 1.
+  func lines(_ range: Range<Int>) -> ClosedRange<Int> { line(range.lowerBound)...line(range.upperBound - 1) }
+
+  private func line(_ offset: Int) -> Int {
+    var low = 0
+    var high = lineStarts.count
+    while high - low > 1 {
+      let middle = (low + high) / 2
+      if lineStarts[middle] <= offset { low = middle } else { high = middle }
+    }
+    return low + 1
+  }
+
+  /// Whether `range` can be written a second time in one line: no comment, and no text of several lines, is in it.
+  func fitsOneLine(_ range: Range<Int>) -> Bool {
+    let text = self[range]
+    return !text.contains("//") && !text.contains("/*") && !text.contains("\"\"\"")
+  }
+}
+
+/// The operators that are replaced by others, in both languages.
+enum Operators {
+  /// What an operator between two values is replaced by, and what kind of fault that is.
+  static func other(_ name: String) -> (name: String, kind: Fault.Kind)? {
+    switch name {
+    case "<": ("<=", .bound)
+    case "<=": ("<", .bound)
+    case ">": (">=", .bound)
+    case ">=": (">", .bound)
+    case "==": ("!=", .negation)
+    case "!=": ("==", .negation)
+    case "===": ("!==", .negation)
+    case "!==": ("===", .negation)
+    case "+": ("-", .sum)
+    case "-": ("+", .sum)
+    case "&+": ("&-", .sum)
+    case "&-": ("&+", .sum)
+    case "&&": ("||", .connective)
+    case "||": ("&&", .connective)
+    default: nil
+    }
+  }
+
+  /// What an operator that changes its left side is replaced by.
+  static func otherAssignment(_ name: String) -> String? {
+    switch name {
+    case "+=": "-="
+    case "-=": "+="
+    case "&+=": "&-="
+    case "&-=": "&+="
+    default: nil
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import Foundation
+
+/// A copy of the package with faults in its sources, each with a switch.
+struct MutatedPackage {
+  /// The root of the package.
+  let root: String
+  /// Where the copy is.
+  let copy: String
+  /// The file that the copy's processes share.
+  var switchPath: String { copy + ".switch" }
+
+  /// The files of the work tree that are not ignored.
+  private func files() throws -> [String] {
+    let (status, output) = try run(["git", "ls-files", "-z", "-co", "--exclude-standard"], in: root)
+    guard status == 0 else { throw MutationError("git cannot list the files of \(root)") }
+    return output.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+      .filter { FileManager.default.fileExists(atPath: "\(root)/\($0)") }
+  }
+
+  /// The faults that can be put into the sources under `folders`, in the order of files and places.
+  func possibleFaults(under folders: [String]) throws -> [Fault] {
+    try files().filter { file in folders.contains { file.hasPrefix($0 + "/") } }.sorted().flatMap { file -> [Fault] in
+      guard file.hasSuffix(".swift") || file.hasSuffix(".c") else { return [] }
+      let source = SourceText(try text(file))
+      return file.hasSuffix(".c") ? try cFaults(in: file, source, root: root) : swiftFaults(in: file, source)
+    }
+  }
+
+  /// The text of a file of the package.
+  func text(_ file: String) throws -> String { try String(contentsOfFile: "\(root)/\(file)", encoding: .utf8) }
+
+  /// Writes the copy with `faults`, by number. What is there already stays as it is, so that builds are short.
+  func write(_ faults: [Int: Fault]) throws {
+    var byFile: [String: [(number: Int, fault: Fault)]] = [:]
+    for (number, fault) in faults { byFile[fault.file, default: []].append((number, fault)) }
+    let manager = FileManager.default
+    var written: Set<String> = []
+    for file in try files() {
+      written.insert(file)
+      let from = "\(root)/\(file)"
+      if let target = try? manager.destinationOfSymbolicLink(atPath: from) {
+        try? manager.removeItem(atPath: "\(copy)/\(file)")
+        try folder(of: "\(copy)/\(file)")
+        try manager.createSymbolicLink(atPath: "\(copy)/\(file)", withDestinationPath: target)
+        continue
+      }
+      var bytes = try Data(contentsOf: URL(fileURLWithPath: from))
+      if let here = byFile[file] {
+        bytes = Data(switched(SourceText(String(decoding: bytes, as: UTF8.self)), here, file).utf8)
+      }
+      if file == "Package.swift" { bytes += Data(manifestEnd.utf8) }
+      let mode = try manager.attributesOfItem(atPath: from)[.posixPermissions]
+      try put(bytes, "\(copy)/\(file)", mode)
+    }
+    for (file, bytes) in try switchFiles() {
+      written.insert(file)
+      try put(bytes, "\(copy)/\(file)", nil)
+    }
+    // What was removed from the package since the copy was written.
+    let there = manager.enumerator(atPath: copy)
+    while let file = there?.nextObject() as? String {
+      if file == ".build" {
+        there?.skipDescendants()
+      } else if there?.fileAttributes?[.type] as? FileAttributeType != .typeDirectory, !written.contains(file) {
+        try manager.removeItem(atPath: "\(copy)/\(file)")
+      }
+    }
+  }
+
+  /// The sources of the switch, by their paths in the copy.
+  private func switchFiles() throws -> [String: Data] {
+    let folder = URL(fileURLWithPath: #filePath).appendingPathComponent("../../Switch").standardizedFileURL.path
+    func bytes(_ file: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(file)")) }
+    return [
+      "FaultSwitch/fault_switch.c": try bytes("fault_switch.c"),
+      "FaultSwitch/include/fault_switch.h": try bytes("include/fault_switch.h"),
+      "FaultSwitch/fault_switch_path.h": Data("#define FAULT_SWITCH_PATH \"\(switchPath)\"\n".utf8),
+    ]
+  }
+
+  /// Every target that may have a fault depends on the switch.
+  private var manifestEnd: String {
+    """
+
+    for target in package.targets where target.type == .regular || target.type == .executable {
+      let path = target.path ?? "Sources/" + target.name
+      guard ["CSupport/", "Sources/", "tools/culprit"].contains(where: path.hasPrefix) else { continue }
+      target.dependencies.append("CFaultSwitch")
+    }
+    package.targets.append(.target(name: "CFaultSwitch", path: "FaultSwitch"))
+
+    """
+  }
+
+  private func switched(_ source: SourceText, _ faults: [(number: Int, fault: Fault)], _ file: String) -> String {
+    // In the first line, so that the lines keep their numbers.
+    var text = file.hasSuffix(".c") ? "" : "import CFaultSwitch; "
+    var place = 0
+    for (number, fault) in faults.sorted(by: { $0.fault.range.lowerBound < $1.fault.range.lowerBound }) {
+      text += source[place..<fault.range.lowerBound] + fault.switched(source[fault.range], number: number)
+      place = fault.range.upperBound
+    }
+    text += source[place..<source.bytes.count]
+    return file.hasSuffix(".c") ? "#include \"fault_switch.h\"\n#line 1\n" + text : text
+  }
+
+  private func folder(of path: String) throws {
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  private func put(_ bytes: Data, _ path: String, _ mode: Any?) throws {
+    if (try? Data(contentsOf: URL(fileURLWithPath: path))) == bytes { return }
+    try folder(of: path)
+    try bytes.write(to: URL(fileURLWithPath: path))
+    if let mode { try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path) }
+  }
+
+  /// Builds the copy's tests. Returns the places that the compilers refuse, by file; none when all is built.
+  func build() throws -> [String: Set<Int>] {
+    let (status, output) = try run(["swift", "build", "--build-tests"], in: copy, withErrors: true)
+    if status == 0 { return [:] }
+    let text = String(decoding: output, as: UTF8.self)
+    var refused: [String: Set<Int>] = [:]
+    // "/…/Sources/Blame/Blame.swift:12:3: error: …"
+    for line in text.split(separator: "\n") where line.contains(": error: ") {
+      let parts = line.split(separator: ":", maxSplits: 3)
+      guard parts.count == 4, let number = Int(parts[1]) else { continue }
+      var file = String(parts[0])
+      if file.hasPrefix(copy + "/") { file.removeFirst(copy.count + 1) }
+      refused[file, default: []].insert(number)
+    }
+    if refused.isEmpty { throw MutationError("the copy does not build:\n\(text.suffix(4000))") }
+    return refused
+  }
+}
