@@ -71,7 +71,7 @@ struct MachineCode {
     var targets: Set<UInt64> = []
     var offset = 0
     while offset < bytes.count {
-      guard let next = isArm ? arm(offset) : x86(offset), !next.isComputed, next.length <= bytes.count - offset else {
+      guard let next = instruction(at: offset), !next.isComputed, next.length <= bytes.count - offset else {
         return nil
       }
       let place = start + UInt64(offset)
@@ -104,6 +104,9 @@ struct MachineCode {
     }
     return found
   }
+
+  /// The instruction at `offset`; `nil` when it is not known.
+  func instruction(at offset: Int) -> Instruction? { isArm ? arm(offset) : x86(offset) }
 
   private func number(_ offset: Int, _ count: Int) -> UInt64? {
     guard offset >= 0, offset + count <= bytes.count else { return nil }

@@ -25,12 +25,14 @@ struct PLTStubs {
       guard let end = section.end, end > section.address else { continue }
       // Instructions are little-endian, in big-endian files for aarch64 too.
       let bytes = (image.raw(section) ?? .none).ordered(isBigEndian: false)
-      let isShort = section.name == ".plt.got" && machine != Machine.aarch64
+      // Stubs for aarch64 have 16 bytes or 24: they are found by instructions.
+      let isArm = machine == Machine.aarch64
+      let entryBytes: UInt64 = isArm ? 4 : section.name == ".plt.got" ? 8 : 16
       sections.append(
         Section(
           range: AddressRange(start: section.address, end: end),
           bytes: bytes,
-          entryBytes: isShort ? 8 : 16
+          entryBytes: entryBytes
         )
       )
     }
@@ -119,13 +121,15 @@ struct PLTStubs {
   }
 
   private func aarch64Entry(in section: Section, at offset: Int) -> UInt64? {
-    // [bti c] adrp x16, page; ldr x17, [x16, offset]
-    for prefix in [0, 4] {
-      var cursor = section.bytes.cursor(at: offset + prefix)
+    // [bti c] adrp x16, page; ldr x17, [x16, offset]; add x16, x16, offset; [autia1716] br x17; [nop]
+    var first = section.bytes.cursor(at: offset)
+    let last = first.u32() == 0xd503_245f ? offset + 4 : offset
+    for place in stride(from: last, through: max(last - 16, 0), by: -4) {
+      var cursor = section.bytes.cursor(at: place)
       let (page, load) = (cursor.u32(), cursor.u32())
       guard !cursor.hasFailed, page & 0x9f00_001f == 0x9000_0010, load & 0xffc0_03ff == 0xf940_0211 else { continue }
       let high = Int64(Int32(bitPattern: page << 8) >> 13) << 2 | Int64((page >> 29) & 3)
-      let here = (section.range.start &+ UInt64(offset + prefix)) & ~0xfff
+      let here = (section.range.start &+ UInt64(place)) & ~0xfff
       return here &+ UInt64(bitPattern: high << 12) &+ UInt64((load >> 10) & 0xfff) * 8
     }
     return nil

@@ -16,8 +16,8 @@ struct PerfMap {
   let path: String
   private let entries: [Entry]
 
-  /// The map of the process `id`, or `nil` when there is none. One that belongs to another user than this process, root or
-  /// the process itself is not believed: anybody may write to `/tmp`.
+  /// The map of the process `id`, or `nil` when there is none. One that belongs to another user than root and this
+  /// process's is not believed: anybody may write to `/tmp`.
   init?(process id: Int32) {
     let path = "/tmp/perf-\(id).map"
     var information = stat()

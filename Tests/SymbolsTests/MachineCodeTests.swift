@@ -1,0 +1,258 @@
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritSymbols
+
+/// What is known of instructions, beside what llvm-objdump prints of them.
+@Suite struct MachineCodeTests {
+  /// A line of a disassembly.
+  private struct Line {
+    var place: UInt64
+    var bytes: [UInt8]
+    var mnemonic: Substring
+    var operands: [Substring]
+    /// The address behind the comment sign.
+    var comment: UInt64?
+  }
+
+  private func lines(_ text: String) -> [Line] {
+    text.split(separator: "\n")
+      .compactMap { line in
+        // "    11c0: f3 0f 1e fa  \tleaq\t0x8(%rip), %rdi  # 0x11cf <f>"
+        let parts = line.split(separator: "\t", maxSplits: 2)
+        let head = parts.first?.split(separator: ":") ?? []
+        guard parts.count > 1, head.count == 2, let place = UInt64(head[0].drop { $0 == " " }, radix: 16) else {
+          return nil
+        }
+        // Bytes, or a word for four.
+        let bytes = head[1].split(separator: " ")
+          .flatMap { text -> [UInt8] in
+            let number = UInt32(text, radix: 16) ?? 0
+            return (0..<text.count / 2).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * $0)) }
+          }
+        let rest = (parts.count > 2 ? parts[2] : "").split(
+          separator: "#",
+          maxSplits: 1,
+          omittingEmptySubsequences: false
+        )
+        let isImmediate = parts.count > 2 && !parts[2].contains(" # ")
+        let words = isImmediate ? parts[2] : rest.first ?? ""
+        let comment = isImmediate || rest.count < 2 ? nil : rest[1].split(separator: " ").first
+        return Line(
+          place: place,
+          bytes: bytes,
+          mnemonic: parts[1],
+          operands: operands(words),
+          comment: comment.flatMap { UInt64($0.dropFirst(2), radix: 16) }
+        )
+      }
+  }
+
+  /// Those of `text`, which commas outside of brackets separate.
+  private func operands(_ text: Substring) -> [Substring] {
+    var (found, depth, start): ([Substring], Int, Substring.Index) = ([], 0, text.startIndex)
+    for place in text.indices {
+      if "([".contains(text[place]) { depth += 1 }
+      if ")]".contains(text[place]) { depth -= 1 }
+      if text[place] == ",", depth == 0 {
+        found.append(text[start..<place])
+        start = text.index(after: place)
+      }
+    }
+    return (found + [text[start...]]).map { $0.drop { $0 == " " } }.map { $0.prefix { $0 != " " } }.filter {
+      !$0.isEmpty
+    }
+  }
+
+  private func hexadecimal(_ text: Substring) -> UInt64? {
+    text.hasPrefix("0x") ? UInt64(text.dropFirst(2), radix: 16) : nil
+  }
+
+  private func immediate(_ text: Substring, _ sign: Character) -> UInt64? {
+    guard text.first == sign else { return nil }
+    let digits = text.dropFirst()
+    return digits.hasPrefix("-") ? hexadecimal(digits.dropFirst()).map { 0 &- $0 } : hexadecimal(digits)
+  }
+
+  /// The general registers of x86-64 by number, with the names of all their widths.
+  private static let registers: [Substring: Int] = {
+    var numbers: [Substring: Int] = [:]
+    for (number, name) in ["ax", "cx", "dx", "bx", "sp", "bp", "si", "di"].enumerated() {
+      for name in ["r\(name)", "e\(name)", name, number < 4 ? "\(name.first ?? " ")l" : "\(name)l"] {
+        numbers["%\(name)"] = number
+      }
+    }
+    for number in 8..<16 { for width in ["", "d", "w", "b"] { numbers["%r\(number)\(width)"] = number } }
+    return numbers
+  }()
+
+  /// Libraries that compilers for C, C++ and Swift have made.
+  @Test(arguments: ["libz.so.1", "libunwind.so.8", "libstdc++.so.6", "libswiftDispatch.so"])
+  func instructionsOfX86AreThoseOfLLVM(library: String) throws {
+    let fixture = try Fixture()
+    let folder =
+      library.hasPrefix("libswift")
+      ? "$(dirname \"$(realpath \"$(command -v swift)\")\")/../lib/swift/linux" : "/usr/lib/x86_64-linux-gnu"
+    try fixture.run("cp \"\(folder)/\(library)\" code.so")
+    let text = try #require(ElfImage(path: fixture.path("code.so")).sections.first { $0.name == ".text" })
+    // So much of each is enough to have seen all that is common.
+    let end = text.address + min(text.size, 200_000)
+    let found = lines(
+      try fixture.run("\"\(fixture.toolchain())/llvm-objdump\" -d --section=.text --stop-address=\(end) code.so")
+    )
+    try #require(found.count > 5000)
+    var unknown = 0
+    for line in found {
+      guard let what = MachineCode(line.bytes, start: line.place, isArm: false).instruction(at: 0) else {
+        unknown += 1
+        continue
+      }
+      expect(what, line)
+    }
+    #expect(unknown * 50 < found.count, "\(unknown) of \(found.count)")
+  }
+
+  private func expect(_ what: MachineCode.Instruction, _ line: Line) {
+    let name = line.mnemonic.split(separator: " ").last ?? ""
+    #expect(what.length == line.bytes.count, "\(line)")
+    let isCall = name.hasPrefix("call")
+    let isJump = name.hasPrefix("j")
+    #expect(what.isCall == isCall, "\(line)")
+    #expect(what.isEnd == (name.hasPrefix("jmp") || ["retq", "ud2", "hlt", "int3"].contains(name)), "\(line)")
+    let isDirect = (isCall || isJump) && line.operands.first?.hasPrefix("0x") == true
+    #expect(what.target == (isDirect ? hexadecimal(line.operands[0]) : nil), "\(line)")
+    #expect(what.isComputed == (name.hasPrefix("jmp") && !isDirect), "\(line)")
+    guard let last = line.operands.last else { return }
+    if line.operands.count == 1, ["mul", "imul", "div", "idiv"].contains(where: name.hasPrefix) {
+      #expect(what.writes & 0b101 == 0b101, "\(line)")
+      return
+    }
+    let destination = Self.registers[last]
+    let changesNothing = ["cmp", "test", "push", "bt", "call", "j", "nop", "prefetch", "ucomis", "comis"]
+    let changes =
+      !changesNothing.contains { name.hasPrefix($0) } || name.hasPrefix("btr") || name.hasPrefix("bts")
+      || name.hasPrefix("btc")
+    if let destination, changes { #expect(what.writes & (1 << UInt32(destination)) != 0, "\(line)") }
+    // What a compiler gives a function as an argument.
+    guard line.operands.count == 2, let destination, line.bytes.first != 0x66 else { return }
+    let isWide = last.hasPrefix("%r") && last.last != "d" && last.last != "w" && last.last != "b"
+    if name == "leaq", let address = line.comment {
+      #expect(what.constant?.register == destination && what.constant?.value == .address(address), "\(line)")
+    } else if name == "movq", line.operands[0].hasSuffix("(%rip)"), let address = line.comment {
+      #expect(what.constant?.register == destination && what.constant?.value == .content(address), "\(line)")
+    } else if let value = immediate(line.operands[0], "$"), name.hasPrefix("mov"), name.hasSuffix("l") || isWide {
+      let expected = isWide ? value : value & 0xffff_ffff
+      #expect(what.constant?.register == destination && what.constant?.value == .number(expected), "\(line)")
+    } else if name == "xorl", line.operands[0] == last {
+      #expect(what.constant?.register == destination && what.constant?.value == .number(0), "\(line)")
+    } else if name == "movq", let source = Self.registers[line.operands[0]] {
+      #expect(what.copy?.from == source && what.copy?.to == destination && what.copy?.addend == 0, "\(line)")
+    }
+  }
+
+  @Test func instructionsOfAarch64AreThoseOfLLVM() throws {
+    let fixture = try Fixture()
+    try fixture.write(nestedCalls, "nested.cpp")
+    try fixture.write(
+      """
+      .text
+      start: adrp x3, start + 0x12345000
+      adrp x29, start - 0x5000
+      mov x0, #0x1234
+      movz x5, #0xffff, lsl #32
+      mov w7, #7
+      mov x1, x20
+      add x2, x19, #0xff8
+      b 1f
+      bl start
+      b.ne start
+      cbz w9, 1f
+      cbnz x30, start
+      tbz x1, #33, 1f
+      tbnz w2, #3, start
+      br x8
+      blr x9
+      1: ret
+      ldp x29, x30, [sp], #16
+
+      """,
+      "forms.s"
+    )
+    let compiler = "clang++ -target aarch64-linux-gnu -O2 -ffreestanding"
+    try fixture.run("\(compiler) -c -o nested.o nested.cpp && \(compiler) -c -o forms.o forms.s")
+    try fixture.run("ld.lld -shared --image-base=0x40000000 -o code.so nested.o forms.o")
+    let found = lines(try fixture.run("\"\(fixture.toolchain())/llvm-objdump\" -d --section=.text code.so"))
+    try #require(found.count > 20)
+    var names: Set<Substring> = []
+    for line in found {
+      names.insert(line.mnemonic)
+      let what = try #require(MachineCode(line.bytes, start: line.place, isArm: true).instruction(at: 0))
+      #expect(what.length == 4)
+      let name = line.mnemonic
+      let isDirect = ["b", "bl", "cbz", "cbnz", "tbz", "tbnz"].contains(name) || name.hasPrefix("b.")
+      #expect(what.target == (isDirect ? line.operands.last.flatMap(hexadecimal) : nil), "\(line)")
+      #expect(what.isCall == ["bl", "blr"].contains(name), "\(line)")
+      #expect(what.isEnd == ["b", "br", "ret"].contains(name), "\(line)")
+      #expect(what.isComputed == (name == "br"), "\(line)")
+      func register(_ place: Int) -> Int? {
+        line.operands.indices.contains(place) ? Int(line.operands[place].dropFirst()) : nil
+      }
+      guard let destination = register(0), !isDirect, !["br", "blr", "ret"].contains(name) else { continue }
+      if !name.hasPrefix("st"), name != "cmp" {
+        #expect(what.writes & (1 << UInt32(destination)) != 0, "\(line)")
+      }
+      if name == "adrp" {
+        let address = hexadecimal(line.operands[1])
+        #expect(
+          what.constant?.register == destination && what.constant?.value == address.map { .address($0) },
+          "\(line)"
+        )
+      } else if name == "mov", let value = immediate(line.operands[1], "#"), value >> 63 == 0 {
+        #expect(what.constant?.register == destination && what.constant?.value == .number(value), "\(line)")
+      } else if name == "mov", line.operands[0].hasPrefix("x"), let source = register(1) {
+        #expect(what.copy?.from == source && what.copy?.to == destination && what.copy?.addend == 0, "\(line)")
+      } else if name == "add", line.operands[0].hasPrefix("x"), line.operands.count == 3, let source = register(1),
+        let addend = immediate(line.operands[2], "#")
+      {
+        #expect(what.copy?.from == source && what.copy?.to == destination && what.copy?.addend == addend, "\(line)")
+      }
+    }
+    #expect(names.isSuperset(of: ["adrp", "mov", "add", "b", "bl", "cbz", "tbnz", "br", "blr", "ret", "ldp", "b.ne"]))
+  }
+
+  /// Stubs have the names that disassemblers give them.
+  @Test(arguments: [
+    ("aarch64-linux-gnu", ""), ("aarch64-linux-gnu", "-z force-bti"), ("x86_64-linux-gnu", ""),
+    ("x86_64-linux-gnu", "-z force-ibt"), ("i386-linux-gnu", "-z now"),
+  ])
+  func stubsAreNamedAfterWhatTheyLeadTo(target: String, options: String) throws {
+    let fixture = try Fixture()
+    let names = (0..<40).map { "elsewhere\($0)" }
+    // Between the code and the table are pages, so that both parts of an address count.
+    let source = names.map { "extern int \($0)(void);" } + ["char space[123456];", "int start(void) { return 0"]
+    try fixture.write(source.joined(separator: "\n") + names.map { " + \($0)()" }.joined() + "; }\n", "calls.c")
+    try fixture.run("clang -target \(target) -O1 -fPIC -ffreestanding -c -o calls.o calls.c")
+    try fixture.run("ld.lld -shared \(options) -o calls.so calls.o")
+    // Each names those of other processors only.
+    let isArm = target.hasPrefix("aarch64")
+    let text = try fixture.run(isArm ? "\"\(fixture.toolchain())/llvm-objdump\" -d calls.so" : "objdump -d calls.so")
+    // "0000000000010a50 <elsewhere3@plt>:"
+    let labels = text.split(separator: "\n").filter { $0.hasSuffix("@plt>:") }
+      .compactMap { line -> (UInt64, String)? in
+        let parts = line.split(separator: " ")
+        return UInt64(parts[0], radix: 16).map { ($0, String(parts[1].dropFirst().dropLast(2))) }
+      }
+    #expect(Set(labels.map(\.1)) == Set(names.map { $0 + "@plt" }))
+    let image = try ElfImage(path: fixture.path("calls.so"))
+    let stubs = PLTStubs(image)
+    // They read the file's bytes where it is mapped.
+    withExtendedLifetime(image) {
+      for (address, name) in labels {
+        for place in stride(from: address, to: address + (isArm ? 16 : 8), by: isArm ? 4 : 1) {
+          #expect(stubs.name(at: place) == name)
+        }
+      }
+    }
+  }
+}
