@@ -87,7 +87,8 @@ import Testing
       let range = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
       guard fields.count == 6, range.count == 2 else { continue }
       let path = String(fields[5].drop { $0 == " " })
-      if starts[path] == nil { starts[path] = range[0] }
+      // A file may be there more than once: the unwinder's namespace has a C library of its own.
+      if UInt64(fields[2], radix: 16) == 0 { starts[path] = range[0] }
       if (range[0]..<range[1]).contains(address) { return starts[path].map { ($0, path) } }
     }
     return nil
