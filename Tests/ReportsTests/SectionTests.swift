@@ -241,6 +241,47 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "pool-100")
   }
 
+  /// The heaviest three of those that have half a percent of the culprit's 8 s.
+  @Test(arguments: 0...5, [false, true]) func callersAreNamedAsFarAsTheyCount(heavy: Int, hasRare: Bool) throws {
+    var report = fullReport()
+    report.outerCallers = []
+    report.callers = (0..<heavy).map { finding(function("caller\($0)()"), 0.2, 0.04) }
+    if hasRare { report.callers.append(finding(function("rare()"), 0, 0.039_999_999)) }
+    let line = report.text(width: 400).split(separator: "\n").first { $0.contains("called from: ") }
+    guard heavy > 0 else {
+      #expect(line == nil)
+      return
+    }
+    let names = try #require(line).split(separator: ": ")[1].split(separator: ", ").map { $0.prefix { $0 != " " } }
+    let shown = min(heavy, 3)
+    let expected = (0..<shown).map { "caller\($0)()" } + (report.callers.count > shown ? ["…"] : [])
+    #expect(names.map(String.init) == expected)
+  }
+
+  @Test(arguments: 1...7) func contendersAreNamedAndTheRestCounted(count: Int) {
+    var report = fullReport()
+    report.contenders = (0..<count).map { finding(function("contender\($0)()"), 0.01, 0.1) }
+    // One that is not worth telling, and one that is counted only.
+    report.contenders.append(finding(function("hardly()"), 0.009_999, 0.099_99))
+    report.contenderCount = count + 2
+    let text = report.text(width: 200)
+    for place in 0..<count { #expect(text.contains("contender\(place)()") == (place < 4)) }
+    #expect(!text.contains("hardly()"))
+    let rest = count + 1 - min(count, 4)
+    #expect(text.contains("and \(rest) other\(rest == 1 ? "" : "s")\n"))
+  }
+
+  @Test(arguments: 0...5) func partsAreNamedWhereThereAreSeveral(count: Int) {
+    var report = fullReport()
+    report.parts = (0..<count).map { finding(function("part\($0)()"), 0.2, 2) }
+    let shown = (0..<min(count, 3)).map { "part\($0)() 20 %" }
+    let text = report.text(width: 400)
+    #expect(text.contains("divided between ") == (count > 1))
+    guard count > 1 else { return }
+    let list = shown.dropLast().joined(separator: ", ") + " and " + shown[shown.count - 1] + (count > 3 ? ", …" : "")
+    #expect(text.contains("divided between \(list), all called by Catalog.rebuild()"))
+  }
+
   @Test func nobodyAndNothingAreToldInWords() {
     var report = fullReport()
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
