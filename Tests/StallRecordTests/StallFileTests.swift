@@ -336,7 +336,7 @@ private func cost(hasEnded: Bool) -> ObservationCost {
 
   /// Zeros after a header, as a file that grew and was not written has them, are passed over quickly.
   @Test func aLongGapIsPassedOver() throws {
-    let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 4 << 20)
+    let bytes = StallFileWriter.header() + [UInt8](repeating: 0, count: 1 << 20)
     let file = try StallFile(bytes: bytes + StallFileWriter.file(of: sampleRecording()).dropFirst(16))
     var expected = sampleRecording()
     for index in expected.stalls.indices { expected.stalls[index].isDamaged = true }
