@@ -88,6 +88,19 @@ func notice(
   return nil
 }
 
+/// What tells `faults` from those of other sources.
+func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> String {
+  // FNV-1a, of 64 bits.
+  var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  for fault in faults {
+    let text = SourceText(try package.text(fault.file))[fault.range]
+    for byte in "\(fault.file) \(fault.range) \(fault.description(text))".utf8 {
+      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
+    }
+  }
+  return String(hash, radix: 16)
+}
+
 func mutate() throws {
   let options = try Options(Array(CommandLine.arguments.dropFirst()))
   let work = options.root + "/.build/mutate"
@@ -108,7 +121,8 @@ func mutate() throws {
   let faults = built.sorted { $0.key < $1.key }.prefix(options.count)
   say("mutate: \(possible.count) places, \(faults.count) faults of seed \(options.seed)")
   let folders = options.folders.joined(separator: "+").replacingOccurrences(of: "/", with: "_")
-  let run = "\(options.seed)-\(options.count)-\(folders)"
+  // What was found of other sources is not true of these.
+  let run = "\(options.seed)-\(options.count)-\(folders)-\(try fingerprint(of: picked, in: package))"
   let tests = try reach(runner, cache: "\(work)/tests-\(run).json")
 
   // What an earlier run has found, so that one that was ended goes on.
