@@ -49,7 +49,6 @@ struct ConfigurationFile {
 
   private func readIdentity() -> Identity {
     var found = stat()
-    errno = 0
     guard stat(path, &found) == 0 else {
       return Identity(device: 0, inode: 0, size: 0, modified: [], changed: [], error: errno)
     }
