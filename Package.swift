@@ -109,7 +109,7 @@ let proofs: [Target] =
     .testTarget(name: "CLinuxTests", dependencies: ["CCulpritLinux"]),
     .testTarget(name: "CProcessTests", dependencies: ["CCulpritLinux", "CCulpritProcess"]),
     // Recorded stacks (Tests/Fixtures), of both processor architectures.
-    .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind"]),
+    .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind", "SplitMix", "TestSupport"]),
     .testTarget(
       name: "CObserverTests",
       dependencies: [

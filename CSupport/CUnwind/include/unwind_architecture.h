@@ -75,8 +75,8 @@ struct unwind_architecture {
   /* How many of the bytes of CODE, of which 16 can be read, are one piece of padding between functions; 0 if none. */
   size_t (*padding)(const uint8_t *code);
 
-  /* Decodes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, into *COUNT operations (decode.h). Returns
-   * its length in bytes, or 0 when it is not known. */
+  /* Decodes the instruction of CODE, CODE_BYTES bytes that stand at ADDRESS, into *COUNT operations (unwind_code.h).
+   * Returns its length in bytes, or 0 when it is not known. */
   size_t (*decode)(const uint8_t *code, uint64_t address, struct code_operation *operations, int *count);
 };
 
