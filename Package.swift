@@ -122,7 +122,7 @@ let proofs: [Target] =
     .systemLibrary(name: "CCulpritElf", path: "CSupport/CElf", providers: [.apt(["libelf-dev", "libdw-dev"])]),
     .testTarget(
       name: "SymbolsTests",
-      dependencies: ["CCulpritElf", "CulpritBlame", "CulpritStallRecord", "CulpritSymbols", "TestSupport"],
+      dependencies: ["CCulpritElf", "CulpritBlame", "CulpritStallRecord", "CulpritSymbols", "SplitMix", "TestSupport"],
       exclude: ["Findings", "Names"]
     ),
     .testTarget(name: "BlameTests", dependencies: ["CulpritBlame", "CulpritStallRecord", "SplitMix"]),

@@ -1,0 +1,162 @@
+@testable import CulpritSymbols
+
+/// Writes numbers and texts as sections have them.
+struct ByteWriter {
+  private(set) var bytes: [UInt8] = []
+  var isBigEndian = false
+
+  var count: Int { bytes.count }
+
+  mutating func u8(_ value: some BinaryInteger) { bytes.append(UInt8(truncatingIfNeeded: value)) }
+
+  /// The lowest `width` bytes of `value`.
+  mutating func number(_ value: UInt64, _ width: Int) {
+    let order = isBigEndian ? Array((0..<width).reversed()) : Array(0..<width)
+    for place in order { u8(value >> UInt64(8 * place)) }
+  }
+
+  mutating func append(_ more: some Sequence<UInt8>) { bytes += more }
+
+  mutating func text(_ text: String) { bytes += Array(text.utf8) + [0] }
+
+  /// LEB128 as DWARF 5 defines it (7.6), with `padding` bytes that add nothing.
+  mutating func uleb(_ value: UInt64, padding: Int = 0) {
+    var groups: [UInt8] = []
+    var rest = value
+    repeat {
+      groups.append(UInt8(rest % 128))
+      rest /= 128
+    } while rest > 0
+    groups += [UInt8](repeating: 0, count: padding)
+    bytes += groups.dropLast().map { $0 + 128 } + groups.suffix(1)
+  }
+
+  mutating func sleb(_ value: Int64, padding: Int = 0) {
+    // As few groups of seven bits as hold the value and its sign.
+    var width = 1
+    while width < 10, value < -(1 << Int64(7 * width - 1)) || value >= 1 << Int64(7 * width - 1) { width += 1 }
+    width += padding
+    for place in 0..<width {
+      let group = UInt8(truncatingIfNeeded: (value >> Int64(min(7 * place, 63))) & 0x7f)
+      u8(place == width - 1 ? group : group | 0x80)
+    }
+  }
+
+  /// Writes `width` bytes over those at `place`.
+  mutating func put(_ value: UInt64, _ width: Int, at place: Int) {
+    var other = ByteWriter(isBigEndian: isBigEndian)
+    other.number(value, width)
+    bytes.replaceSubrange(place..<place + width, with: other.bytes)
+  }
+
+  init(isBigEndian: Bool = false) { self.isBigEndian = isBigEndian }
+
+  /// What `write` writes.
+  static func made(_ write: (inout ByteWriter) -> Void) -> [UInt8] {
+    var writer = ByteWriter()
+    write(&writer)
+    return writer.bytes
+  }
+}
+
+/// Bytes in memory of exactly their size.
+final class MadeUpBytes {
+  let bytes: Bytes
+  private let region: UnsafeMutableRawBufferPointer
+
+  init(_ content: [UInt8], isBigEndian: Bool = false) {
+    region = .allocate(byteCount: max(1, content.count), alignment: 16)
+    region.copyBytes(from: content)
+    bytes = Bytes(
+      base: UnsafeRawPointer(region.baseAddress.unsafelyUnwrapped),
+      count: content.count,
+      isBigEndian: isBigEndian
+    )
+  }
+
+  deinit { region.deallocate() }
+}
+
+/// A section of a file that no compiler made.
+struct MadeUpSection {
+  var name: String
+  var type: UInt32 = 1
+  var flags: UInt64 = 0
+  var address: UInt64 = 0
+  /// What the header says, where that is not the size of the content.
+  var size: UInt64?
+  var link: UInt32 = 0
+  var entrySize: UInt64 = 0
+  var content: [UInt8] = []
+
+  /// Code at `address`, of so many bytes that no file has.
+  static func code(at address: UInt64, size: UInt64) -> MadeUpSection {
+    MadeUpSection(name: ".text", type: 8, flags: 6, address: address, size: size)
+  }
+}
+
+/// A file for x86-64 with `sections`, of which the first has the number 1.
+func madeUpFile(_ sections: [MadeUpSection]) -> [UInt8] {
+  var names = ByteWriter()
+  var content = ByteWriter()
+  var headers = ByteWriter()
+  names.u8(0)
+  headers.append([UInt8](repeating: 0, count: 64))
+  for section in sections + [MadeUpSection(name: ".shstrtab", type: 3)] {
+    let name = names.count
+    names.text(section.name)
+    let bytes = section.name == ".shstrtab" ? names.bytes : section.content
+    headers.number(UInt64(name), 4)
+    headers.number(UInt64(section.type), 4)
+    for value in [section.flags, section.address, UInt64(64 + content.count), section.size ?? UInt64(bytes.count)] {
+      headers.number(value, 8)
+    }
+    headers.number(UInt64(section.link), 4)
+    headers.number(0, 4)
+    headers.number(1, 8)
+    headers.number(section.entrySize, 8)
+    content.append(bytes)
+  }
+  return ByteWriter.made { file in
+    file.append([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9))
+    file.number(3, 2)
+    file.number(62, 2)
+    file.number(1, 4)
+    file.number(0, 8)
+    file.number(0, 8)
+    file.number(UInt64(64 + content.count), 8)
+    file.number(0, 4)
+    for value in [64, 56, 0, 64, UInt64(sections.count + 2), UInt64(sections.count + 1)] { file.number(value, 2) }
+    file.append(content.bytes + headers.bytes)
+  }
+}
+
+func madeUpImage(_ sections: [MadeUpSection]) throws -> ElfImage {
+  let memory = MadeUpBytes(madeUpFile(sections))
+  return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
+}
+
+/// The abbreviations that tests write units with; a code, a tag, whether there are children, and pairs of an attribute and
+/// its form.
+func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])]) -> [UInt8] {
+  ByteWriter.made { writer in
+    for (code, tag, hasChildren, attributes) in list {
+      writer.uleb(code)
+      writer.uleb(UInt64(tag))
+      writer.u8(hasChildren ? 1 : 0)
+      for (name, form) in attributes {
+        writer.uleb(UInt64(name))
+        writer.uleb(UInt64(form))
+      }
+      writer.append([0, 0])
+    }
+    writer.u8(0)
+  }
+}
+
+/// A file with debug information in memory, in the sections that are given by their names.
+func madeUpDebugInformation(_ sections: [String: [UInt8]]) throws -> DwarfFile? {
+  var all = [".debug_info": [0], ".debug_abbrev": [0]] as [String: [UInt8]]
+  for (name, content) in sections { all[name] = content }
+  return try DwarfFile(madeUpImage(all.map { MadeUpSection(name: $0.key, content: $0.value) }))
+}
