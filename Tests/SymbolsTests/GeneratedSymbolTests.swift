@@ -1,0 +1,187 @@
+import CulpritStallRecord
+import SplitMix
+import Testing
+
+@testable import CulpritSymbols
+
+/// Tables of symbols that are written here at random, against a search through all that was written.
+@Suite struct GeneratedSymbolTests {
+  private struct Entry {
+    var name: String
+    var binding: UInt8
+    var type: UInt8
+    var section: UInt16
+    var value: UInt64
+    var size: UInt64
+    /// The source file that was named before.
+    var file: String?
+  }
+
+  /// An image with `entries` in its table, and code from 0x1000 to 0x1100 and from 0x2000 to 0x2040.
+  private func image(_ entries: [Entry], type: UInt32 = 2) throws -> ElfImage {
+    var (names, table) = (ByteWriter(), ByteWriter())
+    names.u8(0)
+    table.append([UInt8](repeating: 0, count: 24))
+    for entry in entries {
+      table.number(entry.name.isEmpty ? 0 : UInt64(names.count), 4)
+      if !entry.name.isEmpty { names.text(entry.name) }
+      table.append([entry.binding << 4 | entry.type, 0])
+      table.number(UInt64(entry.section), 2)
+      table.number(entry.value, 8)
+      table.number(entry.size, 8)
+    }
+    return try madeUpImage([
+      .code(at: 0x1000, size: 0x100), .code(at: 0x2000, size: 0x40),
+      MadeUpSection(name: ".symtab", type: type, link: 4, entrySize: 24, content: table.bytes),
+      MadeUpSection(name: ".strtab", type: 3, content: names.bytes),
+    ])
+  }
+
+  private func codeEnd(_ address: UInt64) -> UInt64? {
+    [(0x1000, 0x1100), (0x2000, 0x2040)].first { $0.0 <= address && address < $0.1 }?.1
+  }
+
+  private func found(_ table: SymbolTable, _ address: UInt64) -> String? {
+    table.symbol(at: FileAddress(address))?.name.string
+  }
+
+  @Test func everyAddressHasTheSymbolThatCoversIt() throws {
+    let seed = UInt64.random(in: 0...(.max))
+    var random = SplitMix(seed)
+    for _ in 0..<100 {
+      var entries: [Entry] = []
+      var file: String?
+      var starts: Set<UInt64> = []
+      for number in 0..<Int.random(in: 1...25, using: &random) {
+        if Int.random(in: 0..<5, using: &random) == 0 {
+          file = "file\(number).c"
+          entries.append(Entry(name: file ?? "", binding: 0, type: 4, section: 0xfff1, value: 0, size: 0))
+        }
+        let start =
+          UInt64.random(in: 0...10, using: &random) == 0
+          ? [0, 0xfff, 0x1100, 0x2040].randomElement(using: &random) ?? 0
+          : UInt64.random(in: 0...60, using: &random) * 4 + [0x1000, 0x2000][Int.random(in: 0...1, using: &random)]
+        // What stands at the same place is another test.
+        guard starts.insert(start).inserted else { continue }
+        var entry = Entry(name: "f\(number)", binding: 0, type: 2, section: 1, value: start, size: 0, file: file)
+        entry.binding = UInt8.random(in: 0...2, using: &random)
+        entry.type = [2, 2, 2, 10, 1, 3].randomElement(using: &random) ?? 2
+        entry.section = [1, 1, 1, 0xfeff, 0xffff, 0, 0xff00, 0xfff1].randomElement(using: &random) ?? 1
+        entry.size = UInt64.random(in: 1...60, using: &random)
+        if Int.random(in: 0..<12, using: &random) == 0 { entry.name = "" }
+        entries.append(entry)
+      }
+      let table = SymbolTable(try image(entries))
+      // Functions in code, of a section of the file, with a name (System V ABI, "Symbol Table").
+      let functions = entries.filter { entry in
+        [2, 10].contains(entry.type) && entry.value != 0 && entry.name != "" && codeEnd(entry.value) != nil
+          && (1..<0xff00 ~= entry.section || entry.section == 0xffff)
+      }
+      #expect(table.count == functions.count, "seed \(seed)")
+      for address in Array(0xff0..<0x1140 as Range<UInt64>) + Array(0x1ff0..<0x2130) {
+        let expected = functions.filter { $0.value <= address && address < $0.value + $0.size }
+          .max { $0.value < $1.value }
+        let match = table.symbol(at: FileAddress(address))
+        #expect(match?.name.string == expected?.name, "seed \(seed), \(address)")
+        #expect(match?.range.start == expected?.value && match?.range.end == expected.map { $0.value + $0.size })
+        // Only local symbols are of the file that was named before them.
+        #expect(match?.file?.string == expected.flatMap { $0.binding == 0 ? $0.file : nil }, "seed \(seed)")
+      }
+      var listed: Set<String> = []
+      table.forEach { _, name in listed.insert(name.string) }
+      #expect(listed == Set(functions.map(\.name)))
+    }
+  }
+
+  /// A symbol without a length ends with the next one, or with the code; a label in a function is none.
+  @Test func symbolsWithoutALengthEndSomewhere() throws {
+    func label(_ name: String, _ value: UInt64, type: UInt8 = 0, size: UInt64 = 0, binding: UInt8 = 0) -> Entry {
+      Entry(name: name, binding: binding, type: type, section: 1, value: value, size: size)
+    }
+    let table = SymbolTable(
+      try image([
+        label("a", 0x1000), label("b", 0x1010), label("sized", 0x1020, type: 2, size: 0x20), label("in", 0x1030),
+        label("edge", 0x1040), label("c", 0x10f0), label("d", 0x2000, type: 2),
+        label("long", 0x2030, type: 2, size: .max),
+        label("$x", 0x1060), label("$d.7", 0x1064), label("$a", 0x1068), label("$t", 0x106c), label(".L0 ", 0x1070),
+        label("$xy", 0x1080), label("$q", 0x1084), label(".L1 ", 0x1088), label(".L0", 0x108c), label("x$x", 0x1090),
+        label("$x", 0x1098, type: 2, size: 4),
+      ])
+    )
+    let names = [
+      0x1000, 0x100f, 0x1010, 0x101f, 0x1020, 0x1030, 0x103f, 0x1040, 0x105f, 0x1060, 0x107f, 0x1080, 0x1084, 0x1088,
+      0x108c, 0x1090, 0x1098, 0x109b, 0x109c, 0x10f0, 0x10ff, 0x1100, 0x2000, 0x202f, 0x2030, 0x203f, 0x2040,
+    ]
+    .map { found(table, $0) }
+    #expect(
+      names == [
+        "a", "a", "b", "b", "sized", "sized", "sized", "edge", "edge", "edge", "edge", "$xy", "$q", ".L1 ", ".L0",
+        "x$x", "$x", "$x", nil, "c", "c", nil, "d", "d", "long", "long", nil,
+      ]
+    )
+  }
+
+  /// Of several names for the same code, the exported one stands for them, unless another is asked for.
+  @Test func anotherNameForTheSameCodeIsFoundWhereItIsAskedFor() throws {
+    func function(_ name: String, _ binding: UInt8, _ value: UInt64 = 0x1000) -> Entry {
+      Entry(name: name, binding: binding, type: 2, section: 1, value: value, size: 16)
+    }
+    let image = try image([
+      function("local", 0), function("first", 1), function("second", 1), function("weak", 2), function("third", 1),
+      function("only", 1, 0x1020),
+    ])
+    let table = SymbolTable(image)
+    let texts = MadeUpBytes(Array("second\0third\0weak\0first\0nobody\0".utf8))
+    for (place, name) in [(0, "second"), (7, "third"), (13, "first"), (18, "first"), (24, "first")] {
+      let preferred = texts.bytes.text(at: place)
+      #expect(table.symbol(at: FileAddress(0x1004), preferring: preferred)?.name.string == name)
+      #expect(table.symbol(at: FileAddress(0x1024), preferring: preferred)?.name.string == "only")
+    }
+    #expect(found(table, 0x1004) == "first" && found(table, 0x1010) == nil && found(table, 0x1020) == "only")
+    #expect(table.byteCount > 0)
+  }
+
+  @Test func mainIsTheFunctionOfThatName() throws {
+    func entry(_ name: String, _ binding: UInt8, _ value: UInt64) -> Entry {
+      Entry(name: name, binding: binding, type: 2, section: 1, value: value, size: 4)
+    }
+    let others = ["mainly", "mai", "domain", "Main", "nain", "mbin", "maan", "maim"].enumerated()
+      .map { entry($1, 1, 0x1000 + 4 * UInt64($0)) }
+    #expect(SymbolTable(try image(others + [entry("main", 0, 0x1080)])).main == nil)
+    let both = [entry("main", 1, 0x1080), entry("main", 1, 0x1084)]
+    #expect(SymbolTable(try image(others + both)).main == 0x1080)
+  }
+
+  /// The table with all symbols is taken before that of exported ones, wherever it stands, and only one in the file.
+  @Test func theFullestTableIsTaken() throws {
+    func table(_ names: [String], _ type: UInt32, _ link: UInt32, entrySize: UInt64 = 24) -> [MadeUpSection] {
+      var (texts, symbols) = (ByteWriter(), ByteWriter())
+      texts.u8(0)
+      symbols.append([UInt8](repeating: 0, count: 24))
+      for (place, name) in names.enumerated() {
+        symbols.number(UInt64(texts.count), 4)
+        texts.text(name)
+        symbols.append([0x12, 0, 1, 0])
+        symbols.number(0x1000 + 16 * UInt64(place), 8)
+        symbols.number(16, 8)
+      }
+      return [
+        MadeUpSection(name: "table", type: type, link: link, entrySize: entrySize, content: symbols.bytes),
+        MadeUpSection(name: "texts", type: 3, content: texts.bytes),
+      ]
+    }
+    let code = MadeUpSection.code(at: 0x1000, size: 0x100)
+    let (full, exported) = ({ table(["a", "b"], 2, $0) }, { table(["b"], 11, $0) })
+    func names(_ sections: [MadeUpSection]) throws -> Set<String> {
+      var names: Set<String> = []
+      SymbolTable(try madeUpImage([code] + sections)).forEach { names.insert($1.string) }
+      return names
+    }
+    #expect(try names(full(3) + exported(5)) == ["a", "b"])
+    #expect(try names(exported(3) + full(5)) == ["a", "b"])
+    #expect(try names(exported(3)) == ["b"] && names(table(["c"], 11, 3) + exported(5)) == ["c"])
+    // No text, entries of another size, or a table that is somewhere else.
+    #expect(try names(full(77)) == [] && names(table(["a"], 2, 3, entrySize: 16)) == [])
+    #expect(try names([MadeUpSection(name: ".symtab", type: 8, size: 48, link: 3, entrySize: 24)]) == [])
+  }
+}
