@@ -58,10 +58,18 @@ import Testing
       if Int.random(in: 0..<8, using: &random) == 0 {
         row.discriminator = UInt64.random(in: 0xfffd...0x1_0003, using: &random)
       }
-      // The same place again, or several at one address.
-      if let last = rows.last, Int.random(in: 0..<4, using: &random) == 0 {
+      // The same place again, with one difference or none.
+      if let last = rows.last, Int.random(in: 0..<2, using: &random) == 0 {
+        let new = row
         row = last
         row.address = address
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: row.file = new.file
+        case 1: row.line = new.line
+        case 2: row.column = new.column
+        case 3: row.discriminator = new.discriminator
+        default: break
+        }
       }
       rows.append(row)
       address += style.minimum * UInt64.random(in: 0...(Bool.random(using: &random) ? 3 : 700), using: &random)

@@ -381,8 +381,34 @@ import Testing
     }
     #expect(file.allHeaders.map(\.offset) == starts)
     #expect(try #require(try madeUpDebugInformation(sections)).allHeaders.map(\.offset) == starts)
+    // The first entry that is asked for may be that at a unit's beginning.
+    for start in starts {
+      #expect(try madeUpDebugInformation(sections)?.header(containing: start)?.offset == start, "seed \(seed)")
+    }
     #expect(starts.allSatisfy { file.header(at: $0)?.offset == $0 } && file.header(at: -1) == nil)
     #expect(file.header(at: content.count + 3) == nil)
+  }
+
+  /// Only types that contain no functions are passed over.
+  @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func functionsInOtherEntriesAreFound(tag: UInt16) throws
+  {
+    let list = abbreviations([
+      (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, tag, true, [(0x01, 0x13)]),
+      (3, 0x2e, false, [(0x11, 0x01), (0x12, 0x06)]),
+    ])
+    var content = ByteWriter()
+    content.u8(1)
+    content.number(0x1000, 8)
+    content.number(0x100, 4)
+    content.u8(2)
+    content.number(UInt64(11 + content.count + 4 + 13 + 1), 4)
+    content.u8(3)
+    content.number(0x1000, 8)
+    content.number(0x10, 4)
+    content.append([0, 0])
+    let file = try #require(try madeUpDebugInformation([".debug_info": unit(content.bytes), ".debug_abbrev": list]))
+    let table = FunctionTable(file.unit(try #require(file.header(at: 0))))
+    #expect(table.count == 1 && table.chain(at: 0x1008) == [0])
   }
 
   // MARK: Which unit
@@ -522,6 +548,31 @@ import Testing
       )
       let found = DebugInformation(file) { _ in nil }.calls(at: 0x1008)
       #expect(found.map { $0.name?.string } == [length < 16 ? "written" : nil], "\(length)")
+    }
+  }
+
+  /// A reference that counts from the unit's beginning does not leave the unit; one that counts from the section's does.
+  @Test func referencesStayInTheirUnit() throws {
+    for (form, isFound) in [(0x13, false), (0x10, true)] as [(UInt16, Bool)] {
+      let list = abbreviations([
+        (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x11, 0x01), (0x12, 0x06), (0x47, form)]),
+        (3, 0x2e, false, [(0x03, 0x08)]), (4, 0x11, true, []),
+      ])
+      var content = ByteWriter()
+      for code in [1, 2] {
+        content.u8(code)
+        content.number(0x1000, 8)
+        content.number(0x10, 4)
+      }
+      // Behind this unit and the header and first entry of the next.
+      content.number(UInt64(11 + content.count + 5 + 12), 4)
+      content.u8(0)
+      let other = unit([4, 3] + Array("elsewhere".utf8) + [0, 0])
+      let file = try #require(
+        try madeUpDebugInformation([".debug_info": unit(content.bytes) + other, ".debug_abbrev": list])
+      )
+      let found = DebugInformation(file) { _ in nil }.calls(at: 0x1008)
+      #expect(found.map { $0.name?.string } == [isFound ? "elsewhere" : nil])
     }
   }
 
