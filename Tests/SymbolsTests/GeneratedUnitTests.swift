@@ -191,14 +191,15 @@ import Testing
       writeSomethingElse(&content, &random)
       // Behind the end of the entries is what nobody wrote.
       content.append([0, 2, 0xff, 0xff, 0xff])
+      // Entries count from their unit's beginning.
+      let before = unit([UInt8](repeating: 0, count: Int.random(in: 0...50, using: &random)))
       let file = try #require(
         try madeUpDebugInformation([
-          ".debug_info": unit(Array(content.bytes.dropFirst(11))), ".debug_abbrev": Self.abbreviationList,
+          ".debug_info": before + unit(Array(content.bytes.dropFirst(11))), ".debug_abbrev": Self.abbreviationList,
           ".debug_ranges": lists.bytes,
         ])
       )
-      let header = try #require(file.header(at: 0))
-      let unit = file.unit(header)
+      let unit = file.unit(try #require(file.header(at: before.count)))
       let table = FunctionTable(unit)
       let everything = functions.flatMap(\.all)
       let scopes = everything.filter { $0.kind != .block && !$0.pieces.isEmpty }
@@ -387,6 +388,7 @@ import Testing
     }
     #expect(starts.allSatisfy { file.header(at: $0)?.offset == $0 } && file.header(at: -1) == nil)
     #expect(file.header(at: content.count + 3) == nil)
+    #expect(try madeUpDebugInformation([".debug_info": [1, 2, 3]])?.header(containing: 1)?.offset == nil)
   }
 
   /// Only types that contain no functions are passed over.
@@ -516,6 +518,49 @@ import Testing
     #expect(found([], addresses) == all)
     let others: [Int?] = [nil, 5, 5, nil, nil, 4, 4, nil, nil, nil, 2, nil, 2, nil, nil, nil, nil, nil, nil]
     #expect(found([0, starts[3]], addresses) == others)
+  }
+
+  /// A unit of Swift belongs to the module whose entry has the directory of the unit's file; modules inside of others, and
+  /// those that it imports, are others.
+  @Test func theModuleOfAUnitIsThatOfItsDirectory() throws {
+    let list = abbreviations([
+      (1, 0x11, true, [(0x03, 0x08), (0x1b, 0x08), (0x11, 0x01), (0x12, 0x06)]),
+      (2, 0x1e, true, [(0x03, 0x08), (0x3e00, 0x08)]), (3, 0x34, false, [(0x03, 0x08), (0x3e00, 0x08)]),
+    ])
+    func module(_ modules: [(code: UInt8, name: String, place: String)]) throws -> CompilationUnit? {
+      var content = ByteWriter()
+      content.u8(1)
+      content.text("Sources/a.swift")
+      content.text("/work")
+      content.number(0x1000, 8)
+      content.number(0x100, 4)
+      for (code, name, place) in modules {
+        content.u8(code & 0xf)
+        content.text(name)
+        content.text(place)
+        // One inside of it.
+        if code == 0x12 {
+          content.append([2] + Array("Inner\0/work/Sources\0".utf8) + [0, 0])
+        } else if code == 2 {
+          content.u8(0)
+        }
+      }
+      content.u8(0)
+      let before = unit([UInt8](repeating: 0, count: 30))
+      let file = try #require(
+        try madeUpDebugInformation([".debug_info": before + unit(content.bytes), ".debug_abbrev": list])
+      )
+      return DebugInformation(file) { _ in nil }.compilation(at: 0x1080)
+    }
+    let own = (2 as UInt8, "Own", "/work/Sources")
+    let found = try module([(2, "Swift", "/usr/lib/Swift.swiftmodule"), own])
+    #expect(found?.swiftModule == "Own" && found?.path == "/work/Sources/a.swift")
+    #expect(try module([own, (2, "Other", "/work/Other")])?.swiftModule == "Own")
+    #expect(try module([(0x12, "Outer", "/elsewhere")])?.swiftModule == nil)
+    #expect(try module([(3, "NoModule", "/work/Sources")])?.swiftModule == nil)
+    // A directory that merely begins alike, and one that is relative.
+    #expect(try module([(2, "Alike", "/work/Sour"), (2, "Relative", "work/Sources")])?.swiftModule == nil)
+    #expect(try module([])?.swiftModule == nil)
   }
 
   // MARK: Names
