@@ -171,9 +171,75 @@ import Testing
     }
     let many = String(repeating: "1a", count: 20)
     #expect(CxxName(mangled: "_ZN" + many)?.short.split(separator: ":").count == 16)
+    // A digit ends before what follows it in ASCII.
+    #expect(CxxName(mangled: "_Z2:a")?.short == ":a" && CxxName(mangled: "_Z2/a")?.short == "/a")
     // Through all of the demangling, too: nobody knows what "@" is.
     #expect(demangle("_ZNK4shop5Index4find@").short == "shop::Index::find")
     #expect(demangle("_ZL6helper@").short == "helper")
+  }
+}
+
+/// Names of Swift that real libraries seldom have.
+@Suite struct UnusualSwiftNameTests {
+  @Test(arguments: [0, 1, 9, 10, 19, 90, 100]) func numbersOfAnyLengthAreRead(number: Int) {
+    let closure = SwiftName(demangled: "closure #\(number) (Swift.Int) -> () in Shop.run() -> ()")
+    #expect(closure.short == "closure #\(number) in run()")
+    for kind in ["suspend", "await"] {
+      let piece = SwiftName(demangled: "(\(number)) \(kind) resume partial function for Shop.run() async -> ()")
+      #expect(piece.short == "run()" && piece.function == "Shop.run() async -> ()" && piece.kind == .function)
+    }
+    let implicit = SwiftName(demangled: "implicit closure #\(number) () -> () in Shop.run() -> ()")
+    #expect(implicit.short == "run()" && implicit.function == "Shop.run() -> ()")
+  }
+
+  /// What comes before a name may come in any order, and as often as there are reasons.
+  @Test(arguments: [
+    ("merged ", true, false), ("dynamic ", false, false), ("@nonobjc ", false, false), ("override ", false, false),
+    ("(3) suspend resume partial function for ", false, false),
+    ("generic specialization <Swift.Int> of ", false, false),
+    ("@objc ", false, true), ("partial apply forwarder for ", false, true), ("dispatch thunk of ", false, true),
+    ("curry thunk of ", false, true),
+    ("vtable thunk for Shop.Base.go(_: Swift.Int) -> () dispatching to ", false, true),
+  ])
+  func variantsOfVariantsAreThatFunction(head: String, isMerged: Bool, isThunk: Bool) {
+    let function = "Shop.Cart.pay(for: Swift.Int) -> ()"
+    for (other, otherIsMerged, otherIsThunk) in [
+      ("", false, false), ("merged ", true, false), ("dynamic ", false, false), ("partial apply for ", false, true),
+    ] {
+      for text in [head + other, other + head] {
+        let name = SwiftName(demangled: text + function)
+        #expect(name.short == "Cart.pay(for:)" && name.module == "Shop" && name.function == function, "\(text)")
+        #expect(name.isMerged == (isMerged || otherIsMerged), "\(text)")
+        #expect(name.kind == (isThunk || otherIsThunk ? .thunk : .function), "\(text)")
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("Shop.Order", "Order"), ("Shop.Order.Line", "Order.Line"), ("[Swift.Int]", "Array"),
+    ("[Swift.String : Swift.Int]", "Dictionary"), ("Swift.Int?", "Int?"), ("[Shop.Order?]?", "Array?"), ("()", "()"),
+    ("(Swift.Int, Shop.Order)", "a tuple"), ("(Swift.Int) -> ()", "a closure"), ("((Swift.Int) -> ())?", "a closure?"),
+    ("@escaping () -> Swift.Int", "a closure"), ("Shop.A & Shop.B", "A & B"),
+    ("<A where A: Shop.P> Shop.Box<A>", "Box"),
+    ("<<opaque return type of Shop.run() -> some>>.0", "an opaque type"), ("Shop.(Hidden in _12AB)", "Hidden"),
+    ("inout Shop.Order", "Order"), ("Shop.Box<(Swift.Int) -> [Swift.Int]>", "Box"),
+  ])
+  func typesOfWhatIsMadeForThemAreShort(type: String, short: String) {
+    #expect(SwiftName(demangled: "type metadata accessor for \(type)").short == "type metadata of \(short)")
+  }
+
+  @Test(arguments: [
+    ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 0, "for"),
+    ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 1, "argument 2"),
+    ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 2, "with"),
+    ("Shop.run(for: Swift.Int, _: Swift.Int, with: Swift.Int) -> ()", 3, "argument 4"),
+  ])
+  func defaultsHaveTheLabelOfTheirArgument(function: String, number: Int, label: String) {
+    let name = SwiftName(demangled: "default argument \(number) of \(function)")
+    #expect(name.short == "default of \(label) in run(for:_:with:)")
+    #expect(name.function == "default argument \(number) of \(function)")
+    let closure = SwiftName(demangled: "closure #1 () -> () in default argument \(number) of \(function)")
+    #expect(closure.short == "closure #1 in default of \(label) in run(for:_:with:)")
   }
 }
 
@@ -386,6 +452,43 @@ import Testing
       #expect(RustName(name)?.full == full, "seed \(seed): \(name)")
     }
     #expect(read > 1000)
+  }
+
+  /// What is in each other without end is no name, however it is made.
+  @Test(arguments: [
+    ("INvC1a1f", "S", "a", "", "E"), ("INvC1a1f", "P", "a", "", "E"), ("INvC1a1f", "O", "a", "", "E"),
+    ("INvC1a1f", "R", "a", "", "E"), ("INvC1a1f", "QL_", "a", "", "E"), ("INvC1a1f", "T", "a", "E", "E"),
+    ("INvC1a1f", "A", "a", "j1_", "E"), ("INvC1a1f", "FE", "a", "", "E"), ("INvC1a1f", "F", "a", "Eu", "E"),
+    ("INvC1a1fK", "R", "h1_", "", "E"), ("INvC1a1fK", "Q", "h1_", "", "E"), ("INvC1a1fK", "A", "h1_", "E", "E"),
+    ("INvC1a1fK", "T", "h1_", "E", "E"), ("", "Nv", "C1a", "1b", ""), ("", "I", "C1a", "E", ""),
+    ("", "MC1a", "a", "", ""), ("", "XC1a", "a", "C1a", ""), ("", "Y", "a", "C1a", ""),
+  ])
+  func depthHasABound(head: String, open: String, inner: String, close: String, tail: String) {
+    func name(_ depth: Int) -> RustName? {
+      func repeated(_ text: String) -> String { String(repeating: text, count: depth) }
+      return RustName("_R" + head + repeated(open) + inner + repeated(close) + tail)
+    }
+    #expect(name(20) != nil && name(70) == nil && name(5000) == nil)
+  }
+
+  /// Each level refers to the one before twice: read to the end they would be a million million pieces.
+  @Test(arguments: [("INvC1a1f", "T", "E", "E"), ("INvC1a1f", "Y", "", "E"), ("INvC1a1fK", "A", "E", "E")])
+  func referencesToReferencesHaveABudget(head: String, open: String, close: String, tail: String) {
+    let digits = Array("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    func name(_ levels: Int) -> String {
+      var text = head
+      var before = text.count
+      text += open == "Y" ? "C1b" : open == "A" ? "h1_" : "a"
+      for _ in 0..<levels {
+        let start = text.count + (open == "A" ? 1 : 0)
+        let place =
+          "B" + (before < 63 ? "\(digits[before - 1])_" : "\(digits[(before - 1) / 62])\(digits[(before - 1) % 62])_")
+        text += (open == "A" ? "K" : "") + open + place + place + close
+        before = start
+      }
+      return "_R" + text + tail
+    }
+    #expect(RustName(name(3)) != nil && RustName(name(40)) == nil)
   }
 
   /// Letters past ASCII (RFC 3492), written here and read back.
