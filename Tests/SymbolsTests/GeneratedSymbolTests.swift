@@ -184,4 +184,34 @@ import Testing
     #expect(try names(full(77)) == [] && names(table(["a"], 2, 3, entrySize: 16)) == [])
     #expect(try names([MadeUpSection(name: ".symtab", type: 8, size: 48, link: 3, entrySize: 24)]) == [])
   }
+
+  /// A file without sections has its code in the segments that can be executed.
+  @Test func codeWithoutSectionsEndsWithItsSegment() throws {
+    let file = ByteWriter.made { file in
+      file.append([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9))
+      for (value, width) in [(3, 2), (62, 2), (1, 4), (0, 8), (64, 8), (0, 8), (0, 4)] as [(UInt64, Int)] {
+        file.number(value, width)
+      }
+      for value in [64, 56, 4, 64, 0, 0] as [UInt64] { file.number(value, 2) }
+      // Code, data, what is not loaded, and code that would pass the end of all addresses.
+      for (type, flags, address, size) in [
+        (1, 5, 0x1000, 0x100), (1, 6, 0x2000, 0x100), (4, 5, 0x3000, 0x100), (1, 5, .max - 3, 0x100),
+      ] as [(UInt64, UInt64, UInt64, UInt64)] {
+        file.number(type, 4)
+        file.number(flags, 4)
+        for value in [0, address, address, 0, size, 1] { file.number(value, 8) }
+      }
+    }
+    let memory = MadeUpBytes(file)
+    let image = try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
+    let bounds = CodeBounds(image)
+    for (address, end) in [
+      (0xfff, 0xfff), (0x1000, 0x1100), (0x10ff, 0x1100), (0x1100, 0x1100), (0x2010, 0x2010), (0x3010, 0x3010),
+      (.max - 1, .max - 1),
+    ] as [(UInt64, UInt64)] {
+      #expect(bounds.end(at: address) == end)
+    }
+    #expect(image.endOfCode(at: 0x1080) == 0x1100 && image.endOfCode(at: 0x2010) == 0x2010)
+    #expect(image.endOfCode(at: 0x1100) == 0x1100)
+  }
 }
