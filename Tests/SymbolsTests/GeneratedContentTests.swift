@@ -94,6 +94,7 @@ import Testing
       let content = try? SectionContent(inflating: bytes.bytes, to: size, of: nil)
       #expect((content != nil) == isTaken, "\(size)")
     }
+    #expect((try? SectionContent(size: 8) { _ throws(ElfError) in })?.ready == 8)
     #expect((try? SectionContent(size: 0) { _ throws(ElfError) in }) == nil)
   }
 
