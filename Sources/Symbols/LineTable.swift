@@ -156,7 +156,7 @@ final class LineTable {
     let before = cursor.remaining
     switch cursor.u8() {
     case 1:
-      if let sequence = builder.finished(at: state.address, &rows) { sequences.append(sequence) }
+      if let sequence = builder.finished(at: state.address, &rows, &largeDiscriminators) { sequences.append(sequence) }
       state = State()
     case 2: state.address = cursor.address(bytes: bytes - 1)
     case 4: state.discriminator = cursor.uleb()
@@ -212,14 +212,28 @@ private struct SequenceBuilder {
   }
 
   /// The sequence, which ends before `end`; `nil` when there is none, or it is of code that the linker dropped.
-  mutating func finished(at end: UInt64, _ rows: inout [LineTable.Row]) -> LineTable.Sequence? {
+  /// Rows that went backwards are sorted, and what `large` has of each moves with it.
+  mutating func finished(
+    at end: UInt64,
+    _ rows: inout [LineTable.Row],
+    _ large: inout [Int: UInt32]
+  ) -> LineTable.Sequence? {
     defer { self = SequenceBuilder(first: rows.count) }
     guard let start else { return nil }
     guard start != 0, start < end else {
       rows.removeLast(rows.count - first)
       return nil
     }
-    if isUnsorted { rows[first...].sort { $0.offset < $1.offset } }
+    if isUnsorted {
+      // Of rows for one address the last one holds.
+      let sorted = rows[first...].enumerated()
+        .sorted {
+          $0.element.offset != $1.element.offset ? $0.element.offset < $1.element.offset : $0.offset < $1.offset
+        }
+      let moved = sorted.map { large[first + $0.offset] }
+      rows.replaceSubrange(first..., with: sorted.map(\.element))
+      for (place, discriminator) in moved.enumerated() { large[first + place] = discriminator }
+    }
     return LineTable.Sequence(range: AddressRange(start: start, end: end), first: first, count: rows.count - first)
   }
 }

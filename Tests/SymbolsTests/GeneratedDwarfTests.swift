@@ -276,6 +276,8 @@ import Testing
     {
       program.append([0, 9, 2])
       program.number(address, 8)
+      program.append([0, 4, 4])
+      program.uleb(address << 4)
       program.u8(3)
       program.sleb(line)
       program.u8(1)
@@ -295,6 +297,9 @@ import Testing
       table.row(at: $0)?.row.line
     }
     #expect(lines == [nil, 11, 11, 21, 21, 31, 31, 51, 51, nil])
+    // Discriminators that are too large for a row move with it.
+    let discriminators = [0x1000, 0x1010, 0x1020, 0x1030].map { table.row(at: $0)?.discriminator }
+    #expect(discriminators == [0x1_0000, 0x1_0100, 0x1_0200, 0x1_0300])
   }
 
   /// Where a file is, in every form of a header (DWARF 5, 6.2.4): a directory may be absolute, or relative to that of the
