@@ -17,9 +17,26 @@ struct MutatedPackage {
       .filter { FileManager.default.fileExists(atPath: "\(root)/\($0)") }
   }
 
+  /// The sources of the targets that are built here: others, for another platform, are noticed by no test.
+  private func builtSources() throws -> Set<String> {
+    struct Description: Decodable {
+      struct Target: Decodable {
+        var path: String
+        var sources: [String]
+      }
+      var targets: [Target]
+    }
+    let (status, output) = try run(["swift", "package", "describe", "--type", "json"], in: root)
+    guard status == 0 else { throw MutationError("SwiftPM cannot describe \(root)") }
+    let targets = try JSONDecoder().decode(Description.self, from: output).targets
+    return Set(targets.flatMap { target in target.sources.map { "\(target.path)/\($0)" } })
+  }
+
   /// The faults that can be put into the sources under `folders`, in the order of files and places.
   func possibleFaults(under folders: [String]) throws -> [Fault] {
-    try files().filter { file in folders.contains { file.hasPrefix($0 + "/") } }.sorted().flatMap { file -> [Fault] in
+    let built = try builtSources()
+    let wanted = try files().filter { file in folders.contains { file.hasPrefix($0 + "/") } && built.contains(file) }
+    return try wanted.sorted().flatMap { file -> [Fault] in
       guard file.hasSuffix(".swift") || file.hasSuffix(".c") else { return [] }
       let source = SourceText(try text(file))
       return file.hasSuffix(".c") ? try cFaults(in: file, source, root: root) : swiftFaults(in: file, source)
