@@ -179,7 +179,7 @@ import Testing
   /// build-id, and only that of a process's own mappings is known by its place.
   @Test func anotherProcessesFileWithoutABuildIDIsNotBelieved() throws {
     let fixture = try Fixture()
-    try fixture.write("#include <unistd.h>\nint main(void) { sleep(60); return 0; }\n", "sleeper.c")
+    try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id=none -o sleeper sleeper.c")
     try #require(try ElfImage(path: fixture.path("sleeper")).buildID.isEmpty)
     let main = try fixture.address(of: "main", in: "sleeper")

@@ -111,7 +111,7 @@ import Testing
   /// An executable that was replaced while it runs is read through the process.
   @Test func aReplacedExecutableIsReadThroughItsProcess() throws {
     let fixture = try Fixture()
-    try fixture.write("#include <unistd.h>\nint main(void) { sleep(60); return 0; }\n", "sleeper.c")
+    try fixture.write("#include <unistd.h>\nint main(void) { alarm(3600); for (;;) pause(); }\n", "sleeper.c")
     try fixture.run("gcc -g -O0 -Wl,--build-id -o sleeper sleeper.c && cp sleeper copy")
     let image = try ElfImage(path: fixture.path("copy"))
     let process = try RunningProcess(fixture.path("sleeper"), [])
