@@ -26,7 +26,9 @@ struct MutatedPackage {
       }
       var targets: [Target]
     }
-    let (status, output) = try run(["swift", "package", "describe", "--type", "json"], in: root)
+    // In a folder of its own: SwiftPM would wait for whoever builds or tests the package.
+    let describe = ["swift", "package", "--scratch-path", copy + ".describe", "describe", "--type", "json"]
+    let (status, output) = try run(describe, in: root)
     guard status == 0 else { throw MutationError("SwiftPM cannot describe \(root)") }
     let targets = try JSONDecoder().decode(Description.self, from: output).targets
     return Set(targets.flatMap { target in target.sources.map { "\(target.path)/\($0)" } })
