@@ -69,9 +69,10 @@ import Testing
 
   /// What a stall of `source` must look like: `stallByComputing(for:)` is to blame for at least half of it.
   private func check(_ reports: [StallReport], _ source: StallReport.Source) throws -> StallReport {
-    let report = try #require(reports.first)
-    #expect(reports.count == 1)
-    #expect(report.source == source)
+    // Where other tests take all processors a ping may wait for one before or behind, and that is a stall, too.
+    let report = try #require(reports.max { $0.duration < $1.duration })
+    #expect(Set(reports.map(\.id)).count == reports.count)
+    #expect(reports.allSatisfy { $0.source == source })
     #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
     #expect(report.hasEnded)
     // What was in the way may have begun before the ping was sent.
