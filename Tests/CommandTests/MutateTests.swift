@@ -30,10 +30,15 @@ import Testing
 
     """
   private let test = """
+    import Glibc
     import Mini
     import Testing
 
-    @Test func votersAreOfAge() { #expect(mayVote(age: 18) && !mayVote(age: 17)) }
+    @Test func votersAreOfAge() {
+      #expect(mayVote(age: 18) && !mayVote(age: 17))
+      // It outlives its test, with what that prints to.
+      #expect(system("setsid sleep 3600 & echo $! >child") == 0)
+    }
 
     """
 
@@ -68,9 +73,19 @@ import Testing
       }
       #expect(try figure("mutate.faults", in: outcome.out) == 3, "\(outcome)")
       #expect(try figure("mutate.noticed", in: outcome.out) == 2, "\(outcome)")
+      // What a test has started is gone.
+      let left = try String(contentsOfFile: "\(directory)/.build/mutate/package/child", encoding: .utf8)
+      let child = try #require(pid_t(left.dropLast()))
+      #expect(kill(child, 0) == -1 && errno == ESRCH)
       // What is built and known already is not done again.
       let again = try run(tool, ["--package", directory, "--faults", "10"])
       #expect(try figure("mutate.noticed", in: again.out) == 2, "\(again)")
+      #expect(!again.out.contains("changed") && !again.out.contains("were run without a fault"), "\(again)")
+      // Of other tests nothing is known.
+      let more = test + "@Test func sumsAreSums() { #expect(untested(1, 2) == 3) }\n"
+      try Data(more.utf8).write(to: URL(fileURLWithPath: "\(directory)/Tests/MiniTests/MiniTests.swift"))
+      let changed = try run(tool, ["--package", directory, "--faults", "10"])
+      #expect(try figure("mutate.noticed", in: changed.out) == 3 && changed.out.contains("changed"), "\(changed)")
     }
   }
 

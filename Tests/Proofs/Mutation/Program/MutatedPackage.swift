@@ -12,7 +12,9 @@ struct MutatedPackage {
   /// The files of the work tree that are not ignored.
   private func files() throws -> [String] {
     let (status, output) = try run(["git", "ls-files", "-z", "-co", "--exclude-standard"], in: root)
-    guard status == 0 else { throw MutationError("git cannot list the files of \(root)") }
+    guard status == 0 else {
+      throw MutationError("git cannot list the files of \(root): it must be in a repository, whose files are copied")
+    }
     return output.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
       .filter { FileManager.default.fileExists(atPath: "\(root)/\($0)") }
   }
@@ -29,7 +31,10 @@ struct MutatedPackage {
     // In a folder of its own: SwiftPM would wait for whoever builds or tests the package.
     let describe = ["swift", "package", "--scratch-path", copy + ".describe", "describe", "--type", "json"]
     let (status, output) = try run(describe, in: root)
-    guard status == 0 else { throw MutationError("SwiftPM cannot describe \(root)") }
+    guard status == 0 else {
+      let text = String(decoding: try run(describe, in: root, withErrors: true).output, as: UTF8.self)
+      throw MutationError("SwiftPM cannot describe \(root):\n\(text)")
+    }
     let targets = try JSONDecoder().decode(Description.self, from: output).targets
     return Set(targets.flatMap { target in target.sources.map { "\(target.path)/\($0)" } })
   }
@@ -92,6 +97,7 @@ struct MutatedPackage {
     func bytes(_ file: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: "\(folder)/\(file)")) }
     return [
       "FaultSwitch/fault_switch.c": try bytes("fault_switch.c"),
+      "FaultSwitch/fault_switch_here.h": try bytes("fault_switch_here.h"),
       "FaultSwitch/include/fault_switch.h": try bytes("include/fault_switch.h"),
       "FaultSwitch/fault_switch_path.h": Data("#define FAULT_SWITCH_PATH \"\(switchPath)\"\n".utf8),
     ]
@@ -120,7 +126,7 @@ struct MutatedPackage {
       place = fault.range.upperBound
     }
     text += source[place..<source.bytes.count]
-    return file.hasSuffix(".c") ? "#include \"fault_switch.h\"\n#line 1\n" + text : text
+    return file.hasSuffix(".c") ? "#include \"\(copy)/FaultSwitch/fault_switch_here.h\"\n#line 1\n" + text : text
   }
 
   private func folder(of path: String) throws {
@@ -135,10 +141,11 @@ struct MutatedPackage {
     if let mode { try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path) }
   }
 
-  /// Builds the copy's tests. Returns the places that the compilers refuse, by file; none when all is built.
-  func build() throws -> [String: Set<Int>] {
+  /// Builds the copy's tests. Returns the places that the compilers refuse, by file, and what they say; nothing when all is
+  /// built.
+  func build() throws -> (refused: [String: Set<Int>], errors: [Substring]) {
     let (status, output) = try run(["swift", "build", "--build-tests"], in: copy, withErrors: true)
-    if status == 0 { return [:] }
+    if status == 0 { return ([:], []) }
     let text = String(decoding: output, as: UTF8.self)
     var refused: [String: Set<Int>] = [:]
     // "/…/Sources/Blame/Blame.swift:12:3: error: …"
@@ -150,6 +157,27 @@ struct MutatedPackage {
       refused[file, default: []].insert(number)
     }
     if refused.isEmpty { throw MutationError("the copy does not build:\n\(text.suffix(4000))") }
-    return refused
+    return (refused, text.split(separator: "\n").filter { $0.contains(": error: ") })
+  }
+
+  /// What tells the tests of now from those of another time: all files but the sources that have faults.
+  func testsFingerprint(without folders: [String]) throws -> String {
+    var hash = FNV()
+    for file in try files().sorted() where !folders.contains(where: { file.hasPrefix($0 + "/") }) {
+      hash.add(file.utf8)
+      // A link has nothing of its own.
+      hash.add((try? Data(contentsOf: URL(fileURLWithPath: "\(root)/\(file)"))) ?? Data())
+    }
+    return String(hash.value, radix: 16)
+  }
+}
+
+/// FNV-1a, of 64 bits.
+struct FNV {
+  private(set) var value: UInt64 = 0xcbf2_9ce4_8422_2325
+
+  /// Adds `bytes`.
+  mutating func add(_ bytes: some Sequence<UInt8>) {
+    for byte in bytes { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 
 /// Why there is nothing to be said of the tests.
 struct MutationError: Error, CustomStringConvertible {
@@ -93,8 +94,13 @@ struct TestRunner {
   /// What tests there are.
   func list() throws -> [String] {
     let (status, output) = try run([try program(), "--testing-library", "swift-testing", "--list-tests"], in: package)
+    let names = String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
+    // Where there are none, listing them fails.
+    if names.isEmpty {
+      throw MutationError("\(package) has no tests of Swift Testing (listing them: status \(status))")
+    }
     guard status == 0 else { throw MutationError("the tests cannot be listed: status \(status)") }
-    return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
+    return names
   }
 
   /// How a run of tests went.
@@ -106,23 +112,127 @@ struct TestRunner {
     var seconds: Double
   }
 
-  /// Runs the tests `names` in one process, for `seconds` at most.
-  func test(_ names: [String], seconds: Double) throws -> Outcome {
+  /// Runs the tests `names` in one process, for `seconds` at most; `isSlow` is called once when half a minute has passed.
+  /// Nothing that they have started is left behind.
+  func test(_ names: [String], seconds: Double, isSlow: () -> Void = {}) throws -> Outcome {
     let pattern = names.map { "^" + NSRegularExpression.escapedPattern(for: $0) + "(/|$)" }.joined(separator: "|")
     let start = ContinuousClock.now
-    let limit = String(format: "%.0f", seconds.rounded(.up))
-    let (status, output) = try run(
-      ["timeout", "-k", "5", limit, try program(), "--testing-library", "swift-testing", "--filter", pattern],
-      in: package,
-      withErrors: true
-    )
-    let text = String(decoding: output, as: UTF8.self)
-    // "✘ Test name() recorded an issue at …", "✘ Test name() failed after …"; there may be colours around the sign.
-    let line = text.split(separator: "\n").first { $0.contains("✘") && $0.contains(" Test ") }
-    let failed = line?.split(separator: " Test ").last?.split(separator: " ").first
-    let ran = text.contains("Test run with ")
-    let failure = failed.map(String.init) ?? (status == 124 || status == 137 ? "does not end" : "ends with \(status)")
+    // A file, because whoever inherits a pipe can keep it open.
+    let path = package + ".output"
+    let arguments = ["env", "-C", package, try program(), "--testing-library", "swift-testing", "--filter", pattern]
+    let process = try spawn(arguments, output: path)
+    var isToldSlow = false
+    var isLate = false
+    var waited: Int32 = 0
+    while waitpid(process, &waited, WNOHANG) == 0 {
+      let passed = (ContinuousClock.now - start) / .seconds(1)
+      if passed > 30, !isToldSlow {
+        isToldSlow = true
+        isSlow()
+      }
+      if passed > seconds, !isLate {
+        isLate = true
+        Descendants.kill(waitedFor: process)
+      }
+      usleep(5000)
+    }
+    Descendants.kill()
+    let status = waited & 0x7f == 0 ? waited >> 8 & 0xff : -(waited & 0x7f)
+    let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
+    let failure = Self.failed(in: text) ?? (isLate ? "does not end" : "ends with \(status)")
     let taken = (ContinuousClock.now - start) / .seconds(1)
-    return Outcome(passed: status == 0 && ran, failure: failure, seconds: taken)
+    return Outcome(passed: status == 0 && !isLate && text.contains("Test run with "), failure: failure, seconds: taken)
+  }
+
+  /// Starts a program with its standard output and its errors in the file `output`. Foundation's processes would not end
+  /// before those that they have started.
+  private func spawn(_ arguments: [String], output: String) throws -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
+    posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    var words = arguments.map { strdup($0) } + [nil]
+    defer { words.forEach { free($0) } }
+    var process = pid_t()
+    let error = posix_spawnp(&process, arguments[0], &actions, nil, &words, environ)
+    guard error == 0 else { throw MutationError("\(arguments[0]): \(String(cString: strerror(error)))") }
+    return process
+  }
+
+  /// The first test that `text` says to have failed: "✘ Test name() recorded an issue at …", "✘ Test name() failed after …";
+  /// there may be colours around the sign.
+  private static func failed(in text: String) -> String? {
+    guard let line = text.split(separator: "\n").first(where: { $0.contains("✘") && $0.contains(" Test ") }),
+      let begin = line.range(of: " Test ")
+    else { return nil }
+    let rest = line[begin.upperBound...]
+    let ends = [" recorded an issue", " failed after"].compactMap { rest.range(of: $0)?.lowerBound }
+    return String(rest[..<(ends.min() ?? rest.endIndex)])
+  }
+}
+
+/// Processes that this one has started, and that those have started, and so on: also those whose parents have ended.
+enum Descendants {
+  /// Has orphans among them become this process's children (PR_SET_CHILD_SUBREAPER of prctl(2)), and ends all of them when
+  /// this process is interrupted.
+  static func adopt() {
+    // Glibc's module lacks it.
+    typealias Control = @convention(c) (Int32, UInt, UInt, UInt, UInt) -> Int32
+    let becomesSubreaper: Int32 = 36
+    // SAFETY: it is prctl(2), which takes an option and up to four numbers.
+    if let control = dlsym(nil, "prctl") { _ = unsafeBitCast(control, to: Control.self)(becomesSubreaper, 1, 0, 0, 0) }
+    // A handler, because what is blocked or ignored is so in every program that is started, too.
+    guard pipe(&Self.interruptions) == 0 else { return }
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+      Glibc.signal(signal) { signal in
+        var byte = UInt8(truncatingIfNeeded: signal)
+        _ = write(Descendants.interruptions[1], &byte, 1)
+      }
+    }
+    Thread.detachNewThread {
+      var signal: UInt8 = 0
+      while read(interruptions[0], &signal, 1) != 1 {}
+      kill()
+      _exit(128 + Int32(signal))
+    }
+  }
+
+  // SAFETY: written once, before the handlers are installed.
+  nonisolated(unsafe) private static var interruptions: [Int32] = [-1, -1]
+
+  /// Ends all of them, and waits for those that nobody else waits for: `waitedFor` is one that somebody does.
+  static func kill(waitedFor: pid_t = 0) {
+    // Each may start another one until it has ended.
+    for _ in 0..<1000 {
+      let found = all()
+      for process in found {
+        _ = Glibc.kill(process, SIGKILL)
+        if process != waitedFor { waitpid(process, nil, WNOHANG) }
+      }
+      if found.allSatisfy({ $0 == waitedFor }) { return }
+      usleep(1000)
+    }
+  }
+
+  /// Their ids.
+  private static func all() -> [pid_t] {
+    let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+    var children: [pid_t: [pid_t]] = [:]
+    for id in entries.compactMap({ pid_t($0) }) {
+      // "7 (name) S 1 …", where the name may have anything in it.
+      guard let text = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
+        let parent = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ").dropFirst(2).first
+      else { continue }
+      children[pid_t(parent) ?? 0, default: []].append(id)
+    }
+    var found: [pid_t] = []
+    var rest = children[getpid()] ?? []
+    while let next = rest.popLast() {
+      found.append(next)
+      rest += children[next] ?? []
+    }
+    return found
   }
 }

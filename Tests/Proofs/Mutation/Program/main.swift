@@ -18,8 +18,11 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
   var faults = Dictionary(uniqueKeysWithValues: picked.enumerated().map { ($0 + 1, $1) })
   while true {
     try package.write(faults)
-    let refused = try package.build()
-    if refused.isEmpty { return faults }
+    let (refused, errors) = try package.build()
+    if refused.isEmpty {
+      if faults.count < picked.count { say("mutate: \(picked.count - faults.count) faults are no programs") }
+      return faults
+    }
     let before = faults.count
     for (file, lines) in refused {
       let here = faults.filter { $1.file == file }
@@ -27,22 +30,21 @@ func buildable(_ picked: [Fault], in package: MutatedPackage) throws -> [Int: Fa
       // What is said of a line without a fault is about a type that a fault has made unclear.
       for number in (hit.isEmpty ? here : hit).keys { faults[number] = nil }
     }
-    say("mutate: \(before - faults.count) faults are no programs")
     guard faults.count < before else {
-      throw MutationError("the copy does not build, and no fault is the reason: \(refused)")
+      throw MutationError("the copy does not build, and no fault is the reason:\n\(errors.joined(separator: "\n"))")
     }
   }
 }
 
-/// The tests with what they reach, from `cache` as far as they are there.
-func reach(_ runner: TestRunner, cache: String) throws -> [TestCase] {
-  let known = (try? JSONDecoder().decode([TestCase].self, from: Data(contentsOf: URL(fileURLWithPath: cache)))) ?? []
+/// The tests with what they reach, from the file `former` as far as they are there; kept in the file `cache`.
+func reach(_ runner: TestRunner, from former: String, cache: String) throws -> [TestCase] {
+  let known = (try? JSONDecoder().decode([TestCase].self, from: Data(contentsOf: URL(fileURLWithPath: former)))) ?? []
   var byName = Dictionary(known.map { ($0.name, $0) }) { $1 }
   let names = try runner.list()
   runner.faults.set(0)
   for (place, name) in names.enumerated() where byName[name] == nil {
     _ = runner.faults.takeReached()
-    let outcome = try runner.test([name], seconds: 300)
+    let outcome = try runner.test([name], seconds: 300) { say("mutate: waiting for \(name)") }
     let reached = runner.faults.takeReached()
     byName[name] = TestCase(name: name, seconds: outcome.seconds, reached: reached, passed: outcome.passed)
     if !outcome.passed { say("mutate: \(name) does not pass without a fault, and is left out") }
@@ -90,15 +92,61 @@ func notice(
 
 /// What tells `faults` from those of other sources.
 func fingerprint(of faults: [Fault], in package: MutatedPackage) throws -> String {
-  // FNV-1a, of 64 bits.
-  var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  var hash = FNV()
   for fault in faults {
     let text = SourceText(try package.text(fault.file))[fault.range]
-    for byte in "\(fault.file) \(fault.range) \(fault.description(text))".utf8 {
-      hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-    }
+    hash.add("\(fault.file) \(fault.range) \(fault.description(text))".utf8)
   }
-  return String(hash, radix: 16)
+  return String(hash.value, radix: 16)
+}
+
+/// What was found out about faults, in a file that grows, so that a run that was ended goes on.
+///
+/// Its first line says which tests there were: of others nothing is known that was not noticed.
+struct Results {
+  /// By number, which test has noticed; "-" for none.
+  private(set) var known: [Int: String] = [:]
+  private let log: FileHandle
+
+  /// Those at `path`, of tests with the fingerprint `tests`. With `isLeft`, those that had been noticed stay so whatever the
+  /// tests were, and all others are tried again.
+  init(path: String, tests: String, isLeft: Bool) throws {
+    let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
+    var lines = text.split(separator: "\n")
+    let former = lines.first.flatMap { $0.hasPrefix("tests ") ? $0.dropFirst(6) : nil }
+    if former != nil { lines.removeFirst() }
+    for line in lines {
+      let parts = line.split(separator: " ", maxSplits: 1)
+      if let number = parts.first.flatMap({ Int($0) }), parts.count == 2 { known[number] = String(parts[1]) }
+    }
+    if isLeft {
+      if known.isEmpty { say("mutate: there was no earlier run with these faults: all are tried") }
+      known = known.filter { $1 != "-" }
+      if !known.isEmpty { say("mutate: \(known.count) had been noticed, and are not tried again") }
+    } else if former.map({ $0 != tests }) ?? !known.isEmpty {
+      say("mutate: the tests have changed since the last run: all faults are tried (--left: only those that were left)")
+      known = [:]
+    }
+    let kept = known.sorted { $0.key < $1.key }.map { "\($0) \($1)\n" }.joined()
+    try Data("tests \(tests)\n\(kept)".utf8).write(to: URL(fileURLWithPath: path))
+    log = FileHandle(fileDescriptor: open(path, O_WRONLY | O_APPEND | O_CLOEXEC), closeOnDealloc: true)
+  }
+
+  /// Keeps which `test` has noticed the fault `number`, `nil` for none.
+  mutating func add(_ number: Int, _ test: String?) {
+    known[number] = test ?? "-"
+    log.write(Data("\(number) \(test ?? "-")\n".utf8))
+  }
+}
+
+/// The path of the file in `folder` that was changed last, of those whose names begin with `prefix`.
+func latest(in folder: String, prefix: String) throws -> String? {
+  try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasPrefix(prefix) }.map { "\(folder)/\($0)" }
+    .max { try modified($0) < modified($1) }
+}
+
+private func modified(_ path: String) throws -> Date {
+  try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date ?? .distantPast
 }
 
 func mutate() throws {
@@ -120,29 +168,28 @@ func mutate() throws {
   let built = try buildable(picked, in: package)
   let faults = built.sorted { $0.key < $1.key }.prefix(options.count)
   say("mutate: \(possible.count) places, \(faults.count) faults of seed \(options.seed)")
+  if picked.count < min(possible.count, options.count) {
+    say("mutate: \(possible.count - picked.count) places are within others, and are tried with other seeds")
+  }
   let folders = options.folders.joined(separator: "+").replacingOccurrences(of: "/", with: "_")
   // What was found of other sources is not true of these.
   let run = "\(options.seed)-\(options.count)-\(folders)-\(try fingerprint(of: picked, in: package))"
-  let tests = try reach(runner, cache: "\(work)/tests-\(run).json")
-
-  // What an earlier run has found, so that one that was ended goes on.
-  let results = "\(work)/results-\(run).txt"
-  var known: [Int: String] = [:]
-  for line in ((try? String(contentsOfFile: results, encoding: .utf8)) ?? "").split(separator: "\n") {
-    let parts = line.split(separator: " ", maxSplits: 1)
-    if let number = parts.first.flatMap({ Int($0) }), parts.count == 2 { known[number] = String(parts[1]) }
-  }
-  if options.isLeft { known = known.filter { $1 != "-" } }
-  let log = FileHandle(fileDescriptor: open(results, O_WRONLY | O_CREAT | O_APPEND, 0o644), closeOnDealloc: true)
+  let present = try package.testsFingerprint(without: options.folders)
+  let cache = "\(work)/tests-\(run)-\(present).json"
+  // With --left the tests that were there are taken to come to where they came.
+  let former = options.isLeft ? try latest(in: work, prefix: "tests-\(run)") ?? cache : cache
+  let tests = try reach(runner, from: former, cache: cache)
+  guard !tests.isEmpty else { throw MutationError("there is no test in \(options.root) that passes without a fault") }
+  var results = try Results(path: "\(work)/results-\(run).txt", tests: present, isLeft: options.isLeft)
 
   var noticed: [String: (all: Int, noticed: Int)] = [:]
   for (number, fault) in faults {
     let test: String?
-    if let earlier = known[number] {
+    if let earlier = results.known[number] {
       test = earlier == "-" ? nil : earlier
     } else {
       test = try notice(number, fault, tests, runner, patience: options.patience)
-      log.write(Data("\(number) \(test ?? "-")\n".utf8))
+      results.add(number, test)
     }
     let source = SourceText(try package.text(fault.file))[fault.range]
     let place = "\(fault.file):\(fault.lines.lowerBound)"
@@ -161,6 +208,7 @@ func mutate() throws {
   say("mutate.noticed \(sum) (\(String(format: "%.1f", 100 * Double(sum) / Double(max(faults.count, 1)))) %)")
 }
 
+Descendants.adopt()
 do { try mutate() } catch {
   FileHandle.standardError.write(Data("mutate: \(error)\n".utf8))
   exit(1)
