@@ -331,7 +331,11 @@ static void check_watch(struct watch *watch) {
 
 /* The survey. */
 static struct unwinder *unwinder, *with_tables;
-static long compared[2][3];
+/* By mode, how often an unwinder found the same, less, or something else. Of a blocked thread only the stack pointer
+ * and the program counter are known; where a thread is blocked, it may be at any instruction here. */
+enum { PLAIN, TABLES, BLOCKED_PLAIN, BLOCKED_TABLES, MODES };
+static long compared[MODES][3];
+static const char *const modes[MODES] = {"plain", "with tables", "blocked plain", "blocked with tables"};
 
 static bool read_process(void *context, uint64_t address, void *destination, size_t length) {
   (void)context;
@@ -349,15 +353,15 @@ static struct unwinder *create(void) {
   return cunwind_create(memory, target->architecture, (struct unwind_process){read_process, find_module, NULL});
 }
 
-static void survey_with(struct unwinder *used, const char *mode, long *counts) {
+static void survey_with(struct unwinder *used, int mode) {
   static struct unwind_frame frames[UNWIND_FRAMES_MAX];
   struct unwind_stack found = {.frames = frames};
   cunwind_unwind(used, &stack.copy, &found);
   enum comparison comparison = stack_compare(&stack, &found);
-  counts[comparison]++;
+  compared[mode][comparison]++;
   if (comparison == COMPARED_EQUAL || (comparison == COMPARED_CUT && !getenv("SURVEY_CUT")))
     return;
-  printf("# %s, %s:", comparison == COMPARED_CUT ? "cut" : "wrong", mode);
+  printf("# %s, %s:", comparison == COMPARED_CUT ? "cut" : "wrong", modes[mode]);
   for (uint32_t index = 0; index <= found.count && index < 12; index++)
     printf(" %" PRIx64 "%s", index < found.count ? frames[index].address : 0,
            index < (uint32_t)stack.frame_count && index < found.count &&
@@ -392,9 +396,16 @@ static void survey(void) {
   }
   copy_stack(&now);
   note_frames(pc);
-  survey_with(unwinder, "plain", compared[0]);
+  struct unwind_registers all = stack.copy.registers, blocked = {.known = 0};
+  cunwind_set_blocked(target->architecture, &blocked, sp_of(&now), pc);
+  survey_with(unwinder, PLAIN);
   if (with_tables)
-    survey_with(with_tables, "tables", compared[1]);
+    survey_with(with_tables, TABLES);
+  stack.copy.registers = blocked;
+  survey_with(unwinder, BLOCKED_PLAIN);
+  if (with_tables)
+    survey_with(with_tables, BLOCKED_TABLES);
+  stack.copy.registers = all;
 }
 
 /* Finds where the function that CALL led to, which is about to call another with the stack pointer SP, has saved its
@@ -531,9 +542,11 @@ int main(int count, char **arguments) {
   }
   target->end();
   if (surveys) {
-    printf("%s: plain %ld equal, %ld cut, %ld wrong", description, compared[0][0], compared[0][1], compared[0][2]);
-    if (with_tables)
-      printf("; with tables %ld equal, %ld cut, %ld wrong", compared[1][0], compared[1][1], compared[1][2]);
+    printf("%s:", description);
+    for (int mode = 0; mode < MODES; mode++)
+      if (mode == PLAIN || mode == BLOCKED_PLAIN || with_tables)
+        printf("%s %s %ld equal, %ld cut, %ld wrong", mode == PLAIN ? "" : ";", modes[mode], compared[mode][0],
+               compared[mode][1], compared[mode][2]);
     printf("\n");
   } else {
     fprintf(stderr, "# %s: %d stacks\n", description, written);

@@ -49,7 +49,7 @@ static bool find_module(void *context, uint64_t address, struct unwind_module *m
 static void unwind(const char *mode, bool uses_tables, struct recorded_stack *stack, struct recorded_stack *first) {
   static struct unwind_frame frames[UNWIND_FRAMES_MAX];
   static uint64_t places[UNWIND_FRAMES_MAX];
-  const struct unwind_work_item item = {.slot = 1, .generation = 1, .unit = 1, .tid = 1};
+  const struct unwind_work_item item = {.slot = 1, .generation = 1, .began_ns = 1, .tid = 1};
   struct unwind_stack result = {.frames = frames, .places = places};
   struct recorded_stack *current = first ? first : stack;
   void *memory = aligned_alloc(64, (cunwind_bytes() + 63) / 64 * 64);
