@@ -53,7 +53,8 @@ public final class Watchdog: Sendable {
   /// Does nothing.
   public func resume() {}
 
-  /// Checks the change, and makes none: nothing runs that has a configuration.
+  /// Checks the change, and makes none: nothing runs that has a configuration. Each change is checked against the
+  /// configuration in the code, so that one that needs an earlier change is refused: make both in one.
   ///
   /// - Parameter change: Changes a copy of the configuration.
   /// - Throws: ``WatchdogError/Code/fixedWhileRunning``, ``WatchdogError/Code/invalidConfiguration``, as on Linux.

@@ -3,55 +3,98 @@
 
   extension Watchdog {
     /// Watches nothing.
+    ///
+    /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
     public func watchQueue(
       _ queue: DispatchQueue,
       named name: String? = nil,
       threshold: Duration? = nil
-    ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+    ) throws(WatchdogError) -> WatchedProbe {
+      try Configuration.check(threshold, ofSource: name ?? "queue")
+      return WatchedProbe()
+    }
   }
 #endif
 
 extension Watchdog {
   /// Watches nothing.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
-    WatchedLoop()
+    try Configuration.check(threshold, ofSource: name)
+    return WatchedLoop()
   }
 
   /// Watches nothing: `execute` is not called.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchLoop(
     named name: String,
     threshold: Duration? = nil,
     execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
-  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  ) throws(WatchdogError) -> WatchedProbe {
+    try Configuration.check(threshold, ofSource: name)
+    return WatchedProbe()
+  }
 
   /// Watches nothing: `execute` is not called.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchLoops(
     named name: String,
     threshold: Duration? = nil,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
-  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  ) throws(WatchdogError) -> WatchedProbe {
+    try Configuration.check(threshold, ofSource: name)
+    return WatchedProbe()
+  }
 
   /// Watches nothing.
-  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+    try Configuration.check(threshold, ofSource: "Swift concurrency")
+    return WatchedProbe()
+  }
 
   /// Watches nothing.
-  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+    try Configuration.check(threshold, ofSource: "main actor")
+    return WatchedProbe()
+  }
 
   /// Watches nothing.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchExecutor(
     _ executor: any SerialExecutor,
     named name: String,
     threshold: Duration? = nil
-  ) throws(WatchdogError) -> WatchedProbe { WatchedProbe() }
+  ) throws(WatchdogError) -> WatchedProbe {
+    try Configuration.check(threshold, ofSource: name)
+    return WatchedProbe()
+  }
 
   /// Watches nothing.
-  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop { WatchedRunLoop() }
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
+    try Configuration.check(threshold, ofSource: "main")
+    return WatchedRunLoop()
+  }
 
   /// Watches nothing.
+  ///
+  /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
   public func watchCurrentRunLoop(
     named name: String,
     threshold: Duration? = nil
-  ) throws(WatchdogError) -> WatchedRunLoop { WatchedRunLoop() }
+  ) throws(WatchdogError) -> WatchedRunLoop {
+    try Configuration.check(threshold, ofSource: name)
+    return WatchedRunLoop()
+  }
 
   /// Runs `body`.
   public func withSection<Result: ~Copyable, Failure: Error>(

@@ -83,6 +83,13 @@ extension Watchdog.Configuration {
     return changed
   }
 
+  /// Checks the threshold of the source `name`.
+  static func check(_ threshold: Duration?, ofSource name: String) throws(WatchdogError) {
+    guard let threshold, threshold < shortestTime || threshold > WatchLimits.longestTime else { return }
+    let range = "from \(shortestTime) to \(WatchLimits.longestTime)"
+    throw .invalidConfiguration("the threshold of \(quoted(name)) is \(threshold); it must be \(range)", setting: name)
+  }
+
   /// Checks the threshold of the activity `name`.
   static func check(_ threshold: Duration?, ofActivity name: String) throws(WatchdogError) {
     guard let threshold, threshold <= .zero else { return }

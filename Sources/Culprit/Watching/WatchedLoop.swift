@@ -20,13 +20,7 @@ extension Watchdog {
     _ threshold: Duration?,
     polled: Bool = true
   ) throws(WatchdogError) -> SlotRegistry.Lease {
-    if let threshold, threshold < Configuration.shortestTime || threshold > WatchLimits.longestTime {
-      let range = "from \(Configuration.shortestTime) to \(WatchLimits.longestTime)"
-      throw .invalidConfiguration(
-        "the threshold of \(quoted(source.name)) is \(threshold); it must be \(range)",
-        setting: source.name
-      )
-    }
+    try Configuration.check(threshold, ofSource: source.name)
     let core = try running()
     return try SlotRegistry.shared.lease(source, of: number, for: core.control, threshold: threshold, polled: polled)
   }
