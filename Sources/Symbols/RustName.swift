@@ -193,7 +193,7 @@ private struct RustNameReader {
 
   private func lifetimeName(_ distance: Int) -> String? {
     guard distance != 0 else { return "'_" }
-    guard distance > 0, distance <= lifetimes else { return nil }
+    guard (1..<lifetimes + 1).contains(distance) else { return nil }
     let number = lifetimes - distance
     return number < 26 ? "'" + String(UnicodeScalar(UInt8(ascii: "a") + UInt8(number))) : "'_\(number)"
   }

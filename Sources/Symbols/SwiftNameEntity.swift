@@ -20,8 +20,8 @@ extension SwiftNameReader {
 
     /// The part of the path that is the name of a member: the last component, two for accessors.
     var member: ArraySlice<String> {
-      let count = path.count > 1 && (SwiftNameReader.accessors.contains(path[path.count - 1])) ? 2 : 1
-      return path.suffix(count)
+      let isAccessor = path.last.map { SwiftNameReader.accessors.contains($0) } ?? false
+      return path.suffix(isAccessor ? 2 : 1)
     }
 
     var name: String {

@@ -450,4 +450,18 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     let uneven = Share(time: .seconds(5), of: .seconds(10), weights: [5] + Array(repeating: 5.0 / 9, count: 9))
     #expect(uneven.high - uneven.low > even.high - even.low)
   }
+
+  /// Unless somebody says otherwise, exactly half is enough.
+  @Test func exactlyHalfOfAStallIsEnough() {
+    func stack(_ names: [String]) -> WeightedStack {
+      let frames = names.map { name in
+        let file = FileAddress(1)
+        let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: .file(file))
+        return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
+      }
+      return WeightedStack(frames: frames, time: .seconds(1))
+    }
+    let stacks = [stack(["fill", "now"]), stack(["fill"])]
+    #expect(Suspects(stacks, total: .seconds(2)).culprit()?.function.name == "now")
+  }
 }

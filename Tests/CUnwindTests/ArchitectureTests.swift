@@ -225,4 +225,21 @@ import Testing
     cunwind_set_frame(architecture, &registers, 21, 22, 23, true)
     #expect(known(&registers) == [numbers.pc: 21, numbers.sp: 22, numbers.frame_pointer: 23])
   }
+
+  /// What changes segments, control registers or the mode of the processor is no code of a program, and what is longer than an
+  /// instruction can be is none.
+  @Test func whatNoProgramDoesIsNotDecoded() {
+    let two: [UInt8] = [
+      0x04, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0c, 0x20, 0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x30, 0x32, 0x33, 0x35,
+      0x36,
+      0x37, 0x39, 0x3b, 0x3c, 0x3d, 0x3e, 0x3f, 0xa0, 0xa1, 0xa8, 0xa9, 0xaa,
+    ]
+    let long = [UInt8](repeating: 0x66, count: Int(CODE_BYTES) / 2)
+    for code in two.map({ [0x0f, $0, 0xc0] }) + [long + [0x90]] {
+      var operations = [code_operation](repeating: code_operation(), count: Int(CODE_OPERATIONS))
+      var count: Int32 = -1
+      let bytes = code + [UInt8](repeating: 0x90, count: Int(CODE_BYTES))
+      #expect(cunwind_x86_64.decode(bytes, 0x1000, &operations, &count) == 0, "\(code)")
+    }
+  }
 }

@@ -272,6 +272,8 @@ import Testing
       example("andn \(rb), \(ro), \(rt)", "x\(to) = ?", "x\(other) = ?"),
       example("mulx \(rb), \(ro), \(rt)", "x\(to) = ?", "x\(other) = ?"),
       example("rorx $3, \(ro), \(rt)", "x\(to) = ?"), example("pextrq $1, %xmm1, \(rt)", "x\(to) = ?"),
+      example("adcx \(ro), \(rt)", "x\(to) = ?"), example("crc32q \(ro), \(rt)", "x\(to) = ?"),
+      example("movbe \(at), \(rt)", "x\(to) = ?"), example("movbe \(ro), \(at)", "\(place) = ?"),
       example("rdtsc", "clobber 3"), example("cpuid", "clobber 15"), example("rep stosq", "clobber 53"),
       example("fldl \(at)", "\(place) = ?"), example("fnstsw %ax", "x0 = ?"),
       example("nopw 0(%rax,%rax,1)", "padding"), example("endbr64", "padding"), example("nop", "padding"),

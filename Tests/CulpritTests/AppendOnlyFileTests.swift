@@ -163,4 +163,18 @@ private final class OpenFile {
       try DirectoryFiles.prepare("\(directory)/" + String(repeating: "n", count: 255))
     }
   }
+
+  /// Closed by the service, and removed: there is nothing left to copy.
+  @Test func whatIsGoneForGoodIsNotCopied() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let file = try OpenFile(path)
+      #expect(file.append("one"))
+      close(try descriptor(of: path))
+      try FileManager.default.removeItem(atPath: path)
+      let other = try OpenFile("\(directory)/other")
+      #expect(!file.copy(to: other) && other.bytes == 0)
+      #expect(file.wasClosed && file.failure?.contains(path) == true)
+    }
+  }
 }

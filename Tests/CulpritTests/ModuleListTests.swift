@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Glibc
 import Testing
 
 @testable import Culprit
@@ -69,5 +70,23 @@ struct ModuleListTests {
     list.load(now: [program])
     #expect(list.cover(stack(0x3100, 0x3200)) { _ in [program, later] } == [later])
     #expect(list.cover(stack(0x9000)) { _ in [] } == [])
+  }
+
+  /// However many addresses are in no module, all modules are not read for each: once in an interval.
+  @Test func modulesAreNotReadForEveryAddress() {
+    let reads = Mutex(0)
+    let program = module("p", 0x1000, 0x2000)
+    var list = ModuleList {
+      reads.withLock { $0 += 1 }
+      return [program]
+    }
+    list.load()
+    let start = ContinuousClock.now
+    // In no address space.
+    for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_8000_0000_0000 + number)) == []) }
+    usleep(1_100_000)
+    for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_9000_0000_0000 + number)) == []) }
+    let seconds = Int((ContinuousClock.now - start) / .seconds(1))
+    #expect((2...2 + seconds).contains(reads.withLock { $0 }), "\(reads.withLock { $0 }) in \(seconds) s")
   }
 }

@@ -244,4 +244,25 @@ import Testing
     #expect(directory(["STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "RUNTIME_DIRECTORY": "/r"]) == "/var/lib/a/culprit")
     #expect(directory([:]) == nil)
   }
+
+  /// Files are looked at after every stall: none stays open.
+  @Test func filesThatWereLookedAtAreClosed() throws {
+    try withDirectory { directory in
+      for number in 1...9 {
+        let content = number % 3 == 0 ? run(ended: number % 2 == 0) : stall(ended: number % 2 == 0)
+        let name = "culprit-20260101T00000\(number).000Z-\(number)" + (number % 3 == 0 ? ".run" : "-1.stall")
+        try content.write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+      }
+      func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+      let before = try openFiles()
+      // Too many by one each time, and the first two are put there again.
+      for turn in 0..<300 {
+        let name = "culprit-20250101T000000.\(100 + turn)Z-1-1.stall"
+        try stall(ended: false).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+        RetentionPolicy(directory: directory, limits: storageLimits(files: 9), own: nil).enforce()
+      }
+      // Other tests open some meanwhile.
+      #expect(try openFiles() < before + 250)
+    }
+  }
 }

@@ -255,4 +255,57 @@ import Testing
       }
     }
   }
+
+  /// What a register was set to before a place that is jumped to is not what it has there: who jumps has something else.
+  @Test func constantsEndWhereCodeIsJumpedTo() throws {
+    func registers(_ bytes: [UInt8], isArm: Bool) throws -> [Int: MachineCode.Constant] {
+      let code = MachineCode(bytes, start: 0x1000, isArm: isArm)
+      let transfers = try #require(code.transfers())
+      return try #require(transfers.first { $0.isCall }).registers
+    }
+    // mov $1, %edi; nop; call; jmp to the nop, or to the first instruction
+    let x86: [UInt8] = [0xbf, 1, 0, 0, 0, 0x90, 0xe8, 0, 1, 0, 0, 0xeb]
+    #expect(try registers(x86 + [0xf8], isArm: false) == [:])
+    #expect(try registers(x86 + [0xf3], isArm: false).count == 1)
+    // mov w1, #1; nop; bl; b to the nop, or to the first instruction
+    let arm: [UInt8] = [0x21, 0, 0x80, 0x52, 0x1f, 0x20, 0x03, 0xd5, 0x40, 0, 0, 0x94]
+    #expect(try registers(arm + [0xfe, 0xff, 0xff, 0x17], isArm: true) == [:])
+    #expect(try registers(arm + [0xfd, 0xff, 0xff, 0x17], isArm: true).count == 1)
+  }
+
+  /// Code that ends in the midst of an instruction, and bytes that are none.
+  @Test func codeThatIsCutIsNotUnderstood() {
+    for head: [UInt8] in [[], [0x66], [0x48], [0xc4], [0xc5], [0x62], [0x0f], [0x0f, 0x38], [0x0f, 0x3a], [0xe8, 1]] {
+      let code = MachineCode(head, start: 0, isArm: false)
+      #expect(code.instruction(at: 0) == nil, "\(head)")
+      #expect((code.transfers() == nil) == !head.isEmpty)
+    }
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<20_000 {
+      let bytes = (0..<Int.random(in: 0...14)).map { _ in UInt8.random(in: 0...255, using: &generator) }
+      let starts: [UInt8] = [0xc4, 0xc5, 0x62, 0x0f, 0x66, 0xf3]
+      let code = starts.randomElement().map { [$0] + bytes } ?? bytes
+      for isArm in [false, true] {
+        let found = MachineCode(code, start: 0x1000, isArm: isArm).transfers() ?? []
+        #expect(found.allSatisfy { $0.place < 0x1000 + UInt64(code.count) && $0.next > $0.place }, "\(code)")
+      }
+    }
+  }
+
+  /// A register that got another's value has its constant; one that was stored to memory gives it to nobody.
+  @Test func copiesOfConstantsAreFollowed() throws {
+    func registers(_ bytes: [UInt8]) throws -> [Int: MachineCode.Constant] {
+      // mov $7, %esi before it, a call behind it
+      let code = MachineCode([0xbe, 7, 0, 0, 0] + bytes + [0xe8, 0, 1, 0, 0], start: 0x1000, isArm: false)
+      let transfers = try #require(code.transfers())
+      return try #require(transfers.first).registers
+    }
+    // mov %rsi, %rdi, in either encoding
+    #expect(try registers([0x48, 0x89, 0xf7]) == [6: .number(7), 7: .number(7)])
+    #expect(try registers([0x48, 0x8b, 0xfe]) == [6: .number(7), 7: .number(7)])
+    // mov %rsi, (%rdi); mov (%rsi), %rdi; mov %esi, %edi
+    #expect(try registers([0x48, 0x89, 0x37]) == [6: .number(7)])
+    #expect(try registers([0x48, 0x8b, 0x3e]) == [6: .number(7)])
+    #expect(try registers([0x89, 0xf7]) == [6: .number(7)])
+  }
 }

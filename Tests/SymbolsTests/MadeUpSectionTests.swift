@@ -192,12 +192,17 @@ import Testing
       kill(child, SIGKILL)
       waitpid(child, nil, 0)
     }
+    // The kernel lets the parent go on before the program is mapped.
+    var line: Substring?
+    for _ in 0..<60_000 where line == nil {
+      let maps = try String(contentsOfFile: "/proc/\(child)/maps", encoding: .utf8)
+      line = maps.split(separator: "\n").first { $0.contains(" r-xp ") && $0.hasSuffix(path) }
+      if line == nil { usleep(1000) }
+    }
     let gone = module(path + " (deleted)")
     #expect(try name(gone, main, process: child).missing == .unverifiable)
     // At its very place in that process, too.
-    let maps = try String(contentsOfFile: "/proc/\(child)/maps", encoding: .utf8)
-    let line = try #require(maps.split(separator: "\n").first { $0.contains(" r-xp ") && $0.hasSuffix(path) })
-    let bounds = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
+    let bounds = try #require(line).prefix { $0 != " " }.split(separator: "-").compactMap { UInt64($0, radix: 16) }
     try #require(bounds.count == 2)
     var there = gone
     there.mappings = [

@@ -108,6 +108,19 @@ import Testing
     #expect(PerfMap(process: id) == nil)
   }
 
+  /// Anybody may write to /tmp: only root and whoever runs this are believed.
+  @Test func anotherUsersMapIsNotBelieved() throws {
+    if getuid() != 0 { try Test.cancel("giving files away takes root") }
+    // No process has such a number.
+    let id: Int32 = .random(in: 5_000_000...Int32.max)
+    let path = "/tmp/perf-\(id).map"
+    try "10000 100 jitted\n".write(toFile: path, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(PerfMap(process: id) != nil)
+    try #require(chown(path, 12_345, 12_345) == 0)
+    #expect(PerfMap(process: id) == nil)
+  }
+
   /// An executable that was replaced while it runs is read through the process.
   @Test func aReplacedExecutableIsReadThroughItsProcess() throws {
     let fixture = try Fixture()

@@ -1,0 +1,209 @@
+import CCulpritLinux
+import Foundation
+import Testing
+
+@testable import Culprit
+
+/// Threads that call handlers, without a watchdog.
+@Suite struct HandlerThreadTests {
+  /// A time that is not reached.
+  private var late: UInt64 { clinux_clock_ns() &+ 60_000_000_000 }
+
+  /// What was called, in order.
+  private final class Calls: Sendable {
+    private let list = Mutex<[Int]>([])
+    var all: [Int] { list.withLock { $0 } }
+    func add(_ call: Int) { list.withLock { $0.append(call) } }
+  }
+
+  @Test func callsComeInOrderAndTheLastIsWaitedFor() {
+    let thread = HandlerThread()
+    let calls = Calls()
+    for call in 0..<50 { #expect(thread.put { calls.add(call) }) }
+    thread.stop()
+    #expect(thread.join(until: late))
+    #expect(calls.all == Array(0..<50))
+    #expect(thread.dropped == 0)
+  }
+
+  @Test func whoWasNeverStartedHasEnded() {
+    let thread = HandlerThread()
+    #expect(thread.join(until: 0))
+    thread.stop()
+    #expect(thread.join(until: 0))
+  }
+
+  @Test func whoIsAtWorkHasNotEnded() {
+    let thread = HandlerThread()
+    let isFree = Promise<Bool>()
+    #expect(thread.start() && thread.start())
+    thread.put { _ = isFree.wait(until: .max) }
+    thread.stop()
+    #expect(!thread.join(until: clinux_clock_ns() &+ 20_000_000))
+    isFree.fulfill(true)
+    #expect(thread.join(until: late))
+  }
+
+  /// A handler may wait for its own thread: that would be for ever.
+  @Test func aHandlerDoesNotWaitForItself() {
+    let thread = HandlerThread()
+    let joined = Promise<Bool>()
+    thread.put { joined.fulfill(thread.join(until: .max)) }
+    #expect(joined.wait(until: late) == true)
+    thread.stop()
+  }
+
+  /// 64 calls wait, and the one that is being made has been taken; what comes then is dropped and counted.
+  @Test func soManyCallsWait() {
+    let thread = HandlerThread()
+    let (isCalled, isFree) = (Promise<Bool>(), Promise<Bool>())
+    let calls = Calls()
+    thread.put {
+      isCalled.fulfill(true)
+      _ = isFree.wait(until: .max)
+    }
+    _ = isCalled.wait(until: late)
+    for call in 0..<64 { thread.put { calls.add(call) } }
+    #expect(thread.dropped == 0)
+    for call in 64..<67 { thread.put { calls.add(call) } }
+    #expect(thread.dropped == 3)
+    isFree.fulfill(true)
+    thread.stop()
+    #expect(thread.join(until: late))
+    #expect(calls.all == Array(0..<64) && thread.dropped == 3)
+  }
+
+  @Test func everyHandlerIsCalledOnAThreadOfItsOwn() {
+    let handlers = Handlers<Int>()
+    #expect(handlers.isEmpty && !handlers.call(1))
+    let (first, second) = (Calls(), Calls())
+    let threads = Mutex<Set<Int32>>([])
+    handlers.add { call in
+      first.add(call)
+      threads.withLock { _ = $0.insert(clinux_task_self()) }
+    }
+    handlers.add { call in
+      second.add(call)
+      threads.withLock { _ = $0.insert(clinux_task_self()) }
+    }
+    #expect(!handlers.isEmpty && handlers.call(2) && handlers.call(3))
+    #expect(handlers.finish(until: late))
+    #expect(first.all == [2, 3] && second.all == [2, 3])
+    #expect(threads.withLock { $0.count == 2 && !$0.contains(clinux_task_self()) })
+    // They are forgotten then.
+    #expect(handlers.isEmpty && !handlers.call(4) && handlers.finish(until: 0))
+    #expect(first.all == [2, 3])
+  }
+
+  @Test func whoIsTakenAwayIsCalledForWhatCameBefore() {
+    let handlers = Handlers<Int>()
+    let (kept, removed) = (Calls(), Calls())
+    let isFree = Promise<Bool>()
+    handlers.add { kept.add($0) }
+    let thread = handlers.add { call in
+      _ = isFree.wait(until: .max)
+      removed.add(call)
+    }
+    handlers.call(1)
+    handlers.call(2)
+    handlers.remove(thread)
+    handlers.remove(thread)
+    handlers.call(3)
+    isFree.fulfill(true)
+    #expect(thread.join(until: late) && removed.all == [1, 2])
+    #expect(handlers.finish(until: late) && kept.all == [1, 2, 3])
+  }
+
+  /// What was dropped counts for ever: of those that are there, that were taken away, and that have ended.
+  @Test func whatWasDroppedIsAdded() {
+    let handlers = Handlers<Int>()
+    let isFree = Promise<Bool>()
+    let started = (0..<2).map { _ in Promise<Bool>() }
+    let threads = started.map { isCalled in
+      handlers.add { _ in
+        isCalled.fulfill(true)
+        _ = isFree.wait(until: .max)
+      }
+    }
+    handlers.call(0)
+    for isCalled in started { _ = isCalled.wait(until: late) }
+    for call in 1...66 { handlers.call(call) }
+    #expect(threads.map(\.dropped) == [2, 2] && handlers.dropped == 4)
+    handlers.remove(threads[0])
+    #expect(handlers.dropped == 4)
+    // Of two that were taken away both count.
+    handlers.remove(threads[1])
+    #expect(handlers.dropped == 4)
+    isFree.fulfill(true)
+    for thread in threads { #expect(thread.join(until: late)) }
+    let third = handlers.add { _ in }
+    #expect(handlers.finish(until: late) && handlers.dropped == 4 && third.dropped == 0)
+  }
+
+  @Test func theLastCallIsOverWhenAllHaveReturned() {
+    let handlers = Handlers<Int>()
+    let isFree = Promise<Bool>()
+    let calls = Calls()
+    for place in 0..<3 {
+      handlers.add { _ in
+        if place == 1 { _ = isFree.wait(until: .max) }
+        calls.add(place)
+      }
+    }
+    let over = handlers.callLast(1)
+    #expect(over.wait(until: clinux_clock_ns() &+ 20_000_000) == nil)
+    isFree.fulfill(true)
+    #expect(over.wait(until: late) == true)
+    #expect(calls.all.sorted() == [0, 1, 2])
+    handlers.finish(until: late)
+  }
+
+  @Test func finishingTellsWhoHasNotReturned() {
+    let handlers = Handlers<Int>()
+    let isFree = Promise<Bool>()
+    handlers.add { _ in }
+    handlers.add { _ in _ = isFree.wait(until: .max) }
+    handlers.call(1)
+    #expect(!handlers.finish(until: clinux_clock_ns() &+ 20_000_000))
+    isFree.fulfill(true)
+  }
+
+  /// What a watchdog's thread is, to the kernel and to the watchdog.
+  @Test func aThreadIsOursWhileItRuns() throws {
+    let (began, isFree) = (Promise<Int32>(), Promise<Bool>())
+    let thread = try PosixThread(name: "culprit-tests-1234") {
+      began.fulfill(clinux_task_self())
+      _ = isFree.wait(until: .max)
+    }
+    let id = try #require(began.wait(until: late))
+    #expect(PosixThread.isOurs(id) && !PosixThread.isOurs(clinux_task_self()) && !thread.isCurrent)
+    #expect(try String(contentsOfFile: "/proc/self/task/\(id)/comm", encoding: .utf8) == "culprit-tests-1\n")
+    let status = try String(contentsOfFile: "/proc/self/task/\(id)/status", encoding: .utf8)
+    let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("SigBlk:") })
+    let mask = try #require(line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) })
+    #expect(mask & 1 << (SIGTERM - 1) != 0 && mask & 1 << (SIGSEGV - 1) == 0)
+    #expect(!thread.join(until: clinux_clock_ns() &+ 20_000_000))
+    isFree.fulfill(true)
+    #expect(thread.join(until: late) && thread.join(until: 0))
+    #expect(!PosixThread.isOurs(id))
+  }
+
+  @Test func aBlockingCallHasItsOwnThread() async {
+    let own = clinux_task_self()
+    let (thread, name) = await BlockingCall.run { () -> (Int32, String?) in
+      let id = clinux_task_self()
+      return (id, try? String(contentsOfFile: "/proc/self/task/\(id)/comm", encoding: .utf8))
+    }
+    #expect(thread != own && name == "culprit-async\n")
+  }
+
+  @Test func aPromiseIsKeptOnce() {
+    let promise = Promise<Int>()
+    #expect(promise.wait(until: 0) == nil)
+    let start = clinux_clock_ns()
+    #expect(promise.wait(until: start &+ 5_000_000) == nil)
+    #expect(clinux_clock_ns() &- start >= 5_000_000)
+    promise.fulfill(7)
+    #expect(promise.wait(until: 0) == 7 && promise.wait(until: .max) == 7)
+  }
+}

@@ -1,0 +1,148 @@
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import Culprit
+
+/// The file of a stall, without a stall: what is put into it is what a reader finds, each thing once.
+@Suite struct StallFileAppenderTests {
+  private static let began = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
+
+  private static let stall = Stall(
+    id: 1,
+    source: WatchedSource(kind: .loop, name: "main"),
+    thread: ObservedThread(id: 1, name: "main"),
+    threshold: .seconds(1),
+    began: began,
+    duration: .seconds(1)
+  )
+
+  /// A file in a directory of its own, which `body` fills, and what a reader finds in it then.
+  private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {
+    try withDirectory { directory in
+      let process = ObservedProcess(
+        id: 7,
+        executable: "/a",
+        architecture: "x86_64",
+        observerVersion: "0",
+        watchedSince: Self.began
+      )
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), process, ProblemList())
+      var appender = try StallFileAppender(box, process: process, stall: stall)
+      appender.begin([])
+      try body(&appender)
+      #expect(appender.failure == nil)
+      let files = try stallFiles(in: directory)
+      let path = try #require(files.first)
+      return try read(path)
+    }
+  }
+
+  private static func stack(_ number: Int) -> Stack {
+    Stack(frames: [.returnAddress(RuntimeAddress(UInt64(0x1000 + number)))], end: .outermost)
+  }
+
+  private static let other = ThreadSample(
+    thread: ObservedThread(id: 2, name: "b"),
+    stack: nil,
+    outcome: .captured,
+    cpuTime: nil,
+    activity: .unknown
+  )
+
+  private static func sample(_ number: Int) -> Sample {
+    Sample(age: .milliseconds(number), stack: nil, outcome: .captured, cpuTime: nil)
+  }
+
+  /// Equal stacks are written once, whoever they are of.
+  @Test func eachStackIsWrittenOnce() throws {
+    let order = [0, 1, 0, 2, 1, 1, 0, 3, 3, 2]
+    let read = try file { file in
+      for (place, number) in order.enumerated() { file.add(Self.sample(place), Self.stack(number), []) }
+      file.add(Self.sample(10), nil, [])
+      file.add(other: Self.other, Self.stack(1), [])
+      file.add(other: Self.other, Self.stack(4), [])
+      file.endOthers(leftOut: 3)
+    }
+    let stall = try #require(read.recording.stalls.first)
+    #expect(read.problems.isEmpty && read.recording.stacks == (0..<5).map { Self.stack($0) })
+    #expect(stall.samples.map(\.stack) == order + [nil])
+    let others = try #require(stall.others)
+    #expect(others.threads.map(\.stack) == [1, 4] && others.leftOut == 3 && others.isComplete)
+  }
+
+  /// More stacks than are remembered: one that was forgotten is written once more, and every sample has its own.
+  @Test func forgottenStacksAreWrittenAgain() throws {
+    let count = SampleStore.limit + 3
+    let read = try file { file in
+      for number in 0..<count { file.add(Self.sample(number), Self.stack(number), []) }
+      // The last three are remembered, the first is not.
+      for number in [count - 1, 0, count - 3, 0] { file.add(Self.sample(count), Self.stack(number), []) }
+    }
+    let stall = try #require(read.recording.stalls.first)
+    let stacks = read.recording.stacks
+    #expect(stacks.count == count + 1)
+    let expected = Array(0..<count) + [count - 1, 0, count - 3, 0]
+    #expect(stall.samples.map { $0.stack.map { stacks[$0] } } == expected.map { Self.stack($0) })
+    #expect(stall.samples.suffix(4).map(\.stack) == [count - 1, count, count - 3, count])
+  }
+
+  /// What never came to the file is lost as well as what the stall says.
+  @Test func whatWasRefusedIsLost() throws {
+    var stall = Self.stall
+    stall.lostSamples = 5
+    stall.duration = .seconds(2)
+    let goingOn = try file { $0.goesOn(stall, refused: 3) }
+    #expect(goingOn.recording.stalls.first?.lostSamples == 8)
+    #expect(goingOn.recording.stalls.first?.hasEnded == false)
+    #expect(goingOn.recording.stalls.first?.duration == .seconds(2))
+    stall.hasEnded = true
+    stall.duration = .seconds(3)
+    let ended = try file { file in
+      file.goesOn(stall, refused: 2)
+      file.end(stall, refused: 4)
+    }
+    #expect(ended.recording.stalls.first?.lostSamples == 9)
+    #expect(ended.recording.stalls.first?.hasEnded == true)
+    #expect(ended.recording.stalls.first?.duration == .seconds(3))
+  }
+
+  /// Modules come before what refers to them, once each.
+  @Test func modulesAreThereBeforeWhatIsInThem() throws {
+    let modules = (0..<3).map { Module(path: "/lib/\($0).so", buildID: [UInt8($0)], mappings: []) }
+    let read = try file { file in
+      file.begin([modules[0]])
+      file.add(Self.sample(0), Self.stack(0), [modules[1]])
+      file.add(other: Self.other, nil, [modules[2]])
+      file.add(StallNote(.context, title: "t", text: "x"))
+    }
+    #expect(read.recording.modules == modules)
+    #expect(read.recording.stalls.first?.notes.map(\.text) == ["x"])
+  }
+
+  @Test func aFileThatWasRemovedComesBackWithWhatItHad() throws {
+    try withDirectory { directory in
+      let process = ObservedProcess(
+        id: 7,
+        executable: "/a",
+        architecture: "x86_64",
+        observerVersion: "0",
+        watchedSince: Self.began
+      )
+      let problems = ProblemList()
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), process, problems)
+      var appender = try StallFileAppender(box, process: process, stall: Self.stall)
+      appender.begin([])
+      for number in 0..<5 { appender.add(Self.sample(number), Self.stack(number), []) }
+      let path = try #require(stallFiles(in: directory).first)
+      try FileManager.default.removeItem(atPath: path)
+      appender.goesOn(Self.stall, refused: 0)
+      for number in 5..<8 { appender.add(Self.sample(number), Self.stack(number), []) }
+      let found = try read(path)
+      #expect(found.problems.isEmpty)
+      #expect(found.recording.stalls.first?.samples.map(\.stack) == Array(0..<8))
+      appender.remove()
+      #expect(try stallFiles(in: directory).isEmpty)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+@testable import CulpritSymbols
+
+/// Files in memory.
+@Suite struct MappedFileTests {
+  /// How much of the mapping that begins at `address` is in this process's memory, in KiB (proc(5), smaps).
+  private func resident(_ address: UnsafeRawPointer) throws -> Int {
+    let head = String(UInt(bitPattern: address), radix: 16) + "-"
+    // Foundation's strings end with the first piece of such a file.
+    let file = try #require(FileHandle(forReadingAtPath: "/proc/self/smaps"))
+    let lines = String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n")
+    let begin = try #require(lines.firstIndex { $0.hasPrefix(head) })
+    let line = try #require(lines[begin...].first { $0.hasPrefix("Rss:") })
+    return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+  }
+
+  private func touch(_ file: MappedFile) -> Int {
+    stride(from: 0, to: file.bytes.count, by: 4096)
+      .reduce(0) { $0 + Int(file.bytes.base.load(fromByteOffset: $1, as: UInt8.self)) }
+  }
+
+  /// Whole pages of the part, and no others.
+  @Test func whatIsReleasedIsNotInMemory() throws {
+    try withTemporaryFile([UInt8](repeating: 1, count: 16 * 4096)) { path in
+      let file = try MappedFile(path: path)
+      let base = file.bytes.base
+      func left(_ part: Range<Int>) throws -> Int {
+        #expect(touch(file) == 16)
+        try #require(try resident(base) == 64)
+        file.release(Bytes(base: base + part.lowerBound, count: part.count))
+        defer { #expect(touch(file) == 16) }
+        return try resident(base)
+      }
+      #expect(try left(0..<16 * 4096) == 0)
+      #expect(try left(4096..<8 * 4096) == 64 - 7 * 4)
+      #expect(try left(4097..<8 * 4096) == 64 - 6 * 4)
+      #expect(try left(4095..<8 * 4096 - 1) == 64 - 6 * 4)
+      #expect(try left(4097..<8191) == 64)
+      #expect(try left(4096..<4096) == 64)
+    }
+  }
+
+  private func withTemporaryFile(_ content: [UInt8], _ body: (String) throws -> Void) throws {
+    let path = NSTemporaryDirectory() + "culprit-mapped-\(UUID().uuidString)"
+    try Data(content).write(to: URL(fileURLWithPath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try body(path)
+  }
+
+  /// A symbolizer demangles for as long as its service runs.
+  @Test func demanglingKeepsNoMemory() async {
+    await #expect(processExitsWith: .success) {
+      func mostMemory() -> Int {
+        var usage = rusage()
+        getrusage(0, &usage)
+        return usage.ru_maxrss
+      }
+      let long = String(repeating: "a", count: 1000)
+      let names = ["$s4shop\(long.utf8.count)\(long)yyF", "_ZN4shop\(long.utf8.count)\(long)Ev"]
+      for name in names { #expect(demangle(name).full.contains(long)) }
+      for _ in 0..<100 { for name in names { _ = demangle(name) } }
+      let before = mostMemory()
+      for _ in 0..<1000 { for name in names { _ = demangle(name) } }
+      // What they would take is 2 MB.
+      #expect(mostMemory() - before < 1000)
+    }
+  }
+}
