@@ -294,26 +294,31 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.dependency?.frame.function == "compare")
   }
 
+  /// Two samples, in one of which `fill` calls `now`.
+  private var halves: [WeightedStack] {
+    [["fill", "now"], ["fill"]]
+      .map { names in
+        let frames = names.map { name in
+          let file = FileAddress(1)
+          let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: .file(file))
+          return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
+        }
+        return WeightedStack(frames: frames, time: .seconds(1))
+      }
+  }
+
   /// One of two threads of a pool is no more to blame than the other; one of a stall's two samples is.
   @Test func exactlyHalfOfAPoolIsNotEnough() {
-    func stack(_ names: [String]) -> WeightedStack {
-      let frames = names.map { name in
-        let frame = ResolvedFrame(
-          function: name,
-          rawName: name,
-          module: "/opt/shop/shop",
-          address: .file(FileAddress(1))
-        )
-        return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
-      }
-      return WeightedStack(frames: frames, time: .seconds(1))
-    }
-    let stacks = [stack(["fill", "now"]), stack(["fill"])]
     func culprit(_ isHalfEnough: Bool) -> String? {
-      Suspects(stacks, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
+      Suspects(halves, total: .seconds(2), isHalfEnough: isHalfEnough).culprit()?.function.name
     }
     #expect(culprit(false) == "fill")
     #expect(culprit(true) == "now")
+  }
+
+  /// Unless somebody says otherwise, exactly half is enough.
+  @Test func exactlyHalfOfAStallIsEnough() {
+    #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }
 
   /// Who only divides its time between others of which none has half is named with them.
@@ -449,19 +454,5 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     let even = Share(time: .seconds(5), of: .seconds(10), weights: Array(repeating: 1, count: 10))
     let uneven = Share(time: .seconds(5), of: .seconds(10), weights: [5] + Array(repeating: 5.0 / 9, count: 9))
     #expect(uneven.high - uneven.low > even.high - even.low)
-  }
-
-  /// Unless somebody says otherwise, exactly half is enough.
-  @Test func exactlyHalfOfAStallIsEnough() {
-    func stack(_ names: [String]) -> WeightedStack {
-      let frames = names.map { name in
-        let file = FileAddress(1)
-        let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: .file(file))
-        return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
-      }
-      return WeightedStack(frames: frames, time: .seconds(1))
-    }
-    let stacks = [stack(["fill", "now"]), stack(["fill"])]
-    #expect(Suspects(stacks, total: .seconds(2)).culprit()?.function.name == "now")
   }
 }

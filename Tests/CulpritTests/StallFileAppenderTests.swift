@@ -8,6 +8,14 @@ import Testing
 @Suite struct StallFileAppenderTests {
   private static let began = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
+  private static let process = ObservedProcess(
+    id: 7,
+    executable: "/a",
+    architecture: "x86_64",
+    observerVersion: "0",
+    watchedSince: began
+  )
+
   private static let stall = Stall(
     id: 1,
     source: WatchedSource(kind: .loop, name: "main"),
@@ -20,15 +28,8 @@ import Testing
   /// A file in a directory of its own, which `body` fills, and what a reader finds in it then.
   private func file(_ stall: Stall = stall, _ body: (inout StallFileAppender) throws -> Void) throws -> StallFile {
     try withDirectory { directory in
-      let process = ObservedProcess(
-        id: 7,
-        executable: "/a",
-        architecture: "x86_64",
-        observerVersion: "0",
-        watchedSince: Self.began
-      )
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), process, ProblemList())
-      var appender = try StallFileAppender(box, process: process, stall: stall)
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
+      var appender = try StallFileAppender(box, process: Self.process, stall: stall)
       appender.begin([])
       try body(&appender)
       #expect(appender.failure == nil)
@@ -122,16 +123,9 @@ import Testing
 
   @Test func aFileThatWasRemovedComesBackWithWhatItHad() throws {
     try withDirectory { directory in
-      let process = ObservedProcess(
-        id: 7,
-        executable: "/a",
-        architecture: "x86_64",
-        observerVersion: "0",
-        watchedSince: Self.began
-      )
       let problems = ProblemList()
-      let box = BlackBoxWriter(directory, Watchdog.Configuration(), process, problems)
-      var appender = try StallFileAppender(box, process: process, stall: Self.stall)
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+      var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
       appender.begin([])
       for number in 0..<5 { appender.add(Self.sample(number), Self.stack(number), []) }
       let path = try #require(stallFiles(in: directory).first)

@@ -154,6 +154,17 @@ func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UIn
   }
 }
 
+/// A unit of version 4 around `content`, whose first byte is at 11.
+func unit(_ content: [UInt8]) -> [UInt8] {
+  ByteWriter.made { writer in
+    writer.number(UInt64(content.count + 7), 4)
+    writer.number(4, 2)
+    writer.number(0, 4)
+    writer.u8(8)
+    writer.append(content)
+  }
+}
+
 /// A file with debug information in memory, in the sections that are given by their names.
 func madeUpDebugInformation(_ sections: [String: [UInt8]]) throws -> DwarfFile? {
   var all = [".debug_info": [0], ".debug_abbrev": [0]] as [String: [UInt8]]

@@ -48,23 +48,4 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: path) }
     try body(path)
   }
-
-  /// A symbolizer demangles for as long as its service runs.
-  @Test func demanglingKeepsNoMemory() async {
-    await #expect(processExitsWith: .success) {
-      func mostMemory() -> Int {
-        var usage = rusage()
-        getrusage(0, &usage)
-        return usage.ru_maxrss
-      }
-      let long = String(repeating: "a", count: 1000)
-      let names = ["$s4shop\(long.utf8.count)\(long)yyF", "_ZN4shop\(long.utf8.count)\(long)Ev"]
-      for name in names { #expect(demangle(name).full.contains(long)) }
-      for _ in 0..<100 { for name in names { _ = demangle(name) } }
-      let before = mostMemory()
-      for _ in 0..<1000 { for name in names { _ = demangle(name) } }
-      // What they would take is 2 MB.
-      #expect(mostMemory() - before < 1000)
-    }
-  }
 }
