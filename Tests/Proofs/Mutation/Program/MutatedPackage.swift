@@ -160,10 +160,11 @@ struct MutatedPackage {
     return (refused, text.split(separator: "\n").filter { $0.contains(": error: ") })
   }
 
-  /// What tells the tests of now from those of another time: all files but the sources that have faults.
+  /// What tells the tests of now from those of another time: all files but the sources that have faults, and pages.
   func testsFingerprint(without folders: [String]) throws -> String {
     var hash = FNV()
-    for file in try files().sorted() where !folders.contains(where: { file.hasPrefix($0 + "/") }) {
+    for file in try files().sorted()
+    where !file.hasSuffix(".md") && !folders.contains(where: { file.hasPrefix($0 + "/") }) {
       hash.add(file.utf8)
       // A link has nothing of its own.
       hash.add((try? Data(contentsOf: URL(fileURLWithPath: "\(root)/\(file)"))) ?? Data())
