@@ -45,7 +45,7 @@ import Testing
     for line in [
       "mode=disabled limitations=[\"platform: nothing is watched, because Culprit watches on Linux with glibc only\"]",
       "nothing=true true true", "stalls=ended", "bodies=3 watched=false unstalled=true",
-      "reconfigure=invalidConfiguration",
+      "reconfigure=invalidConfiguration", "refused=10",
       "threads=stacks cannot be captured here: Culprit watches on Linux with glibc only", "stopped=true disabled",
     ] { #expect(lines.contains(line), "\(line) is missing in\n\(lines)") }
     #expect(!lines.contains { $0.hasPrefix("failed=") || $0.hasPrefix("reported=") }, "\(lines)")
@@ -53,6 +53,35 @@ import Testing
     #expect(here.count > 300)
     #expect(here.subtracting(there) == [], "missing elsewhere")
     #expect(there.subtracting(here) == [], "missing on Linux")
+  }
+
+  /// What a manifest cannot know it is told; a word that it does not know is quoted, and an empty one is none.
+  @Test func aPlaceThatIsUnknownIsToldInALine() throws {
+    func outcome(_ place: String, _ action: String, _ arguments: [String] = []) throws -> Outcome {
+      let scratch = root.appending(path: ".build/places").path
+      let options = ["--package-path", root.path, "--scratch-path", scratch, "--disable-sandbox"]
+      let words = ["BUILD_CULPRIT_FOR=\(place)", "swift", action] + options + arguments
+      return try run(URL(fileURLWithPath: "/usr/bin/env"), words)
+    }
+    let unknown = try outcome("mac", "build")
+    #expect(unknown.status == 1)
+    let lines = (unknown.out + unknown.error).split(separator: "\n").filter { $0.contains("BUILD_CULPRIT_FOR") }
+    #expect(lines.count == 1 && lines[0].contains("must be linux or elsewhere, not mac"), "\(unknown)")
+    func description(_ place: String) throws -> Outcome {
+      try outcome(place, "package", ["describe", "--type", "json"])
+    }
+    let (linux, none, elsewhere) = (try description("linux"), try description(""), try description("elsewhere"))
+    #expect(linux.status == 0 && linux.out.contains("Lifecycle/"), "\(linux)")
+    #expect(none.out == linux.out)
+    #expect(elsewhere.status == 0 && !elsewhere.out.contains("Lifecycle/"), "\(elsewhere)")
+  }
+
+  /// A platform's name becomes that of a folder that is made anew.
+  @Test(arguments: ["../../docs", "", "arm64", "/tmp"]) func aTargetThatIsNoneIsRefused(target: String) throws {
+    let outcome = try run(root.appending(path: "tools/check-platforms"), [target])
+    #expect(outcome.status == 2)
+    #expect(outcome.error.hasPrefix("check-platforms: \"\(target)\" is no target\n"), "\(outcome)")
+    #expect(outcome.out == "")
   }
 
   /// The declarations that a service sees in the module that was built in this folder: a line for each, with its path.

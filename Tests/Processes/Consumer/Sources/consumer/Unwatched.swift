@@ -1,6 +1,11 @@
 import Culprit
 import Dispatch
 
+/// An executor that a service has made.
+final class Executor: SerialExecutor {
+  func enqueue(_ job: consuming ExecutorJob) { job.runSynchronously(on: asUnownedSerialExecutor()) }
+}
+
 /// What a service sees where Culprit does nothing. Prints a line for each fact.
 func useUnwatched(_ watchdog: Watchdog) throws {
   let status = watchdog.status
@@ -27,6 +32,26 @@ func useUnwatched(_ watchdog: Watchdog) throws {
     watchdog.withActivity("small") { section.withExemption { 1 } },
   ]
   print("bodies=\(sums.count) watched=\(section.isWatched) unstalled=\(section.end())")
+  let none = Duration.zero
+  let refused: [() throws -> Void] = [
+    { _ = try watchdog.watchLoop(named: "refused", threshold: none) },
+    { _ = try watchdog.watchLoop(named: "refused", threshold: none) { _ in } },
+    { _ = try watchdog.watchLoops(named: "refused", threshold: none, execute: []) },
+    { _ = try watchdog.watchQueue(.main, threshold: none) },
+    { _ = try watchdog.watchConcurrency(threshold: none) },
+    { _ = try watchdog.watchMainActor(threshold: none) },
+    { _ = try watchdog.watchExecutor(Executor(), named: "refused", threshold: none) },
+    { _ = try watchdog.watchMainRunLoop(threshold: none) },
+    { _ = try watchdog.watchCurrentRunLoop(named: "refused", threshold: none) },
+    { _ = try watchdog.beginActivity("refused", threshold: none) },
+  ]
+  for (number, watch) in refused.enumerated() {
+    do {
+      try watch()
+      print("failed=\(number) was not refused")
+    } catch let error as WatchdogError where error.code == .invalidConfiguration {}
+  }
+  print("refused=\(refused.count)")
   do { try watchdog.reconfigure { $0.sampling.threshold = .zero } } catch { print("reconfigure=\(error.code)") }
   do { _ = try watchdog.captureThreads() } catch { print("threads=\(error)") }
   activity.end()
