@@ -196,7 +196,7 @@ package enum StallFileWriter {
   /// removed long ago, in a new one.
   package static func tag(_ records: inout [UInt8], _ tag: UInt16) {
     var begin = 0
-    while begin < records.count {
+    while true {
       var head = ByteReader(records[begin...])
       let length = Int(head.number(UInt32.self) ?? 0)
       let end = begin + StallFileFormat.recordHeadBytes + length

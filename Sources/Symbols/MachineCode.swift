@@ -183,7 +183,7 @@ struct MachineCode {
     let distance = signed(place, displacement == 0 ? 0 : displacement)
     place += displacement
     let immediate = Self.immediateBytes(map, code, field, isShort, isVector)
-    let value = immediate > 0 && immediate <= 4 ? signed(place, immediate) : 0
+    let value = immediate <= 4 ? signed(place, immediate) : 0
     place += immediate
     guard let distance, let value, map <= 3 || isVector else { return nil }
     var result = Instruction(length: place - offset)
