@@ -62,6 +62,12 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
   static let directory = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("Fixtures")
 
+  /// One that nobody has recorded, and that has nothing yet.
+  init(kind: String, architecture: String) {
+    self.kind = kind
+    self.architecture = architecture
+  }
+
   init(architecture: String, name: String) throws {
     let file = Self.directory.appendingPathComponent(architecture).appendingPathComponent(name + ".stack")
     self.name = name
