@@ -40,7 +40,7 @@ import Testing
       case 1:  // a word of the stack: anything, or an address of the stack or of code
         let words = [numbers.next(), stack.stackStart &+ numbers.next() % 4096, stack.frames[0].address]
         let word = words[numbers.below(words.count)]
-        result.bytes.replace(word, at: numbers.below(max(1, result.bytes.count / 8)) * 8)
+        result[result.stackStart + UInt64(numbers.below(max(1, result.bytes.count / 8)) * 8)] = word
       case 2:
         let number = Array(result.registers.keys).sorted()[numbers.below(result.registers.count)]
         result.registers[number] = [numbers.next(), 0, .max, stack.stackStart][numbers.below(4)]
@@ -56,14 +56,6 @@ import Testing
       }
     }
     return result
-  }
-}
-
-extension [UInt8] {
-  fileprivate mutating func replace(_ word: UInt64, at place: Int) {
-    for index in 0..<8 where place + index < count {
-      self[place + index] = UInt8(truncatingIfNeeded: word >> UInt64(8 * index))
-    }
   }
 }
 

@@ -43,6 +43,16 @@ import Testing
     #expect(found.frames == Array(stack.frames.prefix(found.frames.count)))
   }
 
+  /// What is known of a function is not asked for again: that is what makes deep stacks cheap.
+  @Test(arguments: RecordedStack.everything.filter { $0.name == "deep" })
+  func aFunctionIsLookedUpOnceHoweverOftenItIsOnTheStack(stack: RecordedStack) throws {
+    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
+    let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
+    let found = unwinder.unwind(stack)
+    // One for each frame is whether its address is in any module.
+    #expect(unwinder.moduleLookups < found.outcome.count * 3 / 2)
+  }
+
   private func check(
     _ stack: RecordedStack,
     _ expected: RecordedStack.Outcome,

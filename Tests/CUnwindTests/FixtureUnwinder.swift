@@ -10,6 +10,8 @@ final class FixtureUnwinder {
     /// The number of the first frame of an earlier stack; 0: none is.
     var joinedFrom: Int
     var end: String
+    /// Where on the stack the address of each frame was found; 0: nowhere.
+    var places: [UInt64]
 
     var outcome: RecordedStack.Outcome { .init(count: frames.count + leftOut, end: end) }
   }
@@ -18,6 +20,8 @@ final class FixtureUnwinder {
 
   /// The longest processor time that an unwinding took, in seconds.
   private(set) var slowest = 0.0
+  /// How often the last unwinding asked for a module.
+  var moduleLookups: Int { memory.pointee.lookups }
   private let room: UnsafeMutableRawPointer
   private let unwinder: OpaquePointer
   private let memory: UnsafeMutablePointer<Memory>
@@ -29,6 +33,7 @@ final class FixtureUnwinder {
     var pieces = UnsafeMutableBufferPointer<Piece>.allocate(capacity: 0)
     var bytes = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: 0)
     var modules = UnsafeMutableBufferPointer<RecordedStack.Module>.allocate(capacity: 0)
+    var lookups = 0
 
     struct Piece {
       var start: UInt64
@@ -58,6 +63,7 @@ final class FixtureUnwinder {
       find_module: { context, address, found in
         // SAFETY: as above.
         guard let memory = context?.assumingMemoryBound(to: Memory.self) else { return false }
+        memory.pointee.lookups += 1
         for module in memory.pointee.modules where address >= module.start && address < module.end {
           found?.pointee = unwind_module(start: module.start, end: module.end, eh_frame_hdr: module.header)
           return true
@@ -179,7 +185,8 @@ final class FixtureUnwinder {
       },
       leftOut: Int(found.left_out),
       joinedFrom: Int(found.joined_from),
-      end: RecordedStack.ends.indices.contains(end) ? RecordedStack.ends[end] : "unknown (\(end))"
+      end: RecordedStack.ends.indices.contains(end) ? RecordedStack.ends[end] : "unknown (\(end))",
+      places: Array(UnsafeBufferPointer(start: places, count: Int(found.count)))
     )
   }
 

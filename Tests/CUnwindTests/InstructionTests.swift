@@ -259,7 +259,6 @@ import Testing
       example("movq %xmm1, \(rt)", "x\(to) = ?"), example("movq \(rt), %xmm1"),
       example("cvttsd2si %xmm0, \(rt)", "x\(to) = ?"),
       example("cvttps2pi %xmm0, %mm0"), example("pshufd $1, %xmm1, %xmm2"), example("movaps \(at), %xmm3"),
-      example("movups %xmm3, \(at)", "\(place) = ?", "[x\(base) + \(offset + 8)] = ?"),
       example(
         "vmovups %ymm3, \(at)",
         "\(place) = ?",
@@ -289,6 +288,12 @@ import Testing
       example("int3", "end"),
       example("syscall", "system call"), example("cld"),
     ]
+    // What stores one word counts as storing the next one as well.
+    let stores = [
+      "movups %xmm3", "movlps %xmm3", "movhps %xmm3", "movaps %xmm3", "movntps %xmm3", "movdqa %xmm3", "movq %mm3",
+      "movq %xmm3", "movntdq %xmm3", "movnti \(ro)",
+    ]
+    all += stores.map { example("\($0), \(at)", "\(place) = ?", "[x\(base) + \(offset + 8)] = ?") }
     all.shuffle(using: &generator)
     return all
   }

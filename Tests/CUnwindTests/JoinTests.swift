@@ -69,4 +69,104 @@ import Testing
     #expect(found.end == "outermost" && Array(found.frames.prefix(alone.frames.count)) == alone.frames)
     #expect(found.joinedFrom == alone.frames.count && found.frames.last == first.frames.last)
   }
+
+  // MARK: What shows that a frame is alive
+
+  /// What `second` of a pair becomes by `change`, joined with its first one in plain mode.
+  private func joined(
+    _ pair: (first: RecordedStack, second: RecordedStack),
+    _ change: (inout RecordedStack) -> Void = { _ in }
+  ) throws -> FixtureUnwinder.Found {
+    let unwinder = try FixtureUnwinder(pair.second.architecture)
+    _ = unwinder.unwind(pair.first, joins: true)
+    var second = pair.second
+    change(&second)
+    return unwinder.unwind(second, joins: true)
+  }
+
+  private func architecture(_ stack: RecordedStack) throws -> unwind_architecture {
+    try #require(cunwind_architecture(stack.architecture)).pointee
+  }
+
+  /// Frame records are followed as long as each lies further out than the one before, and above the stack pointer.
+  @Test(arguments: pairs.indices) func recordsThatLeadInwardsAreNotFollowed(index: Int) throws {
+    let pair = Self.pairs[index]
+    let numbers = try architecture(pair.second)
+    let (pointer, sp) = (Int(numbers.frame_pointer), try #require(pair.second.registers[Int(numbers.sp)]))
+    let whole = try joined(pair)
+    let without = try joined(pair) { $0.registers[pointer] = nil }
+    try #require(without.frames.count < whole.frames.count)
+    let record = whole.places[whole.joinedFrom] - 8
+    let (near, far) = (record - 112, record - 48)
+    try #require(near >= sp)
+    let outwards = try joined(pair) {
+      $0.registers[pointer] = near
+      ($0[near], $0[far]) = (far, record)
+    }
+    #expect(outwards.frames == whole.frames)
+    let back = try joined(pair) {
+      $0.registers[pointer] = far
+      ($0[far], $0[near]) = (near, record)
+    }
+    #expect(back.frames == without.frames)
+    let below = try joined(pair) {
+      $0.stackStart -= 64
+      $0.bytes = [UInt8](repeating: 0, count: 64) + $0.bytes
+      $0.registers[pointer] = sp - 32
+      $0[sp - 32] = record
+    }
+    #expect(below.frames == without.frames)
+    let beyond = try joined(pair) {
+      $0.registers[pointer] = record + 64
+      $0[record + 64] = record
+    }
+    #expect(beyond.frames == without.frames)
+  }
+
+  /// Where no other return address lies between, nobody else can have been called since.
+  @Test(arguments: pairs.indices) func aFrameWithNoCallInsideOfItIsAlive(index: Int) throws {
+    let pair = Self.pairs[index]
+    let numbers = try architecture(pair.second)
+    let sp = try #require(pair.second.registers[Int(numbers.sp)])
+    let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
+    func clear(_ stack: inout RecordedStack) {
+      stack.registers[Int(numbers.frame_pointer)] = nil
+      for place in stride(from: sp, to: places[1], by: 8) { stack[place] = 0 }
+    }
+    let all = pair.second.frames.prefix(1) + pair.first.frames.dropFirst()
+    #expect(try joined(pair, clear).frames == Array(all))
+    for place in stride(from: sp, to: places[1], by: 8) {
+      let found = try joined(pair) {
+        clear(&$0)
+        $0[place] = pair.second.frames[2].address
+      }
+      #expect(found.frames.count < all.count, "\(place)")
+    }
+  }
+
+  /// Neither is what lies inside of a frame that is gone.
+  @Test(arguments: pairs.indices) func aFrameThatIsGoneIsNotJoined(index: Int) throws {
+    let pair = Self.pairs[index]
+    let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
+    for number in places.indices.dropFirst() {
+      let found = try joined(pair) { $0[places[number]] = 0 }
+      let count = found.joinedFrom == 0 ? 0 : found.frames.count - found.joinedFrom
+      #expect(count <= places.count - 1 - number, "\(number)")
+    }
+  }
+
+  /// What lies beyond the copy is not looked at, though it can be read: it may have changed since.
+  @Test(arguments: pairs.indices) func aStackThatWasCutIsNotJoined(index: Int) throws {
+    let pair = Self.pairs[index]
+    let places = try FixtureUnwinder(pair.first.architecture).unwind(pair.first).places
+    for place in places.dropFirst(2) {
+      let found = try joined(pair) {
+        let count = Int(place - $0.stackStart)
+        $0.memory.append(.init(address: place, bytes: Array($0.bytes[count...])))
+        $0.memory.sort { $0.address < $1.address }
+        $0.bytes.removeSubrange(count...)
+      }
+      #expect(found.joinedFrom == 0, "\(place)")
+    }
+  }
 }

@@ -124,6 +124,20 @@ struct RecordedStack: Sendable, CustomTestStringConvertible {
     return true
   }
 
+  /// The word of the copied stack at `address`; what is not copied is 0, and stays so.
+  subscript(address: UInt64) -> UInt64 {
+    get { (0..<8).reduce(0) { $0 | UInt64(byte(address + UInt64($1)) ?? 0) << UInt64(8 * $1) } }
+    set {
+      for index in 0..<8 where byte(address + UInt64(index)) != nil {
+        bytes[Int(address - stackStart) + index] = UInt8(truncatingIfNeeded: newValue >> UInt64(8 * index))
+      }
+    }
+  }
+
+  private func byte(_ address: UInt64) -> UInt8? {
+    address >= stackStart && address - stackStart < UInt64(bytes.count) ? bytes[Int(address - stackStart)] : nil
+  }
+
   /// Every recorded stack of `architecture`.
   static func all(_ architecture: String) throws -> [RecordedStack] {
     try FileManager.default.contentsOfDirectory(atPath: directory.appendingPathComponent(architecture).path)
