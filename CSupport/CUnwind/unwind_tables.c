@@ -206,14 +206,13 @@ static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table
   return !reader.failed;
 }
 
-static bool find_function(struct unwinder *unwinder, uint64_t address, struct code_range *range) {
-  struct unwind_table table;
-  struct eh_frame_entry entry;
+/* Finds the ENTRY of TABLE for the code at ADDRESS, and the RANGE that it describes. */
+static bool find_entry(struct unwinder *unwinder, uint64_t address, struct unwind_table *table,
+                       struct eh_frame_entry *entry, struct code_range *range) {
   uint32_t behind;
   bool in_module;
-  return cunwind_find_table(unwinder, address, &table, &in_module) &&
-         first_behind(unwinder, &table, address, &behind) && behind > 0 &&
-         read_entry(unwinder, &table, behind - 1, &entry) && read_fde(unwinder, &table, entry, range) &&
+  return cunwind_find_table(unwinder, address, table, &in_module) && first_behind(unwinder, table, address, &behind) &&
+         behind > 0 && read_entry(unwinder, table, behind - 1, entry) && read_fde(unwinder, table, *entry, range) &&
          address < range->end;
 }
 
@@ -222,7 +221,9 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
   struct unwind_tables *tables = unwinder->tables;
   uint64_t place = (address ^ address >> 8) % REMEMBERED;
   if (tables->known[place].address != address) {
-    if (!find_function(unwinder, address, range))
+    struct unwind_table table;
+    struct eh_frame_entry entry;
+    if (!find_entry(unwinder, address, &table, &entry, range))
       return false;
     tables->known[place].address = address;
     tables->known[place].range = *range;
@@ -341,12 +342,8 @@ static bool find_rule(struct unwinder *unwinder, uint64_t address, int number, b
   struct eh_frame_entry entry;
   struct code_range range;
   struct encodings encodings;
-  uint32_t behind;
   uint64_t end;
-  bool in_module;
-  if (!cunwind_find_table(unwinder, address, &table, &in_module) || !first_behind(unwinder, &table, address, &behind) ||
-      behind == 0 || !read_entry(unwinder, &table, behind - 1, &entry) || !read_fde(unwinder, &table, entry, &range) ||
-      address >= range.end)
+  if (!find_entry(unwinder, address, &table, &entry, &range))
     return false;
   struct reader reader = entry_at(unwinder, table.module.eh_frame_hdr + (uint64_t)(int64_t)entry.description, &end);
   uint64_t cie = reader.at;

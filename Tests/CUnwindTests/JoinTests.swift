@@ -169,4 +169,33 @@ import Testing
       #expect(found.joinedFrom == 0, "\(place)")
     }
   }
+
+  // MARK: Frames in between
+
+  /// The functions that a call names are on the stack, wherever in them the thread was before: no frame is left out, with as
+  /// little room in them as there can be.
+  @Test(arguments: [0, 8, 24, 40], [true, false]) func whatIsCalledInBetweenIsFound(room: Int, isDescribed: Bool) throws
+  {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.set(.rbx, 0), .call("caller"), .trap])
+    program.add("caller", [.move(.rsp, by: -8), .call("work"), .move(.rsp, by: 8), .exit])
+    program.add(
+      "work",
+      [.move(.rsp, by: -room), .label("itself"), .nothing, .branch("other"), .call("lost"), .label("other")]
+        + [.call("middle"), .move(.rsp, by: room), .exit]
+    )
+    program.add("middle", [.move(.rsp, by: -room), .call("lost"), .move(.rsp, by: room), .exit])
+    // What is not understood: no code.
+    program.add("lost", isDescribed: isDescribed, [.bytes([0x0f, 0x04, 0xc0]), .exit])
+    for unwinder in try MadeUpCodeTests.unwinders() {
+      for choice in 0...1 {
+        var thread = MadeUpThread(program, at: "start")
+        thread.run(to: "itself")
+        #expect(unwinder.unwind(thread.recorded(), joins: true).frames == thread.frames)
+        thread.run(to: "lost") { _ in choice }
+        let found = unwinder.unwind(thread.recorded(), joins: true)
+        #expect(found.frames == thread.frames && found.end == "outermost", "\(choice) \(found.end)")
+      }
+    }
+  }
 }

@@ -1,0 +1,37 @@
+import CCulpritUnwind
+import Testing
+
+/// Where functions begin and end that have no entry in an unwind table, and are called through pointers.
+@Suite struct FunctionStartTests {
+  /// What `body` is at the label "here", called by a pointer, behind `room` bytes of nop, before the described function `next`.
+  private func check(room: Int = 0, _ body: [MadeUpInstruction], next: [MadeUpInstruction], isFound: Bool = true) throws
+  {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.set(.rbx, 0), .callWord("work@got"), .trap])
+    program.add("room", alignment: 1, isDescribed: false, [.bytes([UInt8](repeating: 0x90, count: room))])
+    program.add("work", alignment: 1, isDescribed: false, body)
+    program.add("next", alignment: 1, next)
+    program.words = [("work@got", "work")]
+    var thread = MadeUpThread(program, at: "start")
+    thread.run(to: "here")
+    for (mode, unwinder) in try MadeUpCodeTests.unwinders().enumerated() {
+      let found = unwinder.unwind(thread.recorded())
+      #expect((found.frames == thread.frames) == isFound, "\(mode)")
+      #expect((found.end == "outermost") == isFound, "\(mode)")
+    }
+  }
+
+  /// What the next one does is of no account, not even where it is not understood.
+  @Test func aFunctionThatGoesOnIntoTheNextOneEndsThere() throws {
+    let notCode = MadeUpInstruction.bytes([0x0f, 0x04, 0xc0])
+    try check([.push(.rbx), .label("here"), .set(.rbx, 1), .pop(.rbx)], next: [notCode, .exit])
+  }
+
+  /// The work for one frame is bounded: code is gone through for 64 KiB, and no farther.
+  @Test(arguments: [(1, true), (0x8000, true), (0x1_0000, true), (0x1_0001, false), (0x1_1000, false)])
+  func aFunctionIsFoundBehindSoMuchCode(room: Int, isFound: Bool) throws {
+    // It does not return, so that nothing else tells where it was called.
+    let body: [MadeUpInstruction] = [.label("here"), .set(.rbx, 1), .callRegister(.rbx), .jump("here")]
+    try check(room: room, body, next: [.exit], isFound: isFound)
+  }
+}

@@ -1,0 +1,90 @@
+import CCulpritUnwind
+import Testing
+
+/// Frames of blocked threads, of which no frame pointer is known: with libunwind, which needs it there.
+@Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is missing"))
+struct RecoveredFrameTests {
+  /// A stub for a system call, in which a thread is blocked at "back".
+  private static let stub: [MadeUpInstruction] = [.bytes([0x0f, 0x05]), .label("back"), .exit]
+
+  /// A thread of `program` that is blocked; `change` is done before it begins.
+  private func blocked(_ program: MadeUpProgram, _ change: (inout MadeUpThread) -> Void = { _ in }) -> MadeUpThread {
+    var thread = MadeUpThread(program, at: "start")
+    change(&thread)
+    thread.run(to: "back")
+    return thread
+  }
+
+  private func unwind(_ stack: RecordedStack) throws -> FixtureUnwinder.Found {
+    try FixtureUnwinder("x86_64", usesTables: true).unwind(stack)
+  }
+
+  /// Wherever an aligned frame begins, what was saved in it before is between it and its frame record.
+  @Test(arguments: [16, 32, 64, 128], [0, 1, 3, 5]) func anAlignedFrameIsFoundWhereverItIs(alignment: Int, saved: Int)
+    throws
+  {
+    for room in 0..<8 {
+      var program = MadeUpProgram()
+      program.add("start", isOutermost: true, [.set(.rbx, 0), .move(.rsp, by: -16 * room), .call("work"), .trap])
+      let pushes: [MadeUpInstruction] = [.rbx, .r12, .r13, .r14, .r15].prefix(saved).map { .push($0) }
+      program.add(
+        "work",
+        MadeUpInstruction.enter + pushes + [.align(.rsp, to: alignment), .move(.rsp, by: -48), .call("wait")]
+          + [.point(.rsp, at: .rbp, 0), .pop(.rbp), .exit]
+      )
+      program.add("wait", Self.stub)
+      let thread = blocked(program)
+      let found = try unwind(thread.recorded(known: []))
+      #expect(found.frames == thread.frames && found.end == "outermost", "\(room)")
+    }
+  }
+
+  /// A frame whose size only the program knows, with what an earlier call has left behind in it, looks as if it could be in two
+  /// places: what it has passed on to the system call tells where it is.
+  @Test func anArgumentOfTheSystemCallTellsWhereAFrameIs() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.set(.rbx, 0), .call("outer"), .trap])
+    program.add("outer", MadeUpInstruction.enter + [.call("work"), .label("returned"), .leave, .exit])
+    program.add(
+      "work",
+      MadeUpInstruction.enter + [.set(.rax, 256), .lower(.rsp, by: .rax), .point(.rdi, at: .rbp, -32)]
+        + [.call("park"), .leave, .exit]
+    )
+    program.add("park", [.move(.rsp, by: -8), .call("wait"), .move(.rsp, by: 8), .exit])
+    program.add("wait", Self.stub)
+    var thread = blocked(program)
+    for isLeftBehind in [false, true] {
+      if isLeftBehind {
+        // Another frame record of the same function, called at the same place.
+        thread.stack[thread[.rbp] - 128] = thread.stack[thread[.rbp]]
+        thread.stack[thread[.rbp] - 120] = program["returned"]
+      }
+      let found = try unwind(thread.recorded(known: [.rdi]))
+      #expect(found.frames == thread.frames && found.end == "outermost", "\(found.end)")
+      let without = try unwind(thread.recorded(known: []))
+      #expect((without.frames == thread.frames) == !isLeftBehind)
+      #expect(without.frames == Array(thread.frames.prefix(without.frames.count)))
+    }
+  }
+
+  /// A function that goes on on another stack, as coroutines do, and keeps there where its frame is.
+  @Test func aFrameOnTheThreadsOwnStackIsFoundFromAnotherOne() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.set(.rbx, 0), .call("switch"), .trap])
+    program.add(
+      "switch",
+      MadeUpInstruction.enter + [.copy(to: .rsp, from: .rdi), .push(.rbp), .call("work"), .pop(.rbp), .leave, .exit]
+    )
+    program.add("work", [.move(.rsp, by: -16), .call("wait"), .move(.rsp, by: 16), .exit])
+    program.add("wait", Self.stub)
+    let other = MadeUpThread.stackEnd - 0x4000
+    let thread = blocked(program) { $0[.rdi] = other }
+    var stack = thread.recorded(known: [])
+    (stack.ownLow, stack.ownStart) = (other + 0x2000, other + 0x3000)
+    (stack.ownEnd, stack.stackEnd) = (MadeUpThread.stackEnd, other)
+    stack.ownBytes = Array(stack.bytes[Int(stack.ownStart - stack.stackStart)...])
+    stack.bytes.removeSubrange(Int(other - stack.stackStart)...)
+    let found = try unwind(stack)
+    #expect(found.frames == thread.frames && found.end == "outermost", "\(found.end)")
+  }
+}

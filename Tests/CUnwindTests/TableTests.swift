@@ -1,0 +1,80 @@
+import CCulpritUnwind
+import Testing
+
+/// What unwind tables say, byte for byte: by DWARF 5, section 6.4.2, and the Linux Standard Base Core, ".eh_frame".
+@Suite struct TableTests {
+  /// The last but one of all numbers, and 2 in more bytes than it needs, as LEB128.
+  private static let long: [UInt8] = [0xfe] + [UInt8](repeating: 0xff, count: 8) + [0x01]
+  private static let two: [UInt8] = [0x82, 0x80, 0x80, 0x00]
+  /// The number of the return address, which numbers and blocks here have in them as if it were undefined.
+  private static let returnAddress: UInt8 = 16
+
+  /// Instructions that say nothing of the return address.
+  private static let others: [(name: String, bytes: [UInt8])] = [
+    ("nothing", []), ("nop", [0x00]), ("remember and restore", [0x0a, 0x0b]), ("def_cfa", [0x0c, 7, 16]),
+    ("long def_cfa", [0x0c, 7] + long), ("def_cfa_register", [0x0d, 7]), ("def_cfa_offset", [0x0e, 7]),
+    ("long def_cfa_offset", [0x0e] + long), ("def_cfa_expression", [0x0f, 2, 7, 16]),
+    ("def_cfa_expression of a long length", [0x0f] + two + [7, 16]), ("def_cfa_sf", [0x12, 7, 0x7e]),
+    ("long def_cfa_sf", [0x12, 7] + long), ("def_cfa_offset_sf", [0x13, 7]), ("offset", [0x83, 7]),
+    ("long offset", [0x83] + long), ("restore", [0xc3]), ("offset_extended", [0x05, 7, 16]),
+    ("long offset_extended", [0x05] + long + long), ("restore_extended", [0x06, 7]), ("undefined", [0x07, 7]),
+    ("long undefined", [0x07] + long), ("same_value", [0x08, 7]), ("register", [0x09, 7, 16]),
+    ("expression", [0x10, 7, 2, 7, 16]), ("long expression", [0x10] + long + two + [7, 16]),
+    ("offset_extended_sf", [0x11, 7, 16]), ("val_offset", [0x14, 7, 16]), ("val_offset_sf", [0x15, 7, 16]),
+    ("val_expression", [0x16, 7, 2, 7, 16]), ("negate_ra_state", [0x2d]), ("GNU_args_size", [0x2e, 7]),
+    ("GNU_negative_offset_extended", [0x2f, 7, 16]),
+  ]
+
+  /// A thread at a function with `rows`, DISTANCE bytes behind its beginning, in plain mode.
+  private func end(_ rows: [UInt8], at distance: Int) throws -> String {
+    var program = MadeUpProgram()
+    program.add("work", rows: rows, [.bytes([UInt8](repeating: 0x90, count: 0x400)), .exit])
+    var thread = MadeUpThread(program, at: "work")
+    thread.pc += UInt64(distance)
+    let found = try FixtureUnwinder("x86_64").unwind(thread.recorded())
+    #expect(found.frames == thread.frames)
+    return found.end
+  }
+
+  /// From the row on in which a function's return address is undefined it has no caller.
+  @Test(arguments: others.indices) func aThreadBeginsWhereItsReturnAddressIsUndefined(index: Int) throws {
+    let (name, other) = Self.others[index]
+    let advances: [(bytes: [UInt8], distance: Int)] = [
+      ([0x41], 1), ([0x7f], 63), ([0x02, 1], 1), ([0x02, 0xff], 255), ([0x03, 0x34, 0x01], 0x134),
+      ([0x04, 0x34, 0x02, 0, 0], 0x234), ([0x7f, 0x02, 0xc8, 0x03, 0xff, 0x00, 0x04, 1, 0, 0, 0], 63 + 200 + 255 + 1),
+    ]
+    for (advance, distance) in advances {
+      let undefined = [0x07, Self.returnAddress]
+      #expect(try end(other + advance + undefined, at: distance) == "outermost", "\(name) \(advance)")
+      #expect(try end(other + advance + undefined, at: distance - 1) != "outermost", "\(name) \(advance)")
+      // Until a later row says something else.
+      #expect(try end(undefined + advance + [0x90, 1] + other, at: distance - 1) == "outermost", "\(name) \(advance)")
+      #expect(try end(undefined + advance + [0x90, 1] + other, at: distance) != "outermost", "\(name) \(advance)")
+    }
+  }
+
+  /// Rows with what nobody knows, behind which everything may mean something else, say nothing.
+  @Test(arguments: [0x17, 0x1c, 0x30, 0x3f] as [UInt8]) func whatIsUnknownInATableIsNotGuessed(instruction: UInt8)
+    throws
+  {
+    #expect(try end([instruction, 0x07, Self.returnAddress], at: 0) != "outermost")
+  }
+
+  /// No entry is before the first one, whatever lies where that would be if numbers went round.
+  @Test func nothingIsDescribedBeforeTheFirstFunction() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.bytes([UInt8](repeating: 0x90, count: 64)), .trap])
+    var thread = MadeUpThread(program, at: "start")
+    thread.pc -= 32
+    var stack = thread.recorded()
+    let table = try #require(stack.memory.first { $0.address == MadeUpProgram.base })
+    // The entry of the first function, for the code before it.
+    let distance = UInt32(thread.pc - MadeUpProgram.base)
+    let entry = (0..<4).map { UInt8(truncatingIfNeeded: distance >> (8 * $0)) } + table.bytes[16..<20]
+    stack.memory.append(.init(address: table.address + 12 + 8 * UInt64(UInt32.max), bytes: entry))
+    for unwinder in try MadeUpCodeTests.unwinders() {
+      let found = unwinder.unwind(stack)
+      #expect(found.frames == thread.frames && found.end != "outermost")
+    }
+  }
+}
