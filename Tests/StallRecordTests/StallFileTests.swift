@@ -313,6 +313,17 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(file.problems.map(\.text) == ["a record of kind 1 with 2 bytes does not hold what it should"])
   }
 
+  /// Samples of a stall whose beginning is lost belong to no stall; it is told how many there were.
+  @Test func samplesWithoutTheirStallAreCounted() throws {
+    let stall = sampleRecording().stalls[0]
+    for count in 2...stall.samples.count {
+      let samples = stall.samples.prefix(count).flatMap { StallFileWriter.record(of: $0, stallID: stall.id) }
+      let file = try StallFile(bytes: StallFileWriter.header() + samples)
+      #expect(file.problems.map(\.text) == ["\(count) samples belong to stalls whose beginning is lost"])
+      #expect(file.recording.stalls.isEmpty && file.recordCount == count)
+    }
+  }
+
   @Test func aHugeLengthIsNotBelieved() throws {
     let bytes = StallFileWriter.header() + [0xff, 0xff, 0xff, 0x7f, 1, 0, 0, 0] + [UInt8](repeating: 0, count: 64)
     let file = try StallFile(bytes: bytes)

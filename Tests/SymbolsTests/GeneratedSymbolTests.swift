@@ -187,23 +187,12 @@ import Testing
 
   /// A file without sections has its code in the segments that can be executed.
   @Test func codeWithoutSectionsEndsWithItsSegment() throws {
-    let file = ByteWriter.made { file in
-      file.append([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9))
-      for (value, width) in [(3, 2), (62, 2), (1, 4), (0, 8), (64, 8), (0, 8), (0, 4)] as [(UInt64, Int)] {
-        file.number(value, width)
-      }
-      for value in [64, 56, 4, 64, 0, 0] as [UInt64] { file.number(value, 2) }
-      // Code, data, what is not loaded, and code that would pass the end of all addresses.
-      for (type, flags, address, size) in [
-        (1, 5, 0x1000, 0x100), (1, 6, 0x2000, 0x100), (4, 5, 0x3000, 0x100), (1, 5, .max - 3, 0x100),
-      ] as [(UInt64, UInt64, UInt64, UInt64)] {
-        file.number(type, 4)
-        file.number(flags, 4)
-        for value in [0, address, address, 0, size, 1] { file.number(value, 8) }
-      }
-    }
-    let memory = MadeUpBytes(file)
-    let image = try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
+    // Code, data, what is not loaded, and code that would pass the end of all addresses.
+    let image = try madeUpImage(segments: [
+      MadeUpSegment(flags: 5, address: 0x1000, size: 0x100), MadeUpSegment(flags: 6, address: 0x2000, size: 0x100),
+      MadeUpSegment(type: 4, flags: 5, address: 0x3000, size: 0x100),
+      MadeUpSegment(flags: 5, address: .max - 3, size: 0x100),
+    ])
     let bounds = CodeBounds(image)
     for (address, end) in [
       (0xfff, 0xfff), (0x1000, 0x1100), (0x10ff, 0x1100), (0x1100, 0x1100), (0x2010, 0x2010), (0x3010, 0x3010),
@@ -213,5 +202,35 @@ import Testing
     }
     #expect(image.endOfCode(at: 0x1080) == 0x1100 && image.endOfCode(at: 0x2010) == 0x2010)
     #expect(image.endOfCode(at: 0x1100) == 0x1100)
+  }
+
+  /// A function of the unwind table ends where the next one begins, at the latest with its code; what begins outside of
+  /// code is none.
+  @Test func functionsOfTheUnwindTableEndWithTheirCode() throws {
+    let code: [Range<UInt64>] = [0x1000..<0x1100, 0x1100..<0x1180, 0x1200..<0x1240]
+    let starts: [UInt64] = [0x1200, 0x1010, 0x1190, 0x1040, 0x1100]
+    let table: UInt64 = 0x4000
+    let content = ByteWriter.made { writer in
+      writer.append([1, 0x1b, 0x03, 0x3b])
+      writer.number(0, 4)
+      writer.number(UInt64(starts.count), 4)
+      for start in starts {
+        writer.number(start &- table, 4)
+        writer.number(0, 4)
+      }
+    }
+    let functions = FunctionStarts(
+      try madeUpImage(
+        segments: code.map { MadeUpSegment(flags: 5, address: $0.lowerBound, size: UInt64($0.count)) }
+          + [MadeUpSegment(type: 0x6474_e550, flags: 4, address: table, size: UInt64(content.count), content: content)]
+      )
+    )
+    #expect(functions.starts == starts.sorted())
+    for address in 0xff0..<0x1260 as Range<UInt64> {
+      let start = starts.filter { $0 <= address }.max()
+      let own = code.first { range in start.map(range.contains) ?? false }
+      let expected = own.flatMap { $0.contains(address) ? start : nil }
+      #expect(functions.start(at: FileAddress(address))?.value == expected, "\(address)")
+    }
   }
 }

@@ -136,6 +136,40 @@ func madeUpImage(_ sections: [MadeUpSection]) throws -> ElfImage {
   return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
 }
 
+/// A segment of a file that no linker made.
+struct MadeUpSegment {
+  var type: UInt32 = 1
+  var flags: UInt32
+  var address: UInt64
+  /// How much memory it takes.
+  var size: UInt64
+  var content: [UInt8] = []
+}
+
+/// An image for x86-64 with `segments`, and no sections.
+func madeUpImage(segments: [MadeUpSegment]) throws -> ElfImage {
+  var content = ByteWriter()
+  let file = ByteWriter.made { file in
+    file.append([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1] + [UInt8](repeating: 0, count: 9))
+    for (value, width) in [(3, 2), (62, 2), (1, 4), (0, 8), (64, 8), (0, 8), (0, 4)] as [(UInt64, Int)] {
+      file.number(value, width)
+    }
+    for value in [64, 56, UInt64(segments.count), 64, 0, 0] { file.number(value, 2) }
+    for segment in segments {
+      file.number(UInt64(segment.type), 4)
+      file.number(UInt64(segment.flags), 4)
+      let offset = UInt64(64 + 56 * segments.count + content.count)
+      for value in [offset, segment.address, segment.address, UInt64(segment.content.count), segment.size, 1] {
+        file.number(value, 8)
+      }
+      content.append(segment.content)
+    }
+    file.append(content.bytes)
+  }
+  let memory = MadeUpBytes(file)
+  return try ElfImage(bytes: memory.bytes, path: "made up", keeper: memory)
+}
+
 /// The abbreviations that tests write units with; a code, a tag, whether there are children, and pairs of an attribute and
 /// its form.
 func abbreviations(_ list: [(code: UInt64, tag: UInt16, hasChildren: Bool, [(UInt16, UInt16)])]) -> [UInt8] {

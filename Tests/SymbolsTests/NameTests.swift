@@ -159,6 +159,24 @@ import Testing
     #expect(RustName(name)?.short == "a::foo")
   }
 
+  /// A short name that refers to a long part of itself over and over does not become one of many megabytes; one that
+  /// repeats itself as compilers have it is read.
+  @Test func namesThatRepeatThemselvesHaveABound() {
+    for (length, count) in [(4, 100), (1000, 600), (60_000, 600)] {
+      let part = String(repeating: "x", count: length)
+      let text = String(repeating: "78", count: length)
+      // The first argument, and references to its place: a type, and a constant.
+      for name in [
+        "_RINvC1a1fC\(length)\(part)" + String(repeating: "B7_", count: count) + "E",
+        "_RINvC1a1fKRe\(text)_" + String(repeating: "KB8_", count: count) + "E",
+      ] {
+        let full = demangledName(name)
+        #expect(full.utf8.count <= 200_000, "\(length), \(count)")
+        if count == 100 { #expect(full.hasPrefix("a::f::<") && full.split(separator: part).count == 102) }
+      }
+    }
+  }
+
   /// What is cut off or nonsense stays as it is.
   @Test func damagedNamesStayAsTheyAre() {
     for name in Self.others {

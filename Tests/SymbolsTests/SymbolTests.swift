@@ -396,6 +396,41 @@ struct Seeded: RandomNumberGenerator {
     #expect(functions.start(at: FileAddress(0)) == nil)
   }
 
+  /// Neither symbols nor an unwind table say where it begins; the unwinder may have found it in the code.
+  @Test func aFunctionThatIsNowhereDescribedBeginsWhereTheStackSays() throws {
+    let fixture = try Fixture()
+    try fixture.write(
+      """
+      static __attribute__((noinline, used)) int hidden(int value) { return value * 3; }
+      int exported(int value) { return value * 5; }
+      """,
+      "stripped.c"
+    )
+    try fixture.run(
+      "gcc -O1 -fno-asynchronous-unwind-tables -fno-unwind-tables -nostdlib -shared -fPIC -o stripped.so stripped.c"
+    )
+    let (hidden, exported) = try (
+      fixture.address(of: "hidden", in: "stripped.so"), fixture.address(of: "exported", in: "stripped.so")
+    )
+    try fixture.run("strip stripped.so")
+    let image = try ElfImage(path: fixture.path("stripped.so"))
+    try #require(FunctionStarts(image).starts.isEmpty)
+    let base: UInt64 = 0x10_0000
+    let mapping = Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base * 2), fileOffset: 0)
+    let module = Module(path: image.path, buildID: image.buildID, mappings: [mapping])
+    func frame(_ address: FileAddress, begins start: FileAddress?) throws -> ResolvedFrame {
+      let start = start.map { RuntimeAddress(base + $0.value) }
+      let frame = StackFrame.programCounter(RuntimeAddress(base + address.value + 1), functionStart: start)
+      return try #require(Symbolizer(modules: [module]).resolve(frame).last)
+    }
+    let found = try frame(hidden, begins: hidden)
+    #expect(found.function == nil && found.missing == .noSymbolHere && found.start == hidden)
+    #expect(try frame(hidden, begins: nil).start == nil)
+    // Where there is a symbol, that tells.
+    let named = try frame(exported, begins: FileAddress(exported.value + 1))
+    #expect(named.function == "exported" && named.start == exported)
+  }
+
   @Test func aFileThatHasChangedIsRefusedByItsBuildID() throws {
     let path = try #require(loadedPath(containing: "libc.so.6"))
     let buildID = try ElfImage(path: path).buildID

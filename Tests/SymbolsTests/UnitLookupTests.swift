@@ -103,6 +103,97 @@ import Testing
     #expect(try madeUpDebugInformation([".debug_info": [1, 2, 3]])?.header(containing: 1)?.offset == nil)
   }
 
+  /// A place outside of the section is in no unit, and to say so takes neither a search nor memory.
+  @Test func placesOutsideOfTheSectionAreRefusedAtOnce() throws {
+    let content = (0..<50).flatMap { _ in unit([1, 1, 1]) }
+    for offset in [.min, -1, content.count, content.count + 1, .max] {
+      let file = try #require(try madeUpDebugInformation([".debug_info": content]))
+      let before = file.byteCount
+      #expect(file.header(containing: offset) == nil && file.byteCount == before, "\(offset)")
+    }
+  }
+
+  /// Units that are forgotten leave nothing but the list of where they are, and are read again when they are asked for.
+  @Test func forgottenUnitsTakeNoMemory() throws {
+    let list = abbreviations([
+      (1, 0x11, true, [(0x11, 0x01), (0x12, 0x06)]), (2, 0x2e, false, [(0x03, 0x08), (0x11, 0x01), (0x12, 0x06)]),
+    ])
+    let starts = (1...40).map { UInt64($0) * 0x1000 }
+    let units = starts.flatMap { start in
+      unit(
+        ByteWriter.made { writer in
+          writer.u8(1)
+          writer.number(start, 8)
+          writer.number(0x100, 4)
+          writer.u8(2)
+          writer.text("function at \(start)")
+          writer.number(start, 8)
+          writer.number(0x10, 4)
+          writer.u8(0)
+        }
+      )
+    }
+    let sections = [".debug_info": units, ".debug_abbrev": list]
+    let information = DebugInformation(try #require(try madeUpDebugInformation(sections))) { _ in nil }
+    let untouched = try #require(try madeUpDebugInformation(sections))
+    #expect(untouched.allHeaders.count == starts.count)
+    for _ in 0..<2 {
+      for start in starts {
+        #expect(information.calls(at: start + 8).map { $0.name?.string } == ["function at \(start)"])
+      }
+      #expect(information.byteCount > untouched.byteCount)
+      information.forgetUnits()
+      #expect(information.byteCount == untouched.byteCount)
+    }
+  }
+
+  /// Each unit of DWARF 5 numbers its lists of ranges by a table of its own, wherever in the section that is.
+  @Test func unitsHaveTablesOfRangesOfTheirOwn() throws {
+    let list = abbreviations([(1, 0x11, false, [(0x55, 0x23), (0x74, 0x17)])])
+    var (units, lists) = (ByteWriter(), ByteWriter())
+    let starts: [UInt64] = [0x1000, 0x2000, 0x3000]
+    for start in starts {
+      // Two lists, of which the unit has the second.
+      let both = [start, start + 0x100]
+        .map { start in
+          ByteWriter.made { writer in
+            writer.u8(7)
+            writer.number(start, 8)
+            writer.append([0x10, 0])
+          }
+        }
+      let contribution = ByteWriter.made { writer in
+        writer.number(5, 2)
+        writer.append([8, 0])
+        writer.number(2, 4)
+        writer.number(8, 4)
+        writer.number(UInt64(8 + both[0].count), 4)
+        writer.append(both[0] + both[1])
+      }
+      lists.number(UInt64(contribution.count), 4)
+      let base = UInt64(lists.count + 8)
+      lists.append(contribution)
+      let content = ByteWriter.made { writer in
+        writer.number(5, 2)
+        writer.append([1, 8])
+        writer.number(0, 4)
+        writer.append([1, 1])
+        writer.number(base, 4)
+      }
+      units.number(UInt64(content.count), 4)
+      units.append(content)
+    }
+    let file = try #require(
+      try madeUpDebugInformation([
+        ".debug_info": units.bytes, ".debug_abbrev": list, ".debug_rnglists": lists.bytes,
+      ])
+    )
+    #expect(
+      file.allHeaders.map { file.unit($0).codeRanges }
+        == starts.map { [AddressRange(start: $0 + 0x100, end: $0 + 0x110)] }
+    )
+  }
+
   /// Only types that contain no functions are passed over.
   @Test(arguments: [0x02, 0x13, 0x17, 0x34, 0x39] as [UInt16]) func functionsInOtherEntriesAreFound(tag: UInt16) throws
   {
