@@ -25,15 +25,6 @@ private final class OpenFile {
 @Suite struct AppendOnlyFileTests {
   private func content(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
 
-  /// The descriptor by which this process has `path` open.
-  private func descriptor(of path: String) throws -> Int32 {
-    let all = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-    let found = all.first {
-      (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
-    }
-    return try #require(found.flatMap { Int32($0) })
-  }
-
   @Test func recordsFollowEachOther() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
@@ -116,6 +107,23 @@ private final class OpenFile {
       #expect(file.failure == "the service has closed \(path), and it cannot be opened again")
       #expect(try content("\(directory)/other") == "")
       for number in [number, again, other] { close(number) }
+    }
+  }
+
+  /// A service may have closed its standard input as well: what is opened again then gets that number.
+  @Test func aFileThatIsOpenedAgainMayGetTheNumberOfStandardInput() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/file"
+      let (number, failure) = try withOwnDescriptors {
+        let file = try OpenFile(path)
+        _ = file.append("one")
+        close(try descriptor(of: path))
+        close(STDIN_FILENO)
+        _ = file.append("two")
+        return (try descriptor(of: path), file.failure)
+      }
+      #expect(number == STDIN_FILENO && failure == nil)
+      #expect(try content(path) == "onetwo")
     }
   }
 

@@ -134,6 +134,49 @@ import Testing
     }
   }
 
+  /// Nothing of a directory that cannot be used goes on.
+  @Test func theThreadOfADirectoryThatCannotBeUsedEnds() throws {
+    try withDirectory { directory in
+      let file = "\(directory)/file"
+      try Data().write(to: URL(fileURLWithPath: file))
+      weak var disk: DiskThread?
+      do {
+        let box = BlackBoxWriter(file, Watchdog.Configuration(), process, ProblemList())
+        disk = box.disk
+        #expect(throws: DirectoryError.self) { try box.open() }
+        #expect(box.problems.all == ["stalls cannot be saved in \(file): it is not a directory"])
+      }
+      // The thread keeps it for as long as it runs.
+      for _ in 0..<20_000 where disk != nil { usleep(1000) }
+      #expect(disk == nil)
+    }
+  }
+
+  /// The service has closed the file of its run: that is told, and the run has its end in the file all the same.
+  @Test func aRunFileThatTheServiceHasClosedGoesOn() throws {
+    try withDirectory { directory in
+      var configuration = Watchdog.Configuration()
+      configuration.storage.notesCrashes = false
+      let box = BlackBoxWriter(directory, configuration, process, ProblemList())
+      try box.open()
+      let path = "\(directory)/\(box.run.name)"
+      let number = try descriptor(of: path)
+      let other = open("\(directory)/other", O_RDWR | O_CREAT, 0o600)
+      dup2(other, number)
+      for _ in 0..<2 { _ = box.disk.result(until: .max) { box.run.ensure() } }
+      #expect(
+        box.problems.all == [
+          "\(directory): the service has closed files that are not its own; they have been opened again"
+        ]
+      )
+      #expect(try descriptor(of: path) != number)
+      box.stop()
+      #expect(try String(contentsOfFile: path, encoding: .utf8).contains("\nended "))
+      #expect(try String(contentsOfFile: "\(directory)/other", encoding: .utf8) == "")
+      for number in [number, other] { close(number) }
+    }
+  }
+
   /// Files that ask in the same order over and over all have their turns, also when one of them leaves while it waits.
   @Test func filesOfManyStallsTakeTurns() {
     let scheduler = FsyncScheduler()

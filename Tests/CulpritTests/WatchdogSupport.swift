@@ -1,6 +1,7 @@
 import CulpritStallRecord
 import Foundation
 import Synchronization
+import TestWorkloads
 import Testing
 
 @testable import Culprit
@@ -66,6 +67,40 @@ func stallFiles(in directory: String) throws -> [String] {
 
 func read(_ path: String) throws -> StallFile {
   try StallFile(bytes: [UInt8](Data(contentsOf: URL(fileURLWithPath: path))))
+}
+
+/// The descriptors by which the calling thread has files open, with their paths.
+func openFiles() throws -> [(descriptor: Int32, path: String)] {
+  let directory = "/proc/thread-self/fd"
+  return try FileManager.default.contentsOfDirectory(atPath: directory).compactMap { name in
+    guard let number = Int32(name),
+      let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\(name)")
+    else { return nil }
+    return (number, path)
+  }
+}
+
+/// The descriptor by which the calling thread has `path` open.
+func descriptor(of path: String) throws -> Int32 {
+  try #require(openFiles().first { $0.path == path }).descriptor
+}
+
+/// Runs `body` on a thread with descriptors of its own: those of everybody else as they are now, which it may close and
+/// replace without anybody's notice. The test is skipped where that is forbidden.
+func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) throws -> Value {
+  let result = Mutex<Result<Value, any Error>?>(nil)
+  let isOver = DispatchSemaphore(value: 0)
+  let thread = Thread {
+    if workload_take_own_descriptors() {
+      let found = Result { try body() }
+      result.withLock { $0 = found }
+    }
+    isOver.signal()
+  }
+  thread.start()
+  isOver.wait()
+  guard let found = result.withLock({ $0 }) else { try Test.cancel("no thread can have descriptors of its own here") }
+  return try found.get()
 }
 
 let done = Atomic<Bool>(false)

@@ -23,9 +23,14 @@ static const struct {
   const char *name;
   uint32_t number;
 } calls[] = {
-    {"process_vm_readv", SYS_process_vm_readv},     {"timer_create", SYS_timer_create},
-    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},   {"sched_setaffinity", SYS_sched_setaffinity},
-    {"sched_setscheduler", SYS_sched_setscheduler}, {"memfd_create", SYS_memfd_create},
+    {"process_vm_readv", SYS_process_vm_readv},
+    {"timer_create", SYS_timer_create},
+    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo},
+    {"sched_setaffinity", SYS_sched_setaffinity},
+    {"sched_setscheduler", SYS_sched_setscheduler},
+    {"memfd_create", SYS_memfd_create},
+    {"clone", SYS_clone},
+    {"clone3", SYS_clone3},
 };
 
 bool workload_refuse_call(const char *name) {
@@ -44,6 +49,8 @@ bool workload_refuse_call(const char *name) {
   }
   return false;
 }
+
+bool workload_take_own_descriptors(void) { return unshare(CLONE_FILES) == 0; }
 
 bool workload_become_undumpable(void) {
   const uid_t nobody = 65534;
