@@ -63,6 +63,16 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
+  /// What the child knows of its parent's threads says nothing of its own, which may have the same numbers soon.
+  @Test(.enabled(if: access("/proc/sys/kernel/ns_last_pid", W_OK) == 0, "choosing a thread's id takes privileges"))
+  func aChildsThreadsAreNotTakenForItsParents() throws {
+    let (process, directory) = try runScenario("fork-numbers")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    if process.fact("seen") == "taken" { try Test.cancel("somebody else has the number") }
+    #expect(process.fact("seen") == "true" && process.fact("own") == "false", "\(process)")
+    #expect(process.fact("exited") == "1", "\(process)")
+  }
+
   /// closefrom(3) while a watchdog runs: its files are opened again, the service's own are left alone, and the status
   /// tells.
   @Test func aServiceMayCloseEverything() throws {

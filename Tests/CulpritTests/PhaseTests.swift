@@ -49,6 +49,16 @@ import Testing
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
   }
 
+  /// Where there is no room for it, the launch is not watched; that is said, and the service starts all the same.
+  @Test func aLaunchThatCannotBeWatchedIsTold() throws {
+    let child = try runScenario(["launch-without-room"])
+    #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")
+    #expect(
+      child.errors.contains("culprit: 4096 sources are watched already, which is the most at a time\n"),
+      "\(child)"
+    )
+  }
+
   /// Begun by SIGTERM, with a handler that was there before the watchdog, and one that came later: both are called. And
   /// by a call. The report comes although the process just exits.
   @Test(arguments: ["before", "after", "said"])

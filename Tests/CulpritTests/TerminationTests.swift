@@ -158,6 +158,19 @@ import Testing
     #expect(end.child.fact("ended") == nil && !end.child.errors.contains("0x8badf00d"), "\(end.child)")
   }
 
+  /// A thread that is needed from now on may not be there for the asking, as in a sandbox that was entered meanwhile. Nobody
+  /// is ended then, and it is said why.
+  @Test func aThreadThatCannotBeStartedIsToldOf() throws {
+    let child = try ChildProcess(
+      ChildProcess.built("policy-process"),
+      ["terminate-without-threads"],
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+    if child.status == 77 { try Test.cancel("system calls cannot be refused here") }
+    #expect(child.hasExited && child.status == 0 && child.fact("ended") == "true", "\(child)")
+    #expect(child.errors.contains("culprit: a thread cannot be started: Operation not permitted\n"), "\(child)")
+  }
+
   @Test func whoHandlesItKeepsTheProcess() throws {
     let end = try end("handled")
     #expect(end.child.hasExited && end.child.status == 0, "\(end.child)")

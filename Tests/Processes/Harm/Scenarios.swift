@@ -15,6 +15,7 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "exec": { try startPrograms(count($0)) },
   "fork-descriptors": { try lookAtDescriptorsInChild($0) },
   "close-all": { try closeAll($0) },
+  "fork-numbers": { _ in try takeNumberOfThreadInChild() },
   "thread-descriptors": { _ in try countThreadDescriptors() },
   "exempt": { _ in try exemptNobodyElse() },
   "restarts": { try restart(count($0)) },
@@ -261,6 +262,39 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   loop.end()
   watchdog.stop()
   ends.tell()
+}
+
+/// Forks; the child gives a thread of its own the number that a thread of the parent's watchdog had, and captures its threads.
+private func takeNumberOfThreadInChild() throws {
+  let watchdog = try Watchdog(quick())
+  guard let number = threads(named: "culprit-monitor").first else { return say("seen=no monitor") }
+  var ends: [Int32] = [0, 0]
+  pipe(&ends)
+  let child = workload_plain_fork()
+  if child == 0 {
+    alarm(60)
+    close(ends[1])
+    // Until the number is free.
+    var byte: UInt8 = 0
+    _ = read(ends[0], &byte, 1)
+    guard let thread = workload_thread_with_id(number) else {
+      say("seen=taken")
+      _exit(0)
+    }
+    let own = try Watchdog(quick())
+    let seen = try own.captureThreads(timeout: .seconds(30)).groups.flatMap(\.threads).map(\.id)
+    say("seen=\(seen.contains(number))")
+    say("own=\(threads(named: "culprit-monitor").contains(where: seen.contains))")
+    own.stop()
+    workload_thread_stop(thread)
+    exit(0)
+  }
+  watchdog.stop()
+  _ = waitUntil { access("/proc/self/task/\(number)", F_OK) != 0 }
+  close(ends[1])
+  var result = Ends()
+  result.wait(for: child)
+  result.tell()
 }
 
 /// Closes every descriptor while a watchdog runs, opens files of its own there, and stalls.

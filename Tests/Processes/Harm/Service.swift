@@ -114,6 +114,24 @@ func descriptors() -> [Int32: String] {
   return found
 }
 
+/// The numbers of the process's threads that are called `name`.
+func threads(named name: String) -> [Int32] {
+  guard let listing = opendir("/proc/self/task") else { return [] }
+  defer { closedir(listing) }
+  var found: [Int32] = []
+  while let entry = readdir(listing) {
+    let number = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    let file = open("/proc/self/task/\(number)/comm", O_RDONLY | O_CLOEXEC)
+    var text = [UInt8](repeating: 0, count: 32)
+    let count = read(file, &text, text.count)
+    close(file)
+    if String(decoding: text.prefix(max(0, count)), as: UTF8.self) == name + "\n" {
+      found += [Int32(number)].compactMap { $0 }
+    }
+  }
+  return found
+}
+
 /// Files that a service opened where others had been closed, each with a content that nobody else may change.
 struct OwnFiles {
   private let directory: String

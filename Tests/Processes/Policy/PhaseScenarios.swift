@@ -51,6 +51,24 @@ private func tell(_ watchdog: Watchdog) {
   say("done=true")
 }
 
+/// A launch that takes too long, while everything that can be watched is what an earlier watchdog watched.
+@Sendable func launchWithoutRoom(_ arguments: [String]) throws {
+  let first = try Watchdog()
+  var sections: [WatchedSection] = []
+  repeat {
+    sections.append(first.beginSection("held", threshold: .seconds(60)))
+  } while sections.last?.isWatched == true
+  first.stop()
+  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
+  configuration.lifecycle.launchThreshold = .milliseconds(400)
+  let watchdog = try Watchdog(configuration)
+  tell(watchdog)
+  startSlowly(600)
+  watchdog.launched()
+  watchdog.stop()
+  withExtendedLifetime(sections) { say("done=true") }
+}
+
 private let onTerminate: @convention(c) (Int32) -> Void = { _ in isTerminating.store(true, ordering: .releasing) }
 
 private func handler() -> UnsafeMutableRawPointer? {

@@ -85,6 +85,20 @@ func waitForGood() {
   watchdog.stop()
 }
 
+/// Asks to be ended when it is stuck, at a time when no thread can be started any more, and gets stuck for a while.
+@Sendable func changeWithoutThreads(_ arguments: [String]) throws {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
+  guard workload_refuse_call("clone"), workload_refuse_call("clone3") else {
+    say("refused=false")
+    exit(77)
+  }
+  try watchdog.reconfigure { $0.lifecycle.terminateAfter = .milliseconds(600) }
+  let loop = try watchdog.watchLoop(named: "http")
+  loop.withTurn { _ = usleep(1_500_000) }
+  watchdog.stop()
+  say("ended=true")
+}
+
 /// What the application does about its end.
 private func prepare(_ way: String, _ watchdog: Watchdog) {
   switch way {
