@@ -148,7 +148,7 @@ static bool jump(struct search *search, struct path *path, uint64_t target) {
 }
 
 /* Does what OPERATION does. Returns whether the path goes on. */
-static bool apply(struct search *search, struct path *path, const struct code_operation *operation, uint64_t next) {
+static bool apply(struct search *search, struct path *path, const struct code_operation *operation) {
   const struct unwind_architecture *architecture = search->walk->unwinder->architecture;
   struct known_word *to = register_of(architecture, path, operation->to);
   struct known_word *from = register_of(architecture, path, operation->from);
@@ -196,7 +196,7 @@ static bool apply(struct search *search, struct path *path, const struct code_op
       branch_off(search->walk->unwinder->return_paths, path, operation->target);
     break;
   case CODE_JUMP:
-    return operation->target == next ? true : jump(search, path, operation->target);
+    return jump(search, path, operation->target);
   case CODE_JUMP_GOT:
     leave(search, path, 0);
     return false;
@@ -227,7 +227,7 @@ static void go(struct search *search, struct path *path) {
       return;
     path->address += length;
     for (int index = 0; index < count && goes_on; index++)
-      goes_on = apply(search, path, &operations[index], address + length);
+      goes_on = apply(search, path, &operations[index]);
   }
 }
 

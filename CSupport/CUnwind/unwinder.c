@@ -132,6 +132,7 @@ void cunwind_forget(struct unwinder *unwinder) {
   cunwind_solver_forget(unwinder);
   cunwind_function_starts_forget(unwinder);
   cunwind_tables_forget(unwinder);
+  cunwind_call_sites_forget(unwinder);
   cunwind_cursor_forget(unwinder);
 }
 

@@ -1,10 +1,11 @@
 import CCulpritUnwind
+import SplitMix
 import Testing
 
 /// Stacks of code that was made up for the purpose, at every instruction, against the account of its calls.
 @Suite struct MadeUpCodeTests {
   /// Unwinders in plain mode, and with libunwind where it is there.
-  static func unwinders() throws -> [FixtureUnwinder] {
+  private func unwinders() throws -> [FixtureUnwinder] {
     let isMissing = FixtureUnwinder.missing(for: "x86_64") != nil
     return try (isMissing ? [false] : [false, true]).map { try FixtureUnwinder("x86_64", usesTables: $0) }
   }
@@ -25,15 +26,217 @@ import Testing
       isDescribed: isDescribed,
       [.push(.r12), .move(.rsp, by: -40), .call("leaf"), .move(.rsp, by: 40), .pop(.r12), .exit]
     )
-    program.add("leaf", isDescribed: isDescribed, [.set(.rax, 1), .branch("early"), .nothing, .label("early"), .exit])
+    program.add(
+      "leaf",
+      isDescribed: isDescribed,
+      [.set(.rax, 1), .branch("early"), .nothing, .label("early"), .exit]
+    )
     program.words = [("unframed@got", "unframed")]
-    for (mode, unwinder) in try Self.unwinders().enumerated() {
+    try checkEveryInstruction(of: program)
+  }
+
+  private func checkEveryInstruction(of program: MadeUpProgram) throws {
+    for (mode, unwinder) in try unwinders().enumerated() {
       var thread = MadeUpThread(program, at: "start")
       repeat {
         let found = unwinder.unwind(thread.recorded())
         #expect(found.frames == thread.frames && found.end == "outermost", "\(mode) \(thread.pc)")
       } while thread.step()
       #expect(thread.calls.isEmpty && thread.pc == program.addresses(in: "start")[1] + 2)
+    }
+  }
+
+  /// Functions of any shape, with early returns, loops, checks and calls in place of returns.
+  @Test(arguments: [true, false]) func everyInstructionOfAnyCodeHasItsCallers(isDescribed: Bool) throws {
+    try checkRandomCode(isDescribed: isDescribed, hasTables: false) { found, thread in
+      found.frames == thread.frames && found.end == "outermost"
+    }
+  }
+
+  /// What a table leads to may be a part of the function or another one: a stack may end there.
+  @Test(arguments: [true, false]) func noInstructionOfAnyCodeHasAWrongCaller(isDescribed: Bool) throws {
+    try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
+      found.frames == Array(thread.frames.prefix(found.frames.count))
+    }
+  }
+
+  private func checkRandomCode(
+    isDescribed: Bool,
+    hasTables: Bool,
+    isRight: (FixtureUnwinder.Found, MadeUpThread) -> Bool
+  ) throws {
+    let unwinders = try unwinders()
+    for seed in 1...30 {
+      var code = RandomCode(seed: UInt64(seed), isDescribed: isDescribed, hasTables: hasTables)
+      var thread = MadeUpThread(code.program(functions: 6), at: "start")
+      for _ in 0..<200 {
+        for (mode, unwinder) in unwinders.enumerated() {
+          let found = unwinder.unwind(thread.recorded())
+          #expect(isRight(found, thread), "\(seed) \(mode) \(thread.pc)")
+        }
+        guard thread.step({ Int.random(in: 0..<$0, using: &code.numbers) }) else { break }
+      }
+    }
+  }
+
+  /// A function that no table knows, made at run time, from its first instruction on.
+  @Test func codeOfNoModuleHasItsCallers() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("main"), .trap])
+    program.add("main", MadeUpInstruction.enter + [.call("made"), .leave, .exit])
+    program.add(
+      "made",
+      isMadeAtRunTime: true,
+      [.push(.rbx), .branch("skipped"), .set(.rax, 1), .label("skipped"), .pop(.rbx), .exit]
+    )
+    try checkEveryInstruction(of: program)
+  }
+
+  /// An instruction that the decoder does not know leaves the frame pointer, although an earlier call of the same function
+  /// has left its return address within the frame.
+  @Test func aFunctionThatIsNotUnderstoodHasTheFrameThatItKeeps() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("main"), .trap])
+    program.add(
+      "main",
+      MadeUpInstruction.enter
+        + [
+          .move(.rsp, by: -64), .call("strange"), .move(.rsp, by: 64), .label("again"), .call("strange"), .leave, .exit,
+        ]
+    )
+    let wrmsr: [UInt8] = [0x0f, 0x30]
+    program.add(
+      "strange",
+      MadeUpInstruction.enter + [.move(.rsp, by: -128), .label("here"), .bytes(wrmsr), .leave, .exit]
+    )
+    for unwinder in try unwinders() {
+      var thread = MadeUpThread(program, at: "start")
+      for place in ["again", "here"] { thread.run(to: place) }
+      let found = unwinder.unwind(thread.recorded())
+      #expect(found.frames == thread.frames && found.end == "outermost")
+    }
+  }
+
+  /// Behind a call that never returns, with nothing between, one function seems to go on into the next, with a frame that it
+  /// does not have. Where that would be, the same return address lies on the stack, of an outer call.
+  @Test func theReturnAddressOfAnOuterCallIsNotTaken() throws {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("main"), .trap])
+    program.add("main", [.move(.rsp, by: -8), .call("caller"), .move(.rsp, by: 8), .exit])
+    program.add("caller", [.move(.rsp, by: -24), .call("callee"), .move(.rsp, by: 24), .exit])
+    program.add("between", [.move(.rsp, by: -40), .call("caller"), .move(.rsp, by: 40), .exit])
+    program.add(
+      "never",
+      isDescribed: false,
+      [.move(.rsp, by: -(24 + 8 + 40 + 8 + 56 + 8)), .nothing, .nothing, .nothing, .nothing, .call("between")]
+    )
+    program.add("callee", isDescribed: false, [.move(.rsp, by: -56), .call("between"), .move(.rsp, by: 56), .exit])
+    program.add("last", [.trap])
+    #expect(program["callee"] == program["never"] + 16)
+    for (mode, unwinder) in try unwinders().enumerated() {
+      var thread = MadeUpThread(program, at: "start")
+      for _ in 0..<40 {
+        let found = unwinder.unwind(thread.recorded())
+        #expect(found.frames == Array(thread.frames.prefix(found.frames.count)), "\(mode) \(thread.pc)")
+        thread.step()
+      }
+    }
+  }
+
+  /// Another program has other code at the same addresses: which functions a call there may lead to is found out anew.
+  @Test func whatCallsLedToIsForgotten() throws {
+    func thread(_ jump: MadeUpInstruction) -> MadeUpThread {
+      var program = MadeUpProgram()
+      program.add("start", isOutermost: true, [.call("main"), .trap])
+      program.add("main", [.move(.rsp, by: -8), .call("jumping"), .move(.rsp, by: 8), .exit])
+      program.add("jumping", [jump])
+      program.add("function", alignment: 64, [.move(.rsp, by: -24), .label("here"), .set(.rax, 1), .trap])
+      var thread = MadeUpThread(program, at: "start")
+      thread.run(to: "here")
+      return thread
+    }
+    let (first, second) = (thread(.jumpByTable(["function"])), thread(.jump("function")))
+    #expect(first.frames == second.frames)
+    let unwinder = try FixtureUnwinder("x86_64")
+    // A jump to where a register says may lead anywhere.
+    #expect(unwinder.unwind(first.recorded()).frames == Array(first.frames.prefix(1)))
+    #expect(unwinder.unwind(second.recorded()).frames == second.frames)
+  }
+}
+
+/// Makes up programs whose functions have random shapes.
+private struct RandomCode {
+  var numbers: SplitMix
+  let isDescribed: Bool
+  let hasTables: Bool
+  private var labels = 0
+  private var last = 0
+
+  init(seed: UInt64, isDescribed: Bool, hasTables: Bool) {
+    numbers = SplitMix(seed)
+    self.isDescribed = isDescribed
+    self.hasTables = hasTables
+  }
+
+  private mutating func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &numbers) }
+
+  private mutating func label() -> String {
+    labels += 1
+    return "L\(labels)"
+  }
+
+  /// A program whose functions call those that come later.
+  mutating func program(functions count: Int) -> MadeUpProgram {
+    var program = MadeUpProgram()
+    last = count
+    program.add("start", isOutermost: true, [.call("f1"), .trap])
+    for number in 1...count {
+      // What tables describe may stand directly behind one another.
+      let alignment: UInt64 = isDescribed && below(2) == 0 ? 1 : 16
+      program.add("f\(number)", alignment: alignment, isDescribed: isDescribed, function(number))
+      program.words.append(("f\(number)@got", "f\(number)"))
+    }
+    return program
+  }
+
+  private mutating func function(_ number: Int) -> [MadeUpInstruction] {
+    let isFramed = below(3) == 0
+    let saved = [MadeUpRegister.rbx, .r12, .r13].filter { _ in below(2) == 0 }
+    let room = 16 * below(4) + ((isFramed ? 1 : 0) + saved.count + 1) % 2 * 8
+    let begin =
+      (isFramed ? MadeUpInstruction.enter : []) + saved.map { .push($0) } + (room > 0 ? [.move(.rsp, by: -room)] : [])
+    let end =
+      (room > 0 ? [.move(.rsp, by: room)] : []) + saved.reversed().map { MadeUpInstruction.pop($0) }
+      + (isFramed ? [.pop(.rbp)] : [])
+    return begin + [.set(.rax, number)] + statements(number, depth: 2, end: end) + end + leaving(number)
+  }
+
+  /// A return, or a call of a later function in place of it.
+  private mutating func leaving(_ number: Int) -> [MadeUpInstruction] {
+    number < last && below(4) == 0 ? [.jump("f\(number + 1)")] : [.exit]
+  }
+
+  private mutating func statements(_ number: Int, depth: Int, end: [MadeUpInstruction]) -> [MadeUpInstruction] {
+    var result: [MadeUpInstruction] = []
+    for _ in 0...below(3) { result += statement(number, depth: depth, end: end) }
+    return result
+  }
+
+  private mutating func statement(_ number: Int, depth: Int, end: [MadeUpInstruction]) -> [MadeUpInstruction] {
+    let (one, other, behind) = (label(), label(), label())
+    let callee = number < last ? "f\(number + 1 + below(last - number))" : nil
+    switch below(depth == 0 ? 4 : hasTables ? 9 : 8) {
+    case 0: return [.set(.rcx, below(100))]
+    case 1: return callee.map { [.call($0)] } ?? [.nothing]
+    case 2: return callee.map { [.callWord($0 + "@got")] } ?? [.nothing]
+    case 3: return callee.map { [.address(.rax, of: $0), .callRegister(.rax)] } ?? [.nothing]
+    case 4: return [.branch(one)] + statements(number, depth: depth - 1, end: end) + [.label(one)]
+    case 5: return [.branch(one)] + end + leaving(number) + [.label(one)]
+    case 6: return [.label(one)] + statements(number, depth: depth - 1, end: end) + [.branch(one)]
+    case 7: return [.branch(one, isTaken: true), .trap, .label(one)]
+    default:
+      return [.jumpByTable([one, other]), .label(one)] + statements(number, depth: depth - 1, end: end)
+        + [.jump(behind), .label(other)] + statements(number, depth: depth - 1, end: end) + [.label(behind)]
     }
   }
 }

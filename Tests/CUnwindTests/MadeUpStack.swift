@@ -43,8 +43,8 @@ enum MadeUpInstruction {
   case jumpWord(String)
   /// jmp *%rax, to one of these.
   case jumpByTable([String])
-  /// jne: where a thread goes is chosen.
-  case branch(String)
+  /// jne: where a thread goes is chosen, if it is not told.
+  case branch(String, isTaken: Bool? = nil)
   case leave
   case exit
   /// ud2.
@@ -74,6 +74,8 @@ struct MadeUpProgram {
     var isOutermost = false
     /// Its entry in the table has an address of what catches exceptions.
     var catches = false
+    /// It is no part of the module, but made at run time, and behind all that is part of it.
+    var isMadeAtRunTime = false
     /// The instructions of its rows, instead of those that its own tell.
     var rows: [UInt8]?
   }
@@ -99,17 +101,19 @@ struct MadeUpProgram {
     return Self.base + 0x8000 + 8 * UInt64(place)
   }
 
-  /// Adds a function at the next multiple of `alignment`, behind int3.
+  /// Adds a function at the next address that is a multiple of `alignment` and `offset` more, behind int3.
   mutating func add(
     _ name: String,
     alignment: UInt64 = 16,
+    offset: UInt64 = 0,
     isDescribed: Bool = true,
     isOutermost: Bool = false,
     catches: Bool = false,
+    isMadeAtRunTime: Bool = false,
     rows: [UInt8]? = nil,
     _ body: [MadeUpInstruction]
   ) {
-    end = (end + alignment - 1) / alignment * alignment
+    end = (end + alignment - 1 - offset) / alignment * alignment + offset
     let start = end
     labels[name] = start
     for instruction in body {
@@ -121,9 +125,10 @@ struct MadeUpProgram {
     functions[name] = Function(
       start: start,
       end: end,
-      isDescribed: isDescribed,
+      isDescribed: isDescribed && !isMadeAtRunTime,
       isOutermost: isOutermost,
       catches: catches,
+      isMadeAtRunTime: isMadeAtRunTime,
       rows: rows
     )
   }
@@ -152,23 +157,29 @@ struct MadeUpProgram {
 
   // MARK: What is in memory
 
-  var module: RecordedStack.Module { .init(start: Self.base, end: end, header: Self.base) }
+  var module: RecordedStack.Module {
+    let ends = functions.values.filter(\.isMadeAtRunTime).map(\.start).min() ?? end
+    return .init(start: Self.base, end: ends, header: Self.base)
+  }
 
   var memory: [RecordedStack.Piece] {
-    var code = [UInt8](repeating: 0xcc, count: Int(end - Self.codeStart))
+    // There is something before and behind.
+    let start = Self.codeStart - 64
+    var code = [UInt8](repeating: 0xcc, count: Int(end - start) + 64)
     for (address, instruction) in instructions {
-      let bytes = encoded(instruction, at: address)
-      code.replaceSubrange(Int(address - Self.codeStart)..<Int(address - Self.codeStart) + bytes.count, with: bytes)
+      let (bytes, place) = (encoded(instruction, at: address), Int(address - start))
+      code.replaceSubrange(place..<place + bytes.count, with: bytes)
     }
     return [
       .init(address: Self.base, bytes: tables),
       .init(address: Self.base + 0x8000, bytes: words.flatMap { little(self[$0.value], 8) }),
-      .init(address: Self.codeStart, bytes: code + [UInt8](repeating: 0xcc, count: 64)),
+      .init(address: start, bytes: code),
     ]
   }
 
   /// .eh_frame_hdr, and .eh_frame behind it.
   private var tables: [UInt8] {
+    let rows = self.rows
     let described = functions.values.filter(\.isDescribed).sorted { $0.start < $1.start }
     let frames = Self.base + UInt64(12 + 8 * described.count)
     // "zRL", both addresses relative, of four bytes; the first row: the stack pointer + 8, the return address below it.
@@ -184,7 +195,7 @@ struct MadeUpProgram {
       content += entry(
         little(place + 4 - frames, 4) + little(function.start &- (place + 8), 4)
           + little(function.end - function.start, 4) + [4] + little(lsda, 4)
-          + (function.rows ?? (function.isOutermost ? [0x07, 16] : rows(of: function)))
+          + (function.rows ?? (function.isOutermost ? [0x07, 16] : rows[function.start] ?? []))
       )
     }
     return header + content + little(0, 4)
@@ -207,23 +218,32 @@ struct MadeUpProgram {
     var saved: [MadeUpRegister: Int] = [:]
   }
 
-  private func rows(of function: Function) -> [UInt8] {
-    var result: [UInt8] = []
-    var row = Row(), written = Row(), reached: [String: Row] = [:]
-    var at = function.start, goesOn = true
-    for (address, instruction) in instructions where address >= function.start && address < function.end {
-      if case .label(let name, let like) = instruction, let known = reached[like ?? name], !goesOn { row = known }
-      if row != written {
-        result += [0x04] + little(address - at, 4) + [0x0c, UInt8(row.register.rawValue)] + leb128(row.distance)
-        for register in MadeUpRegister.allCases where row.saved[register] != written.saved[register] {
-          let number = UInt8(register.rawValue)
-          result += row.saved[register].map { [0x80 | number] + leb128($0 / 8) } ?? [0xc0 | number]
+  /// The instructions of the rows of each function, by where it begins. A part of another one has that one's frame.
+  private var rows: [UInt64: [UInt8]] {
+    var result: [UInt64: [UInt8]] = [:]
+    var reached: [UInt64: Row] = [:]
+    for (name, function) in functions.sorted(by: { $0.value.start < $1.value.start }) {
+      var (row, written, at, goesOn) = (reached[self[name]] ?? Row(), Row(), function.start, true)
+      var code: [UInt8] = []
+      for (address, instruction) in instructions where address >= function.start && address < function.end {
+        if case .label(let name, let like) = instruction {
+          if let known = reached[self[like ?? name]], !goesOn { row = known }
+          reached[address] = row
+          continue
         }
-        (written, at) = (row, address)
+        if row != written {
+          code += [0x04] + little(address - at, 4) + [0x0c, UInt8(row.register.rawValue)] + leb128(row.distance)
+          for register in MadeUpRegister.allCases where row.saved[register] != written.saved[register] {
+            let number = UInt8(register.rawValue)
+            code += row.saved[register].map { [0x80 | number] + leb128($0 / 8) } ?? [0xc0 | number]
+          }
+          (written, at) = (row, address)
+        }
+        change(&row, by: instruction)
+        for target in targets(of: instruction) where reached[self[target]] == nil { reached[self[target]] = row }
+        goesOn = instruction.goesOn
       }
-      change(&row, by: instruction)
-      for target in targets(of: instruction) where reached[target] == nil { reached[target] = row }
-      if case .label(let name, _) = instruction { reached[name] = row } else { goesOn = instruction.goesOn }
+      result[function.start] = code
     }
     return result
   }
@@ -231,7 +251,7 @@ struct MadeUpProgram {
   private func targets(of instruction: MadeUpInstruction) -> [String] {
     switch instruction {
     case .call(_, let pad): pad.map { [$0] } ?? []
-    case .jump(let label), .branch(let label): [label]
+    case .jump(let label), .branch(let label, _): [label]
     case .jumpByTable(let all): all
     default: []
     }
@@ -304,7 +324,7 @@ struct MadeUpProgram {
     case .jump(let name): return relative([0xe9], name)
     case .jumpWord(let name): return relative([0xff, 0x25], name)
     case .jumpByTable: return [0xff, 0xe0]
-    case .branch(let name): return relative([0x0f, 0x85], name)
+    case .branch(let name, _): return relative([0x0f, 0x85], name)
     case .leave: return [0xc9]
     case .exit: return [0xc3]
     case .trap: return [0x0f, 0x0b]
@@ -327,6 +347,7 @@ struct MadeUpThread {
   static let stackEnd: UInt64 = 0x7fff_0000_0000
 
   let program: MadeUpProgram
+  private let memory: [RecordedStack.Piece]
   var pc: UInt64
   var registers = [UInt64](repeating: 0, count: 16)
   /// The words of the stack that were written, by their addresses; those that are over as well.
@@ -348,6 +369,7 @@ struct MadeUpThread {
   /// A thread whose first function is `first`: nothing called it.
   init(_ program: MadeUpProgram, at first: String) {
     self.program = program
+    memory = program.memory
     pc = program[first]
     self[.rsp] = Self.stackEnd - 64
     stack[self[.rsp]] = 0
@@ -379,7 +401,7 @@ struct MadeUpThread {
     case .jump(let name): pc = program[name]
     case .jumpWord(let name): pc = program.word(at: program[name]) ?? 0
     case .jumpByTable(let names): pc = program[names[choose(names.count)]]
-    case .branch(let name): if choose(2) == 1 { pc = program[name] }
+    case .branch(let name, let isTaken): if isTaken ?? (choose(2) == 1) { pc = program[name] }
     case .leave:
       self[.rsp] = self[.rbp]
       self[.rbp] = pop()
@@ -449,7 +471,7 @@ struct MadeUpThread {
       }
     }
     result.modules = [program.module]
-    result.memory = program.memory
+    result.memory = memory
     result.frames = frames
     return result
   }

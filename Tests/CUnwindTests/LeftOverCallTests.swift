@@ -1,0 +1,155 @@
+import CCulpritUnwind
+import Testing
+
+/// Blocked threads, of which nothing but the stack pointer is known, in frames that the frame pointer is needed for, where
+/// earlier calls of the same function have left theirs on the stack.
+@Suite(.enabled(if: FixtureUnwinder.missing(for: "x86_64") == nil, "libunwind is not there for x86_64"))
+struct LeftOverCallTests {
+  private typealias Code = [MadeUpInstruction]
+
+  /// A call by way of `deeper`, with arguments on the stack: its frames lie lower than those of later calls, untouched.
+  private static let earlier: Code = [.move(.rsp, by: -64), .call("deeper"), .move(.rsp, by: 64)]
+  private static let now: Code = [.set(.rdi, 128), .call("function")]
+  /// Nothing in the order of calls says which frame is over.
+  private static let inALoop: Code = [.label("again")] + earlier + now + [.branch("again")]
+  /// A frame whose size the program alone knows.
+  private static let growing: Code = MadeUpInstruction.enter + [.lower(.rsp, by: .rdi), .call("wait"), .leave, .exit]
+
+  private func program(main: Code, _ function: Code = growing, catches: Bool = false) -> MadeUpProgram {
+    var program = MadeUpProgram()
+    program.add("start", isOutermost: true, [.call("main"), .trap])
+    program.add("main", MadeUpInstruction.enter + main + [.leave, .exit])
+    program.add("deeper", MadeUpInstruction.enter + [.set(.rdi, 16), .call("function"), .pop(.rbp), .exit])
+    program.add("function", catches: catches, function)
+    program.add("wait", [.bytes([0x0f, 0x05]), .label("blocked"), .exit])  // syscall
+    return program
+  }
+
+  /// Checks the stack of the thread, which is complete or ends in the frame that waits.
+  private func check(_ thread: MadeUpThread, isFound: Bool = true, sourceLocation: SourceLocation = #_sourceLocation)
+    throws
+  {
+    #expect(thread.pc == thread.program["blocked"], sourceLocation: sourceLocation)
+    let found = try FixtureUnwinder("x86_64", usesTables: true).unwind(thread.recorded(known: []))
+    #expect(found.frames == (isFound ? thread.frames : Array(thread.frames.prefix(2))), sourceLocation: sourceLocation)
+    #expect(found.end == (isFound ? "outermost" : "no-register"), sourceLocation: sourceLocation)
+  }
+
+  /// Whether the code comes from one call to another decides which of them is over.
+  @Test(arguments: [
+    ("one after the other", earlier + now, true),
+    ("the earlier one not always", [.branch("skipped")] + earlier + [.label("skipped")] + now, true),
+    ("a loop", inALoop, false),
+    ("a jump back", [.label("again")] + earlier + now + [.branch("out"), .jump("again"), .label("out")], false),
+    (
+      "by two blocks", [.label("again")] + earlier + now + [.branch("in"), .nothing, .label("in"), .branch("again")],
+      false
+    ),
+    ("perhaps by a table", [.label("again")] + earlier + now + [.jumpByTable(["again"])], false),
+    ("no way back", earlier + now + [.branch("out"), .nothing, .label("out")], true),
+  ]) func theLaterCallIsAlive(shape: String, main: [MadeUpInstruction], isFound: Bool) throws {
+    var thread = MadeUpThread(program(main: main), at: "start")
+    thread.run(to: "blocked")
+    thread.step()
+    thread.run(to: "blocked")
+    try check(thread, isFound: isFound)
+  }
+
+  /// The code says how far the frame pointer is from the stack pointer.
+  @Test func aFrameOfFixedSizeIsFound() throws {
+    let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .call("wait"), .leave, .exit]
+    var thread = MadeUpThread(program(main: Self.inALoop, function), at: "start")
+    thread.run(to: "blocked")
+    thread.step()
+    thread.run(to: "blocked")
+    try check(thread)
+  }
+
+  /// Nothing in the code leads to what catches an exception: the frame is as at calls.
+  @Test func theFrameOfAHandlerIsFound() throws {
+    let function: Code =
+      MadeUpInstruction.enter + [
+        .move(.rsp, by: -128), .call("throwing", pad: "caught"), .leave, .exit, .label("caught"), .call("wait"), .leave,
+        .exit,
+      ]
+    var program = program(main: Self.inALoop, function, catches: true)
+    program.add("throwing", [.label("thrown"), .exit])
+    var thread = MadeUpThread(program, at: "start")
+    thread.run(to: "thrown")
+    thread.step()
+    thread.run(to: "thrown")
+    let isCaught = thread.raise()
+    #expect(isCaught)
+    thread.run(to: "blocked")
+    try check(thread)
+  }
+
+  /// What a table leads to has the frame that there is at the jump.
+  @Test func theFrameBehindATableIsFound() throws {
+    let function: Code =
+      MadeUpInstruction.enter + [
+        .move(.rsp, by: -128), .jumpByTable(["one"]), .label("one"), .call("wait"), .leave, .exit,
+      ]
+    var thread = MadeUpThread(program(main: Self.inALoop, function), at: "start")
+    thread.run(to: "blocked")
+    thread.step()
+    thread.run(to: "blocked")
+    try check(thread)
+  }
+
+  /// A part of a function that stands elsewhere has the frame of the whole.
+  @Test func theFrameOfAColdPartIsFound() throws {
+    let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .branch("cold"), .leave, .exit]
+    var program = program(main: Self.inALoop, function)
+    program.add("cold", [.call("wait"), .leave, .exit])
+    var thread = MadeUpThread(program, at: "start")
+    var branches = 0
+    thread.run(to: "blocked") { _ in
+      branches += 1
+      return branches == 2 ? 1 : 0
+    }
+    try check(thread)
+  }
+
+  /// A function that ends in a jump to where a register says may have led anywhere.
+  @Test func aJumpByARegisterMayHaveLedThere() throws {
+    var program = program(main: [.set(.rdi, 128), .call("jumping")])
+    program.add("jumping", [.jumpByTable(["function"])])
+    var thread = MadeUpThread(program, at: "start")
+    thread.run(to: "blocked")
+    try check(thread)
+  }
+
+  /// What one call leads to is no answer for another function, wherever the answers are remembered.
+  @Test func anotherFunctionsCallIsNotTaken() throws {
+    var program = program(main: [.call("jumping")])
+    program.add("jumping", [.jump("outer")])
+    // Their answers have the same place.
+    let distance: UInt64 = 1 << 12
+    program.add(
+      "outer",
+      alignment: distance,
+      MadeUpInstruction.enter + [.branch("early"), .move(.rsp, by: -64), .call("middle"), .move(.rsp, by: 64)]
+        + [.set(.rdi, 128), .call("inner"), .label("early"), .leave, .exit]
+    )
+    program.add("middle", MadeUpInstruction.enter + [.call("jumping"), .pop(.rbp), .exit])
+    program.add("inner", alignment: distance, Self.growing)
+    var thread = MadeUpThread(program, at: "start")
+    var branches = 0
+    thread.run(to: "blocked") { _ in
+      branches += 1
+      return branches == 2 ? 1 : 0
+    }
+    #expect(branches == 2)
+    try check(thread)
+  }
+
+  /// An address of code that no call stands before is none that is returned to, even if a frame would fit.
+  @Test func anAddressOfCodeIsNoReturnAddress() throws {
+    let kept: Code = [.address(.rax, of: "address"), .push(.rax), .push(.rbp)]
+    let loop: Code = [.label("again"), .nothing, .label("address")] + Self.now + [.branch("again")]
+    var thread = MadeUpThread(program(main: kept + loop), at: "start")
+    thread.run(to: "blocked")
+    try check(thread)
+  }
+}
