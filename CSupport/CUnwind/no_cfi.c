@@ -116,6 +116,7 @@ static bool find_from_start(struct walk *walk, struct code_range function, uint6
   struct known_word entry = {false, 0};
   if (sp.symbol == 1 + unwinder->architecture->sp && sp.shift == 0)
     entry = (struct known_word){true, registers->sp.value - (uint64_t)(int64_t)sp.offset};
+  place->is_by_frame_pointer = !entry.is_known;
   if (registers->frame_pointer.is_known && pointer.symbol == 1 + unwinder->architecture->sp && pointer.shift == 0) {
     uint64_t other = registers->frame_pointer.value - (uint64_t)(int64_t)pointer.offset;
     if (entry.is_known && entry.value != other)
@@ -207,11 +208,12 @@ static bool returns_from(struct walk *walk, uint64_t function, uint64_t pc, bool
   struct code_range range = {function, pc + FUNCTION_BYTES_MAX / 4, false}, around;
   struct return_place place;
   enum certainty certainty = CERTAINTY_LOW;
-  if ((cunwind_table_function(walk->unwinder, pc, &around) || cunwind_table_gap(walk->unwinder, pc, &around)) &&
-      around.end < range.end)
+  bool is_described = cunwind_table_function(walk->unwinder, pc, &around);
+  if ((is_described || cunwind_table_gap(walk->unwinder, pc, &around)) && around.end < range.end)
     range.end = around.end;
   if (!may_contain(walk, function, pc) ||
-      !find_from_start(walk, range, pc, interrupted, registers, &place, &certainty) || place.sp != at + sizeof at)
+      !find_from_start(walk, range, pc, interrupted, registers, &place, &certainty) ||
+      (place.is_by_table && place.is_by_frame_pointer && !is_described) || place.sp != at + sizeof at)
     return false;
   caller->sp = place.sp;
   caller->frame_pointer = place.frame_pointer.value;
@@ -261,7 +263,9 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   struct code_range function;
   struct return_place from_start = {0}, ahead = {0};
   enum certainty certainty = CERTAINTY_LOW;
-  bool is_known = function_at(unwinder, interrupted ? pc : pc - 1, &function);
+  uint64_t at = interrupted ? pc : pc - 1;
+  bool is_described = cunwind_table_function(unwinder, at, &function);
+  bool is_known = is_described || cunwind_function_around(unwinder, at, &function);
   if (!is_known && !cunwind_table_gap(unwinder, pc, &function))
     function =
         (struct code_range){pc > FUNCTION_BYTES_MAX ? pc - FUNCTION_BYTES_MAX : 0, pc + FUNCTION_BYTES_MAX, false};
@@ -270,6 +274,7 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
   if (!starts && !returns)
     return FINDING_NONE;
   /* What no path leads to may be another function, behind a call that does not return: one that was called itself. */
+  bool maybe_another = starts && from_start.is_by_table && !is_described;
   if (starts && from_start.is_by_table && find_by_call(walk, pc, interrupted, registers, caller) &&
       caller->sp < from_start.sp)
     return FINDING_CALLER;
@@ -277,12 +282,13 @@ static enum finding find_by_code(struct walk *walk, uint64_t pc, bool interrupte
     certainty = CERTAINTY_FULL;
     if (!from_start.frame_pointer.is_known)
       from_start.frame_pointer = ahead.frame_pointer;
-  } else if (starts && returns && certainty != CERTAINTY_FULL) {
+  } else if (starts && returns && (certainty != CERTAINTY_FULL || maybe_another)) {
     /* One of them went on behind a call that does not return. */
     if (ahead.is_straight)
       return FINDING_CONTRADICTION;
     struct caller_frame other;
-    bool fits = is_caller(walk, &from_start, function, is_known, pc, CERTAINTY_FAIR, caller);
+    bool fits = !(maybe_another && certainty == CERTAINTY_LOW) &&
+                is_caller(walk, &from_start, function, is_known, pc, CERTAINTY_FAIR, caller);
     bool other_fits = is_caller(walk, &ahead, function, is_known, pc, CERTAINTY_FAIR, &other);
     if (other_fits)
       *caller = other;

@@ -23,8 +23,9 @@ struct frame_registers {
 struct return_place {
   uint64_t sp;
   struct known_word return_address, frame_pointer;
-  bool is_straight; /* there is no other path: not one branch or call on it */
-  bool is_by_table; /* no path leads to the function's program counter but one through a table of addresses */
+  bool is_straight;         /* there is no other path: not one branch or call on it */
+  bool is_by_table;         /* no path leads to the function's program counter but one through a table of addresses */
+  bool is_by_frame_pointer; /* how far it is from the stack pointer is not known */
 };
 
 /* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */

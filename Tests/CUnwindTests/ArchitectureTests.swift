@@ -102,6 +102,15 @@ import Testing
       let all = [0x48] + code + [UInt8](repeating: 0x48, count: 12)
       #expect(x86.function_ends(all, 2) == ends && !x86.function_ends(all, 1), "\(code)")
     }
+    // jmp +0x4548, of either form, and what follows.
+    for (jump, next, ends) in [
+      ([0xe9, 0x48, 0x45, 0, 0], [0xcc], true), ([0xe9, 0x48, 0x45, 0, 0], [0x55], true), ([0xeb, 0x48], [0x90], true),
+      ([0xe9, 0x48, 0x45, 0, 0], [0x48], false), ([0xeb, 0x48], [0x48], false),
+      ([0xe8, 0x48, 0x45, 0, 0], [0xcc], false),
+    ] as [([UInt8], [UInt8], Bool)] {
+      let all = [0x48] + jump + next + [UInt8](repeating: 0x48, count: 12)
+      #expect(x86.function_ends(all, 2) == ends && !x86.function_ends(all, 1), "\(jump) \(next)")
+    }
     for (code, length) in [
       ([0xcc], 1), ([0], 1), ([0x90], 1), ([0x66, 0x90], 2), ([0x0f, 0x1f, 0], 3), ([0x0f, 0x1f, 0x40, 0], 4),
       ([0x0f, 0x1f, 0x44, 0, 0], 5), ([0x66, 0x0f, 0x1f, 0x44, 0, 0], 6), ([0x0f, 0x1f, 0x80, 0, 0, 0, 0], 7),

@@ -53,7 +53,8 @@ import Testing
     }
   }
 
-  /// What a table leads to may be a part of the function or another one: a stack may end there.
+  /// What a table leads to may be a part of the function or another one: a stack may end there. Of the first two thousand
+  /// seeds one has a wrong frame, 1965: two functions are taken for one, and their frames' sizes fit by chance.
   @Test(arguments: [true, false]) func noInstructionOfAnyCodeHasAWrongCaller(isDescribed: Bool) throws {
     try checkRandomCode(isDescribed: isDescribed, hasTables: true) { found, thread in
       found.frames == Array(thread.frames.prefix(found.frames.count))
@@ -66,7 +67,8 @@ import Testing
     isRight: (FixtureUnwinder.Found, MadeUpThread) -> Bool
   ) throws {
     let unwinders = try unwinders()
-    for seed in 1...30 {
+    // The last ones had wrong frames.
+    for seed in Array(1...30) + [75, 117, 224, 305, 337, 460, 480, 578, 1064] {
       var code = RandomCode(seed: UInt64(seed), isDescribed: isDescribed, hasTables: hasTables)
       var thread = MadeUpThread(code.program(functions: 6), at: "start")
       for _ in 0..<200 {

@@ -128,15 +128,18 @@ static bool frame_bytes(const uint8_t *code, uint64_t *bytes) {
   return true;
 }
 
-/* A return, and then filling (int3, nop) or a beginning (landing pad, push %rbp). Looks at bytes, not at instructions.
- */
+/* int3, nop, a landing pad or push %rbp. */
+static bool fills_or_begins(const uint8_t *code) {
+  return code[0] == 0xcc || code[0] == 0x90 || code[0] == 0x66 || code[0] == 0x55 ||
+         (code[0] == 0x0f && code[1] == 0x1f) || landing_pad(code);
+}
+
+/* A return or a jump, and then filling or a beginning. Looks at bytes, not at instructions. */
 static bool function_ends(const uint8_t *code, size_t length) {
-  for (size_t at = 0; at < length; at++) {
-    const uint8_t *next = code + at + 1;
-    if (code[at] == 0xc3 && (next[0] == 0xcc || next[0] == 0x90 || next[0] == 0x66 || next[0] == 0x55 ||
-                             (next[0] == 0x0f && next[1] == 0x1f) || landing_pad(next)))
+  for (size_t at = 0; at < length; at++)
+    if ((code[at] == 0xc3 && fills_or_begins(code + at + 1)) || (code[at] == 0xe9 && fills_or_begins(code + at + 5)) ||
+        (code[at] == 0xeb && fills_or_begins(code + at + 2)))
       return true;
-  }
   return false;
 }
 
