@@ -16,6 +16,7 @@
  *   clinux_remote.h       modules on file systems that may not answer
  *   clinux_residency.h    keeping in memory what must always work
  *   clinux_task.h         all threads of the process
+ *   clinux_thread_pointer.h  where threads have their thread-local storage
  *   clinux_mask.h         which signals a thread lets in
  *   clinux_scheduling.h   how the watchdog's own threads are scheduled
  *   clinux_walk_self.h    the calling thread's own stack
@@ -38,6 +39,7 @@
 #include "clinux_residency.h"
 #include "clinux_scheduling.h"
 #include "clinux_task.h"
+#include "clinux_thread_pointer.h"
 #include "clinux_wait.h"
 #include "clinux_walk_self.h"
 

@@ -1,0 +1,131 @@
+#define _GNU_SOURCE
+#include "clinux_thread_pointer.h"
+
+#include "clinux_memory.h"
+#include "clinux_task.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+
+/* A field as glibc describes it to debuggers (nptl_db/structs.def): its size in bits, how many there are, where. */
+struct field {
+  uint32_t bits, count, offset;
+};
+
+/* What a list's head and its nodes begin with: where the next node is. */
+enum { POINTER_BITS = 64, NODE_BITS = 2 * POINTER_BITS, ID_BITS = 32 };
+
+/* So many nodes are looked at: a list that is changed under way may never come back to its head. */
+enum { NODES_MAX = 1 << 16, LISTS = 2 };
+
+/* On x86-64 the thread pointer points to what the C library keeps of the thread, which has itself in its third word
+ * (tcbhead_t of sysdeps/x86_64/nptl/tls.h). On aarch64 it points behind that. */
+#if defined(__x86_64__)
+enum { IS_BEHIND = 0, HAS_ITSELF = 1, ITSELF = 16 };
+#else
+enum { IS_BEHIND = 1, HAS_ITSELF = 0, ITSELF = 0 };
+#endif
+
+/* Where things are; written before anything is listed. Offsets are from what the C library keeps of a thread. */
+static struct layout {
+  uint64_t heads[LISTS]; /* the lists: of threads on stacks that the C library has made, and of others */
+  uint32_t node;         /* a thread's node in its list */
+  uint32_t tid;          /* its id */
+  uint32_t behind;       /* the thread pointer */
+  bool is_known;
+} layout;
+
+/* Reads what glibc tells of a field of so many BITS. Returns whether it does. */
+static bool tells(const char *name, uint32_t bits, uint32_t *offset) {
+  const struct field *told = dlsym(RTLD_DEFAULT, name);
+  if (!told || told->bits != bits)
+    return false;
+  *offset = told->offset;
+  return true;
+}
+
+bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid) {
+  if (!layout.is_known || pointer <= layout.behind)
+    return false;
+  uint64_t start = pointer - layout.behind, itself = pointer;
+  int32_t there = 0;
+  return clinux_memory_read(start + layout.tid, &there, sizeof there) && there == tid &&
+         (!HAS_ITSELF || clinux_memory_read(start + ITSELF, &itself, sizeof itself)) && itself == pointer;
+}
+
+uint64_t clinux_thread_pointer_own(void) { return (uint64_t)pthread_self() + layout.behind; }
+
+/* What is looked for, and found. */
+struct storage_search {
+  uint64_t code, begin, end;
+};
+
+static int look_for_storage(struct dl_phdr_info *module, size_t size, void *context) {
+  struct storage_search *search = context;
+  const ElfW(Phdr) *storage = NULL;
+  bool has_code = false;
+  for (int index = 0; index < module->dlpi_phnum; index++) {
+    const ElfW(Phdr) *part = &module->dlpi_phdr[index];
+    if (part->p_type == PT_TLS)
+      storage = part;
+    has_code |= part->p_type == PT_LOAD && search->code - module->dlpi_addr - part->p_vaddr < part->p_memsz;
+  }
+  if (!has_code)
+    return 0;
+  if (storage && size >= offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof(void *) && module->dlpi_tls_data) {
+    search->begin = (uint64_t)(uintptr_t)module->dlpi_tls_data;
+    search->end = search->begin + storage->p_memsz;
+  }
+  return 1;
+}
+
+int clinux_thread_pointer_storage(const void *code, int64_t *begin, int64_t *end) {
+  struct storage_search search = {.code = (uint64_t)(uintptr_t)code};
+  if (!layout.is_known || dl_iterate_phdr(look_for_storage, &search) != 1 || search.end == 0)
+    return ENOTSUP;
+  *begin = (int64_t)(search.begin - clinux_thread_pointer_own());
+  *end = (int64_t)(search.end - clinux_thread_pointer_own());
+  return 0;
+}
+
+int clinux_thread_pointer_start(void) {
+  uint32_t lists[LISTS], next;
+  const uint32_t *bytes = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+  uint64_t global = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "_rtld_global");
+  struct layout found = {0};
+  if (layout.is_known)
+    return 0;
+  if (!bytes || !global || !tells("_thread_db_rtld_global__dl_stack_used", NODE_BITS, &lists[0]) ||
+      !tells("_thread_db_rtld_global__dl_stack_user", NODE_BITS, &lists[1]) ||
+      !tells("_thread_db_pthread_list", NODE_BITS, &found.node) ||
+      !tells("_thread_db_list_t_next", POINTER_BITS, &next) || next != 0 ||
+      !tells("_thread_db_pthread_tid", ID_BITS, &found.tid))
+    return ENOTSUP;
+  for (int list = 0; list < LISTS; list++)
+    found.heads[list] = global + lists[list];
+  found.behind = IS_BEHIND ? *bytes : 0;
+  found.is_known = true;
+  layout = found;
+  /* What it tells must be true of a thread that is known. */
+  layout.is_known = clinux_thread_pointer_is(clinux_thread_pointer_own(), clinux_task_self());
+  return layout.is_known ? 0 : ENOTSUP;
+}
+
+size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max) {
+  size_t count = 0;
+  for (int list = 0; list < LISTS && layout.is_known; list++) {
+    uint64_t head = layout.heads[list], node;
+    bool is_there = clinux_memory_read(head, &node, sizeof node);
+    for (int seen = 0; is_there && node != head && seen < NODES_MAX && count < max; seen++) {
+      struct clinux_thread_pointer here = {.pointer = node - layout.node + layout.behind};
+      /* A thread that has ended has no id any more, one that has not begun has none yet. */
+      if (clinux_memory_read(node - layout.node + layout.tid, &here.tid, sizeof here.tid) && here.tid > 0 &&
+          clinux_thread_pointer_is(here.pointer, here.tid))
+        found[count++] = here;
+      is_there = clinux_memory_read(node, &node, sizeof node);
+    }
+  }
+  return count;
+}

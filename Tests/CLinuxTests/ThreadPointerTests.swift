@@ -1,0 +1,102 @@
+import CCulpritLinux
+import Glibc
+import Testing
+
+/// What the C library tells debuggers of its threads.
+@Suite(.serialized) struct ThreadPointerTests {
+  init() {
+    _ = clinux_memory_start()
+    #expect(clinux_thread_pointer_start() == 0)
+  }
+
+  private func list(_ max: Int = 4096) -> [Int32: UInt64] {
+    var found = [clinux_thread_pointer](repeating: clinux_thread_pointer(), count: max)
+    let count = clinux_thread_pointer_list(&found, max)
+    #expect(count <= max)
+    return Dictionary(found.prefix(count).map { ($0.tid, $0.pointer) }) { first, _ in first }
+  }
+
+  /// What `count` threads say of themselves, which stay until `body` is over.
+  private func withThreads(_ count: Int, _ body: ([Int32: UInt64]) throws -> Void) rethrows {
+    let own = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: count)
+    let wakeup = Shared(clinux_wakeup())
+    let threads = (0..<count).map { index in
+      RunningThread {
+        // SAFETY: each thread writes to a place of its own, and notifies behind that.
+        own[index] = clinux_thread_pointer(pointer: clinux_thread_pointer_own(), tid: clinux_task_self())
+        clinux_wakeup_notify(wakeup.pointer)
+        while !clinux_wakeup_stopping(wakeup.pointer) {
+          let seen = clinux_wakeup_seen(wakeup.pointer)
+          if !clinux_wakeup_stopping(wakeup.pointer) { clinux_wakeup_wait(wakeup.pointer, seen, .max) }
+        }
+      }
+    }
+    while clinux_wakeup_seen(wakeup.pointer) < count { usleep(1000) }
+    defer {
+      clinux_wakeup_stop(wakeup.pointer)
+      for thread in threads { thread.join() }
+      own.deallocate()
+    }
+    try body(Dictionary(uniqueKeysWithValues: (0..<count).map { (own[$0].tid, own[$0].pointer) }))
+  }
+
+  @Test func everyThreadIsFoundWhereItSaysThatItIs() {
+    withThreads(40) { own in
+      let found = list()
+      for (id, pointer) in own {
+        #expect(found[id] == pointer)
+        #expect(clinux_thread_pointer_is(pointer, id))
+      }
+      #expect(found[clinux_task_self()] == clinux_thread_pointer_own())
+      // The main thread is on a stack that the C library has not made.
+      #expect(found[getpid()] != nil)
+      #expect(Set(found.values).count == found.count)
+      // No more than there is room for.
+      #expect(list(7).count == 7 && list(0).isEmpty)
+    }
+  }
+
+  @Test func aThreadsPointerIsNoOthers() {
+    withThreads(2) { own in
+      let ids = own.keys.sorted()
+      let pointers = ids.compactMap { own[$0] }
+      #expect(!clinux_thread_pointer_is(pointers[0], ids[1]) && !clinux_thread_pointer_is(pointers[1], ids[0]))
+      for wrong: UInt64 in [0, 1, 64, pointers[0] + 8, pointers[0] - 64, .max] {
+        #expect(!clinux_thread_pointer_is(wrong, ids[0]))
+      }
+    }
+  }
+
+  @Test func whoHasEndedIsNotFound() {
+    var ended: [Int32: UInt64] = [:]
+    withThreads(8) { ended = $0 }
+    let found = list()
+    for (id, pointer) in ended {
+      #expect(found[id] == nil)
+      #expect(!clinux_thread_pointer_is(pointer, id))
+    }
+  }
+
+  /// The lists change under whoever reads them: what is found is true all the same, and those that stay are found.
+  @Test func threadsThatComeAndGoMisleadNobody() {
+    withThreads(4) { own in
+      let isOver = Shared(clinux_wakeup())
+      let churning = (0..<3)
+        .map { _ in
+          RunningThread {
+            while !clinux_wakeup_stopping(isOver.pointer) { RunningThread {}.join() }
+          }
+        }
+      var complete = 0
+      for _ in 0..<3000 {
+        let found = list()
+        for (id, pointer) in own where found[id] != nil { #expect(found[id] == pointer) }
+        if own.keys.allSatisfy({ found[$0] != nil }) { complete += 1 }
+      }
+      clinux_wakeup_stop(isOver.pointer)
+      for thread in churning { thread.join() }
+      // A walk that meets a change ends early at times; not most of the time.
+      #expect(complete > 1500, "\(complete) of 3000 lists had every thread that stayed")
+    }
+  }
+}
