@@ -124,6 +124,8 @@ package struct Sample: Hashable, Sendable {
   package var progress: UInt32
   /// How long the thread had been ready to run so far, and had no processor; `nil` if unknown.
   package var runDelay: Duration?
+  /// The kernel's id of the thread, where several threads work on what is watched; `nil`: the stall's thread.
+  package var threadID: Int32?
 
   /// A look at a thread whose work item was `age` old.
   package init(
@@ -136,7 +138,8 @@ package struct Sample: Hashable, Sendable {
     unwindTime: Duration = .zero,
     label: String = "",
     progress: UInt32 = 0,
-    runDelay: Duration? = nil
+    runDelay: Duration? = nil,
+    threadID: Int32? = nil
   ) {
     self.age = age
     self.stack = stack
@@ -148,6 +151,7 @@ package struct Sample: Hashable, Sendable {
     self.label = label
     self.progress = progress
     self.runDelay = runDelay
+    self.threadID = threadID
   }
 }
 

@@ -281,6 +281,8 @@ private struct RecordingBuilder {
     let label = reader.text() ?? ""
     // Files before version 1.3 do not say it.
     let runDelay = reader.number(UInt64.self) ?? .max
+    // Files before version 1.4 do not.
+    let threadID = reader.signed() ?? 0
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -292,7 +294,8 @@ private struct RecordingBuilder {
         unwindTime: unwind,
         label: label,
         progress: progress,
-        runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay)
+        runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
+        threadID: threadID == 0 ? nil : threadID
       )
     )
     return true

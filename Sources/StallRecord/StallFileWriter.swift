@@ -97,6 +97,7 @@ package enum StallFileWriter {
       $0.append(sample.progress)
       $0.append(sample.label)
       $0.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
+      $0.append(sample.threadID ?? 0)
     }
   }
 
