@@ -26,6 +26,20 @@ package struct Waiting: Hashable, Sendable {
   package var isRestarted = false
 }
 
+/// One of several threads that worked on what stalled.
+package struct Worker: Hashable, Sendable {
+  /// The kernel's id of the thread.
+  package var threadID: Int32
+  /// Who held at least half of the time in which it was seen; `nil` when nobody did.
+  package var culprit: Claim?
+
+  init(_ threadID: Int32, observations: Observations) {
+    self.threadID = threadID
+    let suspects = Suspects(observations.stacks.map(\.stack), total: observations.duration)
+    culprit = suspects.culprit().map { observations.claim(on: $0.function) }
+  }
+}
+
 /// Who is to blame.
 package enum Verdict: Hashable, Sendable {
   /// One function of the application holds at least half of the stall.
@@ -100,6 +114,9 @@ package struct Blame: Hashable, Sendable {
   package var processorUse: ProcessorUse?
   /// What the application had said of the work, and for how long; empty when it had said nothing.
   package var labels: [LabelShare]
+  /// What was to blame on each of the threads that worked on what stalled, by their ids; empty where one did, or where it is not
+  /// known.
+  package var workers: [Worker]
   /// Whether waiting work was taken up, where the source is a queue and that is known.
   package var queueProgress: QueueProgress?
 
@@ -116,13 +133,16 @@ package struct Blame: Hashable, Sendable {
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
-    // A pool's threads are its samples.
-    let observed = stall.source.kind == .pool ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
+    let isPool = stall.source.kind == .pool
+    // Of a pool whose threads were not followed, those that were seen once are the samples.
+    let isSweep = isPool && !stall.samples.contains { $0.threadID != nil }
+    let observed = isSweep ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
     let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
     labels = observed.labels(
       SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration),
       observations.duration
     )
+    workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress
     tree = CallNode.merge(observations.stacks.map(\.stack))
     sampleCount = observations.stacks.count
@@ -131,9 +151,10 @@ package struct Blame: Hashable, Sendable {
     joinedCount = observations.joined
     completedCount = observations.completed
     processorUse = observations.processorUse { _, _ in true }
-    lastStack = observations.stacks.last?.stack.frames.reversed().map(\.resolved) ?? []
-    lastStackBlames = observations.stacks.last?.stack.frames.last(where: \.isApplication)?.resolved
-    lastStackEnd = observations.lastEnd
+    let last = observations.last?.stack.frames ?? []
+    lastStack = last.reversed().map(\.resolved)
+    lastStackBlames = last.last(where: \.isApplication)?.resolved
+    lastStackEnd = observations.last?.end ?? .notCaptured
     duration = observations.duration
     unobserved = observations.unobserved
     dominant = observations.dominant(of: tree)
@@ -144,7 +165,6 @@ package struct Blame: Hashable, Sendable {
       return
     }
     let weighted = observations.stacks.map(\.stack)
-    let isPool = stall.source.kind == .pool
     var suspects = Suspects(weighted, total: observations.duration, isHalfEnough: !isPool)
     // Threads of a package's own, on which the application has little.
     let own = weighted.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }

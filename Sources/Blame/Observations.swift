@@ -10,9 +10,12 @@ struct Observations {
     /// How long the thread had been ready by then without having a processor.
     var runDelay: Duration?
     var activity: ThreadActivity
+    /// Which thread, where there are several.
+    var threadID: Int32?
+    var end: StackEnd
   }
 
-  /// The samples that have a stack, in order of time.
+  /// The samples that have a stack, those of each thread in order of time.
   private(set) var stacks: [Observation] = []
   private(set) var failures: [CaptureOutcome: Int] = [:]
   private(set) var truncations: [StackEnd: Int] = [:]
@@ -20,9 +23,8 @@ struct Observations {
   /// of a stack near in time with the same functions.
   private(set) var joined = 0
   private(set) var completed = 0
-  private(set) var lastEnd = StackEnd.notCaptured
   /// How long the stall took.
-  let duration: Duration
+  private(set) var duration: Duration
   /// How much of that no sample stands for, because some are missing.
   let unobserved: Duration
 
@@ -32,8 +34,8 @@ struct Observations {
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
-    let samples = stall.samples.sorted { $0.age < $1.age }
-    duration = max(stall.duration, samples.last?.age ?? .zero)
+    let samples = stall.samples.sorted { ($0.threadID ?? 0, $0.age) < ($1.threadID ?? 0, $1.age) }
+    duration = max(stall.duration, samples.map(\.age).max() ?? .zero)
     var resolved: [Int: [WeightedStack.Frame]] = [:]
     let times = SampleTimes(of: stall, samples, duration: duration)
     unobserved = times.unobserved
@@ -45,8 +47,8 @@ struct Observations {
       }
       let frames = resolved[index] ?? Self.frames(of: recorded[index], rules, resolve)
       resolved[index] = frames
-      lastEnd = recorded[index].end
-      if lastEnd != .outermost { truncations[lastEnd, default: 0] += 1 }
+      let end = recorded[index].end
+      if end != .outermost { truncations[end, default: 0] += 1 }
       if recorded[index].joinedFrom != nil { joined += 1 }
       isCut.append(recorded[index].isTruncated)
       stacks.append(
@@ -55,7 +57,9 @@ struct Observations {
           age: sample.age,
           cpuTime: sample.cpuTime,
           runDelay: sample.runDelay,
-          activity: sample.activity
+          activity: sample.activity,
+          threadID: sample.threadID,
+          end: end
         )
       )
     }
@@ -63,6 +67,22 @@ struct Observations {
     var weighted = stacks.map(\.stack)
     completed = CutStacks.complete(&weighted, isCut: isCut).count
     for number in weighted.indices { stacks[number].stack = weighted[number] }
+  }
+
+  /// The sample with a stack that was taken last.
+  var last: Observation? {
+    stacks.indices.max { (stacks[$0].age, $0) < (stacks[$1].age, $1) }.map { stacks[$0] }
+  }
+
+  /// What was seen of each of several threads, as if it had been all, in the order of their ids; none where there is one.
+  var byThread: [(threadID: Int32, observations: Observations)] {
+    Dictionary(grouping: stacks.filter { $0.threadID != nil }) { $0.threadID ?? 0 }.sorted { $0.key < $1.key }
+      .map { id, stacks in
+        var part = self
+        part.stacks = stacks
+        part.duration = stacks.reduce(.zero) { $0 + $1.stack.time }
+        return (id, part)
+      }
   }
 
   /// The most frames of a stack that are used: what is left out is in the midst. The observer records fewer; a file may

@@ -2,7 +2,8 @@ import CulpritStallRecord
 
 /// How much of a stall each of its samples stands for.
 ///
-/// An instant belongs to the sample nearest to it. Where samples are missing, nobody can say what it belongs to: a sample
+/// An instant belongs to the sample nearest to it. Where several threads worked on what stalled, each instant of each of them does, and
+/// all together are the stall. Where samples are missing, nobody can say what it belongs to: a sample
 /// stands for little more time than the samples around it do.
 struct SampleTimes {
   /// For each sample the time that it stands for.
@@ -16,18 +17,42 @@ struct SampleTimes {
   /// A sample stands for as much time to each side as so many of these gaps.
   private static let reach = 4
 
-  /// The times of `samples`, which are those of `stall` in order of time; it took `duration`.
+  /// The times of `samples`, which are those of `stall`, those of each thread in order of time; it took `duration`.
   init(of stall: Stall, _ samples: [Sample], duration: Duration) {
     let start = Self.unwatched(stall)
-    let ages = samples.map(\.age)
+    let threads = Dictionary(grouping: samples.indices) { samples[$0].threadID }.values
+    guard threads.count > 1, let first = samples.map(\.age).min(), let last = samples.map(\.age).max() else {
+      (all, unobserved) = Self.ofThread(stall, samples.map(\.age), from: start, to: duration)
+      return
+    }
+    // A thread that came later, or went, stands for the time in which it was there.
+    let doubt = stall.threshold / Self.neighbours
+    var all = [Duration](repeating: .zero, count: samples.count)
+    var (unobserved, sum) = (Duration.zero, Duration.zero)
+    for places in threads {
+      let ages = places.map { samples[$0].age }
+      let begin = ages[0] - doubt <= first ? start : ages[0]
+      let end = ages[ages.count - 1] + doubt >= last ? duration : ages[ages.count - 1]
+      let times = Self.ofThread(stall, ages, from: begin, to: end)
+      for (place, time) in zip(places, times.all) { all[place] = time }
+      unobserved += times.unobserved
+      sum += times.all.reduce(times.unobserved, +)
+    }
+    let scale = sum > .zero ? (duration - start).inSeconds / sum.inSeconds : 0
+    self.all = all.map { $0 * scale }
+    self.unobserved = unobserved * scale
+  }
+
+  /// The times of samples at `ages`, of one thread, between `start` and `duration`.
+  private static func ofThread(_ stall: Stall, _ ages: [Duration], from start: Duration, to duration: Duration)
+    -> (all: [Duration], unobserved: Duration)
+  {
     let whole = Self.between(ages, from: start, to: duration)
     let areMissing = stall.lostSamples > 0 || stall.isDamaged
     // A file that was cut off may not show it: while a stall goes on there are samples.
-    let mayEndEarly = samples.count > Self.neighbours
-    guard areMissing || mayEndEarly, !samples.isEmpty else {
-      all = whole
-      unobserved = .zero
-      return
+    let mayEndEarly = ages.count > Self.neighbours
+    guard areMissing || mayEndEarly, !ages.isEmpty else {
+      return (whole, .zero)
     }
     var times: [Duration] = []
     for index in ages.indices {
@@ -38,8 +63,7 @@ struct SampleTimes {
       if areMissing || index == ages.count - 1 { end = min(end, ages[index] + reach) }
       times.append(max(.zero, end - begin))
     }
-    all = times
-    unobserved = whole.reduce(.zero, +) - times.reduce(.zero, +)
+    return (times, whole.reduce(.zero, +) - times.reduce(.zero, +))
   }
 
   /// The times between the middles of `ages`: the first has all from `start` on, the last all before `end`.

@@ -108,6 +108,7 @@ struct ReportMaker {
       contenders: blame.contenders.map(finding),
       contenderCount: blame.contenderCount,
       processorUse: blame.processorUse.map(StallReport.ProcessorUse.init),
+      severalWorkers: blame.workers.isEmpty ? nil : blame.workers.map { worker($0, stall) },
       labels: blame.labels.map { label in
         StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
       },
@@ -191,6 +192,14 @@ struct ReportMaker {
     )
   }
 
+  private func worker(_ worker: Worker, _ stall: Stall) -> StallReport.Worker {
+    let name = stall.others?.threads.first { $0.thread.id == worker.threadID }?.thread.name ?? ""
+    return StallReport.Worker(
+      thread: StallReport.Thread(ObservedThread(id: worker.threadID, name: name)),
+      culprit: worker.culprit.map(finding)
+    )
+  }
+
   private func node(_ node: CallNode, _ whole: Double) -> StallReport.Node {
     StallReport.Node(
       function: function(node.frame),
@@ -209,7 +218,8 @@ struct ReportMaker {
       noStack: stack == nil ? StallReport.Reason(sample.outcome) : nil,
       missingCallers: stack.flatMap { StallReport.Reason($0.end) },
       activity: activity(sample.activity),
-      label: sample.label
+      label: sample.label,
+      threadID: sample.threadID
     )
   }
 

@@ -54,6 +54,13 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 
   /// How the thread spent its time; `nil` if unknown.
   public var processorUse: ProcessorUse?
+  /// The threads that worked on the source, where there are several; empty where there is one, or where they are not known.
+  public var workers: [Worker] {
+    get { severalWorkers ?? [] }
+    set { severalWorkers = newValue.isEmpty ? nil : newValue }
+  }
+  /// Left out where there are none: earlier versions have no such key.
+  package var severalWorkers: [Worker]?
   /// The labels that the application gave the work, each with its part of the stall.
   public var labels: [Label]
   /// Whether a queue took up waiting work; `nil` for other sources, or where it is not known.
@@ -87,7 +94,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   enum CodingKeys: String, CodingKey {
     case version, id, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound, hasEnded
     case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
-    case dominant, contenders, contenderCount, processorUse, labels, queueProgress, notes, tree, lastStack
+    case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress, notes,
+      tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }
 
@@ -180,6 +188,14 @@ extension StallReport {
     public var time: Duration { seconds.duration }
   }
 
+  /// One of several threads that worked on a source.
+  public struct Worker: Hashable, Sendable, Codable {
+    /// The thread.
+    public var thread: Thread
+    /// The function that is to blame on this thread, with its part of the thread's time; `nil` when no single one is.
+    public var culprit: Finding?
+  }
+
   /// A function in the merged tree of stacks.
   public struct Node: Hashable, Sendable, Codable {
     /// The function.
@@ -210,6 +226,8 @@ extension StallReport {
     public var activity: Activity
     /// The label of the work by then; empty when it had none.
     public var label: String
+    /// The kernel's id of the thread, where several work on the source; `nil`: the report's ``StallReport/thread``.
+    public var threadID: Int32?
 
     /// The age of the work item.
     public var age: Duration { ageSeconds.duration }

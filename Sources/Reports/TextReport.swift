@@ -28,6 +28,7 @@ struct TextReport: Sendable {
     var lines = heading(page)
     lines += verdict(page)
     lines += contenders(page)
+    lines += workers(page)
     lines += circumstances(page)
     if !isPool { lines += lastStack(page) }
     lines += tree(page)
@@ -60,7 +61,7 @@ struct TextReport: Sendable {
       return page.section("NO STACKS", "nothing can be blamed: \(report.verdictReason ?? "nothing is known")") + [""]
     }
     guard let culprit = report.culprit else { return page.section("NO SINGLE", nobody()) + [""] }
-    let time = isPool ? "" : ", \(Formatting.duration(culprit.time))"
+    let time = isSweep ? "" : ", \(Formatting.duration(culprit.time))"
     var lines = page.section(
       "CULPRIT",
       "\(divided())\(culprit.function.displayName)  \(Formatting.percent(culprit.share)) of \(whole)\(time)"
@@ -71,17 +72,23 @@ struct TextReport: Sendable {
     lines += page.continuation(spentIn(culprit))
     lines += page.continuation(callers(culprit))
     lines += page.continuation(
-      "\(Formatting.count(culprit.sampleCount, isPool ? "thread" : "sample")) of \(report.evidence.stackCount) say so; "
+      "\(Formatting.count(culprit.sampleCount, isSweep ? "thread" : "sample")) of \(report.evidence.stackCount) say so; "
         + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))"
     )
     return lines + [""]
   }
 
-  /// Whether the samples are threads of a pool, instead of moments of a thread.
   private var isPool: Bool { report.source.kind == .pool }
 
+  /// Whether the samples are threads of a pool, each seen once, instead of moments.
+  private var isSweep: Bool { isPool && report.workers.isEmpty }
+
   /// What shares are parts of.
-  private var whole: String { isPool ? "the occupied threads of the pool" : "the stall" }
+  private var whole: String {
+    guard isPool else { return "the stall" }
+    return isSweep
+      ? "the occupied threads of the pool" : "the time of \(Formatting.count(report.workers.count, "pool thread"))"
+  }
 
   /// What comes before a culprit that only divides its time between others.
   private func divided() -> String {
@@ -217,7 +224,7 @@ struct TextReport: Sendable {
   private func tree(_ page: Page) -> [String] {
     guard !report.tree.isEmpty else { return [] }
     let heading =
-      isPool
+      isSweep
       ? "\(Formatting.count(report.evidence.stackCount, "occupied thread")), by number (- a branch, * own code)"
       : "\(Formatting.count(report.evidence.stackCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
@@ -225,6 +232,36 @@ struct TextReport: Sendable {
     writer.write(report.tree, depth: 0)
     lines += writer.lines
     return lines
+  }
+
+  /// Who is to blame on each of several threads; threads with the same culprit together.
+  private func workers(_ page: Page) -> [String] {
+    var groups: [(name: String?, workers: [StallReport.Worker])] = []
+    for worker in report.workers {
+      let name = worker.culprit?.function.displayName
+      if let place = groups.firstIndex(where: { $0.name == name }) {
+        groups[place].workers.append(worker)
+      } else {
+        groups.append((name, [worker]))
+      }
+    }
+    groups.sort { $0.workers.count > $1.workers.count }
+    var lines: [String] = []
+    for (index, group) in groups.enumerated() {
+      let threads =
+        group.workers.count == 1
+        ? "thread \(group.workers[0].thread.id)" : "\(group.workers.count) threads"
+      let shares = group.workers.compactMap { $0.culprit?.share }
+      var text = "\(threads): no function holds half of the time"
+      if let name = group.name, let least = shares.min(), let most = shares.max() {
+        let range =
+          Formatting.percent(least) == Formatting.percent(most)
+          ? Formatting.percent(most) : "\(Formatting.percent(least)) to \(Formatting.percent(most))"
+        text = "\(threads): \(name) \(range)"
+      }
+      lines += index == 0 ? page.section("WORKERS", text) : page.continuation(text)
+    }
+    return lines.isEmpty ? [] : lines + [""]
   }
 
   private func otherThreads(_ page: Page) -> [String] {

@@ -241,6 +241,24 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "pool-100")
   }
 
+  /// Of threads that were followed there is the time, and who is to blame on each.
+  @Test func theThreadsOfAPoolAreToldByWhoIsToBlame() {
+    var report = fullReport()
+    report.source.kind = .pool
+    (report.notes, report.otherThreads, report.labels, report.parts) = ([], nil, [], [])
+    func worker(_ id: Int32, _ name: String?, _ share: Double) -> StallReport.Worker {
+      StallReport.Worker(
+        thread: StallReport.Thread(id: id, name: ""),
+        culprit: name.map { finding(function($0), share, 1) }
+      )
+    }
+    report.workers = [
+      worker(11, "load()", 0.52), worker(12, "save()", 0.7), worker(13, nil, 0), worker(14, "save()", 0.91),
+      worker(15, "save()", 0.8), worker(16, "send()", 1), worker(17, "send()", 1),
+    ]
+    expectSnapshot(report.text(width: 100), "workers-100")
+  }
+
   /// The heaviest three of those that have half a percent of the culprit's 8 s.
   @Test(arguments: 0...5, [false, true]) func callersAreNamedAsFarAsTheyCount(heavy: Int, hasRare: Bool) throws {
     var report = fullReport()

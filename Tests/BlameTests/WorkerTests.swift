@@ -1,0 +1,108 @@
+import CulpritStallRecord
+import SplitMix
+import Testing
+
+@testable import CulpritBlame
+
+/// Whose the time of a stall is when several threads work on what is watched: those of a pool.
+@Suite struct WorkerTests {
+  /// What a thread was seen in, from an age on, every 10 ms; until the next one, or the end.
+  private typealias Work = [(function: UInt64, from: Int)]
+
+  /// A stall of 1 s of a pool whose threads did `work`, each with an id from 101 on.
+  private func blame(_ work: [Work], from first: [Int] = [], to last: [Int] = []) -> Blame {
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .pool, name: "Swift concurrency"),
+      thread: ObservedThread(id: 0, name: ""),
+      threshold: .milliseconds(800),
+      began: WallTime(nanosecondsSince1970: 0),
+      duration: .milliseconds(1000),
+      hasEnded: true
+    )
+    for (number, work) in work.enumerated() {
+      let (begin, end) = (first.isEmpty ? 0 : first[number], last.isEmpty ? 1000 : last[number])
+      for age in stride(from: begin + 5, to: end, by: 10) {
+        let function = work.last { $0.from <= age }?.function ?? 0
+        stall.samples.append(
+          Sample(
+            age: .milliseconds(age),
+            stack: Int(function),
+            outcome: .captured,
+            // Half of the time, and a count of each thread's own.
+            cpuTime: .milliseconds(10_000 * number + age / 2),
+            activity: .running,
+            threadID: Int32(101 + number)
+          )
+        )
+      }
+    }
+    stall.samples.sort { $0.age < $1.age }
+    let stacks = (0..<8).map { Stack(frames: [.programCounter(RuntimeAddress($0))], end: .outermost) }
+    return Blame(stall: stall, stacks: stacks) { frame in
+      let address = FileAddress(frame.address.value)
+      return [ResolvedFrame(function: "f\(frame.address.value)", module: "/opt/shop/shop", address: .file(address))]
+    }
+  }
+
+  private func percent(_ claim: Claim?) -> Int? { claim.map { Int(($0.share.fraction * 100).rounded()) } }
+
+  /// Both do one thing for four fifths of the time, then another: as when the first has returned before the pool is missed.
+  @Test func whatTookTheTimeOfAllIsToBlame() throws {
+    let blame = blame([[(1, 0), (2, 800)], [(1, 0), (2, 780)]])
+    #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 79)
+    #expect(blame.workers.map(\.threadID) == [101, 102])
+    #expect(blame.workers.map { percent($0.culprit) } == [80, 78])
+    #expect(blame.duration == .seconds(1) && blame.unobserved == .zero)
+    #expect(blame.lastStack.map(\.function) == ["f2"])
+    // Each thread's processor time is its own.
+    #expect(blame.culprit?.processorUse.map { Int(($0.share * 100).rounded()) } == 50)
+  }
+
+  @Test func eachThreadHasItsOwnCulprit() {
+    let blame = blame([[(1, 0)], [(2, 0), (3, 400)], [(1, 0), (2, 250), (3, 500), (4, 750)]])
+    #expect(blame.workers.map { $0.culprit?.frame.function } == ["f1", "f3", nil])
+    #expect(blame.workers.map { percent($0.culprit) } == [100, 60, nil])
+    // None has half of all.
+    #expect(blame.verdict == .noSingleCulprit)
+  }
+
+  /// Of two threads with one thing each, neither is to blame for all.
+  @Test func exactlyHalfOfTheThreadsIsNotEnough() {
+    #expect(blame([[(1, 0)], [(2, 0)]]).verdict == .noSingleCulprit)
+  }
+
+  /// Who came in the midst, or left, stands for the time in which it was there.
+  @Test func aThreadStandsForTheTimeInWhichItWasThere() {
+    let blame = blame([[(1, 0)], [(2, 0)]], from: [0, 500], to: [1000, 1000])
+    #expect(blame.culprit?.frame.function == "f1" && percent(blame.culprit) == 67)
+    #expect(self.blame([[(1, 0)], [(2, 0)]], from: [0, 0], to: [1000, 250]).culprit.map { percent($0) } == 80)
+  }
+
+  /// Whatever threads are seen when, all of the stall is somebody's or nobody's.
+  @Test func allTimeIsAccountedFor() {
+    var random = SplitMix(29)
+    for _ in 0..<200 {
+      let threads = Int.random(in: 2...5, using: &random)
+      let first = (0..<threads).map { _ in Int.random(in: 0...600, using: &random) }
+      let last = first.map { Int.random(in: $0 + 20...1000, using: &random) }
+      let blame = blame(first.map { _ in [(1, 0)] }, from: first, to: last)
+      let times = blame.tree.reduce(blame.unobserved) { $0 + $1.time }
+      #expect(abs((times - .seconds(1)).inSeconds) < 1e-6, "\(first) \(last)")
+    }
+  }
+
+  /// Of a stall that one thread worked on there are no workers.
+  @Test func oneThreadIsNoneOfSeveral() {
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "main"),
+      thread: ObservedThread(id: 1, name: ""),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 0)
+    )
+    stall.samples = [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)]
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
+    #expect(Blame(stall: stall, stacks: [stack], resolve: { _ in [] }).workers == [])
+  }
+}
