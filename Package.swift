@@ -30,8 +30,8 @@ let elsewhere: [Target] = [
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
     exclude: [
-      "Lifecycle", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Threads", "Watchdog.swift",
-      "Watching",
+      "Lifecycle", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
+      "Watchdog.swift", "Watching",
     ],
     // On Linux it refuses to be built unless it was asked for.
     swiftSettings: wanted == nil ? [] : [.define("BUILT_FOR_ELSEWHERE")],

@@ -184,11 +184,26 @@ import Testing
       #expect(process.hasExited && process.status == 0, "\(process)")
       let text = process.output
       #expect(text.contains("STALL     thread pool \"Swift concurrency\" was stuck for "), "\(text)")
-      #expect(text.contains("CULPRIT   occupyThePool() 100 % of the occupied threads of the pool"), "\(text)")
-      #expect(text.contains("occupied threads, by number"), "\(text)")
+      #expect(text.contains("CULPRIT   occupyThePool() "), "\(text)")
+      #expect(text.contains(" % of the time of "), "\(text)")
+      #expect(text.contains("\nWORKERS   "), "\(text)")
       // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.recording.stalls.first?.source.kind == .pool)
+    }
+  }
+
+  /// What held the pool's threads for most of the time has returned when the time is up.
+  @Test(arguments: ["waiting", "computing"]) func whatThePoolsThreadsDidBeforeIsToBlame(kind: String) throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["in-turn", kind, directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+      let recording = try read(try #require(stallFiles(in: directory).first)).recording
+      let threads = Set(recording.stalls[0].samples.map(\.threadID))
+      #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(text)")
+      #expect(text.contains("\nWORKERS   \(threads.count == 1 ? "thread" : "\(threads.count) threads")"), "\(text)")
     }
   }
 

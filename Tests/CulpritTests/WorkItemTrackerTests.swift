@@ -232,6 +232,14 @@ private struct Simulation {
     #expect(simulation.declaredAt == 4000)
     #expect(!backoff.allows(1_000_000, 30_000_000_000))
     #expect(backoff.allows(2_000_000, 30_000_000_000))
+    // Another thread that works on it may be asked.
+    #expect(!backoff.allows(1_000_000, 30_000_000_000, 0) && backoff.allows(1_000_000, 30_000_000_000, 7))
+    backoff.notAnswered(1_000_000, 30_000_000_000, 7)
+    #expect(!backoff.allows(1_000_000, 30_000_000_000, 7) && backoff.allows(1_000_000, 30_000_000_000, 8))
+    backoff.answered(8)
+    #expect(!backoff.allows(1_000_000, 30_000_000_000, 7))
+    backoff.answered(7)
+    #expect(backoff.allows(1_000_000, 30_000_000_000, 7))
   }
 
   /// A slot that got another owner with the same coarse begin is another work item.
@@ -412,6 +420,19 @@ private struct Simulation {
     #expect(store.takeLastBeside().count <= SampleStore.lastCount)
     // A file that has them does not get them again.
     #expect(store.takeLastBeside().isEmpty)
+  }
+
+  /// However many there are, each of several threads has its part of what is kept.
+  @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func everyThreadIsKeptAlike(threads: Int, total: Int) {
+    var store = SampleStore()
+    for number in 0..<total {
+      var sample = sample(number)
+      sample.threadID = Int32(number % threads + 1)
+      store.add(sample, stack: stack(number % 5))
+    }
+    let counts = Dictionary(grouping: store.content.samples) { $0.threadID }.mapValues(\.count)
+    #expect(counts.count == threads)
+    #expect((counts.values.max() ?? 0) - (counts.values.min() ?? 0) <= 1 + SampleStore.lastCount)
   }
 }
 

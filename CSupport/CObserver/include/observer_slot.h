@@ -15,6 +15,7 @@
 
 #include "clinux_clock.h"
 #include "observer_base.h"
+#include "observer_owners.h"
 #include "observer_thread.h"
 
 /* began_ns of a slot whose thread is not working. */
@@ -45,9 +46,9 @@ struct observer_slot {
   _Atomic uint32_t end_time_generation; /* the owner that an end time was wanted of last */
   _Atomic uint32_t ended_generation;    /* the owner whose work item `ended_item` was */
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
-  uint32_t reserved_watched;
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
+  _Atomic uint32_t has_owners;        /* 1: owner_tid_address is that of a struct observer_owners */
   _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
   _Atomic uint32_t polled;            /* 1: work items begin without telling the monitor; it must look often enough */
   _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
@@ -79,6 +80,7 @@ struct observer_slot_snapshot {
   uint64_t threshold_ns;
   uint64_t early_interval_ns;
   uint64_t interval_ns;
+  bool has_owners;
   uint64_t owner_tid_address;
   uint64_t queue_head_address;
   uint64_t unwatched_ns;
@@ -181,6 +183,10 @@ CLINUX_NO_LOCKS uint32_t observer_slot_queue_head(uint64_t queue_head_address);
 /* Says where SLOT, which must not be marked, has its owner and the head of its queue; both 0 for a slot whose begins
  * say it. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address);
+
+/* Says that those in OWNERS, which must stay for as long as the process does, work on what SLOT watches, which must not
+ * be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
 /* Whether the monitor has asked for the end of a work item since SLOT got its owner: it may have told the recorder of
  * it. Async-signal-safe: yes. Threads: any. */

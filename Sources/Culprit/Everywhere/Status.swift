@@ -101,6 +101,8 @@ extension Watchdog {
       /// Memory is read by process_vm_readv or /proc/self/mem, which can wait for a lock in the kernel: a stall in
       /// which a page fault is not answered may have no stacks.
       public static let readingWaits = Code(rawValue: "readingWaits")
+      /// Which threads of Swift's pool run tasks is not known: a stall of the pool is blamed on what they do when it is declared.
+      public static let poolThreads = Code(rawValue: "poolThreads")
       /// Culprit does nothing on this platform.
       public static let platform = Code(rawValue: "platform")
     }

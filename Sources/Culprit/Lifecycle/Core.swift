@@ -14,6 +14,7 @@ final class Core: Sendable {
   let reporter: Reporter
   let policies: Policies
   let pinger: Pinger
+  let poolWatcher = PoolWatcher()
   let activities: Activities
   let contexts: ContextQueries
   let problems: ProblemList
@@ -239,6 +240,7 @@ final class Core: Sendable {
     live.unfollow()
     fileWatcher?.stop()
     hasEnded = pinger.stop(until: deadline) && hasEnded
+    hasEnded = poolWatcher.stop(until: deadline) && hasEnded
     hasEnded = policies.stop(until: deadline) && hasEnded
     hasEnded = activities.stop(until: deadline) && hasEnded
     observer_control_stop(control.pointer)

@@ -17,6 +17,7 @@ extension Watchdog.Status {
     let disk = core.box?.presentProblem.map { [$0] } ?? []
     self.problems = core.problems.all + disk + problems + core.policies.problems
     limitations = Watchdog.Limitation.found(core.samplers)
+    if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
   }
 }
 
@@ -84,6 +85,10 @@ extension Watchdog.Limitation {
       }
     return Self(.samplersHeldUp, what)
   }
+  static let poolThreads = Self(
+    .poolThreads,
+    "a stall of Swift's threads is blamed on what they do when it is declared, because this runtime keeps its tasks elsewhere"
+  )
   static let readingWaits = Self(
     .readingWaits,
     "a stall in which a page fault is not answered may have no stacks, because no file in memory (memfd_create) can be used"

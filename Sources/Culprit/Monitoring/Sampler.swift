@@ -20,6 +20,10 @@ struct Sampler: ~Copyable {
   private let wipeDelay: UInt64 = 1_000_000_000
   /// When there was last something to do; 0 when everything has been wiped since.
   private var lastWork: UInt64 = 0
+  /// Where the next look at several owners begins.
+  private var nextOwner: UInt32 = 0
+  /// So many of them are looked at each time.
+  private let ownersAtOnce = 16
   private var reader: ThreadReader
   private var allThreads: AllThreadsCapture
 
@@ -121,6 +125,10 @@ struct Sampler: ~Copyable {
 
   /// Samples slot `index`, unless its thread has been asked already.
   @_noLocks private mutating func sample(_ index: Int) {
+    if let target = targetWithOwners(index) {
+      sampleOwners(target)
+      return
+    }
     guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.item, clinux_clock_ns())
     else { return }
     guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
@@ -128,6 +136,46 @@ struct Sampler: ~Copyable {
       return
     }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
+  }
+
+  /// What is to be sampled in slot `index`, whose work item several threads work on; `nil` when it is over, or one does.
+  @_noLocks private func targetWithOwners(_ index: Int) -> ThreadReader.Target? {
+    // SAFETY: as in target(_:).
+    let view = observer_slot_read(slots + index)
+    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
+    guard view.has_owners, view.item != 0, view.item == work.item, view.generation == work.generation else {
+      return nil
+    }
+    var target = ThreadReader.Target()
+    target.index = index
+    target.slot = UnsafePointer(slots + index)
+    target.item = view.item
+    target.generation = view.generation
+    // SAFETY: the slot says so; owners are never freed.
+    target.owners = UnsafePointer(bitPattern: UInt(view.owner_tid_address))
+    return target
+  }
+
+  /// Samples the owners of `target`, some at a time, in turn.
+  @_noLocks private mutating func sampleOwners(_ target: ThreadReader.Target) {
+    guard let owners = target.owners else { return }
+    let used = observer_owners_used(owners)
+    var looked = 0
+    var step: UInt32 = 0
+    while step < used, looked < ownersAtOnce, isActive {
+      let place = (nextOwner &+ step) % used
+      step &+= 1
+      var one = target
+      one.threadID = observer_owners_at(owners, place)
+      guard one.threadID != 0, !reader.isAsked(target.index, one.threadID),
+        backoffs[target.index].allows(one.item, clinux_clock_ns(), one.threadID)
+      else { continue }
+      looked &+= 1
+      one.ownerTIDAddress = observer_owners_address(owners, place)
+      one.thread = observer_visit_begin(one.threadID)
+      if let taken = reader.read(one) { emit(taken.target, taken.reading) }
+    }
+    nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
   }
 
   /// What is to be sampled in slot `index`; `nil` when its work item is over.
@@ -177,14 +225,17 @@ struct Sampler: ~Copyable {
     // What another thread works on by now is not what this one was seen to do.
     if target.threadID != 0, target.ownerTIDAddress != 0 {
       reader.beginStep(target)
-      if observer_slot_owner(target.ownerTIDAddress) != target.threadID { reading = reader.nobody() }
+      let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
       reader.endStep()
+      // The others of several owners work on.
+      if isAnothers, target.owners != nil { return }
+      if isAnothers { reading = reader.nobody() }
     }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return
-    case OBSERVER_CAPTURED: backoffs[index].answered()
+    case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
     case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
-      backoffs[index].notAnswered(target.item, clinux_clock_ns())
+      backoffs[index].notAnswered(target.item, clinux_clock_ns(), target.threadID)
     default: break
     }
     let work = observer_work_read(sampling, place)
@@ -219,19 +270,23 @@ struct Sampler: ~Copyable {
 /// seconds.
 struct SampleBackoff: BitwiseCopyable {
   private var item: UInt64 = 0
+  private var threadID: Int32 = 0
   private var wait: UInt64 = 0
   private var until: UInt64 = 0
 
-  /// Whether the thread that works on `item` may be asked at the time `now`.
-  @_noLocks func allows(_ item: UInt64, _ now: UInt64) -> Bool { item != self.item || now >= until }
+  /// Whether thread `threadID`, which works on `item`, may be asked at the time `now`; 0: whoever does.
+  @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
+    item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
+  }
 
-  /// The thread that works on `item` has not answered by `now`.
-  @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64) {
-    wait = item == self.item ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
-    self.item = item
+  /// Thread `threadID`, which works on `item`, has not answered by `now`.
+  @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) {
+    let isAgain = item == self.item && threadID == self.threadID
+    wait = isAgain ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
+    (self.item, self.threadID) = (item, threadID)
     until = now &+ wait
   }
 
-  /// The thread has answered.
-  @_noLocks mutating func answered() { item = 0 }
+  /// Thread `threadID` has answered.
+  @_noLocks mutating func answered(_ threadID: Int32 = 0) { if threadID == self.threadID { item = 0 } }
 }

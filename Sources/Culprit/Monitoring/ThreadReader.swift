@@ -23,6 +23,8 @@ struct ThreadReader: ~Copyable {
     /// does.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
+    /// Who works on it, where that are several threads; `ownerTIDAddress` is then where one of them is.
+    var owners: UnsafePointer<observer_owners>?
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.
@@ -93,11 +95,11 @@ struct ThreadReader: ~Copyable {
     sent.deallocate()
   }
 
-  /// Whether the thread of a target with this index has been asked and has not answered yet.
-  @_noLocks func isAsked(_ index: Int) -> Bool {
+  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given.
+  @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<Int(OBSERVER_REQUESTS_MAX) where sent[place].isOpen && sent[place].target.index == index {
-      return true
+      if threadID == 0 || sent[place].target.threadID == threadID { return true }
     }
     return false
   }

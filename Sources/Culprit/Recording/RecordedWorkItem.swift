@@ -19,8 +19,8 @@ struct RecordedWorkItem: ~Copyable {
   private(set) var file: StallFileQueue?
   /// Other threads that found no room on their way to the file.
   private var othersRefused = 0
-  /// The last system call that the work item's thread was seen in, and where.
-  private var lastCall: (call: Int32, place: StackFrame)?
+  /// The last system call that each of the work item's threads was seen in, and where.
+  private var lastCalls: [Int32?: (call: Int32, place: StackFrame)] = [:]
 
   /// A work item that was sampled for the first time when the process had the modules `earlier`; `read` reads those
   /// that it has.
@@ -52,9 +52,12 @@ struct RecordedWorkItem: ~Copyable {
   private mutating func nameRestarted(_ captured: inout CapturedSample) {
     guard let place = captured.stack?.frames.first else { return }
     switch captured.sample.activity {
-    case .inSystemCall(let call), .inRestartedCall(.some(let call)): lastCall = (call, place)
+    case .inSystemCall(let call), .inRestartedCall(.some(let call)):
+      lastCalls[captured.sample.threadID] = (call, place)
     case .inRestartedCall(nil):
-      if let lastCall, lastCall.place == place { captured.sample.activity = .inRestartedCall(lastCall.call) }
+      if let last = lastCalls[captured.sample.threadID], last.place == place {
+        captured.sample.activity = .inRestartedCall(last.call)
+      }
     default: break
     }
   }

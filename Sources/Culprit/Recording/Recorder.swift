@@ -256,7 +256,12 @@ final class Recorder: Sendable {
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
-      box(index, head, &state).item.add(capturedSample(event))
+      var captured = capturedSample(event)
+      // Of which of several threads.
+      if head.tid != 0, SlotRegistry.shared.source(index, generation: head.generation)?.kind == .pool {
+        captured.sample.threadID = head.tid
+      }
+      box(index, head, &state).item.add(captured)
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")

@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 /// The samples of one work item, in bounded memory.
 ///
-/// Equal stacks are kept once. When there are too many samples, every second one is dropped and from then on only half
-/// as many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are
+/// Equal stacks are kept once. When there are too many samples, every second one of each thread is dropped and from then on
+/// only half as many are kept: the time that each stands for doubles, shares stay what they are. The first and the last few are
 /// kept whatever becomes of those between them.
 struct SampleStore {
   /// The most samples that are kept, but for the last few.
@@ -24,9 +24,9 @@ struct SampleStore {
   /// The last ones with their stacks, some of which are in ``spread``, too.
   private var last: [Last] = []
   private var table = StackTable()
-  /// One sample of so many is kept, and so many have come since the last one that was.
+  /// One sample of so many is kept, and so many of each thread have come since the last one of it that was.
   private var stride = 1
-  private var skipped = 0
+  private var skipped: [Int32?: Int] = [:]
 
   /// The samples and the distinct stacks: a sample's `stack` is an index into them.
   var content: (samples: [Sample], stacks: [Stack]) {
@@ -50,10 +50,10 @@ struct SampleStore {
   /// Adds a sample, with its stack when there is one. Returns `false` when it is kept as one of the last only.
   @discardableResult
   mutating func add(_ sample: Sample, stack: Stack?) -> Bool {
-    skipped += 1
-    let isSpread = skipped >= stride
+    let count = skipped[sample.threadID, default: stride - 1] + 1
+    let isSpread = count >= stride
+    skipped[sample.threadID] = isSpread ? 0 : count
     if isSpread {
-      skipped = 0
       if spread.count == Self.limit { thin() }
       var kept = sample
       kept.stack = stack.map { table.place(of: $0) }
@@ -64,20 +64,30 @@ struct SampleStore {
     return isSpread
   }
 
+  private struct Moment: Hashable {
+    var age: Duration
+    var threadID: Int32?
+  }
+
   private mutating func thin() {
     stride *= 2
     let old = (samples: spread, stacks: table.stacks)
     spread = []
     table = StackTable()
-    for (index, sample) in old.samples.enumerated() where index % 2 == 0 {
+    var seen: [Int32?: Int] = [:]
+    for sample in old.samples {
+      let number = seen[sample.threadID, default: 0]
+      seen[sample.threadID] = number + 1
+      guard number % 2 == 0 else { continue }
       var kept = sample
       kept.stack = sample.stack.map { table.place(of: old.stacks[$0]) }
       spread.append(kept)
     }
     // Which of the last ones are left is known by their ages.
-    let ages = Set(spread.map(\.age))
-    for index in last.indices where last[index].isKept && !ages.contains(last[index].sample.age) {
-      last[index].isKept = false
+    let ages = Set(spread.map { Moment(age: $0.age, threadID: $0.threadID) })
+    for index in last.indices where last[index].isKept {
+      let sample = last[index].sample
+      last[index].isKept = ages.contains(Moment(age: sample.age, threadID: sample.threadID))
     }
   }
 }

@@ -73,6 +73,8 @@ final class PingedSource: Sendable {
     case threadOfLastPing
     /// Where the words say it. `check` is called by each ping and tells whether they can be believed.
     case addresses(owner: UInt64, queueHead: UInt64, check: @Sendable () -> Bool)
+    /// The threads of a pool, several at a time.
+    case pool(PoolThreads)
     /// Nobody knows.
     case unknown
   }
@@ -128,6 +130,7 @@ final class PingedSource: Sendable {
     switch worker {
     case .threadOfLastPing: break
     case .addresses(let owner, let queueHead, _): observer_slot_set_addresses(lease.slot, owner, queueHead)
+    case .pool(let threads): observer_slot_set_owners(lease.slot, threads.owners.pointer)
     case .unknown: observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
     }
     do {
@@ -155,7 +158,10 @@ final class PingedSource: Sendable {
       let isSame = state.thread.map { observer_thread_is_still($0, state.threadUse) } ?? false
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
-    guard let number else { return next }
+    guard let number else {
+      if case .pool(let threads) = worker, hasWaited(now, interval) { threads.waits(lookingEvery: interval / 2) }
+      return next
+    }
     // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is
     // stuck.
     let suspicionTime = Duration(wholeNanoseconds: suspicion)
@@ -168,6 +174,12 @@ final class PingedSource: Sendable {
     }
     if waits { SlotRegistry.shared.tick(after: suspicionTime) }
     return next
+  }
+
+  /// Whether a ping has been waiting for `interval` at the time `now`.
+  private func hasWaited(_ now: UInt64, _ interval: UInt64) -> Bool {
+    let item = observer_slot_work_item(lease.slot)
+    return item != 0 && now >= item &+ interval
   }
 
   /// A ping that is being sent for longer than this waits for its source.
@@ -190,6 +202,7 @@ final class PingedSource: Sendable {
   private func answered(_ number: UInt64) {
     // A child of fork(2) may have inherited the ping; the slot is its parent's.
     guard lease.isOurs else { return }
+    if case .pool(let threads) = worker { threads.isAnswered() }
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in
@@ -221,6 +234,7 @@ final class PingedSource: Sendable {
       guarded.state.isStopped = true
       return guarded.state.isOutstanding
     }
+    if case .pool(let threads) = worker { threads.end() }
     switch isOutstanding {
     case .some(true): SlotRegistry.shared.stop(lease)
     case .some(false): SlotRegistry.shared.end(lease)

@@ -50,8 +50,8 @@ extension Watchdog {
 
   /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
   ///
-  /// A small task is started again and again. When no thread runs it within the threshold, all threads are captured,
-  /// and the report says what occupies those of the pool.
+  /// A small task is started again and again. From an eighth of the threshold on that it waits for a thread, the threads that
+  /// run tasks are sampled; when it has waited for the threshold, the report says what took their time.
   ///
   /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the
   ///   configuration's.
@@ -59,9 +59,10 @@ extension Watchdog {
   /// - Throws: ``WatchdogError``.
   public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
+    let worker = try core.map { core throws(WatchdogError) in PingedSource.Worker.pool(try core.poolWatcher.add()) }
     return WatchedProbe(
       watchdog: self,
-      sources: [try pinged(source, threshold, .unknown) { run in Task.detached { run() } }]
+      sources: [try pinged(source, threshold, worker ?? .unknown) { run in Task.detached { run() } }]
     )
   }
 

@@ -32,8 +32,9 @@ enum Scenario: String {
   case quota
   /// Anywhere, in a process that a debugger has attached to.
   case traced
-  /// On every thread of Swift concurrency's.
+  /// On every thread of Swift concurrency's: in many short tasks, or in one each that does one thing after another.
   case tasks
+  case inTurn = "in-turn"
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
@@ -67,6 +68,7 @@ enum Scenario: String {
         workload_rest(); workload_rest(); workload_rest()
       }
     case .tasks: try runTasks(on: stage)
+    case .inTurn: try runInTurn(on: stage)
     }
   }
 
@@ -138,6 +140,42 @@ extension Scenario {
     watch.stop()
   }
 }
+
+extension Scenario {
+  /// Within a threshold of 400 ms one thing returns; what comes then is not to blame.
+  fileprivate func runInTurn(on stage: Stage) throws {
+    let watch = try stage.watchdog.watchConcurrency()
+    usleep(300_000)
+    while stage.reportCount == 0 {
+      let tasks = DispatchGroup()
+      for _ in 0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+        tasks.enter()
+        Task.detached {
+          fillTheCache()
+          servePages()
+          tasks.leave()
+        }
+      }
+      tasks.wait()
+      usleep(300_000)
+    }
+    watch.stop()
+  }
+}
+
+@inline(never)
+func fillTheCache() {
+  let end = DispatchTime.now() + .milliseconds(380)
+  if isComputing { while DispatchTime.now() < end {} } else { usleep(380_000) }
+}
+
+@inline(never)
+func servePages() {
+  let end = DispatchTime.now() + .milliseconds(150)
+  if isComputing { while DispatchTime.now() < end {} } else { usleep(150_000) }
+}
+
+private let isComputing = CommandLine.arguments[2] == "computing"
 
 /// Keeps a thread busy for a while.
 @inline(never)

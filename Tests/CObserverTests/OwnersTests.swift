@@ -1,0 +1,65 @@
+import CCulpritObserver
+import Testing
+
+/// Who works on what several threads work on.
+@Suite struct OwnersTests {
+  private func withOwners(_ body: (UnsafeMutablePointer<observer_owners>) throws -> Void) rethrows {
+    let owners = UnsafeMutablePointer<observer_owners>.allocate(capacity: 1)
+    owners.initialize(to: observer_owners())
+    defer { owners.deallocate() }
+    try body(owners)
+  }
+
+  private func set(_ owners: UnsafeMutablePointer<observer_owners>, _ ids: [Int32]) {
+    observer_owners_set(owners, ids, ids.count)
+  }
+
+  private func places(_ owners: UnsafeMutablePointer<observer_owners>) -> [Int32] {
+    (0..<observer_owners_used(owners)).map { observer_owners_at(owners, $0) }
+  }
+
+  /// A sampler that has asked a thread finds it where it was, or nobody.
+  @Test func aThreadKeepsItsPlace() {
+    withOwners { owners in
+      #expect(places(owners) == [])
+      set(owners, [7, 8, 9])
+      #expect(places(owners) == [7, 8, 9])
+      set(owners, [9, 10, 7])
+      #expect(places(owners) == [7, 10, 9])
+      set(owners, [])
+      #expect(places(owners) == [0, 0, 0])
+      set(owners, [11])
+      #expect(places(owners) == [11, 0, 0])
+      for place in 0..<UInt32(3) {
+        #expect(observer_slot_owner(observer_owners_address(owners, place)) == observer_owners_at(owners, place))
+      }
+    }
+  }
+
+  @Test func thereAreNoMorePlacesThanThereAre() {
+    withOwners { owners in
+      let most = Int32(OBSERVER_OWNERS_MAX)
+      set(owners, Array(1...most + 5))
+      #expect(places(owners) == Array(1...most))
+      set(owners, Array(3...most + 5))
+      #expect(Set(places(owners)) == Set(3...most + 2))
+      #expect(Array(places(owners).suffix(Int(most) - 2)) == Array(3...most))
+    }
+  }
+
+  /// A slot says so as long as it has the owner that said it.
+  @Test func aSlotHasOwnersUntilItIsAnothers() {
+    withOwners { owners in
+      var slot = observer_slot()
+      #expect(!observer_slot_read(&slot).has_owners)
+      observer_slot_set_owners(&slot, owners)
+      #expect(observer_slot_read(&slot).has_owners)
+      #expect(observer_slot_read(&slot).owner_tid_address == UInt64(UInt(bitPattern: owners)))
+      observer_slot_set_addresses(&slot, 4711, 0)
+      #expect(!observer_slot_read(&slot).has_owners)
+      observer_slot_set_owners(&slot, owners)
+      _ = observer_slot_configure(&slot, false, 1, 2, 3, 4)
+      #expect(!observer_slot_read(&slot).has_owners && observer_slot_read(&slot).owner_tid_address == 0)
+    }
+  }
+}
