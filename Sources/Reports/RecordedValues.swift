@@ -19,16 +19,17 @@ extension StallReport.Source.Kind {
     case .executor: self = .executor
     case .pinged: self = .probedLoop
     case .phase: self = .phase
+    case .job: self = .job
     case .unknown(let number): self = StallReport.Source.Kind(rawValue: "kind\(number)")
     }
   }
 }
 
 extension WatchedSource {
-  /// Whether it is watched by probes: what was in a probe's way may have begun before it was sent.
+  /// Whether it is watched by probes, or looked at from time to time: the work may have begun before.
   var isProbed: Bool {
     switch kind {
-    case .queue, .pool, .executor, .pinged: true
+    case .queue, .pool, .executor, .pinged, .job: true
     case .loop, .runLoop, .section, .phase, .unknown: false
     }
   }

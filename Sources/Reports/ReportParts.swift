@@ -233,6 +233,8 @@ extension StallReport.Source {
     public static let probedLoop = Kind(rawValue: "probedLoop")
     /// A phase of the process: its launch, or its shutdown.
     public static let phase = Kind(rawValue: "phase")
+    /// What one of Swift concurrency's threads runs without a pause.
+    public static let job = Kind(rawValue: "job")
 
     /// The kind in words.
     public var description: String {
@@ -244,6 +246,7 @@ extension StallReport.Source {
       case .pool: "thread pool"
       case .executor: "executor"
       case .phase: "phase"
+      case .job: "job"
       default: "source of the kind \(printable(rawValue))"
       }
     }

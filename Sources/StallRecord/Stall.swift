@@ -53,6 +53,8 @@ package enum SourceKind: Hashable, Sendable {
   case pinged
   /// A phase of the process's life: its launch, or its shutdown.
   case phase
+  /// The jobs of one of Swift concurrency's threads.
+  case job
   /// A kind that a newer version wrote, by its number in the file.
   case unknown(UInt8)
 
@@ -67,6 +69,7 @@ package enum SourceKind: Hashable, Sendable {
     case .executor: "executor"
     case .pinged: "event loop"
     case .phase: "phase"
+    case .job: "job"
     case .unknown(let number): "source of unknown kind \(number)"
     }
   }

@@ -55,6 +55,7 @@ extension SourceKind {
     case .executor: 6
     case .pinged: 7
     case .phase: 8
+    case .job: 9
     case .unknown(let code): code
     }
   }
@@ -70,6 +71,7 @@ extension SourceKind {
     case 6: self = .executor
     case 7: self = .pinged
     case 8: self = .phase
+    case 9: self = .job
     default: self = .unknown(code)
     }
   }

@@ -207,6 +207,28 @@ import Testing
     }
   }
 
+  /// One thread of several: what held it for most of the time has returned when the time is up.
+  @Test(arguments: ["waiting", "computing"]) func aJobOnOneThreadIsAStall(kind: String) throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["one-job", kind, directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      guard sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1, !text.contains("computingJobs") else { return }
+      #expect(text.contains("STALL     job \"pool thread 1\" was stuck for at least "), "\(text)")
+      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+      #expect(!text.contains("thread pool"), "\(text)")
+    }
+  }
+
+  /// Tasks that keep threads busy, and give them up often enough, are no stall.
+  @Test func jobsWithPausesAreNone() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["pauses", "computing", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      #expect(!process.output.contains("STALL"), "\(process)")
+    }
+  }
+
   /// Has what `watch` watches stall by `execute`, after some pings.
   private func stall(
     _ watch: (Watchdog) throws -> WatchedProbe,

@@ -24,7 +24,7 @@ import Testing
     let layout = try #require(await layout(search))
     #expect(layout.task != layout.tracking)
     // This thread runs this test's task.
-    let threads = TaskThreads()
+    var threads = TaskThreads()
     let running = threads.running(layout)
     let own = try #require(running.first { $0.threadID == clinux_task_self() })
     #expect(own.task == withUnsafeCurrentTask { task in task.map { unsafeBitCast($0, to: UInt64.self) } })
@@ -35,7 +35,7 @@ import Testing
   @Test func whatRunsATaskIsTold() async throws {
     let layout = try #require(await layout(TaskLayoutSearch()))
     @Sendable func isPool() -> Bool? {
-      let threads = TaskThreads()
+      var threads = TaskThreads()
       return threads.running(layout).first { $0.threadID == clinux_task_self() }?.tracking.isPool
     }
     actor Plain { func ask<T: Sendable>(_ body: @Sendable () -> T) -> T { body() } }

@@ -142,8 +142,10 @@ import Testing
   }
 
   @Test func kindsOfSourcesAndNotesHaveTheDocumentedNumbers() {
-    let sources: [SourceKind] = [.loop, .runLoop, .section, .queue, .pool, .executor, .pinged, .phase, .unknown(9)]
-    #expect(sources.map(\.code) == Array(1...9) && sources.map { SourceKind(code: $0.code) } == sources)
+    let sources: [SourceKind] = [
+      .loop, .runLoop, .section, .queue, .pool, .executor, .pinged, .phase, .job, .unknown(10),
+    ]
+    #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
       .context, .activity, .debugger, .hang, .processorTime, .unwatched, .unknown(7),
     ]

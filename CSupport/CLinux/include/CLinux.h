@@ -42,5 +42,6 @@
 #include "clinux_thread_pointer.h"
 #include "clinux_wait.h"
 #include "clinux_walk_self.h"
+#include "clinux_watchpoint.h"
 
 #endif

@@ -103,6 +103,9 @@ extension Watchdog {
       public static let readingWaits = Code(rawValue: "readingWaits")
       /// Which threads of Swift's pool run tasks is not known: a stall of the pool is blamed on what they do when it is declared.
       public static let poolThreads = Code(rawValue: "poolThreads")
+      /// Whether a thread of Swift's pool that computes is still in the same job is not known: a job that computes for too long is
+      /// noticed where all threads are taken, and one that waits is noticed everywhere.
+      public static let computingJobs = Code(rawValue: "computingJobs")
       /// Culprit does nothing on this platform.
       public static let platform = Code(rawValue: "platform")
     }

@@ -18,6 +18,7 @@ extension Watchdog.Status {
     self.problems = core.problems.all + disk + problems + core.policies.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
+    if let error = core.poolWatcher.watchpointError { limitations.append(.computingJobs(error)) }
   }
 }
 
@@ -84,6 +85,13 @@ extension Watchdog.Limitation {
         "no stacks are taken: the kernel holds up every thread that can, \(held) in all; stalls are noticed all the same"
       }
     return Self(.samplersHeldUp, what)
+  }
+  static func computingJobs(_ error: Int32) -> Self {
+    let why = "because perf_event_open is refused: \(String(cString: strerror(error)))"
+    return Self(
+      .computingJobs,
+      "a job that computes for too long is noticed only where it takes all of Swift's threads, \(why)"
+    )
   }
   static let poolThreads = Self(
     .poolThreads,

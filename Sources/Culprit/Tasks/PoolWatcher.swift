@@ -2,7 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Synchronization
 
-/// The thread that finds out which threads of a pool work, while a ping waits for one of them.
+/// The thread that looks what the threads of a pool run.
 ///
 /// It reads the memory of other threads, which the kernel may hold up: nobody waits for it. Without it a stall of the pool
 /// is noticed all the same, and what the threads did is known from one look at all of them.
@@ -19,8 +19,10 @@ final class PoolWatcher: Sendable {
 
   /// Follows the threads of a pool from now on. The thread is started with the first one.
   ///
+  /// - Parameter lease: Leases a slot for the jobs of one thread, which is called so; `nil` where there is none.
+  /// - Returns: The threads.
   /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
-  func add() throws(WatchdogError) -> PoolThreads {
+  func add(_ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?) throws(WatchdogError) -> PoolThreads {
     let search = self.search.withLock { search in
       if search == nil { search = TaskLayoutSearch() }
       return search ?? TaskLayoutSearch()
@@ -35,13 +37,16 @@ final class PoolWatcher: Sendable {
       }
     }
     if let error { throw .threadNotStarted(error.number) }
-    let pool = PoolThreads(search, wake)
+    let pool = PoolThreads(search, wake, lease)
     state.withLock { $0.pools.append(pool) }
     return pool
   }
 
   /// Whether the threads of a pool are to be followed, and it is known that they cannot.
   var hasFailed: Bool { search.withLock { $0?.hasFailed ?? false } }
+
+  /// Why the kernel refuses to watch what a thread writes; `nil` while it has not.
+  var watchpointError: Int32? { state.withLock { $0.pools }.compactMap(\.watchpointError).first }
 
   /// Ends, and waits for that until `deadline`. Returns whether it has.
   func stop(until deadline: UInt64) -> Bool {
@@ -51,7 +56,7 @@ final class PoolWatcher: Sendable {
   }
 
   private func run() {
-    let threads = TaskThreads()
+    var threads = TaskThreads()
     while true {
       let seen = wake.seen
       let (pools, isStopping) = state.withLock { state in
@@ -60,72 +65,8 @@ final class PoolWatcher: Sendable {
       }
       if isStopping { return }
       var next = UInt64.max
-      for pool in pools { next = min(next, pool.lookIfDue(threads)) }
+      for pool in pools { next = min(next, pool.lookIfDue(&threads)) }
       wake.wait(after: seen, until: next)
     }
-  }
-}
-
-/// The threads of Swift's pool, as far as a ping that waits needs them.
-final class PoolThreads: Sendable {
-  private struct State {
-    /// How often to look; `nil`: no ping waits.
-    var interval: UInt64?
-    var next: UInt64 = 0
-    var hasEnded = false
-  }
-
-  /// Who works; never freed, as the slots that refer to it.
-  struct Owners: @unchecked Sendable {
-    // SAFETY: every field behind the pointer is atomic, and it is never freed.
-    let pointer: UnsafeMutablePointer<observer_owners>
-  }
-
-  let owners: Owners
-  private let state = Mutex(State())
-  private let search: TaskLayoutSearch
-  private let wake: WakeUp
-
-  fileprivate init(_ search: TaskLayoutSearch, _ wake: WakeUp) {
-    owners = Owners(pointer: .allocate(capacity: 1))
-    owners.pointer.initialize(to: observer_owners())
-    (self.search, self.wake) = (search, wake)
-  }
-
-  fileprivate var hasEnded: Bool { state.withLock { $0.hasEnded } }
-
-  /// No ping will come any more.
-  func end() {
-    state.withLock { $0.hasEnded = true }
-    wake.notify()
-  }
-
-  /// A ping has waited for a while: who works is looked up every `interval` nanoseconds.
-  func waits(lookingEvery interval: UInt64) {
-    let isNew = state.withLock { state in
-      guard state.interval == nil else { return false }
-      (state.interval, state.next) = (interval, 0)
-      return true
-    }
-    if isNew { wake.notify() }
-  }
-
-  /// The ping has been run: by the calling thread, which is one of the pool's.
-  func isAnswered() {
-    search.lookAtCurrentTask()
-    state.withLock { $0.interval = nil }
-  }
-
-  /// Looks who works, if it is time to. Returns when to call again, on the observer's clock.
-  fileprivate func lookIfDue(_ threads: borrowing TaskThreads) -> UInt64 {
-    let now = clinux_clock_ns()
-    let (interval, next) = state.withLock { ($0.interval, $0.next) }
-    guard let interval else { return .max }
-    guard now >= next else { return next }
-    let working = search.found.map { threads.running($0) } ?? []
-    let ids = working.filter(\.tracking.isPool).map(\.threadID)
-    observer_owners_set(owners.pointer, ids, ids.count)
-    state.withLock { $0.next = now &+ interval }
-    return now &+ interval
   }
 }

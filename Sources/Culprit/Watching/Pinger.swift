@@ -130,7 +130,9 @@ final class PingedSource: Sendable {
     switch worker {
     case .threadOfLastPing: break
     case .addresses(let owner, let queueHead, _): observer_slot_set_addresses(lease.slot, owner, queueHead)
-    case .pool(let threads): observer_slot_set_owners(lease.slot, threads.owners.pointer)
+    case .pool(let threads):
+      observer_slot_set_owners(lease.slot, threads.owners.pointer)
+      threads.follow(lease)
     case .unknown: observer_slot_set_addresses(lease.slot, Self.nowhere, 0)
     }
     do {
@@ -159,7 +161,7 @@ final class PingedSource: Sendable {
       return (guarded.state.number, now &+ interval, LastThread(pointer: isSame ? state.thread : nil))
     }
     guard let number else {
-      if case .pool(let threads) = worker, hasWaited(now, interval) { threads.waits(lookingEvery: interval / 2) }
+      if case .pool(let threads) = worker, hasWaited(now, interval) { threads.pingWaits() }
       return next
     }
     // Sending it takes its time, above all where this thread has no processor: that is no time in which the source is
@@ -202,7 +204,7 @@ final class PingedSource: Sendable {
   private func answered(_ number: UInt64) {
     // A child of fork(2) may have inherited the ping; the slot is its parent's.
     guard lease.isOurs else { return }
-    if case .pool(let threads) = worker { threads.isAnswered() }
+    if case .pool(let threads) = worker { threads.pingIsAnswered() }
     var holds = true
     if case .addresses(_, _, let check) = worker { holds = check() }
     let isLast = guarded.withLock { guarded in

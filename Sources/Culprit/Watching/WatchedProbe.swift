@@ -53,13 +53,21 @@ extension Watchdog {
   /// A small task is started again and again. From an eighth of the threshold on that it waits for a thread, the threads that
   /// run tasks are sampled; when it has waited for the threshold, the report says what took their time.
   ///
+  /// A job that one thread runs for longer than the threshold without a pause is a stall, too, whether or not other threads are
+  /// free.
+  ///
   /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the
   ///   configuration's.
   /// - Returns: The watch. It lasts until it is stopped or released.
   /// - Throws: ``WatchdogError``.
   public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
-    let worker = try core.map { core throws(WatchdogError) in PingedSource.Worker.pool(try core.poolWatcher.add()) }
+    let threads = try core.map { core throws(WatchdogError) in
+      try core.poolWatcher.add { [weak self] name in
+        try? self?.lease(WatchedSource(kind: .job, name: name), threshold, polled: false)
+      }
+    }
+    let worker = threads.map { PingedSource.Worker.pool($0) }
     return WatchedProbe(
       watchdog: self,
       sources: [try pinged(source, threshold, worker ?? .unknown) { run in Task.detached { run() } }]

@@ -35,6 +35,9 @@ enum Scenario: String {
   /// On every thread of Swift concurrency's: in many short tasks, or in one each that does one thing after another.
   case tasks
   case inTurn = "in-turn"
+  /// On one thread of Swift concurrency's, while the others are free; and on all of them, but with pauses.
+  case oneJob = "one-job"
+  case pauses
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
@@ -68,7 +71,8 @@ enum Scenario: String {
         workload_rest(); workload_rest(); workload_rest()
       }
     case .tasks: try runTasks(on: stage)
-    case .inTurn: try runInTurn(on: stage)
+    case .inTurn, .oneJob: try runInTurn(on: stage)
+    case .pauses: try runWithPauses(on: stage)
     }
   }
 
@@ -148,7 +152,7 @@ extension Scenario {
     usleep(300_000)
     while stage.reportCount == 0 {
       let tasks = DispatchGroup()
-      for _ in 0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+      for _ in 0..<(self == .oneJob ? 1 : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
         tasks.enter()
         Task.detached {
           fillTheCache()
@@ -158,6 +162,32 @@ extension Scenario {
       }
       tasks.wait()
       usleep(300_000)
+    }
+    watch.stop()
+  }
+}
+
+extension Scenario {
+  /// Tasks that compute for 2 s and give up their thread every 5 ms: one, as many as there are threads, and more.
+  fileprivate func runWithPauses(on stage: Stage) throws {
+    let watch = try stage.watchdog.watchConcurrency()
+    usleep(300_000)
+    let threads = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+    for count in [1, threads, threads + 1] {
+      let tasks = DispatchGroup()
+      for _ in 0..<count {
+        tasks.enter()
+        Task.detached {
+          let end = DispatchTime.now() + .seconds(2)
+          while DispatchTime.now() < end {
+            let pause = DispatchTime.now() + .milliseconds(5)
+            while DispatchTime.now() < pause {}
+            await Task.yield()
+          }
+          tasks.leave()
+        }
+      }
+      tasks.wait()
     }
     watch.stop()
   }

@@ -30,6 +30,7 @@ final class Stage: Sendable {
     watchdog.stop()
     let status = watchdog.status
     say("problems=\(status.problems)\ndropped=\(status.reportsDropped)\n")
+    say("limitations=\(status.limitations.map(\.code))\n")
     for report in reports.withLock({ $0 }) { say(report) }
   }
 

@@ -1,0 +1,27 @@
+/* Whether a thread has written to a word since it was last looked, told by the processor's debug registers.
+ *
+ * A counter of the kernel's (perf_event_open(2), PERF_TYPE_BREAKPOINT) notes the first write and then switches itself
+ * off: the thread that writes is held up once, for some microseconds. No signal is sent, and no descriptor is kept.
+ */
+#ifndef CLINUX_WATCHPOINT_H
+#define CLINUX_WATCHPOINT_H
+
+#include "clinux_base.h"
+
+/* What is watched; all zero when nothing is. */
+struct clinux_watchpoint {
+  void *note; /* what the kernel writes to */
+};
+
+/* Watches the eight bytes at ADDRESS, a multiple of eight, for a write by thread TID. Returns 0 or an errno value:
+ * EACCES or EPERM where the kernel or a sandbox refuses, ENOSPC where the debug registers are in use.
+ * Async-signal-safe: yes. Threads: any. */
+int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address);
+
+/* Whether there has been a write since. Async-signal-safe: yes. Threads: any. */
+bool clinux_watchpoint_is_hit(const struct clinux_watchpoint *watchpoint);
+
+/* Watches no more. Does nothing when nothing is watched. Async-signal-safe: yes. Threads: any. */
+void clinux_watchpoint_clear(struct clinux_watchpoint *watchpoint);
+
+#endif

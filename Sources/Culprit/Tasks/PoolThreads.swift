@@ -1,0 +1,252 @@
+import CCulpritLinux
+import CCulpritObserver
+import Glibc
+import Synchronization
+
+/// The threads of Swift's pool: who works while a ping waits, and for how long each has been in one job.
+final class PoolThreads: Sendable {
+  private struct State {
+    /// The slot that the pool's pings are marked in.
+    var slot: UnsafeMutablePointer<observer_slot>?
+    /// A ping has waited for longer than one should.
+    var isWaiting = false
+    var next: UInt64 = 0
+    var hasEnded = false
+    var jobs = JobSlots()
+    /// Why the kernel refuses to watch what threads write.
+    var watchpointError: Int32?
+  }
+
+  private struct Guarded: @unchecked Sendable {
+    // SAFETY: the slot table is never freed, and its fields are atomic.
+    var state = State()
+  }
+
+  /// Who works; never freed, as the slots that refer to it.
+  struct Owners: @unchecked Sendable {
+    // SAFETY: every field behind the pointer is atomic, and it is never freed.
+    let pointer: UnsafeMutablePointer<observer_owners>
+  }
+
+  /// A thread that has run a task, known to the watcher alone.
+  private struct Worker {
+    var tracker: JobTracker
+    var watchpoints = JobWatchpoints()
+  }
+
+  private struct Workers {
+    var all: [Int32: Worker] = [:]
+    /// The interval that their trackers were made for.
+    var interval: UInt64 = 0
+  }
+
+  let owners: Owners
+  private let guarded = Mutex(Guarded())
+  /// Only the watcher's.
+  private let workers = Mutex(Workers())
+  private let search: TaskLayoutSearch
+  private let wake: WakeUp
+  private let lease: @Sendable (String) -> SlotRegistry.Lease?
+
+  init(_ search: TaskLayoutSearch, _ wake: WakeUp, _ lease: @escaping @Sendable (String) -> SlotRegistry.Lease?) {
+    owners = Owners(pointer: .allocate(capacity: 1))
+    owners.pointer.initialize(to: observer_owners())
+    (self.search, self.wake, self.lease) = (search, wake, lease)
+  }
+
+  /// Whether no ping will come any more.
+  var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
+
+  /// Why the kernel refuses to watch what a thread writes; `nil` while it has not.
+  var watchpointError: Int32? { guarded.withLock { $0.state.watchpointError } }
+
+  /// The pool's pings are marked in `lease`.
+  func follow(_ lease: SlotRegistry.Lease) {
+    guarded.withLock { $0.state.slot = lease.slot }
+    wake.notify()
+  }
+
+  /// No ping will come any more.
+  func end() {
+    guarded.withLock { guarded in
+      guarded.state.hasEnded = true
+      guarded.state.jobs.endAll()
+    }
+    wake.notify()
+  }
+
+  /// A ping has been waiting for longer than it should.
+  func pingWaits() {
+    let isNew = guarded.withLock { guarded in
+      guard !guarded.state.isWaiting else { return false }
+      (guarded.state.isWaiting, guarded.state.next) = (true, 0)
+      return true
+    }
+    if isNew { wake.notify() }
+  }
+
+  /// The ping has been run: by the calling thread, which is one of the pool's.
+  func pingIsAnswered() {
+    search.lookAtCurrentTask()
+    guarded.withLock { $0.state.isWaiting = false }
+  }
+
+  /// Looks who works, if it is time to. Returns when to call again, on the observer's clock.
+  func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
+    let now = clinux_clock_ns()
+    let (suspicion, isWaiting, next) = guarded.withLock { guarded in
+      (guarded.state.slot.map { observer_slot_suspicion_ns($0) }, guarded.state.isWaiting, guarded.state.next)
+    }
+    guard let suspicion else { return .max }
+    guard now >= next else { return next }
+    guard suspicion != .max, let layout = search.found else {
+      // It is switched off, or the first pings have not told yet.
+      return later(now, by: suspicion == .max ? Self.intervalWhileOff : suspicion)
+    }
+    let interval = suspicion / 2
+    let working = threads.running(layout).filter(\.tracking.isPool)
+    let ids = working.map(\.threadID)
+    observer_owners_set(owners.pointer, ids, ids.count)
+    followJobs(working, interval, isWaiting)
+    return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval)
+  }
+
+  private static let intervalWhileOff: UInt64 = 1_000_000_000
+
+  private func later(_ now: UInt64, by interval: UInt64) -> UInt64 {
+    guarded.withLock { guarded in
+      // A ping that is late meanwhile wants a look at once.
+      if guarded.state.next <= now { guarded.state.next = now &+ interval }
+      return guarded.state.next
+    }
+  }
+
+  // MARK: Jobs
+
+  private func followJobs(_ working: [TaskThreads.Running], _ interval: UInt64, _ isWaiting: Bool) {
+    workers.withLock { workers in
+      if workers.interval != interval {
+        for id in workers.all.keys { forget(id, &workers) }
+        workers.interval = interval
+      }
+      let present = Set(working.map(\.threadID))
+      for id in workers.all.keys where !present.contains(id) { forget(id, &workers) }
+      for thread in working {
+        var worker = workers.all[thread.threadID] ?? Worker(tracker: JobTracker(interval: 2 * interval))
+        follow(thread, &worker)
+        workers.all[thread.threadID] = worker
+      }
+      // Who waits for a thread waits for all of them: that is one stall, of the pool.
+      guard isWaiting else { return }
+      for id in guarded.withLock({ $0.state.jobs.endYoung() }) { workers.all[id]?.tracker.restart() }
+    }
+  }
+
+  /// The thread runs no task of the pool's any more.
+  private func forget(_ id: Int32, _ workers: inout Workers) {
+    guard var worker = workers.all.removeValue(forKey: id) else { return }
+    worker.watchpoints.clear()
+    guarded.withLock { $0.state.jobs.end(id) }
+  }
+
+  private func follow(_ thread: TaskThreads.Running, _ worker: inout Worker) {
+    var look = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
+    look.isHit = worker.watchpoints.areHit(look.task)
+    let step = worker.tracker.advance(look)
+    carryOut(step, thread.threadID)
+    if look.isHit == true { worker.watchpoints.clear() }
+    guard step.wantsWatchpoint, watchpointError == nil else { return }
+    let error = worker.watchpoints.set(thread.threadID, thread.task, at: thread.place)
+    guard error == 0 else {
+      if Self.refusals.contains(error) { guarded.withLock { $0.state.watchpointError = error } }
+      return
+    }
+    carryOut(
+      worker.tracker.watched(TaskThreads.look(thread.threadID, thread.task, at: thread.place)),
+      thread.threadID
+    )
+  }
+
+  /// What will be refused another time, too: unlike for a thread that has ended, or registers that a debugger has.
+  private static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
+
+  private func carryOut(_ step: JobTracker.Step, _ id: Int32) {
+    let suspicion: UInt64? = guarded.withLock { guarded in
+      if step.hasEnded { guarded.state.jobs.end(id) }
+      guard let began = step.began, !guarded.state.hasEnded, !guarded.state.isWaiting else { return nil }
+      return guarded.state.jobs.begin(id, since: began, lease)
+    }
+    if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }
+  }
+}
+
+/// The slots that jobs are marked in, one for each thread.
+struct JobSlots: @unchecked Sendable {
+  // SAFETY: the words are never freed, and written by who has the slots.
+  private struct Slot {
+    var lease: SlotRegistry.Lease
+    /// Where the slot has its thread's id.
+    var place: Int
+  }
+
+  private var slots: [Int32: Slot] = [:]
+  /// What slots refer to: never freed.
+  private var words: UnsafeMutablePointer<UInt32>?
+  private var free: [Int] = []
+  private var number = 0
+
+  /// So many threads are followed.
+  private static let placesMax = Int(OBSERVER_OWNERS_MAX)
+
+  /// Marks that thread `id` has been in one job since `began`. Returns after what time it is suspected; `nil` when there
+  /// is no slot for it.
+  mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
+    guard let slot = slots[id] ?? make(id, lease) else { return nil }
+    // That it is seen late does not make it younger.
+    let now = clinux_clock_ns()
+    observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
+    return observer_slot_suspicion_ns(slot.lease.slot)
+  }
+
+  private mutating func make(_ id: Int32, _ lease: (String) -> SlotRegistry.Lease?) -> Slot? {
+    if words == nil {
+      let new = UnsafeMutablePointer<UInt32>.allocate(capacity: Self.placesMax)
+      new.initialize(repeating: 0, count: Self.placesMax)
+      (words, free) = (new, Array((0..<Self.placesMax).reversed()))
+    }
+    guard let words, let place = free.last, let lease = lease("pool thread \(number + 1)") else { return nil }
+    free.removeLast()
+    number += 1
+    words[place] = UInt32(bitPattern: id)
+    observer_slot_set_addresses(lease.slot, UInt64(UInt(bitPattern: words + place)), 0)
+    let slot = Slot(lease: lease, place: place)
+    slots[id] = slot
+    return slot
+  }
+
+  /// The job of thread `id` is over, if one was marked.
+  mutating func end(_ id: Int32) {
+    if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
+  }
+
+  /// Ends all that are no stalls yet. Returns whose they were.
+  mutating func endYoung() -> [Int32] {
+    slots.filter { _, slot in
+      let view = observer_slot_read(slot.lease.slot)
+      guard view.item != 0, clinux_clock_ns() &- view.item < view.threshold_ns else { return false }
+      observer_slot_end(slot.lease.slot)
+      return true
+    }
+    .map(\.key)
+  }
+
+  /// Nothing is marked any more, and the slots are given back.
+  mutating func endAll() {
+    for (_, slot) in slots {
+      words?[slot.place] = 0
+      SlotRegistry.shared.end(slot.lease)
+      free.append(slot.place)
+    }
+    slots = [:]
+  }
+}

@@ -1,0 +1,167 @@
+import SplitMix
+import Testing
+
+@testable import Culprit
+
+/// Since when a thread has been in one job, told from looks at it.
+@Suite struct JobTrackerTests {
+  /// What a thread did: jobs, one right behind the other, or with a pause; what of them it computed.
+  private struct Timeline {
+    struct Job {
+      var task: UInt64
+      var words: [UInt64]
+      var start: UInt64
+      var end: UInt64
+    }
+    var jobs: [Job] = []
+    /// Between these times, and from such a time to the end, the thread did not run.
+    var blocked: [Range<UInt64>] = []
+
+    func job(at time: UInt64) -> Job? { jobs.last { $0.start <= time && time < $0.end } }
+
+    func used(at time: UInt64) -> UInt64 {
+      1 + time - blocked.reduce(0) { $0 + (min($1.upperBound, time) - min($1.lowerBound, time)) }
+    }
+
+    func look(at time: UInt64, isHit: Bool? = nil) -> JobTracker.Look {
+      let job = job(at: time)
+      var look = JobTracker.Look(time: time, task: job?.task ?? 0)
+      look.words = job?.words ?? []
+      look.used = used(at: time)
+      look.isHit = isHit
+      return look
+    }
+
+    /// Whether a job ended or began behind `start` and until `end`.
+    func isBroken(_ start: UInt64, _ end: UInt64) -> Bool {
+      jobs.contains { $0.start > start && $0.start <= end || $0.end > start && $0.end <= end }
+    }
+  }
+
+  /// Jobs from `shortest` to `longest`, most of them of the same task, on a thread that computes or is blocked.
+  private func timeline(_ random: inout SplitMix, until end: UInt64, _ lengths: [ClosedRange<UInt64>]) -> Timeline {
+    var made = Timeline()
+    var time: UInt64 = 1
+    while time < end {
+      let length = UInt64.random(in: lengths.randomElement(using: &random) ?? 1...1, using: &random)
+      let isOther = Int.random(in: 0..<4, using: &random) == 0
+      let words: [UInt64] = Int.random(in: 0..<3, using: &random) == 0 ? [.random(in: 0...1, using: &random)] : [7]
+      made.jobs.append(.init(task: isOther ? 16 : 8, words: words, start: time, end: time + length))
+      if length > 4, Int.random(in: 0..<2, using: &random) == 0 {
+        let begin = UInt64.random(in: time + 1..<time + length / 2, using: &random)
+        made.blocked.append(begin..<UInt64.random(in: begin + 1...time + length - 1, using: &random))
+      }
+      time += length + (Int.random(in: 0..<5, using: &random) == 0 ? 30 : 0)
+    }
+    return made
+  }
+
+  /// Follows `thread` by looks, with watchpoints or where there are none. Calls `check` behind each look.
+  private func follow(
+    _ thread: Timeline,
+    until end: UInt64,
+    hasWatchpoints: Bool,
+    _ random: inout SplitMix,
+    _ check: (JobTracker, UInt64) -> Void
+  ) -> Int {
+    var tracker = JobTracker(interval: 100)
+    var (set, count): (UInt64?, Int) = (nil, 0)
+    var began: UInt64?
+    func note(_ step: JobTracker.Step) {
+      if step.hasEnded {
+        #expect(began != nil)
+        began = nil
+      }
+      if let since = step.began { began = since }
+      #expect(began == tracker.since)
+    }
+    var time: UInt64 = 1
+    while time < end {
+      let isHit = set.map { thread.isBroken($0, time) }
+      let step = tracker.advance(thread.look(at: time, isHit: isHit))
+      note(step)
+      if isHit == true || thread.job(at: time) == nil { set = nil }
+      if step.wantsWatchpoint, hasWatchpoints {
+        count += 1
+        // The thread goes on meanwhile.
+        let later = time + UInt64.random(in: 0...5, using: &random)
+        set = later
+        note(tracker.watched(thread.look(at: later)))
+      }
+      check(tracker, max(time, set ?? 0))
+      time += UInt64.random(in: 80...120, using: &random)
+    }
+    return count
+  }
+
+  /// Whatever a thread does: what is said to be one job is one.
+  @Test(arguments: [true, false]) func whatIsSaidToBeOneJobIsOne(hasWatchpoints: Bool) {
+    var random = SplitMix(hasWatchpoints ? 3 : 4)
+    var known = 0
+    for _ in 0..<300 {
+      let lengths: [ClosedRange<UInt64>] = [1...10, 20...90, 300...3000]
+      let thread = timeline(&random, until: 20_000, lengths)
+      _ = follow(thread, until: 20_000, hasWatchpoints: hasWatchpoints, &random) { tracker, now in
+        guard let since = tracker.since else { return }
+        known += 1
+        #expect(since <= now && !thread.isBroken(since, now))
+      }
+    }
+    #expect(known > 1000)
+  }
+
+  /// A job is known from the second look on, at which it is watched; without watchpoints only when its thread rests.
+  @Test func aLongJobIsKnownFromTheSecondLookOn() {
+    var random = SplitMix(5)
+    for hasWatchpoints in [true, false] {
+      for isBlocked in [true, false] {
+        var thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 5000)])
+        if isBlocked { thread.blocked = [1..<5000] }
+        var found: [UInt64] = []
+        let count = follow(thread, until: 4500, hasWatchpoints: hasWatchpoints, &random) { tracker, now in
+          if now > 250 { found.append(tracker.since ?? .max) }
+        }
+        let isKnown = hasWatchpoints || isBlocked
+        #expect(Set(found).count == 1 && (found[0] < 250) == isKnown)
+        if hasWatchpoints { #expect(count == 1) }
+        // Who has not run since the first look has been in it since then.
+        if isBlocked { #expect(found[0] == 1) }
+      }
+    }
+  }
+
+  /// A task that is suspended again and again costs its thread fewer and fewer watchpoints.
+  @Test func watchpointsThatAreHitBecomeRare() {
+    var random = SplitMix(6)
+    let jobs = (0..<20_000).map { Timeline.Job(task: 8, words: [], start: $0 * 10 + 1, end: $0 * 10 + 11) }
+    let count = follow(Timeline(jobs: jobs), until: 199_000, hasWatchpoints: true, &random) { tracker, now in
+      #expect(tracker.since == nil || now - (tracker.since ?? 0) < 10)
+    }
+    // 1,990 looks.
+    #expect(count > 50 && count < 150)
+  }
+
+  /// A process that was stopped has looks far apart: what was before counts no more.
+  @Test func looksThatAreFarApartTellNothing() {
+    let thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 1_000_000)], blocked: [1..<1_000_000])
+    var tracker = JobTracker(interval: 100)
+    _ = tracker.advance(thread.look(at: 10))
+    #expect(tracker.advance(thread.look(at: 110)).began == 10)
+    #expect(tracker.advance(thread.look(at: 411)).hasEnded)
+    #expect(tracker.since == nil)
+    #expect(tracker.advance(thread.look(at: 500)).began == 411)
+    // Three intervals are near enough.
+    #expect(!tracker.advance(thread.look(at: 800)).hasEnded)
+    tracker.restart()
+    #expect(tracker.since == nil && tracker.advance(thread.look(at: 900)) == JobTracker.Step())
+  }
+
+  /// Where the processor time is not known, nobody is known to rest.
+  @Test func anUnknownProcessorTimeTellsNothing() {
+    var tracker = JobTracker(interval: 100)
+    for time: UInt64 in [10, 110, 210] {
+      let step = tracker.advance(JobTracker.Look(time: time, task: 8))
+      #expect(step.began == nil && step.wantsWatchpoint == (time > 10))
+    }
+  }
+}
