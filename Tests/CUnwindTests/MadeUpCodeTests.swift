@@ -5,7 +5,7 @@ import Testing
 /// Stacks of code that was made up for the purpose, at every instruction, against the account of its calls.
 @Suite struct MadeUpCodeTests {
   /// Unwinders in plain mode, and with libunwind where it is there.
-  private func unwinders() throws -> [FixtureUnwinder] {
+  static func unwinders() throws -> [FixtureUnwinder] {
     let isMissing = FixtureUnwinder.missing(for: "x86_64") != nil
     return try (isMissing ? [false] : [false, true]).map { try FixtureUnwinder("x86_64", usesTables: $0) }
   }
@@ -36,7 +36,7 @@ import Testing
   }
 
   private func checkEveryInstruction(of program: MadeUpProgram) throws {
-    for (mode, unwinder) in try unwinders().enumerated() {
+    for (mode, unwinder) in try Self.unwinders().enumerated() {
       var thread = MadeUpThread(program, at: "start")
       repeat {
         let found = unwinder.unwind(thread.recorded())
@@ -66,7 +66,7 @@ import Testing
     hasTables: Bool,
     isRight: (FixtureUnwinder.Found, MadeUpThread) -> Bool
   ) throws {
-    let unwinders = try unwinders()
+    let unwinders = try Self.unwinders()
     // The last ones had wrong frames.
     for seed in Array(1...30) + [75, 117, 224, 305, 337, 460, 480, 578, 1064] {
       var code = RandomCode(seed: UInt64(seed), isDescribed: isDescribed, hasTables: hasTables)
@@ -111,7 +111,7 @@ import Testing
       "strange",
       MadeUpInstruction.enter + [.move(.rsp, by: -128), .label("here"), .bytes(wrmsr), .leave, .exit]
     )
-    for unwinder in try unwinders() {
+    for unwinder in try Self.unwinders() {
       var thread = MadeUpThread(program, at: "start")
       for place in ["again", "here"] { thread.run(to: place) }
       let found = unwinder.unwind(thread.recorded())
@@ -135,7 +135,7 @@ import Testing
     program.add("callee", isDescribed: false, [.move(.rsp, by: -56), .call("between"), .move(.rsp, by: 56), .exit])
     program.add("last", [.trap])
     #expect(program["callee"] == program["never"] + 16)
-    for (mode, unwinder) in try unwinders().enumerated() {
+    for (mode, unwinder) in try Self.unwinders().enumerated() {
       var thread = MadeUpThread(program, at: "start")
       for _ in 0..<40 {
         let found = unwinder.unwind(thread.recorded())
