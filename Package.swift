@@ -271,6 +271,13 @@ func programs(_ folder: String) -> [Target] {
       path: "\(folder)/Stress/Program"
     ),
     .target(name: "StressHarm", path: "\(folder)/Stress/Harm"),
+    // Tasks that hold threads of Swift's pool, and such as do not; and as many threads as are wanted.
+    .executableTarget(
+      name: "tasks-process",
+      dependencies: ["Culprit", "Processors", "SplitMix"],
+      path: "\(folder)/Tasks/Program"
+    ),
+    .target(name: "Processors", path: "\(folder)/Tasks/Processors", linkerSettings: [.linkedLibrary("dl")]),
   ]
 }
 

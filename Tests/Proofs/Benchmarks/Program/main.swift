@@ -13,7 +13,8 @@ let benchmarks: [String: Benchmark] = [
   "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
   "sources": { figures, _ in try benchSources(figures) },
   "sources-briefly": { figures, _ in try benchSourcesBriefly(figures) },
-  "symbols": { figures, _ in try benchSymbols(figures) },
+  "symbols": { figures, _ in try benchSymbols(figures) }, "tasks": { figures, _ in try benchTasks(figures) },
+  "tasks-briefly": { figures, _ in try benchTasksBriefly(figures) },
 ]
 
 let table = OptionTable(
@@ -30,6 +31,8 @@ let table = OptionTable(
                 figures that take minutes
       sources   what watching costs each kind of work, and how late the watchdog is; sources-briefly: in seconds
       symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost
+      tasks     Swift's pool: is what holds its threads named, is nothing else, and what does looking at them cost;
+                tasks-briefly: in a minute
 
     Example:
       $ tools/bench healthy

@@ -1,0 +1,178 @@
+import Culprit
+import Dispatch
+import Glibc
+import Processors
+import SplitMix
+import Synchronization
+
+/// Tasks by the hundred thousand that keep every thread busy and hold none for long.
+struct HealthyLoad {
+  private let seed: UInt64
+  init(seed: UInt64) { self.seed = seed }
+
+  private actor Counter {
+    private(set) var count = 0
+    func add(_ number: Int) { count += number }
+  }
+
+  /// The length of a turn of a long-lived task, in microseconds: none comes near to the threshold of half a second.
+  private static let turns = [10, 50, 200, 1000, 5000, 20_000]
+
+  func run(seconds: Int) throws {
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(500)))
+    let reports = Counts()
+    watchdog.onStall { report in
+      reports.add(1)
+      say("report=\(report.headline)\n\(report)")
+    }
+    let watch = try watchdog.watchConcurrency()
+    let counter = Counter()
+    let stop = Flag()
+    let all = DispatchGroup()
+    // One yielding task more than there are threads, and one for each.
+    for number in 0...processors_told() {
+      var random = SplitMix(seed).derived(UInt64(number))
+      all.enter()
+      Task.detached {
+        while !stop.isSet {
+          let length = Self.turns.randomElement(using: &random) ?? 10
+          for _ in 0..<Int.random(in: 1...100, using: &random) where !stop.isSet {
+            takeATurn(length)
+            await Task.yield()
+          }
+        }
+        all.leave()
+      }
+    }
+    // Groups of short tasks, which wait for each other and for an actor.
+    for number in 0..<2 {
+      var random = SplitMix(seed).derived(UInt64(1000 + number))
+      all.enter()
+      Task.detached {
+        while !stop.isSet {
+          let length = Int.random(in: 1...100, using: &random)
+          await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<200 {
+              group.addTask {
+                takeATurn(length)
+                await counter.add(1)
+                return 1
+              }
+            }
+            for await _ in group {}
+          }
+        }
+        all.leave()
+      }
+    }
+    usleep(UInt32(seconds) * 1_000_000)
+    stop.set()
+    all.wait()
+    let done = DispatchSemaphore(value: 0)
+    Task.detached {
+      say("tasks=\(await counter.count)")
+      done.signal()
+    }
+    done.wait()
+    watch.stop()
+    watchdog.stop()
+    say("reports=\(reports.sum)")
+  }
+}
+
+/// What the watchdog's own threads use of a processor while every thread of the pool works.
+func measureCost(seconds: Int) throws {
+  let watchdog = try Watchdog(Watchdog.Configuration())
+  let watch = try watchdog.watchConcurrency()
+  let stop = Flag()
+  let all = DispatchGroup()
+  for _ in 0..<processors_told() {
+    all.enter()
+    Task.detached {
+      // Turns that are long enough to be found twice, on few processors.
+      while !stop.isSet {
+        usleep(30_000)
+        takeATurn(100)
+        await Task.yield()
+      }
+      all.leave()
+    }
+  }
+  sleep(2)
+  let before = ownProcessorTime()
+  sleep(UInt32(seconds))
+  let used = ownProcessorTime() - before
+  stop.set()
+  all.wait()
+  watch.stop()
+  watchdog.stop()
+  say("used=\(Double(used) / Double(seconds) / 1e9)")
+}
+
+/// The processor time of the watchdog's threads, in nanoseconds.
+private func ownProcessorTime() -> UInt64 {
+  var sum: UInt64 = 0
+  guard let directory = opendir("/proc/self/task") else { return 0 }
+  defer { closedir(directory) }
+  while let entry = readdir(directory) {
+    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    guard text("/proc/self/task/\(name)/comm").hasPrefix("culprit-") else { continue }
+    sum += text("/proc/self/task/\(name)/schedstat").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+  }
+  return sum
+}
+
+private func text(_ path: String) -> String {
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+  guard descriptor >= 0 else { return "" }
+  defer { close(descriptor) }
+  var bytes = [UInt8](repeating: 0, count: 4096)
+  let count = read(descriptor, &bytes, bytes.count)
+  return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+}
+
+/// How many requests are served in windows that are watched and unwatched in turn.
+func measureRate(rounds: Int) throws {
+  func window() -> Double {
+    let served = Counts()
+    let end = DispatchTime.now() + .milliseconds(500)
+    let all = DispatchGroup()
+    for _ in 0..<4 * processors_told() {
+      all.enter()
+      Task.detached {
+        var own = 0
+        while DispatchTime.now() < end {
+          // A request: two tasks that it waits for.
+          async let one: Void = takeATurn(5)
+          async let two: Void = takeATurn(5)
+          _ = await (one, two)
+          own += 1
+        }
+        served.add(own)
+        all.leave()
+      }
+    }
+    all.wait()
+    return Double(served.sum)
+  }
+  _ = window()
+  for round in 0..<rounds {
+    var rates: [Double] = [0, 0]
+    for place in 0..<2 {
+      let isWatched = (place + round) % 2 == 0
+      let watchdog = isWatched ? try Watchdog(Watchdog.Configuration(threshold: .milliseconds(1000))) : nil
+      let watch = try watchdog?.watchConcurrency()
+      usleep(200_000)
+      rates[isWatched ? 1 : 0] = window()
+      watch?.stop()
+      watchdog?.stop()
+    }
+    say("ratio=\(rates[1] / rates[0])")
+  }
+}
+
+private final class Counts: Sendable {
+  private let value = Atomic<Int>(0)
+  var sum: Int { value.load(ordering: .acquiring) }
+  func add(_ count: Int) { value.add(count, ordering: .releasing) }
+}

@@ -1,0 +1,127 @@
+import Culprit
+import Dispatch
+import Glibc
+import Processors
+import SplitMix
+import Synchronization
+
+/// Stalls of the pool whose culprit has returned when the time is up.
+struct Trials {
+  private let isOne: Bool
+  private let watchdog: Watchdog
+  private let watch: WatchedProbe
+  private let reports = Reports()
+  private var random: SplitMix
+
+  private final class Reports: Sendable {
+    private let all = Mutex<[StallReport]>([])
+    func add(_ report: StallReport) { all.withLock { $0.append(report) } }
+    func takeAll() -> [StallReport] {
+      all.withLock { all in
+        defer { all = [] }
+        return all
+      }
+    }
+  }
+
+  private static let threshold = 500
+
+  /// Trials in which one thread is held, or all are.
+  init(isOne: Bool, seed: UInt64) throws {
+    self.isOne = isOne
+    random = SplitMix(seed)
+    watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(Self.threshold)))
+    watchdog.onStall { [reports] in reports.add($0) }
+    watch = try watchdog.watchConcurrency()
+    usleep(400_000)
+  }
+
+  mutating func run(_ count: Int) throws {
+    var named = 0
+    for number in 0..<count { named += try trial(number) ? 1 : 0 }
+    say("trials=\(count)\nnamed=\(named)\nlimitations=\(watchdog.status.limitations.map(\.code))")
+    watchdog.stop()
+  }
+
+  /// Whether what took most of the time is named, in one report.
+  private mutating func trial(_ number: Int) throws -> Bool {
+    let holding = Holding.allCases.randomElement(using: &random) ?? .computing
+    let first = Int.random(in: 430...490, using: &random)
+    let second = Int.random(in: 150...200, using: &random)
+    let isSecondAsleep = Bool.random(using: &random)
+    let isBusyBeside = isOne && Bool.random(using: &random)
+    usleep(UInt32.random(in: 100_000...200_000, using: &random))
+    let group = DispatchGroup()
+    withBackground(isBusyBeside) {
+      for _ in 0..<(isOne ? 1 : processors_told()) {
+        group.enter()
+        Task.detached {
+          holding.hold(first)
+          if isSecondAsleep { finishBySleeping(second) } else { finishByComputing(second) }
+          group.leave()
+        }
+      }
+      group.wait()
+      usleep(100_000)
+    }
+    var found = reports.takeAll()
+    for _ in 0..<300 where found.isEmpty {
+      usleep(10_000)
+      found = reports.takeAll()
+    }
+    // One report, however many there could be.
+    usleep(200_000)
+    found += reports.takeAll()
+    let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "nobody" }
+    let isNamed = found.count == 1 && found[0].culprit?.function.name == holding.function
+    say("trial=\(number) \(holding) \(first)+\(second) beside=\(isBusyBeside): \(found.map(\.source)) \(culprits)")
+    return isNamed
+  }
+
+  /// Runs `body` while short tasks come and go on the other threads, if they do.
+  private func withBackground(_ isBusy: Bool, _ body: () -> Void) {
+    guard isBusy else { return body() }
+    let ends = DispatchSemaphore(value: 0)
+    let isStopping = Flag()
+    Thread.start {
+      while !isStopping.isSet {
+        Task.detached { takeATurn(200) }
+        usleep(2000)
+      }
+      ends.signal()
+    }
+    body()
+    isStopping.set()
+    ends.wait()
+  }
+}
+
+/// Set once.
+final class Flag: Sendable {
+  private let value = Atomic<Bool>(false)
+  var isSet: Bool { value.load(ordering: .acquiring) }
+  func set() { value.store(true, ordering: .releasing) }
+}
+
+/// A thread of the C library's: none of Dispatch's, which are what is tried here.
+enum Thread {
+  static func start(_ body: @escaping @Sendable () -> Void) {
+    final class Box: Sendable {
+      let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    var thread = pthread_t()
+    let context = Unmanaged.passRetained(Box(body)).toOpaque()
+    pthread_create(
+      &thread,
+      nil,
+      { context in
+        // SAFETY: the starter has retained it for this thread.
+        context.map { Unmanaged<Box>.fromOpaque($0).takeRetainedValue() }?.body()
+        return nil
+      },
+      context
+    )
+    pthread_detach(thread)
+  }
+}

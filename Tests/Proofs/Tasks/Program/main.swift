@@ -1,0 +1,37 @@
+// Tasks on Swift's pool: such as hold its threads for too long, and such as do not.
+//
+//   $ PROCESSORS=4 tasks-process trials all 20 7     20 trials of seed 7: all threads do one thing, then another
+//   $ PROCESSORS=4 tasks-process trials one 20 7     one of them does
+//   $ PROCESSORS=4 tasks-process healthy 600 7       so many seconds of tasks that keep all threads busy
+//   $ PROCESSORS=64 tasks-process cost 10            what watching many threads that work costs
+//   $ PROCESSORS=4 tasks-process rate 20             how many requests are served, watched and unwatched in turn
+//
+// Facts are printed as "name=value".
+
+import Culprit
+import Glibc
+import Processors
+
+func say(_ text: String) {
+  print(text)
+  fflush(nil)
+}
+
+let words = Array(CommandLine.arguments.dropFirst())
+let numbers = words.compactMap { Int($0) }
+do {
+  switch (words.first, numbers.count) {
+  case ("trials", 2):
+    var trials = try Trials(isOne: words[1] == "one", seed: UInt64(numbers[1]))
+    try trials.run(numbers[0])
+  case ("healthy", 2): try HealthyLoad(seed: UInt64(numbers[1])).run(seconds: numbers[0])
+  case ("cost", 1): try measureCost(seconds: numbers[0])
+  case ("rate", 1): try measureRate(rounds: numbers[0])
+  default:
+    say("usage: tasks-process trials all|one COUNT SEED | healthy SECONDS SEED | cost SECONDS | rate ROUNDS")
+    exit(2)
+  }
+} catch {
+  say("error=\(error)")
+  exit(1)
+}
