@@ -138,7 +138,11 @@ final class PoolThreads: Sendable {
       }
       // Who waits for a thread waits for all of them: that is one stall, of the pool.
       guard isWaiting else { return }
-      for id in guarded.withLock({ $0.state.jobs.endYoung() }) { workers.all[id]?.tracker.restart() }
+      let stalled = guarded.withLock { $0.state.jobs.endAllButStalled() }
+      for id in workers.all.keys where !stalled.contains(id) {
+        workers.all[id]?.tracker.restart()
+        workers.all[id]?.watchpoints.clear()
+      }
     }
   }
 
@@ -177,76 +181,5 @@ final class PoolThreads: Sendable {
       return guarded.state.jobs.begin(id, since: began, lease)
     }
     if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }
-  }
-}
-
-/// The slots that jobs are marked in, one for each thread.
-struct JobSlots: @unchecked Sendable {
-  // SAFETY: the words are never freed, and written by who has the slots.
-  private struct Slot {
-    var lease: SlotRegistry.Lease
-    /// Where the slot has its thread's id.
-    var place: Int
-  }
-
-  private var slots: [Int32: Slot] = [:]
-  /// What slots refer to: never freed.
-  private var words: UnsafeMutablePointer<UInt32>?
-  private var free: [Int] = []
-  private var number = 0
-
-  /// So many threads are followed.
-  private static let placesMax = Int(OBSERVER_OWNERS_MAX)
-
-  /// Marks that thread `id` has been in one job since `began`. Returns after what time it is suspected; `nil` when there
-  /// is no slot for it.
-  mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
-    guard let slot = slots[id] ?? make(id, lease) else { return nil }
-    // That it is seen late does not make it younger.
-    let now = clinux_clock_ns()
-    observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
-    return observer_slot_suspicion_ns(slot.lease.slot)
-  }
-
-  private mutating func make(_ id: Int32, _ lease: (String) -> SlotRegistry.Lease?) -> Slot? {
-    if words == nil {
-      let new = UnsafeMutablePointer<UInt32>.allocate(capacity: Self.placesMax)
-      new.initialize(repeating: 0, count: Self.placesMax)
-      (words, free) = (new, Array((0..<Self.placesMax).reversed()))
-    }
-    guard let words, let place = free.last, let lease = lease("pool thread \(number + 1)") else { return nil }
-    free.removeLast()
-    number += 1
-    words[place] = UInt32(bitPattern: id)
-    observer_slot_set_addresses(lease.slot, UInt64(UInt(bitPattern: words + place)), 0)
-    let slot = Slot(lease: lease, place: place)
-    slots[id] = slot
-    return slot
-  }
-
-  /// The job of thread `id` is over, if one was marked.
-  mutating func end(_ id: Int32) {
-    if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
-  }
-
-  /// Ends all that are no stalls yet. Returns whose they were.
-  mutating func endYoung() -> [Int32] {
-    slots.filter { _, slot in
-      let view = observer_slot_read(slot.lease.slot)
-      guard view.item != 0, clinux_clock_ns() &- view.item < view.threshold_ns else { return false }
-      observer_slot_end(slot.lease.slot)
-      return true
-    }
-    .map(\.key)
-  }
-
-  /// Nothing is marked any more, and the slots are given back.
-  mutating func endAll() {
-    for (_, slot) in slots {
-      words?[slot.place] = 0
-      SlotRegistry.shared.end(slot.lease)
-      free.append(slot.place)
-    }
-    slots = [:]
   }
 }

@@ -17,7 +17,7 @@ struct TaskThreads: ~Copyable {
   /// So many threads are looked at.
   private static let threadsMax = 4096
   /// After so many looks threads are listed again, whatever the number of threads is.
-  private static let looksMax = 16
+  private static let looksMax = 4
 
   private let threads = UnsafeMutablePointer<clinux_thread_pointer>.allocate(capacity: threadsMax)
   private var count = 0

@@ -1,0 +1,83 @@
+import CCulpritLinux
+import CCulpritObserver
+
+/// The slots that jobs are marked in, one for each thread of a pool that has been in one for a while.
+struct JobSlots: @unchecked Sendable {
+  // SAFETY: the words are never freed, and written by who has the slots.
+  private struct Slot {
+    var lease: SlotRegistry.Lease
+    /// Where the slot has its thread's id.
+    var place: Int
+  }
+
+  private var slots: [Int32: Slot] = [:]
+  /// What slots refer to: never freed.
+  private var words: UnsafeMutablePointer<UInt32>?
+  /// The places that no slot has.
+  private var free = Set(0..<Int(OBSERVER_OWNERS_MAX))
+
+  /// Marks that thread `id` has been in one job since `began`.
+  ///
+  /// - Parameters:
+  ///   - id: The thread.
+  ///   - began: When the job began at the latest, on the observer's clock.
+  ///   - lease: Leases a slot for the jobs of one thread, which is called so.
+  /// - Returns: After what time the job is suspected; `nil` when there is no slot for it.
+  mutating func begin(_ id: Int32, since began: UInt64, _ lease: (String) -> SlotRegistry.Lease?) -> UInt64? {
+    guard let slot = slots[id] ?? make(id, lease) else { return nil }
+    // That it is seen late does not make it younger.
+    let now = clinux_clock_ns()
+    observer_slot_begin_since(slot.lease.slot, began, now > began ? now &- began : 0)
+    return observer_slot_suspicion_ns(slot.lease.slot)
+  }
+
+  private mutating func make(_ id: Int32, _ lease: (String) -> SlotRegistry.Lease?) -> Slot? {
+    giveBackThoseOfEndedThreads()
+    let table = words ?? .allocate(capacity: Int(OBSERVER_OWNERS_MAX))
+    if words == nil { table.initialize(repeating: 0, count: Int(OBSERVER_OWNERS_MAX)) }
+    words = table
+    guard let place = free.min(), let lease = lease("pool thread \(place + 1)") else { return nil }
+    free.remove(place)
+    table[place] = UInt32(bitPattern: id)
+    observer_slot_set_addresses(lease.slot, UInt64(UInt(bitPattern: table + place)), 0)
+    let slot = Slot(lease: lease, place: place)
+    slots[id] = slot
+    return slot
+  }
+
+  /// The job of thread `id` is over, if one was marked.
+  mutating func end(_ id: Int32) {
+    if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
+  }
+
+  /// Ends all jobs that are no stalls yet. Returns whose the others are.
+  mutating func endAllButStalled() -> Set<Int32> {
+    let now = clinux_clock_ns()
+    var stalled: Set<Int32> = []
+    for (id, slot) in slots {
+      let view = observer_slot_read(slot.lease.slot)
+      if view.item != 0, now &- view.item >= view.threshold_ns {
+        stalled.insert(id)
+      } else {
+        observer_slot_end(slot.lease.slot)
+      }
+    }
+    return stalled
+  }
+
+  /// Nothing is marked any more, and the slots are given back.
+  mutating func endAll() { for id in Array(slots.keys) { giveBack(id) } }
+
+  /// Threads of a pool come and go. One that has used no processor time is not there.
+  private mutating func giveBackThoseOfEndedThreads() {
+    for (id, slot) in slots
+    where observer_slot_work_item(slot.lease.slot) == 0 && clinux_clock_thread_cpu_ns(id) == 0 { giveBack(id) }
+  }
+
+  private mutating func giveBack(_ id: Int32) {
+    guard let slot = slots.removeValue(forKey: id) else { return }
+    words?[slot.place] = 0
+    SlotRegistry.shared.end(slot.lease)
+    free.insert(slot.place)
+  }
+}

@@ -1,0 +1,103 @@
+import CCulpritLinux
+import CCulpritObserver
+import CulpritStallRecord
+import Testing
+
+@testable import Culprit
+
+/// Where the jobs of a pool's threads are marked.
+@Suite(.serialized, .usesObserver) struct JobSlotsTests {
+  /// Slots of a registry that nobody looks at, with a threshold of a second.
+  private func withSlots(_ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void) rethrows {
+    let control = ControlBlock()
+    SlotRegistry.shared.activate(control)
+    defer { SlotRegistry.shared.deactivate() }
+    var slots = JobSlots()
+    defer { slots.endAll() }
+    try body(&slots) { name in
+      let source = WatchedSource(kind: .job, name: name)
+      return try? SlotRegistry.shared.lease(source, for: control, threshold: .seconds(1), polled: false)
+    }
+  }
+
+  /// What is marked in the slots of these leases.
+  private func marked(_ leases: [SlotRegistry.Lease]) -> [(name: String?, item: UInt64, thread: Int32)] {
+    leases.map { lease in
+      let view = observer_slot_read(lease.slot)
+      return (SlotRegistry.shared.source(lease.index)?.name, view.item, observer_slot_owner(view.owner_tid_address))
+    }
+  }
+
+  @Test func aJobIsMarkedForItsThreadSinceItBegan() throws {
+    try withSlots { slots, lease in
+      var leases: [SlotRegistry.Lease] = []
+      let began = (clinux_clock_ns() - 300_000_000) & ~1
+      let suspicion = slots.begin(clinux_task_self(), since: began) { name in
+        let new = lease(name)
+        if let new { leases.append(new) }
+        return new
+      }
+      #expect(suspicion == 125_000_000 && leases.count == 1)
+      let found = try #require(marked(leases).first)
+      #expect(found.name == "pool thread 1" && found.item == began && found.thread == clinux_task_self())
+      // It is as old as it says, though it was not seen before.
+      #expect(observer_slot_read(leases[0].slot).unwatched_ns >= 300_000_000)
+      slots.end(clinux_task_self())
+      #expect(marked(leases)[0].item == 0)
+      // The thread keeps its slot.
+      #expect(slots.begin(clinux_task_self(), since: began, { _ in nil }) == 125_000_000)
+      #expect(marked(leases)[0].item == began)
+      slots.end(4711)
+      #expect(marked(leases)[0].item == began)
+    }
+  }
+
+  /// While a probe waits, what is no stall yet is part of the pool's.
+  @Test func onlyStallsStay() {
+    withSlots { slots, lease in
+      let now = clinux_clock_ns()
+      _ = slots.begin(1, since: now - 999_000_000_000, lease)
+      _ = slots.begin(2, since: now - 1_000_000, lease)
+      #expect(slots.endAllButStalled() == [1])
+      #expect(slots.endAllButStalled() == [1])
+      slots.end(1)
+      #expect(slots.endAllButStalled() == [])
+    }
+  }
+
+  /// A thread that has ended leaves its number and its slot to the next one; one that only rests does not.
+  @Test func threadsThatHaveEndedGiveBackTheirSlots() throws {
+    try withSlots { slots, lease in
+      var names: [String] = []
+      func begin(_ id: Int32) {
+        _ = slots.begin(id, since: clinux_clock_ns() - 1000) { name in
+          names.append(name)
+          return lease(name)
+        }
+      }
+      begin(clinux_task_self())
+      slots.end(clinux_task_self())
+      for round in 0..<600 {
+        let id = Mutex<Int32>(0)
+        let thread = try PosixThread(name: "ended") { id.withLock { $0 = clinux_task_self() } }
+        #expect(thread.join(until: .max))
+        let ended = id.withLock { $0 }
+        begin(ended)
+        // What is marked stays, thread or no thread, until it is ended.
+        if round == 0 { begin(.max - 1) }
+        slots.end(ended)
+      }
+      #expect(names.count >= 601 && Set(names) == ["pool thread 1", "pool thread 2", "pool thread 3"])
+    }
+  }
+
+  @Test func nobodyGetsASlotWhereThereIsNone() {
+    withSlots { slots, lease in
+      #expect(slots.begin(7, since: clinux_clock_ns(), { _ in nil }) == nil)
+      for id in 1...Int32(OBSERVER_OWNERS_MAX) { #expect(slots.begin(id, since: clinux_clock_ns(), lease) != nil) }
+      #expect(slots.begin(.max - 1, since: clinux_clock_ns(), lease) == nil)
+      slots.endAll()
+      #expect(slots.begin(.max - 1, since: clinux_clock_ns(), lease) != nil)
+    }
+  }
+}
