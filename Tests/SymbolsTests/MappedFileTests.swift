@@ -42,6 +42,23 @@ import Testing
     }
   }
 
+  /// A service opens the files of plug-ins that come and go.
+  @Test func whatIsLetGoIsMappedNoMore() throws {
+    func mappings(of path: String) throws -> Int {
+      let file = try #require(FileHandle(forReadingAtPath: "/proc/self/maps"))
+      return String(decoding: file.readDataToEndOfFile(), as: UTF8.self).split(separator: "\n").count {
+        $0.hasSuffix(path)
+      }
+    }
+    try withTemporaryFile([1, 2, 3]) { path in
+      var file: MappedFile? = try MappedFile(path: path)
+      #expect(file?.bytes.count == 3)
+      #expect(try mappings(of: path) == 1)
+      file = nil
+      #expect(try mappings(of: path) == 0)
+    }
+  }
+
   private func withTemporaryFile(_ content: [UInt8], _ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-mapped-\(UUID().uuidString)"
     try Data(content).write(to: URL(fileURLWithPath: path))
