@@ -30,7 +30,10 @@ struct Trials {
   init(isOne: Bool, seed: UInt64) throws {
     self.isOne = isOne
     random = SplitMix(seed)
-    watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(Self.threshold)))
+    var configuration = Watchdog.Configuration(threshold: .milliseconds(Self.threshold))
+    // Each trial wants its report.
+    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
+    watchdog = try Watchdog(configuration)
     watchdog.onStall { [reports] in reports.add($0) }
     watch = try watchdog.watchConcurrency()
     usleep(400_000)
