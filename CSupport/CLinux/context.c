@@ -16,6 +16,8 @@ int clinux_context_enter(void) {
   return 0;
 }
 
+void clinux_context_enter_watchers(void) { clinux_context = CLINUX_WATCHERS_CONTEXT; }
+
 void clinux_context_forget_parent(void) { atomic_store_explicit(&taken, 0, memory_order_relaxed); }
 
 void clinux_context_leave(void) {

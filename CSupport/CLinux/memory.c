@@ -61,7 +61,8 @@ struct window {
   long mark; /* the position of the file, which nothing here moves: no other open file has it */
   uint8_t *bytes;
 };
-static struct window windows[CLINUX_CONTEXTS_MAX + 1];
+enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
+static struct window windows[WINDOWS];
 
 /* Whether WINDOW's number still stands for its file: somebody may have closed it and opened something else. Not by
  * clinux_descriptor_is_ours, which takes more of a handler's stack. */
@@ -279,7 +280,7 @@ size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t len
  * not mapped. They are closed by clinux_descriptor.h. */
 static void forget_parent(void) {
   memory_file = pipe_reader = pipe_writer = CLINUX_NO_DESCRIPTOR;
-  for (int index = 0; index <= CLINUX_CONTEXTS_MAX; index++) {
+  for (int index = 0; index < WINDOWS; index++) {
     struct window *window = &windows[index];
     window->file = CLINUX_NO_DESCRIPTOR;
     window->bytes = NULL;
@@ -322,7 +323,7 @@ static void open_windows(void) {
   /* Where a file of that size must not be written. */
   if (is_limited())
     return;
-  for (int index = 0; index <= CLINUX_CONTEXTS_MAX; index++)
+  for (int index = 0; index < WINDOWS; index++)
     open_window(&windows[index]);
 }
 
@@ -351,7 +352,7 @@ enum clinux_memory_way clinux_memory_start(void) {
 
 enum clinux_memory_way clinux_memory_way(void) {
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);
-  for (int index = 0; index <= CLINUX_CONTEXTS_MAX && chosen == CLINUX_MEMORY_BY_WINDOW; index++)
+  for (int index = 0; index < WINDOWS && chosen == CLINUX_MEMORY_BY_WINDOW; index++)
     if (!atomic_load_explicit(&windows[index].is_open, memory_order_relaxed))
       chosen = CLINUX_MEMORY_BY_CALL;
   return (enum clinux_memory_way)chosen;

@@ -6,7 +6,7 @@ import Testing
 @testable import Culprit
 
 /// Where the runtime keeps the current task, and which threads run one.
-@Suite struct TaskLayoutTests {
+@Suite(.usesObserver) struct TaskLayoutTests {
   init() { _ = clinux_memory_start() }
 
   /// Has tasks look until enough of them have.

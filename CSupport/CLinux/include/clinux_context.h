@@ -16,12 +16,20 @@
  * nothing else. */
 #define CLINUX_HANDLERS_CONTEXT CLINUX_CONTEXTS_MAX
 
+/* That of a thread that looks at others all the time and takes no stacks: it has a window of its own, too, so that
+ * nobody waits for it who has entered no context. */
+#define CLINUX_WATCHERS_CONTEXT (CLINUX_CONTEXTS_MAX + 1)
+
 /* The calling thread's context. In the static part of a thread's storage: looking it up allocates nothing. */
 extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")));
 
 /* Enters a context that no thread is in. Returns its number from 1 on, or 0 when every one is taken.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
+
+/* Makes CLINUX_WATCHERS_CONTEXT the calling thread's. Async-signal-safe: yes. Threads: one that looks at others, for
+ * good. */
+CLINUX_NO_LOCKS void clinux_context_enter_watchers(void);
 
 /* Says that no thread is in one: in the child after fork(2). Async-signal-safe: yes. Threads: the child's only one. */
 void clinux_context_forget_parent(void);

@@ -56,6 +56,8 @@ final class PoolWatcher: Sendable {
   }
 
   private func run() {
+    // Nobody is to wait for this thread when it is held up.
+    clinux_context_enter_watchers()
     var threads = TaskThreads()
     while true {
       let seen = wake.seen

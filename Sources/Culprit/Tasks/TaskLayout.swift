@@ -92,8 +92,8 @@ final class TaskLayoutSearch: Sendable {
     let inner = withUnsafeBytes(of: own) { UInt64(UInt(bitPattern: $0.baseAddress)) }
     var (tasks, trackings): (Set<Int64>, Set<Int64>) = ([], [])
     for offset in stride(from: (storage.lowerBound + 7) & ~7, through: storage.upperBound - 8, by: 8) {
-      var word: UInt64 = 0
-      guard clinux_memory_read(own &+ UInt64(bitPattern: offset), &word, 8), word != 0 else { continue }
+      // SAFETY: the storage is this thread's own.
+      guard let word = Self.word(at: own &+ UInt64(bitPattern: offset)), word != 0 else { continue }
       if word == current {
         tasks.insert(offset)
       } else if word > inner, word < own, word % 8 == 0, Self.tracking(at: word)?.isPool == true {
@@ -130,6 +130,11 @@ final class TaskLayoutSearch: Sendable {
         state = seen.count < 2 * Self.countMax ? .searching(seen) : .failed
       }
     }
+  }
+
+  /// What is at `address`, which must be this thread's own memory.
+  private static func word(at address: UInt64) -> UInt64? {
+    UnsafePointer<UInt64>(bitPattern: UInt(address))?.pointee
   }
 
   /// What is tracked at `address`; `nil` when it cannot be read.
