@@ -72,6 +72,6 @@ import Testing
       let flags = line.split(separator: " ")
       #expect(flags.contains("dd") && flags.contains("dc"), "\(line)")
     }
-    #expect(windows == Int(CLINUX_CONTEXTS_MAX) + 1)
+    #expect(windows == Int(CLINUX_WATCHERS_CONTEXT) + 1)
   }
 }
