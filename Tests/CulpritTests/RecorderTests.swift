@@ -162,6 +162,22 @@ private final class Recorded {
     #expect(found.events.map(\.isHang) == [false] && found.events.map(\.samples) == [2])
   }
 
+  /// What several threads work on has samples of each.
+  @Test func samplesOfSeveralThreadsTellWhose() throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+      for thread: Int32 in [21, 22] {
+        told.sample([0x10], at: 1000 + UInt64(thread)) { event in
+          event.tid = thread
+          event.has_owners = 1
+        }
+      }
+      told.sample([0x10], at: 1100)
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    }
+    #expect(found.stalls.first?.samples.map(\.threadID) == [21, 22, nil])
+  }
+
   @Test func workThatEndsInTimeIsForgotten() throws {
     let found = try recorded { told in
       told.sample([0x10], at: 500)

@@ -51,8 +51,8 @@ struct observer_event {
   struct observer_label label;
   uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */
-  uint32_t reserved;
-  uint64_t order; /* of the events of all rings; set by observer_ring_write */
+  uint32_t has_owners;  /* 1: several threads work on the work item, and `tid` is one of them; samples only */
+  uint64_t order;       /* of the events of all rings; set by observer_ring_write */
   struct unwind_frame frames[];
 };
 

@@ -256,6 +256,7 @@ struct Sampler: ~Copyable {
     event.gap_ns = work.gap_ns
     event.lost = observer_work_lost(sampling, place, work.item)
     reader.describe(target, reading, &event)
+    event.has_owners = target.owners == nil ? 0 : 1
     observer_slot_label(slot, &event.label)
     if target.queueHeadAddress != 0 {
       reader.beginStep(target)

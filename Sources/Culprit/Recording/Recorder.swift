@@ -256,12 +256,7 @@ final class Recorder: Sendable {
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
-      var captured = capturedSample(event)
-      // Of which of several threads.
-      if head.tid != 0, SlotRegistry.shared.source(index, generation: head.generation)?.kind == .pool {
-        captured.sample.threadID = head.tid
-      }
-      box(index, head, &state).item.add(captured)
+      box(index, head, &state).item.add(capturedSample(event))
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")
@@ -438,7 +433,8 @@ final class Recorder: Sendable {
       unwindTime: Duration(wholeNanoseconds: head.unwind_ns),
       label: Self.text(of: head.label),
       progress: head.queue_head,
-      runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns)
+      runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
+      threadID: head.has_owners == 0 ? nil : head.tid
     )
     return CapturedSample(
       sample: sample,
