@@ -29,7 +29,8 @@ int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uin
     return errno;
   /* What is mapped keeps the counter. It is not mapped in a child of fork(2). */
   void *note = mmap(NULL, note_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  int error = note == MAP_FAILED ? errno : 0;
+  /* EPERM, where counters have all the memory that a user may lock for them (perf_event_mlock_kb). */
+  int error = note == MAP_FAILED ? EAGAIN : 0;
   /* One note, then it is off. */
   if (error == 0 && ioctl(descriptor, PERF_EVENT_IOC_REFRESH, 1) != 0) {
     error = errno;
