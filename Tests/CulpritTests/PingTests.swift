@@ -220,6 +220,16 @@ import Testing
     }
   }
 
+  /// A watch that ends while a thread is in a job leaves nothing armed on that thread; nor does one that is refused.
+  @Test func whatIsWatchedOfAThreadIsLetGo() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      guard sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1, !process.output.contains("computingJobs") else { return }
+      #expect(process.output.contains("refused=true\nwatched=2\nleft=0\n"), "\(process)")
+    }
+  }
+
   /// Tasks that keep threads busy, and give them up often enough, are no stall.
   @Test func jobsWithPausesAreNone() throws {
     try withDirectory { directory in

@@ -146,6 +146,9 @@ final class PoolThreads: Sendable {
     }
   }
 
+  /// Nothing of any thread is watched any more.
+  func forgetAll() { workers.withLock { workers in for id in workers.all.keys { forget(id, &workers) } } }
+
   /// The thread runs no task of the pool's any more.
   private func forget(_ id: Int32, _ workers: inout Workers) {
     guard var worker = workers.all.removeValue(forKey: id) else { return }

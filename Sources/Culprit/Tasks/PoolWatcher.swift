@@ -38,7 +38,8 @@ final class PoolWatcher: Sendable {
     }
     if let error { throw .threadNotStarted(error.number) }
     let pool = PoolThreads(search, wake, lease)
-    state.withLock { $0.pools.append(pool) }
+    // Without a thread nobody would look at them.
+    if !search.hasFailed { state.withLock { $0.pools.append(pool) } }
     return pool
   }
 
@@ -55,19 +56,26 @@ final class PoolWatcher: Sendable {
     return thread.withLock { $0 }?.join(until: deadline) ?? true
   }
 
+  /// Follows the threads of `pool` no more.
+  func remove(_ pool: PoolThreads) { state.withLock { $0.pools.removeAll { $0 === pool } } }
+
   private func run() {
     // Nobody is to wait for this thread when it is held up.
     clinux_context_enter_watchers()
     var threads = TaskThreads()
     while true {
       let seen = wake.seen
-      let (pools, isStopping) = state.withLock { state in
-        state.pools.removeAll { $0.hasEnded }
-        return (state.pools, state.isStopping)
+      let (pools, isStopping) = state.withLock { ($0.pools, $0.isStopping) }
+      var next = UInt64.max
+      for pool in pools {
+        if isStopping || pool.hasEnded {
+          pool.forgetAll()
+          remove(pool)
+        } else {
+          next = min(next, pool.lookIfDue(&threads))
+        }
       }
       if isStopping { return }
-      var next = UInt64.max
-      for pool in pools { next = min(next, pool.lookIfDue(&threads)) }
       wake.wait(after: seen, until: next)
     }
   }

@@ -68,10 +68,13 @@ extension Watchdog {
       }
     }
     let worker = threads.map { PingedSource.Worker.pool($0) }
-    return WatchedProbe(
-      watchdog: self,
-      sources: [try pinged(source, threshold, worker ?? .unknown) { run in Task.detached { run() } }]
-    )
+    do throws(WatchdogError) {
+      let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached { run() } }
+      return WatchedProbe(watchdog: self, sources: [pinged])
+    } catch {
+      if let threads { core?.poolWatcher.remove(threads) }
+      throw error
+    }
   }
 
   /// Watches the main actor: work that must run on the main thread.

@@ -38,6 +38,8 @@ enum Scenario: String {
   /// On one thread of Swift concurrency's, while the others are free; and on all of them, but with pauses.
   case oneJob = "one-job"
   case pauses
+  /// On one such thread, when it is watched no more.
+  case letGo = "let-go"
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
@@ -73,6 +75,7 @@ enum Scenario: String {
     case .tasks: try runTasks(on: stage)
     case .inTurn, .oneJob: try runInTurn(on: stage)
     case .pauses: try runWithPauses(on: stage)
+    case .letGo: try runLetGo(on: stage)
     }
   }
 

@@ -1,0 +1,43 @@
+import Glibc
+import Synchronization
+
+extension Scenario {
+  /// A task that computes until nobody watches it any more.
+  func runLetGo(on stage: Stage) throws {
+    let watch = try stage.watchdog.watchConcurrency()
+    // A second watch of the same.
+    say("refused=\((try? stage.watchdog.watchConcurrency()) == nil)\n")
+    usleep(300_000)
+    Task.detached { while !isLetGo.load(ordering: .relaxed) {} }
+    var watched = 0
+    while watched == 0 {
+      // It may be between two of them.
+      for _ in 0..<100 where watched < 2 {
+        usleep(10_000)
+        watched = max(watched, watchpoints())
+      }
+      for limitation in stage.watchdog.status.limitations { say("limited=\(limitation.code)\n") }
+      if stage.watchdog.status.limitations.contains(where: { $0.code == .computingJobs }) { break }
+    }
+    watch.stop()
+    while watchpoints() != 0 { usleep(10_000) }
+    say("watched=\(watched)\nleft=\(watchpoints())\n")
+    isLetGo.store(true, ordering: .relaxed)
+  }
+}
+
+private let isLetGo = Atomic(false)
+
+/// How many of the kernel's notes of writes the process has.
+private func watchpoints() -> Int {
+  guard let file = fopen("/proc/self/maps", "re") else { return 0 }
+  defer { fclose(file) }
+  var (line, size) = (UnsafeMutablePointer<CChar>?.none, 0)
+  defer { free(line) }
+  var count = 0
+  while getline(&line, &size, file) >= 0 {
+    // SAFETY: getline has written a string there.
+    if let line, strstr(line, "[perf_event]") != nil { count += 1 }
+  }
+  return count
+}
