@@ -48,20 +48,23 @@ struct LeftOverCallTests {
     ("perhaps by a table", [.label("again")] + earlier + now + [.jumpByTable(["again"])], false),
     ("no way back", earlier + now + [.branch("out"), .nothing, .label("out")], true),
   ]) func theLaterCallIsAlive(shape: String, main: [MadeUpInstruction], isFound: Bool) throws {
-    var thread = MadeUpThread(program(main: main), at: "start")
+    let thread = blockedAgain(program(main: main))
+    try check(thread, isFound: isFound)
+  }
+
+  /// The thread of `program`, which has come to the wait for the second time.
+  private func blockedAgain(_ program: MadeUpProgram) -> MadeUpThread {
+    var thread = MadeUpThread(program, at: "start")
     thread.run(to: "blocked")
     thread.step()
     thread.run(to: "blocked")
-    try check(thread, isFound: isFound)
+    return thread
   }
 
   /// The code says how far the frame pointer is from the stack pointer.
   @Test func aFrameOfFixedSizeIsFound() throws {
     let function: Code = MadeUpInstruction.enter + [.move(.rsp, by: -128), .call("wait"), .leave, .exit]
-    var thread = MadeUpThread(program(main: Self.inALoop, function), at: "start")
-    thread.run(to: "blocked")
-    thread.step()
-    thread.run(to: "blocked")
+    let thread = blockedAgain(program(main: Self.inALoop, function))
     try check(thread)
   }
 
@@ -90,10 +93,7 @@ struct LeftOverCallTests {
       MadeUpInstruction.enter + [
         .move(.rsp, by: -128), .jumpByTable(["one"]), .label("one"), .call("wait"), .leave, .exit,
       ]
-    var thread = MadeUpThread(program(main: Self.inALoop, function), at: "start")
-    thread.run(to: "blocked")
-    thread.step()
-    thread.run(to: "blocked")
+    let thread = blockedAgain(program(main: Self.inALoop, function))
     try check(thread)
   }
 

@@ -1,6 +1,5 @@
 import Culprit
-import Dispatch
-import Glibc
+import Foundation
 import Processors
 import SplitMix
 import Synchronization
@@ -112,24 +111,14 @@ func measureCost(seconds: Int) throws {
 /// The processor time of the watchdog's threads, in nanoseconds.
 private func ownProcessorTime() -> UInt64 {
   var sum: UInt64 = 0
-  guard let directory = opendir("/proc/self/task") else { return 0 }
-  defer { closedir(directory) }
-  while let entry = readdir(directory) {
-    let name = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    guard text("/proc/self/task/\(name)/comm").hasPrefix("culprit-") else { continue }
+  for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+  where text("/proc/self/task/\(name)/comm").hasPrefix("culprit-") {
     sum += text("/proc/self/task/\(name)/schedstat").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
   }
   return sum
 }
 
-private func text(_ path: String) -> String {
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { return "" }
-  defer { close(descriptor) }
-  var bytes = [UInt8](repeating: 0, count: 4096)
-  let count = read(descriptor, &bytes, bytes.count)
-  return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-}
+private func text(_ path: String) -> String { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
 
 /// How many requests are served in windows that are watched and unwatched in turn.
 func measureRate(rounds: Int) throws {

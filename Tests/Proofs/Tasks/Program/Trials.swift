@@ -1,6 +1,5 @@
 import Culprit
-import Dispatch
-import Glibc
+import Foundation
 import Processors
 import SplitMix
 import Synchronization
@@ -88,7 +87,8 @@ struct Trials {
     guard isBusy else { return body() }
     let ends = DispatchSemaphore(value: 0)
     let isStopping = Flag()
-    Thread.start {
+    // None of Dispatch's threads, which are what is tried here.
+    Thread.detachNewThread {
       while !isStopping.isSet {
         Task.detached { takeATurn(200) }
         usleep(2000)
@@ -106,27 +106,4 @@ final class Flag: Sendable {
   private let value = Atomic<Bool>(false)
   var isSet: Bool { value.load(ordering: .acquiring) }
   func set() { value.store(true, ordering: .releasing) }
-}
-
-/// A thread of the C library's: none of Dispatch's, which are what is tried here.
-enum Thread {
-  static func start(_ body: @escaping @Sendable () -> Void) {
-    final class Box: Sendable {
-      let body: @Sendable () -> Void
-      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-    }
-    var thread = pthread_t()
-    let context = Unmanaged.passRetained(Box(body)).toOpaque()
-    pthread_create(
-      &thread,
-      nil,
-      { context in
-        // SAFETY: the starter has retained it for this thread.
-        context.map { Unmanaged<Box>.fromOpaque($0).takeRetainedValue() }?.body()
-        return nil
-      },
-      context
-    )
-    pthread_detach(thread)
-  }
 }
