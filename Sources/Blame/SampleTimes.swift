@@ -2,9 +2,9 @@ import CulpritStallRecord
 
 /// How much of a stall each of its samples stands for.
 ///
-/// An instant belongs to the sample nearest to it. Where several threads worked on what stalled, each instant of each of them does, and
-/// all together are the stall. Where samples are missing, nobody can say what it belongs to: a sample
-/// stands for little more time than the samples around it do.
+/// An instant belongs to the sample nearest to it. Where several threads worked on what stalled, each instant of each of them
+/// does, and all together are the stall. Where samples are missing, nobody can say what it belongs to: a sample stands for
+/// little more time than the samples around it do.
 struct SampleTimes {
   /// For each sample the time that it stands for.
   let all: [Duration]
