@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clinux_thread_pointer.h"
 
+#include "clinux_context.h"
 #include "clinux_memory.h"
 #include "clinux_task.h"
 
@@ -113,19 +114,56 @@ int clinux_thread_pointer_start(void) {
   return layout.is_known ? 0 : ENOTSUP;
 }
 
-size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max) {
-  size_t count = 0;
-  for (int list = 0; list < LISTS && layout.is_known; list++) {
-    uint64_t head = layout.heads[list], node;
-    bool is_there = clinux_memory_read(head, &node, sizeof node);
-    for (int seen = 0; is_there && node != head && seen < NODES_MAX && count < max; seen++) {
-      struct clinux_thread_pointer here = {.pointer = node - layout.node + layout.behind};
+/* A walk through both lists. */
+struct walk {
+  struct clinux_thread_pointer here; /* the thread that was found last */
+  uint64_t node;                     /* the node that is looked at next; 0: the list has not been begun */
+  int list, seen;
+};
+
+/* Goes on to the next thread. Returns false when there are no more. */
+static bool next_thread(struct walk *walk) {
+  for (; walk->list < LISTS && layout.is_known; walk->list++, walk->node = 0) {
+    uint64_t head = layout.heads[walk->list];
+    bool is_there = walk->node != 0 || clinux_memory_read(head, &walk->node, sizeof walk->node);
+    while (is_there && walk->node != head && walk->seen++ < NODES_MAX) {
+      uint64_t node = walk->node;
+      walk->here = (struct clinux_thread_pointer){.pointer = node - layout.node + layout.behind};
+      is_there = clinux_memory_read(node, &walk->node, sizeof walk->node);
       /* A thread that has ended has no id any more, one that has not begun has none yet. */
-      if (clinux_memory_read(node - layout.node + layout.tid, &here.tid, sizeof here.tid) && here.tid > 0 &&
-          clinux_thread_pointer_is(here.pointer, here.tid))
-        found[count++] = here;
-      is_there = clinux_memory_read(node, &node, sizeof node);
+      if (clinux_memory_read(node - layout.node + layout.tid, &walk->here.tid, sizeof walk->here.tid) &&
+          walk->here.tid > 0 && clinux_thread_pointer_is(walk->here.pointer, walk->here.tid)) {
+        /* The list ends with its head. */
+        if (!is_there)
+          walk->node = head;
+        return true;
+      }
     }
   }
+  return false;
+}
+
+/* Threads that were found, for each context: by the last bits of their ids. */
+enum { KNOWN = 64 };
+static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
+
+bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer) {
+  struct clinux_thread_pointer *found = &known[clinux_context][(uint32_t)tid % KNOWN];
+  bool is_there = found->tid == tid && clinux_thread_pointer_is(found->pointer, tid);
+  struct walk walk = {0};
+  while (!is_there && next_thread(&walk))
+    if (walk.here.tid == tid) {
+      *found = walk.here;
+      is_there = true;
+    }
+  *pointer = found->pointer;
+  return is_there;
+}
+
+size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max) {
+  struct walk walk = {0};
+  size_t count = 0;
+  while (count < max && next_thread(&walk))
+    found[count++] = walk.here;
   return count;
 }

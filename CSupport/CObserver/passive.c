@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "observer_passive.h"
+#include "observer_swift_task.h"
 
 #include "clinux_clock.h"
 #include "clinux_context.h"
@@ -132,6 +133,7 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_thr
     cunwind_set_arguments(cunwind_host(), &copy->registers, seen->arguments);
   copy->stack = here()->stack;
   copy->request = UINT32_MAX;
+  observer_swift_task_note_of(atomic_load_explicit(&thread->tid, memory_order_relaxed), copy);
   copy->taken_ns = clinux_clock_ns();
   copy->stack_start = start;
   if (start >= low && seen->sp < high) {

@@ -1,10 +1,296 @@
 #include "observer_swift_task.h"
 
+#include "clinux_memory.h"
+#include "clinux_module.h"
 #include "clinux_thread_pointer.h"
+#include "observer_machine.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <unwind.h>
 
 /* Of libswift_Concurrency, wherever that is linked. */
 extern const char swift_task_getCurrent[] __attribute__((weak));
 
 bool observer_swift_task_storage(int64_t *begin, int64_t *end) {
   return swift_task_getCurrent && clinux_thread_pointer_storage(swift_task_getCurrent, begin, end) == 0;
+}
+
+/* What a task begins with: Job and AsyncTask of include/swift/ABI/Task.h, which the compiler relies on, too. */
+enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS = 64 };
+
+/* In the word of flags: whether it is a child of another task (JobFlags of include/swift/ABI/MetadataValues.h). */
+#define IS_CHILD (UINT64_C(1) << 24)
+
+/* In the word that has the status (ActiveTaskStatus of stdlib/public/Concurrency/TaskPrivate.h). */
+enum { PRIORITY_BITS = 0xff, IS_RUNNING = 0x800, IS_ENQUEUED = 0x1000, IS_COMPLETE = 0x2000 };
+
+/* How far things are followed: from context to context, from allocation to allocation, from child to parent. */
+enum { CONTEXTS_MAX = 192, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
+
+/* What contexts and allocations begin with. */
+struct context_head {
+  uint64_t parent, resume;
+};
+struct allocation_head {
+  uint64_t previous, slab;
+  struct context_head content; /* which may be a context */
+};
+
+/* A chain of contexts: the functions that its callers resume in, the innermost first; the last one is none, but where
+ * the first of them returns to. */
+struct chain {
+  uint32_t count;
+  uint64_t functions[CONTEXTS_MAX];
+};
+
+static bool is_code(uint64_t address) {
+  struct clinux_module module;
+  return address != 0 && clinux_module_find(address, &module);
+}
+
+/* Reads the chain from the context at ADDRESS on. Returns whether it could be followed to its end. What functions are is
+ * looked up where KNOWS_MODULES. */
+static bool read_chain(uint64_t address, bool knows_modules, struct chain *chain) {
+  for (chain->count = 0; chain->count < CONTEXTS_MAX;) {
+    struct context_head head;
+    if (address == 0 || address % 8 != 0 || !clinux_memory_read(address, &head, sizeof head) || head.resume == 0 ||
+        (knows_modules && !is_code(head.resume)))
+      return false;
+    chain->functions[chain->count++] = head.resume;
+    if (head.parent == 0)
+      return true;
+    address = head.parent;
+  }
+  return false;
+}
+
+/* Goes from one allocation to the one before it. Returns false when there is none. */
+static bool previous_allocation(uint64_t *address, struct allocation_head *head) {
+  if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, head, sizeof *head))
+    return false;
+  *address = head->previous & ~UINT64_C(7);
+  return true;
+}
+
+/* Reads the chain of the newest context among the allocations from the one at ADDRESS on. Returns false when there is
+ * none. KNOWS_MODULES as above. */
+static bool newest_chain(uint64_t address, bool knows_modules, struct chain *chain) {
+  struct allocation_head head;
+  for (int seen = 0; seen < ALLOCATIONS_MAX; seen++) {
+    uint64_t content = address + offsetof(struct allocation_head, content);
+    if (!previous_allocation(&address, &head))
+      return false;
+    if (head.content.parent != 0 && read_chain(content, knows_modules, chain))
+      return true;
+  }
+  return false;
+}
+
+/* MARK: Finding out */
+
+/* Whether CHAIN is that of a function that has called itself LEVELS times. */
+static bool has_levels(const struct chain *chain, uint32_t levels) {
+  if (chain->count <= levels)
+    return false;
+  for (uint32_t level = 1; level < levels; level++)
+    if (chain->functions[level] != chain->functions[0])
+      return false;
+  return chain->functions[levels] != chain->functions[0];
+}
+
+/* The functions of the frames around this file's own, as they come. */
+struct frames {
+  uint64_t caller;   /* an address in the function that asks */
+  bool has_caller;   /* its frame has been found */
+  uint64_t function; /* of the frame behind that */
+};
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *state) {
+  struct frames *frames = state;
+  uint64_t address = _Unwind_GetIP(context);
+  if (frames->has_caller) {
+    frames->function = _Unwind_GetRegionStart(context);
+    return _URC_END_OF_STACK;
+  }
+  frames->has_caller = address == frames->caller;
+  return _URC_NO_REASON;
+}
+
+__attribute__((noinline)) void observer_swift_task_look(uint64_t task, uint8_t priority, uint32_t levels,
+                                                        uint64_t parent, struct observer_task_clues *clues) {
+  uint64_t words[TASK_WORDS];
+  struct chain chain;
+  struct frames frames = {.caller = (uint64_t)(uintptr_t)__builtin_return_address(0)};
+  memset(clues, 0, sizeof *clues);
+  size_t count = clinux_memory_read_some(task, words, sizeof words) / sizeof words[0];
+  if (count <= RESUME_CONTEXT || !(words[FLAGS] & IS_CHILD) != !parent)
+    return;
+  for (size_t word = RESUME_CONTEXT + 1; word < count; word++) {
+    uint64_t bit = UINT64_C(1) << word;
+    if (newest_chain(words[word], false, &chain) && has_levels(&chain, levels))
+      clues->allocation |= bit;
+    if ((words[word] & ~(uint64_t)PRIORITY_BITS) == IS_RUNNING && (words[word] & PRIORITY_BITS) == priority)
+      clues->status |= bit;
+    if (parent != 0 && words[word] == parent)
+      clues->parent |= bit;
+  }
+  clues->kind = words[KIND];
+  _Unwind_Backtrace(add_frame, &frames);
+  clues->runner = frames.function;
+}
+
+/* MARK: What is known */
+
+static struct observer_task_layout known;
+static atomic_bool is_known;
+
+void observer_swift_task_know(const struct observer_task_layout *layout) {
+  known = *layout;
+  atomic_store_explicit(&is_known, true, memory_order_release);
+}
+
+void observer_swift_task_note(struct stack_copy *copy) {
+  copy->task = copy->task_allocation = 0;
+  if (!atomic_load_explicit(&is_known, memory_order_acquire))
+    return;
+  uint64_t place = observer_machine_thread_pointer() + (uint64_t)known.task;
+  copy->task = *(const volatile uint64_t *)(uintptr_t)place;
+  /* The task is there as long as it is this thread's: the runtime forgets it before it lets it go. */
+  if (copy->task != 0)
+    copy->task_allocation = ((const volatile uint64_t *)(uintptr_t)copy->task)[known.allocation];
+}
+
+void observer_swift_task_note_of(int32_t tid, struct stack_copy *copy) {
+  uint64_t pointer, task, allocation;
+  copy->task = copy->task_allocation = 0;
+  if (atomic_load_explicit(&is_known, memory_order_acquire) && clinux_thread_pointer_find(tid, &pointer) &&
+      clinux_memory_read(pointer + (uint64_t)known.task, &task, sizeof task) && task != 0 &&
+      clinux_memory_read(task + known.allocation * sizeof allocation, &allocation, sizeof allocation)) {
+    copy->task = task;
+    copy->task_allocation = allocation;
+  }
+}
+
+/* A task, as far as it is read. */
+struct task {
+  uint64_t words[TASK_WORDS];
+};
+
+/* Reads the task at ADDRESS. Returns false when there is none. */
+static bool read_task(const struct observer_task_layout *layout, uint64_t address, struct task *task) {
+  uint32_t last = layout->allocation;
+  last = layout->status > last ? layout->status : last;
+  last = layout->parent > last ? layout->parent : last;
+  return address != 0 && clinux_memory_read(address, task->words, (last + 1) * sizeof task->words[0]) &&
+         task->words[KIND] == layout->kind;
+}
+
+static enum observer_task_state state_of(const struct observer_task_layout *layout, const struct task *task) {
+  uint64_t status = task->words[layout->status];
+  return status & IS_COMPLETE   ? OBSERVER_TASK_COMPLETE
+         : status & IS_RUNNING  ? OBSERVER_TASK_RUNNING
+         : status & IS_ENQUEUED ? OBSERVER_TASK_ENQUEUED
+                                : OBSERVER_TASK_SUSPENDED;
+}
+
+enum observer_task_state observer_swift_task_state(const struct observer_task_layout *layout, uint64_t address) {
+  struct task task;
+  return read_task(layout, address, &task) ? state_of(layout, &task) : OBSERVER_TASK_UNKNOWN;
+}
+
+/* Whether TASK still has ALLOCATION. */
+static bool has_allocation(const struct task *task, uint64_t allocation) {
+  uint64_t address = task->words[known.allocation];
+  struct allocation_head head;
+  for (int seen = 0; seen < ALLOCATIONS_MAX && address != allocation; seen++)
+    if (!previous_allocation(&address, &head))
+      return false;
+  return address == allocation;
+}
+
+/* Finds who awaited the function that TASK ran when ALLOCATION was its newest. Returns false when that is not known any
+ * more. */
+static bool callers_of_running(const struct task *task, uint64_t allocation, struct chain *chain) {
+  if (!has_allocation(task, allocation))
+    return false;
+  if (newest_chain(allocation, true, chain))
+    return true;
+  /* It is in its first function, whose context is not allocated. The last of any chain is that one's. */
+  if (!read_chain(task->words[RESUME_CONTEXT], true, chain))
+    return false;
+  chain->functions[0] = chain->functions[chain->count - 1];
+  chain->count = 1;
+  return true;
+}
+
+/* Finds where TASK, which does not run, resumes, and who awaits that. */
+static bool callers_of_suspended(const struct task *task, struct chain *chain) {
+  uint64_t resumes = task->words[RESUME_FUNCTION];
+  if (!is_code(resumes) || !read_chain(task->words[RESUME_CONTEXT], true, chain) || chain->count == CONTEXTS_MAX)
+    return false;
+  /* What waits for a continuation has a context of its own, and resumes where that does. */
+  if (chain->functions[0] == resumes)
+    return true;
+  memmove(&chain->functions[1], &chain->functions[0], chain->count++ * sizeof chain->functions[0]);
+  chain->functions[0] = resumes;
+  return true;
+}
+
+/* Makes room for COUNT frames in STACK, in front of the frame NUMBER. Returns for how many there is some. */
+static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t count) {
+  uint32_t room = UNWIND_FRAMES_MAX - stack->count;
+  count = count < room ? count : room;
+  memmove(&stack->frames[number + count], &stack->frames[number], (stack->count - number) * sizeof stack->frames[0]);
+  stack->count += count;
+  if (stack->joined_from >= number)
+    stack->joined_from += count;
+  return count;
+}
+
+/* Puts the functions of CHAIN, which is TASK's, into STACK, in front of the frame NUMBER. Returns the number of that
+ * frame then. */
+static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task *task,
+                       const struct chain *chain) {
+  uint32_t start = task->words[FLAGS] & IS_CHILD ? UNWIND_CHILD_START : UNWIND_TASK_START;
+  uint32_t count = make_room(stack, number, chain->count);
+  for (uint32_t index = 0; index < count; index++)
+    stack->frames[number + index] =
+        (struct unwind_frame){.address = chain->functions[index],
+                              .kind = index + 1 == chain->count ? start : UNWIND_ASYNC_CALLER,
+                              .offset = 0};
+  return number + count;
+}
+
+/* Adds the callers of TASK's parents to STACK, in front of the frame NUMBER. */
+static void insert_parents(struct unwind_stack *stack, uint32_t number, struct task *task, struct chain *chain) {
+  for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
+    /* One that runs is not in a call of the child's. */
+    if (!read_task(&known, task->words[known.parent], task) || state_of(&known, task) == OBSERVER_TASK_RUNNING ||
+        !callers_of_suspended(task, chain))
+      return;
+    number = insert(stack, number, task, chain);
+  }
+}
+
+/* The number of the innermost frame of STACK that calls what tasks resume in; 0 if there is none. */
+static uint32_t find_runner(const struct unwind_stack *stack) {
+  for (uint32_t number = 1; number < stack->count; number++)
+    if (stack->frames[number].kind == UNWIND_RETURN_ADDRESS && stack->frames[number].offset != UNWIND_NO_OFFSET &&
+        stack->frames[number].address - stack->frames[number].offset == known.runner)
+      return number;
+  return 0;
+}
+
+void observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack) {
+  struct task task;
+  struct chain chain;
+  uint32_t number = copy->task != 0 ? find_runner(stack) : 0;
+  if (number == 0)
+    return;
+  if (read_task(&known, copy->task, &task) && callers_of_running(&task, copy->task_allocation, &chain))
+    insert_parents(stack, insert(stack, number, &task, &chain), &task, &chain);
+  else if (make_room(stack, number, 1) == 1)
+    stack->frames[number] =
+        (struct unwind_frame){.address = copy->task, .kind = UNWIND_TASK_LOST, .offset = UNWIND_NO_OFFSET};
 }

@@ -110,6 +110,8 @@ package struct Blame: Hashable, Sendable {
   package var joinedCount: Int
   /// The samples that lack outermost frames, and count as if they had those of a stack near in time with the same functions.
   package var completedCount: Int
+  /// How many stacks have async callers without a name, which are left out.
+  package var unknownCallersCount: Int
   /// How much of the stall the thread used a processor, and how much it was ready for one; `nil` if unknown.
   package var processorUse: ProcessorUse?
   /// What the application had said of the work, and for how long; empty when it had said nothing.
@@ -150,6 +152,7 @@ package struct Blame: Hashable, Sendable {
     truncations = observations.truncations
     joinedCount = observations.joined
     completedCount = observations.completed
+    unknownCallersCount = observations.unknownCallers
     processorUse = observations.processorUse { _, _ in true }
     let last = observations.last?.stack.frames ?? []
     lastStack = last.reversed().map(\.resolved)

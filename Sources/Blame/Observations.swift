@@ -23,6 +23,8 @@ struct Observations {
   /// of a stack near in time with the same functions.
   private(set) var joined = 0
   private(set) var completed = 0
+  /// How many stacks have async callers that nobody knows the names of.
+  private(set) var unknownCallers = 0
   /// How long the stall took.
   private(set) var duration: Duration
   /// How much of that no sample stands for, because some are missing.
@@ -34,9 +36,9 @@ struct Observations {
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
-    let samples = stall.samples.sorted { ($0.threadID ?? 0, $0.age) < ($1.threadID ?? 0, $1.age) }
+    let samples = Self.ofTasks(stall, recorded).sorted { ($0.threadID ?? 0, $0.age) < ($1.threadID ?? 0, $1.age) }
     duration = max(stall.duration, samples.map(\.age).max() ?? .zero)
-    var resolved: [Int: [WeightedStack.Frame]] = [:]
+    var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
     let times = SampleTimes(of: stall, samples, duration: duration)
     unobserved = times.unobserved
     var isCut: [Bool] = []
@@ -45,12 +47,14 @@ struct Observations {
         failures[sample.outcome, default: 0] += 1
         continue
       }
-      let frames = resolved[index] ?? Self.frames(of: recorded[index], rules, resolve)
-      resolved[index] = frames
-      let end = recorded[index].end
+      let stack = TaskStack(recorded[index])
+      let (frames, unknown) = resolved[index] ?? Self.frames(of: recorded[index], stack, rules, resolve)
+      resolved[index] = (frames, unknown)
+      let end = stack.end
       if end != .outermost { truncations[end, default: 0] += 1 }
       if recorded[index].joinedFrom != nil { joined += 1 }
-      isCut.append(recorded[index].isTruncated)
+      if unknown > 0 { unknownCallers += 1 }
+      isCut.append(end != .outermost)
       stacks.append(
         Observation(
           stack: WeightedStack(frames: frames, time: time),
@@ -67,6 +71,18 @@ struct Observations {
     var weighted = stacks.map(\.stack)
     completed = CutStacks.complete(&weighted, isCut: isCut).count
     for number in weighted.indices { stacks[number].stack = weighted[number] }
+  }
+
+  /// The samples of `stall`, but for those of threads that run no task while a job, or the work of a pool, is to be seen: it
+  /// was over already, which is noticed late.
+  private static func ofTasks(_ stall: Stall, _ recorded: [Stack]) -> [Sample] {
+    guard stall.source.kind == .job || stall.source.kind == .pool else { return stall.samples }
+    var kinds: [Int: TaskStack.Kind] = [:]
+    for case let index? in stall.samples.map(\.stack) where kinds[index] == nil && recorded.indices.contains(index) {
+      kinds[index] = TaskStack(recorded[index]).kind
+    }
+    guard kinds.values.contains(.task) else { return stall.samples }
+    return stall.samples.filter { sample in sample.stack.map { kinds[$0] != .thread } ?? true }
   }
 
   /// The sample with a stack that was taken last.
@@ -91,18 +107,20 @@ struct Observations {
 
   private static func frames(
     of stack: Stack,
+    _ task: TaskStack,
     _ rules: OwnershipRules,
     _ resolve: (StackFrame) -> [ResolvedFrame]
-  ) -> [WeightedStack.Frame] {
-    var inner = stack.frames[...]
+  ) -> (frames: [WeightedStack.Frame], unknown: Int) {
+    var inner = task.called
     var outer: ArraySlice<StackFrame> = []
-    if let omission = stack.omission, stack.frames.indices.contains(omission.index) {
-      (inner, outer) = (stack.frames[..<omission.index], stack.frames[omission.index...])
-    } else if stack.frames.count > framesMax {
-      (inner, outer) = (stack.frames.prefix(framesMax / 2), stack.frames.suffix(framesMax / 2))
+    if let omission = stack.omission, inner.indices.contains(omission.index) {
+      (inner, outer) = (inner[..<omission.index], inner[omission.index...])
+    } else if inner.count > framesMax {
+      (inner, outer) = (inner.prefix(framesMax / 2), inner.suffix(framesMax / 2))
     }
-    func weighted(_ frames: ArraySlice<StackFrame>) -> [WeightedStack.Frame] {
-      let resolved = frames.suffix(framesMax).flatMap(resolve).namingMergedFunctions()
+    let (awaiting, unknown) = task.resolveAwaiting(resolve)
+    func weighted(_ frames: ArraySlice<StackFrame>, with more: [ResolvedFrame] = []) -> [WeightedStack.Frame] {
+      let resolved = (frames.suffix(framesMax).flatMap(resolve) + more).namingMergedFunctions()
       return withoutThunks(resolved).reversed()
         .map {
           WeightedStack.Frame(
@@ -112,7 +130,8 @@ struct Observations {
           )
         }
     }
-    return weighted(outer) + (outer.isEmpty ? [] : [WeightedStack.Frame.omission]) + weighted(inner)
+    guard !outer.isEmpty else { return (weighted(inner, with: awaiting), unknown) }
+    return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)
   }
 
   /// `frames`, innermost first, without those that only lead to the function inside them, which has their name.

@@ -38,8 +38,9 @@ package struct ThreadGroup: Hashable, Sendable {
       var frames: [ResolvedFrame] = []
       var end = StackEnd.notCaptured
       if let place = sample.stack, stacks.indices.contains(place) {
-        end = stacks[place].end
-        frames = resolved[place] ?? stacks[place].frames.flatMap(resolve).namingMergedFunctions()
+        let stack = TaskStack(stacks[place])
+        end = stack.end
+        frames = resolved[place] ?? stack.resolve(resolve)
         resolved[place] = frames
       }
       let key = Key(

@@ -82,10 +82,10 @@ enum Formatting {
     return line.isEmpty ? lines : lines + [line]
   }
 
-  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; and whether it has been
-  /// inlined.
+  /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; whether it has been inlined;
+  /// and whether it awaits there what was called.
   static func origin(_ function: StallReport.Function) -> String {
-    place(function) + (function.isInlined ? ", inlined" : "")
+    place(function) + (function.isInlined ? ", inlined" : "") + (function.isAwaiting ? ", awaits" : "")
   }
 
   private static func place(_ function: StallReport.Function) -> String {

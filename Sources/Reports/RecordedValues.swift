@@ -126,6 +126,8 @@ extension StallReport.Reason {
     case .failed: code = "failed"
     case .notCaptured: code = "notCaptured"
     case .noRegister: code = "noRegister"
+    case .childTask: code = "childTask"
+    case .taskLost: code = "taskLost"
     }
     self.init(code: code, text: end.explanation ?? "")
   }

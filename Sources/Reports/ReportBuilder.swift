@@ -168,6 +168,7 @@ struct ReportMaker {
       location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
       isOwn: CodeOwner.isApplication(frame, rules),
       isInlined: frame.isInlined,
+      isAwaiting: frame.isAwaiting,
       address: StallReport.Address(frame.address),
       noName: frame.missing?.explanation
     )
@@ -261,6 +262,7 @@ struct ReportMaker {
       missingCallers: counts(blame.truncations) { StallReport.Reason($0) },
       completedCount: blame.completedCount,
       joinedCount: blame.joinedCount,
+      unknownCallersCount: blame.unknownCallersCount,
       lostCount: stall.lostSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),

@@ -89,6 +89,8 @@ extension StallReport {
     public var isOwn: Bool
     /// Whether the compiler inlined it into its caller, the next function of the stack.
     public var isInlined: Bool
+    /// Whether it is an async function that is not on the thread's stack: it goes on at this place when what it awaits is done.
+    public var isAwaiting: Bool
     /// The address.
     public var address: Address
     /// Why there is no name; `nil` when there is one.

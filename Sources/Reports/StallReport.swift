@@ -299,6 +299,8 @@ extension StallReport {
     public var completedCount: Int
     /// The stacks whose outermost callers were taken from an earlier stack and still lay at the same places.
     public var joinedCount: Int
+    /// The stacks with async callers that have no name, and are left out.
+    public var unknownCallersCount: Int
     /// Samples that were taken and lost.
     public var lostCount: UInt64
     /// Whether the file was cut off or damaged.

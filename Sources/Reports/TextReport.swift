@@ -325,6 +325,11 @@ struct TextReport: Sendable {
           + "still lay at the same places"
       )
     }
+    if evidence.unknownCallersCount > 0 {
+      notes.append(
+        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers that have no name, and are left out"
+      )
+    }
     if evidence.lostCount > 0 {
       notes.append(
         "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"

@@ -46,25 +46,50 @@ package enum CodeAddress: Hashable, Sendable {
   }
 }
 
+/// What an address of a stack is.
+package enum FrameKind: UInt8, Hashable, Sendable, CaseIterable {
+  /// The instruction that was about to run when the thread was interrupted.
+  case programCounter = 0
+  /// The instruction after a call that has not returned.
+  case returnAddress = 1
+  /// Where an async function goes on that awaits what the task runs: the beginning of a part of it.
+  case asyncCaller = 2
+  /// Where the first function of a task returns to; no caller.
+  case taskStart = 3
+  /// The same of a child task: the callers of its parent follow, where they are known.
+  case childStart = 4
+  /// Instead of all of them: the address of a task whose callers could not be read.
+  case taskLost = 5
+}
+
 /// One address of a stack, with what is known about it.
 package struct StackFrame: Hashable, Sendable {
   /// The address as it was captured.
   package var address: RuntimeAddress
-  /// Whether it is the instruction after a call that has not returned; else it is the one that was about to run when the
-  /// thread was interrupted.
-  package var isReturnAddress: Bool
+  /// What the address is.
+  package var kind: FrameKind
   /// The first address of the function, as the unwinder knew it; `nil` if it did not.
   package var functionStart: RuntimeAddress?
 
+  /// The address of a frame of this kind.
+  package init(_ address: RuntimeAddress, _ kind: FrameKind, functionStart: RuntimeAddress? = nil) {
+    self.address = address
+    self.kind = kind
+    self.functionStart = functionStart
+  }
+
   /// The instruction that was about to run when the thread was interrupted.
   package static func programCounter(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
-    StackFrame(address: address, isReturnAddress: false, functionStart: functionStart)
+    StackFrame(address, .programCounter, functionStart: functionStart)
   }
 
   /// The instruction after a call that has not returned.
   package static func returnAddress(_ address: RuntimeAddress, functionStart: RuntimeAddress? = nil) -> StackFrame {
-    StackFrame(address: address, isReturnAddress: true, functionStart: functionStart)
+    StackFrame(address, .returnAddress, functionStart: functionStart)
   }
+
+  /// Whether it is the instruction after a call.
+  package var isReturnAddress: Bool { kind == .returnAddress }
 
   /// The address to look up.
   ///

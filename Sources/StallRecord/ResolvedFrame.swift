@@ -189,6 +189,8 @@ package struct ResolvedFrame: Hashable, Sendable {
   package var isInlined: Bool
   /// Why there is no name; `nil` when there is one.
   package var missing: MissingNameReason?
+  /// Whether the function is not on the thread's stack, and goes on here when what it awaits is done.
+  package var isAwaiting = false
 
   /// A frame at `address` of `module`.
   package init(

@@ -20,6 +20,10 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
   case notCaptured = 8
   /// A register is needed that a thread which was read from outside does not give.
   case noRegister = 9
+  /// It is of a child task, and the callers of its parent are not known.
+  case childTask = 10
+  /// It is of a task, and who awaited it was not known any more when that was to be read.
+  case taskLost = 11
 
   /// What a reader is told about the missing callers, or `nil` when none are missing.
   package var explanation: String? {
@@ -34,6 +38,8 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
     case .failed: "the unwinder gave up"
     case .notCaptured: "no stack was captured"
     case .noRegister: "a register is needed that a thread which is read from outside does not give"
+    case .taskLost: "it is of a task that had gone on before its callers were read"
+    case .childTask: "it is of a child task, whose parent ran at that moment"
     }
   }
 }

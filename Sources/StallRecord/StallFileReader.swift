@@ -223,9 +223,7 @@ private struct RecordingBuilder {
     frames.reserveCapacity(Int(count))
     for _ in 0..<count {
       guard let kind = reader.number(UInt8.self), let address = reader.number(UInt64.self) else { return false }
-      frames.append(
-        kind == 1 ? .returnAddress(RuntimeAddress(address)) : .programCounter(RuntimeAddress(address))
-      )
+      frames.append(StackFrame(RuntimeAddress(address), FrameKind(rawValue: kind) ?? .programCounter))
     }
     var stack = Stack(frames: frames, end: StackEnd(rawValue: end) ?? .failed)
     // Files before version 1.3 have nothing more.

@@ -61,7 +61,7 @@ package enum StallFileWriter {
       let frames = stack.frames.prefix(Int(UInt16.max))
       $0.append(UInt16(frames.count))
       for frame in frames {
-        $0.append(UInt8(frame.isReturnAddress ? 1 : 0))
+        $0.append(frame.kind.rawValue)
         $0.append(frame.address.value)
       }
       $0.append(stack.joinedFrom.map { UInt16(clamping: $0) } ?? UInt16.max)

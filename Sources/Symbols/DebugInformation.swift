@@ -151,6 +151,11 @@ final class DebugInformation {
     return calls
   }
 
+  /// Where the code from `address` on, and before `end`, first comes from a column of a line.
+  func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
+    unitCode(at: address)?.lines?.firstColumn(from: address, before: end)
+  }
+
   /// What the code at `address` was compiled from; `nil` when no unit claims it.
   func compilation(at address: UInt64) -> CompilationUnit? { unitCode(at: address)?.compilation }
 

@@ -67,6 +67,17 @@ extension SymbolFile {
     return frames
   }
 
+  /// What the code is called that an async function goes on with at `address`, where a part of it begins: by the first place that
+  /// was not made for that beginning, which may be of a function that is inlined there.
+  func framesOfResumption(at address: FileAddress, module: String) -> [ResolvedFrame] {
+    guard let function = symbol(at: address), function.range.start == address.value,
+      let place = debug?.firstColumn(from: address.value, before: function.range.end)
+    else { return frames(at: address, module: module) }
+    var found = frames(at: FileAddress(place), module: module)
+    for index in found.indices { found[index].address = .file(address) }
+    return found
+  }
+
   /// `stub`, "_ZN4shop3payEi@plt", with the name that people write: "shop::pay@plt".
   private static func readable(stub: String) -> String {
     let ending = "@plt"

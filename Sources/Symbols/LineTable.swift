@@ -78,6 +78,16 @@ final class LineTable {
     return (row, discriminator)
   }
 
+  /// Where the code from `address` on, and before `end`, first comes from a column of a line; `nil` when none does, or the table
+  /// does not have `address`. Compilers give what a function begins with the line alone.
+  func firstColumn(from address: UInt64, before end: UInt64) -> UInt64? {
+    guard let sequence = sequence(at: address) else { return nil }
+    let all = rows[sequence.first..<sequence.first + sequence.count]
+    let place = all.partitioningIndex { sequence.range.start + UInt64($0.offset) >= address }
+    let found = all[place...].prefix { sequence.range.start + UInt64($0.offset) < end }.first { $0.line > 0 && $0.column > 0 }
+    return found.map { sequence.range.start + UInt64($0.offset) }
+  }
+
   private func sequence(at address: UInt64) -> Sequence? {
     let sequences = sequences
     var place = sequences.partitioningIndex { $0.range.start > address } - 1

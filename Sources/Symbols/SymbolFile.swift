@@ -20,7 +20,7 @@ final class SymbolFile {
   private(set) lazy var separate = findSeparate()
   private lazy var tables = loadTables()
   private lazy var starts = FunctionStarts(image)
-  private lazy var debug = loadDebug()
+  private(set) lazy var debug = loadDebug()
   private lazy var pltStubs = PLTStubs(image)
   private lazy var merged = loadMerged()
   /// What names of this file mean.

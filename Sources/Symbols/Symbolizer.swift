@@ -60,7 +60,7 @@ package final class Symbolizer {
     if let resolved = known[address] { return resolved }
     let noted = recorded[address]
     if let noted, noted.allSatisfy({ $0.function != nil }) { return noted }
-    var resolved = lookUp(address, functionStart: frame.functionStart, isReturn: frame.isReturnAddress)
+    var resolved = lookUp(address, functionStart: frame.functionStart, frame.kind)
     // Whoever noted it knew no name; what there is now may know one.
     if let noted, !resolved.contains(where: { $0.function != nil }) { resolved = noted }
     // A call from inlined code that comes from no line is glue of the compiler: an inlined thunk that calls a specialised
@@ -85,7 +85,7 @@ package final class Symbolizer {
   private func lookUp(
     _ address: RuntimeAddress,
     functionStart: RuntimeAddress?,
-    isReturn: Bool
+    _ kind: FrameKind
   ) -> [ResolvedFrame] {
     guard let index = map.index(at: address) else {
       if let (name, start) = perfMap?.function(at: address) {
@@ -119,14 +119,17 @@ package final class Symbolizer {
     case .opened(let file):
       guard file.isIntact() else {
         states[index] = .unusable(.unreadableFile("\(path) became shorter while it was read"))
-        return lookUp(address, functionStart: functionStart, isReturn: isReturn)
+        return lookUp(address, functionStart: functionStart, kind)
       }
       // A file with nothing but debug information has no code at any offset.
       guard let fileAddress = file.image.fileAddress(ofOffset: offset) ?? module.bias.map({ _ in estimate }) else {
         return nameless(.noSymbolHere)
       }
       defer { noteUse(of: index) }
-      var frames = file.frames(at: fileAddress, module: path, isReturn: isReturn)
+      var frames =
+        kind == .asyncCaller
+        ? file.framesOfResumption(at: fileAddress, module: path)
+        : file.frames(at: fileAddress, module: path, isReturn: kind == .returnAddress)
       if let last = frames.indices.last, frames[last].function == nil, frames[last].start == nil {
         frames[last].start = nameless(.noSymbolHere).first?.start
       }

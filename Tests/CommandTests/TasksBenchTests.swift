@@ -14,5 +14,8 @@ import Testing
     }
     #expect(try figure("tasks.false_reports", in: outcome.out) == 0, "\(outcome)")
     #expect(try figure("tasks.healthy_tasks", in: outcome.out) > 0)
+    #expect(try figure("tasks.chains", in: outcome.out) == 20, "\(outcome)")
+    #expect(try figure("tasks.chains_complete", in: outcome.out) >= 95, "\(outcome)")
+    #expect(try figure("tasks.chains_wrong", in: outcome.out) == 0, "\(outcome)")
   }
 }

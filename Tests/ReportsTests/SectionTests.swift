@@ -22,6 +22,7 @@ private func function(
     location: place.map { StallReport.Location(file: "/src/shop/\($0.0)", line: $0.1, column: 3) },
     isOwn: isOwn,
     isInlined: isInlined,
+    isAwaiting: false,
     address: StallReport.Address(kind: .file, value: 0x1000)
   )
 }
@@ -125,6 +126,7 @@ private func fullReport() -> StallReport {
     ],
     completedCount: 4,
     joinedCount: 5,
+    unknownCallersCount: 2,
     lostCount: 6,
     isDamaged: true,
     unobservedSeconds: seconds(0.7),

@@ -125,7 +125,7 @@ import Testing
   @Test func endsAndOutcomesHaveTheDocumentedNumbers() {
     let ends: [StackEnd] = [
       .outermost, .copyLimit, .frameLimit, .noUnwindInformation, .noModule, .unreadable, .noProgress, .failed,
-      .notCaptured, .noRegister,
+      .notCaptured, .noRegister, .childTask, .taskLost,
     ]
     #expect(ends.map(\.rawValue) == Array(0...9) && ends == StackEnd.allCases)
     let outcomes: [CaptureOutcome] = [

@@ -25,6 +25,11 @@ int clinux_thread_pointer_start(void);
  * Async-signal-safe: yes. Threads: any that may read memory (clinux_memory.h). */
 CLINUX_NO_LOCKS size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max);
 
+/* Finds where thread TID has its thread pointer. What was found before is looked at first, in each context
+ * (clinux_context.h). Returns false when there is no such thread, or the C library does not tell. Async-signal-safe:
+ * yes. Threads: any that may read memory, one at a time in each context. */
+CLINUX_NO_LOCKS bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer);
+
 /* Whether POINTER is where thread TID has its thread pointer: the thread has not ended since it was found.
  * Async-signal-safe: yes. Threads: any that may read memory. */
 CLINUX_NO_LOCKS bool clinux_thread_pointer_is(uint64_t pointer, int32_t tid);

@@ -33,6 +33,11 @@ struct unwind_process {
 enum unwind_frame_kind {
   UNWIND_PROGRAM_COUNTER = 0, /* the instruction that was about to run: look it up as it is */
   UNWIND_RETURN_ADDRESS = 1,  /* the instruction after a call: look up the address minus one */
+  /* Found by whoever knows the language's runtime, behind the frames of what a task runs: */
+  UNWIND_ASYNC_CALLER = 2, /* where a caller goes on: look it up as it is */
+  UNWIND_TASK_START = 3,   /* where the last of them returns to, which is no caller */
+  UNWIND_CHILD_START = 4,  /* the same of a child task: its parent's callers follow, where they are known */
+  UNWIND_TASK_LOST = 5,    /* instead of all of them: a task whose callers could not be read */
 };
 
 #define UNWIND_NO_OFFSET UINT32_MAX

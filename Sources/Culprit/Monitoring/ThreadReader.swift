@@ -268,6 +268,7 @@ struct ThreadReader: ~Copyable {
   /// Unwinds a stack of `target`, and joins it with an earlier one of the same work where it ends early.
   @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) {
     observer_unwind(copy, &stack)
+    defer { observer_swift_task_callers(copy, &stack) }
     guard target.slot != nil else { return }
     var item = unwind_work_item()
     item.slot = UInt32(truncatingIfNeeded: target.index)

@@ -415,8 +415,8 @@ final class Recorder: Sendable {
         let address = RuntimeAddress(frame.address)
         let isKnown = frame.offset != UNWIND_NO_OFFSET
         let start = isKnown ? RuntimeAddress(frame.address &- UInt64(frame.offset)) : nil
-        return frame.kind == UNWIND_RETURN_ADDRESS.rawValue
-          ? .returnAddress(address, functionStart: start) : .programCounter(address, functionStart: start)
+        let kind = FrameKind(rawValue: UInt8(truncatingIfNeeded: frame.kind)) ?? .programCounter
+        return StackFrame(address, kind, functionStart: start)
       },
       end: StackEnd(rawValue: UInt8(truncatingIfNeeded: head.end)) ?? .failed,
       joinedFrom: head.joined_from == 0 ? nil : Int(head.joined_from),

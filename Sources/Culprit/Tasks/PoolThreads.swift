@@ -85,11 +85,8 @@ final class PoolThreads: Sendable {
     if isNew { wake.notify() }
   }
 
-  /// The ping has been run: by the calling thread, which is one of the pool's.
-  func pingIsAnswered() {
-    search.lookAtCurrentTask()
-    guarded.withLock { $0.state.isWaiting = false }
-  }
+  /// The ping has been run.
+  func pingIsAnswered() { guarded.withLock { $0.state.isWaiting = false } }
 
   /// Looks who works, if it is time to. Returns when to call again, on the observer's clock.
   func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {

@@ -15,7 +15,7 @@ final class PoolWatcher: Sendable {
   private let state = Mutex(State())
   private let wake = WakeUp()
   private let thread = Mutex<PosixThread?>(nil)
-  private let search = Mutex<TaskLayoutSearch?>(nil)
+  private let isUsed = Mutex(false)
 
   /// Follows the threads of a pool from now on. The thread is started with the first one.
   ///
@@ -23,10 +23,9 @@ final class PoolWatcher: Sendable {
   /// - Returns: The threads.
   /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
   func add(_ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?) throws(WatchdogError) -> PoolThreads {
-    let search = self.search.withLock { search in
-      if search == nil { search = TaskLayoutSearch() }
-      return search ?? TaskLayoutSearch()
-    }
+    isUsed.withLock { $0 = true }
+    TaskProbe.shared.start()
+    let search = TaskProbe.shared.search
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil, !search.hasFailed else { return nil }
       do throws(PosixThreadError) {
@@ -44,7 +43,7 @@ final class PoolWatcher: Sendable {
   }
 
   /// Whether the threads of a pool are to be followed, and it is known that they cannot.
-  var hasFailed: Bool { search.withLock { $0?.hasFailed ?? false } }
+  var hasFailed: Bool { isUsed.withLock { $0 } && TaskProbe.shared.search.hasFailed }
 
   /// Why the kernel refuses to watch what a thread writes; `nil` while it has not.
   var watchpointError: Int32? { state.withLock { $0.pools }.compactMap(\.watchpointError).first }

@@ -82,11 +82,7 @@ final class TaskLayoutSearch: Sendable {
   /// To be called inside of a task that the pool's threads run for no actor.
   func lookAtCurrentTask() {
     guard let storage, isSearching else { return }
-    let current: UInt64 = withUnsafeCurrentTask { task in
-      guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt64>.size else { return 0 }
-      // SAFETY: of the same size, as was looked; it is the reference to the task, and only compared.
-      return unsafeBitCast(task, to: UInt64.self)
-    }
+    let current = TaskProbe.current
     let own = clinux_thread_pointer_own()
     // What the runtime tracks lies on this thread's stack, in a frame outside of this one.
     let inner = withUnsafeBytes(of: own) { UInt64(UInt(bitPattern: $0.baseAddress)) }

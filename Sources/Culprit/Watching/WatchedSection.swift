@@ -113,6 +113,7 @@ public final class WatchedSection: Sendable {
         polled: false
       )
     else { return WatchedSection(nil, nil, nil) }
+    TaskProbe.shared.startInTask()
     let section = WatchedSection(watchdog, lease, onStall)
     // Before the work begins: from then on it can stall.
     if onStall != nil { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }

@@ -4,6 +4,7 @@ import Glibc
 /// Tasks on Swift's pool: whether what holds its threads is named, and what looking at them costs.
 func benchTasks(_ figures: Figures) throws {
   try benchTaskTrials(figures, count: 60)
+  try benchChains(figures, builds: ["debug", "release"], count: 150)
   try benchHealthyTasks(figures, seconds: 600)
   try benchTaskCosts(figures)
 }
@@ -11,6 +12,7 @@ func benchTasks(_ figures: Figures) throws {
 /// The same, in a minute, without the figures that say little in so short a time.
 func benchTasksBriefly(_ figures: Figures) throws {
   try benchTaskTrials(figures, count: 6)
+  try benchChains(figures, builds: [nil], count: 20)
   try benchHealthyTasks(figures, seconds: 10)
 }
 
@@ -21,6 +23,20 @@ private func benchTaskTrials(_ figures: Figures, count: Int) throws {
     let named = Double(try number("named", facts))
     figures.print("tasks.culprit_named.\(name)", named, "count", in: Double(count)...Double(count))
   }
+}
+
+/// Random chains of async functions, which know who has called whom; `nil` stands for the build of this program.
+private func benchChains(_ figures: Figures, builds: [String?], count: Int) throws {
+  var (chains, complete, wrong) = (0.0, 0.0, 0.0)
+  for build in builds {
+    let facts = try facts(4, ["chains", "\(count)", "11"], figures, build: build)
+    chains += try number("chains", facts)
+    complete += try number("complete", facts)
+    wrong += try number("wrong", facts)
+  }
+  figures.print("tasks.chains", chains, "count", in: Double(builds.count * count)...Double(builds.count * count))
+  figures.print("tasks.chains_complete", 100 * complete / chains, "%", in: 95...100)
+  figures.print("tasks.chains_wrong", wrong, "count", in: 0...0)
 }
 
 private func benchHealthyTasks(_ figures: Figures, seconds: Int) throws {
@@ -38,10 +54,10 @@ private func benchTaskCosts(_ figures: Figures) throws {
   figures.print("tasks.rate", median(rates), "of the unwatched rate", in: 0.99...2)
 }
 
-/// What `tasks-process` says with so many threads in the pool, a line for each fact.
-private func facts(_ processors: Int, _ words: [String], _ figures: Figures) throws -> [String] {
+/// What `tasks-process`, as it was built for `build`, says with so many threads in the pool, a line for each fact.
+private func facts(_ processors: Int, _ words: [String], _ figures: Figures, build: String? = nil) throws -> [String] {
   let directory = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
-  let program = directory + "/tasks-process"
+  let program = directory + (build.map { "/../\($0)" } ?? "") + "/tasks-process"
   var environment = ["PROCESSORS=\(processors)"]
   for name in ["PATH", "HOME"] {
     if let value = getenv(name) { environment.append("\(name)=\(String(cString: value))") }

@@ -1,0 +1,159 @@
+import CCulpritLinux
+import CCulpritObserver
+import Synchronization
+
+/// Finds out where Swift's runtime keeps what it knows of tasks, by tasks that are made for that: once in a process.
+///
+/// What is known then lets samplers tell who awaits what a task runs, and what a task does that does not run.
+final class TaskProbe: Sendable {
+  static let shared = TaskProbe()
+
+  private struct State {
+    /// Whether it is known what the runtime keeps of tasks; `nil` while that is being found out.
+    var isKnown: Bool?
+    var layout: Layout?
+  }
+
+  struct Layout: @unchecked Sendable {
+    // SAFETY: numbers, which are not changed any more.
+    var value: observer_task_layout
+  }
+
+  /// Where threads have their current task.
+  let search = TaskLayoutSearch()
+  private let state = Mutex(State())
+  private let hasBegun = Atomic(false)
+
+  /// Where things are; `nil` while that is being found out, and where it cannot be.
+  var layout: Layout? { state.withLock { $0.layout } }
+
+  /// Whether it is known that it cannot be found out who awaits whom.
+  var hasFailed: Bool { state.withLock { $0.isKnown == false } }
+
+  /// Makes the tasks, the first time that it is called.
+  func start() {
+    guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
+    Task.detached(priority: .high) { [self] in
+      let layout = await findOut()
+      if var value = layout?.value { observer_swift_task_know(&value) }
+      state.withLock { state in (state.isKnown, state.layout) = (layout != nil, layout) }
+    }
+  }
+
+  /// Makes the tasks when the caller is one: a process without any is left without.
+  func startInTask() {
+    guard !hasBegun.load(ordering: .relaxed), Self.current != 0 else { return }
+    start()
+  }
+
+  /// What tasks have shown, each of them in turn.
+  private final class Clues: Sendable {
+    private struct Seen: @unchecked Sendable {
+      // SAFETY: numbers.
+      var all: observer_task_clues?
+    }
+    private let seen = Mutex(Seen())
+
+    var all: observer_task_clues? { seen.withLock { $0.all } }
+
+    /// What there is so far is true of one more task.
+    func add(_ new: observer_task_clues, isChild: Bool) {
+      seen.withLock { seen in
+        guard var all = seen.all else {
+          seen.all = new
+          return
+        }
+        all.allocation &= new.allocation
+        all.status &= new.status
+        if isChild { all.parent = all.parent == 0 ? new.parent : all.parent & new.parent }
+        if all.kind != new.kind { all.kind = 0 }
+        if all.runner != new.runner { all.runner = 0 }
+        seen.all = all
+      }
+    }
+  }
+
+  /// How often tasks look: they must have found where their threads have them.
+  private static let looks = 8
+
+  private func findOut() async -> Layout? {
+    let clues = Clues()
+    let parent = Self.current
+    for look in 0..<Self.looks where !search.hasFailed {
+      search.lookAtCurrentTask()
+      await Self.descend(2 + look % 3, of: 2 + look % 3, nil, clues)
+    }
+    async let child: Bool = Self.beAChild(of: parent, 3, clues)
+    _ = await child
+    await withTaskGroup(of: Bool.self) { group in
+      group.addTask { await Self.beAChild(of: parent, 4, clues) }
+      await group.waitForAll()
+    }
+    guard let all = clues.all, let place = search.found, let allocation = Self.only(all.allocation),
+      let status = Self.only(all.status), let isChild = Self.only(all.parent), all.kind != 0, all.runner != 0
+    else { return nil }
+    let layout = Layout(
+      value: observer_task_layout(
+        task: place.task,
+        allocation: allocation,
+        status: status,
+        parent: isChild,
+        kind: all.kind,
+        runner: all.runner
+      )
+    )
+    return await Self.isTrue(layout) ? layout : nil
+  }
+
+  /// The number of the only word of a set.
+  private static func only(_ words: UInt64) -> UInt32? {
+    words.nonzeroBitCount == 1 ? UInt32(words.trailingZeroBitCount) : nil
+  }
+
+  /// The address of the task that runs.
+  static var current: UInt64 {
+    withUnsafeCurrentTask { task in
+      guard let task, MemoryLayout<UnsafeCurrentTask>.size == MemoryLayout<UInt64>.size else { return 0 }
+      // SAFETY: of the same size, as was looked; it is the reference to the task, and only compared.
+      return unsafeBitCast(task, to: UInt64.self)
+    }
+  }
+
+  private static let depth = Atomic(0)
+
+  /// Calls itself until `levels` are gone of those that were wanted.
+  @inline(never)
+  private static func descend(_ levels: Int, of all: Int, _ parent: UInt64?, _ clues: Clues) async {
+    guard levels == 0 else {
+      await descend(levels - 1, of: all, parent, clues)
+      // There is something left to do, so that it is not the caller's caller that is returned to.
+      depth.add(1, ordering: .relaxed)
+      return
+    }
+    var seen = observer_task_clues()
+    observer_swift_task_look(current, Task.currentPriority.rawValue, UInt32(all), parent ?? 0, &seen)
+    clues.add(seen, isChild: parent != nil)
+  }
+
+  @inline(never)
+  private static func beAChild(of parent: UInt64, _ levels: Int, _ clues: Clues) async -> Bool {
+    await descend(levels, of: levels, parent, clues)
+    return true
+  }
+
+  /// Whether `layout` tells what a task does: one that runs, and one that waits for it.
+  private static func isTrue(_ layout: Layout) async -> Bool {
+    let waiting = current
+    @Sendable func look() async -> Bool {
+      var value = layout.value
+      for _ in 0..<1000 {
+        guard observer_swift_task_state(&value, current) == OBSERVER_TASK_RUNNING else { return false }
+        if observer_swift_task_state(&value, waiting) == OBSERVER_TASK_SUSPENDED { return true }
+        await Task.yield()
+      }
+      return false
+    }
+    async let isSeen = look()
+    return await isSeen
+  }
+}

@@ -1,0 +1,113 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritBlame
+
+/// What is read from stacks of tasks.
+@Suite struct TaskStackTests {
+  /// A frame of this kind, whose address is also what it is called by.
+  private func frame(_ address: UInt64, _ kind: FrameKind) -> StackFrame { StackFrame(RuntimeAddress(address), kind) }
+
+  private func stack(_ frames: [(UInt64, FrameKind)], end: StackEnd = .outermost) -> Stack {
+    Stack(frames: frames.map { frame($0, $1) }, end: end)
+  }
+
+  /// What an address is called, by its number: 1 to 9 are parts of async functions that begin there, 11 to 19 those that began
+  /// ten before, 20 has no name, 30 is a function of C++, 40 what the compiler has made.
+  private func resolve(_ frame: StackFrame) -> [ResolvedFrame] {
+    let number = frame.address.value
+    let name: String? =
+      switch number {
+      case 1...19: "$s4shop1f\(number % 10)yyYaFT\(number % 2 == 0 ? "Q" : "Y")\(number % 10)_"
+      case 20: nil
+      case 30: "_ZN5swift3runEv"
+      default: "$s4shopTR\(number)TQ0_"
+      }
+    return [
+      ResolvedFrame(
+        function: name.map { _ in "f\(number)" },
+        rawName: name,
+        kind: number == 40 ? .thunk : .function,
+        module: "/opt/shop/shop",
+        start: FileAddress((11...19).contains(number) ? number - 10 : number),
+        address: .file(FileAddress(number))
+      )
+    ]
+  }
+
+  private let inner: [(UInt64, FrameKind)] = [(100, .programCounter), (101, .returnAddress)]
+  private let outer: [(UInt64, FrameKind)] = [(102, .returnAddress), (103, .returnAddress)]
+
+  /// Callers take the place of what runs the task, and where the task begins nothing is missing, whatever the thread's own
+  /// stack lacks.
+  @Test(arguments: [StackEnd.outermost, .noUnwindInformation])
+  func callersTakeThePlaceOfWhatRunsTheTask(end: StackEnd) {
+    let found = TaskStack(
+      stack(inner + [(2, .asyncCaller), (3, .asyncCaller), (9, .taskStart)] + outer, end: end)
+    )
+    #expect(found.called.map(\.address.value) == [100, 101] && found.end == .outermost && found.kind == .task)
+    let frames = found.resolve(resolve)
+    #expect(frames.map(\.address.value) == [100, 101, 2, 3] && frames.map(\.isAwaiting) == [false, false, true, true])
+  }
+
+  /// A child's callers are followed by its parent's.
+  @Test func parentsFollowChildren() {
+    let found = TaskStack(
+      stack(inner + [(2, .asyncCaller), (8, .childStart), (3, .asyncCaller), (9, .taskStart)] + outer)
+    )
+    #expect(found.resolve(resolve).map(\.address.value) == [100, 101, 2, 3] && found.end == .outermost)
+  }
+
+  @Test(arguments: [
+    ([(2, FrameKind.asyncCaller), (8, .childStart)], StackEnd.childTask),
+    ([(77, .taskLost)], .taskLost),
+    ([(2, .asyncCaller)], .frameLimit),
+  ]) func whatIsMissingIsSaid(of task: [(UInt64, FrameKind)], as end: StackEnd) {
+    let found = TaskStack(stack(inner + task + outer))
+    #expect(found.end == end && found.kind == .task)
+  }
+
+  /// What is not the beginning of a part of an async function is no caller. What has no name may be one.
+  @Test func callersAreValidated() {
+    let found = TaskStack(
+      stack(
+        inner
+          + [2, 13, 20, 30, 40, 5].map { ($0, .asyncCaller) }
+          + [(9, .taskStart)] + outer
+      )
+    )
+    let (frames, unknown) = found.resolveAwaiting(resolve)
+    #expect(frames.map(\.address.value) == [2, 5] && unknown == 1)
+  }
+
+  /// A thread without a task has the stack that was found.
+  @Test(arguments: [(StackEnd.outermost, TaskStack.Kind.thread), (.copyLimit, .unknown)])
+  func aThreadsStackIsItsOwn(end: StackEnd, kind: TaskStack.Kind) {
+    let found = TaskStack(stack(inner + outer, end: end))
+    #expect(found.called.count == 4 && found.awaiting.isEmpty && found.end == end && found.kind == kind)
+    #expect(found.resolve(resolve).allSatisfy { !$0.isAwaiting })
+  }
+
+  /// A job whose end is noticed late is over where its thread runs no task.
+  @Test func whatComesAfterAJobIsNotItsTime() {
+    let stacks = [
+      stack(inner + [(2, .asyncCaller), (9, .taskStart)] + outer), stack(outer), stack(outer, end: .copyLimit),
+    ]
+    func observations(_ kind: SourceKind) -> Observations {
+      var stall = Stall(
+        id: 1,
+        source: WatchedSource(kind: kind, name: "pool thread 1"),
+        thread: ObservedThread(id: 7, name: "worker"),
+        threshold: .seconds(1),
+        began: WallTime(nanosecondsSince1970: 0)
+      )
+      stall.duration = .seconds(4)
+      stall.samples = [0, 0, 1, 2].enumerated().map { place, stack in
+        Sample(age: .seconds(place), stack: stack, outcome: .captured, cpuTime: nil)
+      }
+      return Observations(stall: stall, stacks: stacks, resolve: resolve)
+    }
+    #expect(observations(.job).stacks.count == 3 && observations(.pool).stacks.count == 3)
+    #expect(observations(.loop).stacks.count == 4)
+  }
+}

@@ -1,0 +1,102 @@
+import CCulpritLinux
+import CCulpritObserver
+import CCulpritUnwind
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Culprit
+
+/// What is found out about tasks, and what is read of them then.
+@Suite(.usesObserver, .serialized) struct TaskProbeTests {
+  init() { _ = clinux_memory_start() }
+
+  private func layout() async throws -> TaskProbe.Layout {
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where TaskProbe.shared.layout == nil && !TaskProbe.shared.hasFailed {
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    return try #require(TaskProbe.shared.layout)
+  }
+
+  private func state(of task: UInt64, _ layout: TaskProbe.Layout) -> observer_task_state {
+    var value = layout.value
+    return observer_swift_task_state(&value, task)
+  }
+
+  @Test func whatATaskDoesIsTold() async throws {
+    let layout = try await layout()
+    #expect(state(of: TaskProbe.current, layout) == OBSERVER_TASK_RUNNING)
+    final class Place: Sendable { let address = Mutex<UInt64>(0) }
+    let place = Place()
+    let task = Task.detached {
+      place.address.withLock { $0 = TaskProbe.current }
+      try? await Task.sleep(for: .seconds(3600))
+    }
+    func found() -> UInt64 { place.address.withLock { $0 } }
+    for _ in 0..<2000 where found() == 0 || state(of: found(), layout) != OBSERVER_TASK_SUSPENDED { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(state(of: found(), layout) == OBSERVER_TASK_SUSPENDED)
+    task.cancel()
+    await task.value
+    #expect(state(of: found(), layout) != OBSERVER_TASK_RUNNING)
+    withExtendedLifetime(task) {}
+  }
+
+  /// What is none, or cannot be read, does nothing that is known.
+  @Test func whatIsNoTaskIsNotTakenForOne() async throws {
+    let layout = try await layout()
+    let words = [UInt64](repeating: 1, count: 64)
+    #expect(state(of: 0, layout) == OBSERVER_TASK_UNKNOWN && state(of: 8, layout) == OBSERVER_TASK_UNKNOWN)
+    words.withUnsafeBytes {
+      #expect(state(of: UInt64(UInt(bitPattern: $0.baseAddress)), layout) == OBSERVER_TASK_UNKNOWN)
+    }
+  }
+
+  /// A task that has gone on since its stack was copied has no callers that are known, and the stack says so.
+  @Test func whatIsNotThereAnyMoreIsNotBelieved() async throws {
+    let layout = try await layout()
+    let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: Int(UNWIND_FRAMES_MAX))
+    defer { frames.deallocate() }
+    var stack = unwind_stack()
+    (stack.frames, stack.count) = (frames, 2)
+    var copy = stack_copy()
+    func look(_ task: UInt64, allocation: UInt64) -> [UInt32] {
+      stack.count = 3
+      frames[0] = unwind_frame(address: 0x1000, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: 0)
+      frames[1] = unwind_frame(address: layout.value.runner + 16, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 16)
+      frames[2] = unwind_frame(address: 0x2000, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 0)
+      (copy.task, copy.task_allocation) = (task, allocation)
+      observer_swift_task_callers(&copy, &stack)
+      return (0..<Int(stack.count)).map { frames[$0].kind }
+    }
+    var here = stack_copy()
+    observer_swift_task_note(&here)
+    #expect(here.task == TaskProbe.current)
+    let kinds = look(here.task, allocation: here.task_allocation)
+    #expect(kinds.count > 3 && kinds.first == 0 && kinds.suffix(2) == [1, 1])
+    #expect(kinds.dropFirst().dropLast(2).allSatisfy { $0 >= UNWIND_ASYNC_CALLER.rawValue && $0 < UNWIND_TASK_LOST.rawValue })
+    let lost = [0, UNWIND_TASK_LOST.rawValue, 1, 1]
+    #expect(look(here.task, allocation: here.task_allocation + 16) == lost)
+    #expect(look(8, allocation: 16) == lost)
+    // No task: nothing is added.
+    #expect(look(0, allocation: 0) == [0, 1, 1])
+  }
+
+  /// Room for frames is bounded: what is outermost stays.
+  @Test func aStackThatIsFullStaysAsItIs() async throws {
+    let layout = try await layout()
+    let count = Int(UNWIND_FRAMES_MAX)
+    let frames = UnsafeMutablePointer<unwind_frame>.allocate(capacity: count)
+    defer { frames.deallocate() }
+    for place in 0..<count {
+      frames[place] = unwind_frame(address: 0x1000, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 0)
+    }
+    frames[300] = unwind_frame(address: layout.value.runner + 16, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 16)
+    var stack = unwind_stack()
+    (stack.frames, stack.count) = (frames, UInt32(count))
+    var copy = stack_copy()
+    observer_swift_task_note(&copy)
+    observer_swift_task_callers(&copy, &stack)
+    #expect(stack.count == count && frames[300].offset == 16)
+  }
+}

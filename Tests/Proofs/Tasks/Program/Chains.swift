@@ -1,0 +1,203 @@
+import Culprit
+import Foundation
+import SplitMix
+import Synchronization
+
+/// Stalls at the end of random chains of async functions, which know who has called whom.
+struct Chains {
+  /// A way to call the next function. Each has the frames that it should leave, from the inside out.
+  enum Link: String, CaseIterable, CustomStringConvertible {
+    case plain, generic, closure, actor, throwing, letting, grouping, mainActor
+
+    var description: String { rawValue }
+
+    var frames: [String] {
+      switch self {
+      case .plain: ["plain(_:)"]
+      case .generic: ["generic(_:_:)"]
+      case .closure: ["closure #1 in closure(_:)", "call(_:)", "closure(_:)"]
+      case .actor: ["Keeper.call(_:)"]
+      case .throwing: ["throwing(_:)"]
+      case .letting: ["letting(_:)", "letting(_:)"]
+      case .grouping: ["closure #1 in closure #1 in grouping(_:)", "closure #1 in grouping(_:)", "grouping(_:)"]
+      case .mainActor: ["mainActor(_:)"]
+      }
+    }
+  }
+
+  /// What a chain is to do.
+  struct Path: Sendable {
+    var links: [Link]
+    /// Before which links a task is suspended for a moment.
+    var suspensions: Set<Int>
+    var isComputing: Bool
+    var watchdog: Watchdog
+    var place = 0
+
+    var next: Path {
+      var path = self
+      path.place += 1
+      return path
+    }
+  }
+
+  private let watchdog: Watchdog
+  private var random: SplitMix
+
+  init(seed: UInt64) throws {
+    random = SplitMix(seed)
+    var configuration = Watchdog.Configuration(threshold: .seconds(3600))
+    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
+    watchdog = try Watchdog(configuration)
+  }
+
+  /// Runs `count` chains, and tells how many are whole, and how many are wrong.
+  mutating func run(_ count: Int) async throws {
+    let (told, add) = AsyncStream.makeStream(of: StallReport.self)
+    watchdog.onStall { add.yield($0) }
+    // The first section in a task has it found out where tasks are kept.
+    watchdog.beginSection("first", threshold: .seconds(10)).end()
+    try await Task.sleep(for: .milliseconds(500))
+    var (complete, wrong) = (0, 0)
+    var answers = told.makeAsyncIterator()
+    for number in 0..<count {
+      let links = (0..<Int.random(in: 1...30, using: &random)).map { _ in Link.allCases.randomElement(using: &random)! }
+      let path = Path(
+        links: links,
+        suspensions: Set(links.indices.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }),
+        isComputing: Bool.random(using: &random),
+        watchdog: watchdog
+      )
+      await Task.detached { await beginTask(path) }.value
+      guard let report = await answers.next() else { break }
+      // But for the runtime's own functions, and the closure that the task was made with.
+      let found = (report.lastStack?.functions ?? []).filter { $0.isAwaiting && $0.moduleName == "tasks-process" }
+        .map(\.name).filter { !$0.hasSuffix("in Chains.run(_:)") }
+      let expected = Self.expected(links)
+      let isWhole = found == expected
+      complete += isWhole ? 1 : 0
+      guard !isWhole else { continue }
+      // A part of it is right where the report says that callers are missing.
+      let isPart = report.lastStack?.missingCallers != nil && expected.starts(with: found)
+      wrong += isPart ? 0 : 1
+      let place = zip(found, expected).prefix { $0 == $1 }.count
+      say(
+        "trial=\(number) \(isPart ? "part" : "wrong") \(links) \(path.suspensions.sorted()) computing=\(path.isComputing) from \(place)/"
+          + "\(expected.count): \(found.dropFirst(place).prefix(4)) for \(expected.dropFirst(place).prefix(4)), "
+          + "\(report.lastStack?.missingCallers?.text ?? "all"), \(report.lastStack?.functions.map(\.name).suffix(3) ?? [])"
+      )
+    }
+    say("chains=\(count)\ncomplete=\(complete)\nwrong=\(wrong)")
+    await watchdog.stop()
+  }
+
+  /// The async callers of the last function.
+  private static func expected(_ links: [Link]) -> [String] {
+    // The innermost function is on the thread's stack.
+    links.reversed().flatMap { $0.frames + ["descend(_:)"] } + ["beginTask(_:)"]
+  }
+}
+
+@inline(never)
+private func beginTask(_ path: Chains.Path) async {
+  await descend(path)
+  returned.add(1, ordering: .relaxed)
+}
+
+/// What is left to do after each call, so that the caller is one.
+private let returned = Atomic(0)
+
+@inline(never)
+private func descend(_ path: Chains.Path) async {
+  if path.suspensions.contains(path.place) { await Task.yield() }
+  guard path.place < path.links.count else {
+    stop(path)
+    return
+  }
+  switch path.links[path.place] {
+  case .plain: await plain(path.next)
+  case .generic: await generic(path.next, path.place)
+  case .closure: await closure(path.next)
+  case .actor: await Keeper().call(path.next)
+  case .throwing: do { try await throwing(path.next) } catch {}
+  case .letting: await letting(path.next)
+  case .grouping: await grouping(path.next)
+  case .mainActor: await mainActor(path.next)
+  }
+  returned.add(1, ordering: .relaxed)
+}
+
+@inline(never)
+private func stop(_ path: Chains.Path) {
+  path.watchdog.withSection("chain", threshold: .milliseconds(60)) {
+    if path.isComputing { finishByComputing(150) } else { finishBySleeping(150) }
+  }
+}
+
+@inline(never)
+private func plain(_ path: Chains.Path) async {
+  await descend(path)
+  returned.add(1, ordering: .relaxed)
+}
+
+@inline(never)
+private func generic<Value: Hashable & Sendable>(_ path: Chains.Path, _ value: Value) async {
+  await descend(path)
+  returned.add(value.hashValue & 1, ordering: .relaxed)
+}
+
+@inline(never)
+private func closure(_ path: Chains.Path) async {
+  await call {
+    await descend(path)
+    returned.add(1, ordering: .relaxed)
+  }
+  returned.add(1, ordering: .relaxed)
+}
+
+@inline(never)
+private func call(_ body: @Sendable () async -> Void) async {
+  await body()
+  returned.add(1, ordering: .relaxed)
+}
+
+private actor Keeper {
+  @inline(never)
+  func call(_ path: Chains.Path) async {
+    await descend(path)
+    returned.add(1, ordering: .relaxed)
+  }
+}
+
+private struct Thrown: Error {}
+
+@inline(never)
+private func throwing(_ path: Chains.Path) async throws {
+  await descend(path)
+  if returned.add(1, ordering: .relaxed).newValue < 0 { throw Thrown() }
+}
+
+@inline(never)
+private func letting(_ path: Chains.Path) async {
+  async let done: Void = descend(path)
+  await done
+  returned.add(1, ordering: .relaxed)
+}
+
+@inline(never)
+private func grouping(_ path: Chains.Path) async {
+  await withTaskGroup(of: Int.self) { group in
+    group.addTask {
+      await descend(path)
+      return returned.add(1, ordering: .relaxed).newValue
+    }
+    for await value in group { returned.add(value & 1, ordering: .relaxed) }
+  }
+  returned.add(1, ordering: .relaxed)
+}
+
+@MainActor @inline(never)
+private func mainActor(_ path: Chains.Path) async {
+  await descend(path)
+  returned.add(1, ordering: .relaxed)
+}
