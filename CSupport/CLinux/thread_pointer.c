@@ -114,15 +114,7 @@ int clinux_thread_pointer_start(void) {
   return layout.is_known ? 0 : ENOTSUP;
 }
 
-/* A walk through both lists. */
-struct walk {
-  struct clinux_thread_pointer here; /* the thread that was found last */
-  uint64_t node;                     /* the node that is looked at next; 0: the list has not been begun */
-  int list, seen;
-};
-
-/* Goes on to the next thread. Returns false when there are no more. */
-static bool next_thread(struct walk *walk) {
+bool clinux_thread_pointer_next(struct clinux_thread_walk *walk) {
   for (; walk->list < LISTS && layout.is_known; walk->list++, walk->node = 0) {
     uint64_t head = layout.heads[walk->list];
     bool is_there = walk->node != 0 || clinux_memory_read(head, &walk->node, sizeof walk->node);
@@ -150,8 +142,8 @@ static struct clinux_thread_pointer known[CLINUX_WATCHERS_CONTEXT + 1][KNOWN];
 bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer) {
   struct clinux_thread_pointer *found = &known[clinux_context][(uint32_t)tid % KNOWN];
   bool is_there = found->tid == tid && clinux_thread_pointer_is(found->pointer, tid);
-  struct walk walk = {0};
-  while (!is_there && next_thread(&walk))
+  struct clinux_thread_walk walk = {0};
+  while (!is_there && clinux_thread_pointer_next(&walk))
     if (walk.here.tid == tid) {
       *found = walk.here;
       is_there = true;
@@ -161,9 +153,9 @@ bool clinux_thread_pointer_find(int32_t tid, uint64_t *pointer) {
 }
 
 size_t clinux_thread_pointer_list(struct clinux_thread_pointer *found, size_t max) {
-  struct walk walk = {0};
+  struct clinux_thread_walk walk = {0};
   size_t count = 0;
-  while (count < max && next_thread(&walk))
+  while (count < max && clinux_thread_pointer_next(&walk))
     found[count++] = walk.here;
   return count;
 }

@@ -81,7 +81,7 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.threshold_ns = atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
   view.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
   view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
-  view.has_owners = atomic_load_explicit(&slot->has_owners, memory_order_relaxed) != 0;
+  view.owner_kind = (enum observer_owner_kind)atomic_load_explicit(&slot->owner_kind, memory_order_relaxed);
   view.owner_tid_address = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
@@ -128,12 +128,17 @@ static void set_limits(struct observer_slot *slot, bool polled, uint64_t suspici
 void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_address, uint64_t queue_head_address) {
   atomic_store_explicit(&slot->owner_tid_address, owner_tid_address, memory_order_relaxed);
   atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
-  atomic_store_explicit(&slot->has_owners, 0, memory_order_relaxed);
+  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_WORD, memory_order_relaxed);
 }
 
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners) {
   observer_slot_set_addresses(slot, (uint64_t)(uintptr_t)owners, 0);
-  atomic_store_explicit(&slot->has_owners, 1, memory_order_relaxed);
+  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNERS, memory_order_relaxed);
+}
+
+void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id) {
+  observer_slot_set_addresses(slot, task, id);
+  atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_TASK, memory_order_relaxed);
 }
 
 /* The lower bits of the word in which libdispatch's queues and pthread's locks keep their owner are the thread's id:

@@ -28,6 +28,9 @@ enum { PRIORITY_BITS = 0xff, IS_RUNNING = 0x800, IS_ENQUEUED = 0x1000, IS_COMPLE
 /* How far things are followed: from context to context, from allocation to allocation, from child to parent. */
 enum { CONTEXTS_MAX = 192, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
 
+/* How many records of a task, and children of one of them, are looked at. */
+enum { RECORDS_MAX = 32, CHILDREN_MAX = 1024 };
+
 /* What contexts and allocations begin with. */
 struct context_head {
   uint64_t parent, resume;
@@ -49,8 +52,8 @@ static bool is_code(uint64_t address) {
   return address != 0 && clinux_module_find(address, &module);
 }
 
-/* Reads the chain from the context at ADDRESS on. Returns whether it could be followed to its end. What functions are is
- * looked up where KNOWS_MODULES. */
+/* Reads the chain from the context at ADDRESS on. Returns whether it could be followed to its end. What functions are
+ * is looked up where KNOWS_MODULES. */
 static bool read_chain(uint64_t address, bool knows_modules, struct chain *chain) {
   for (chain->count = 0; chain->count < CONTEXTS_MAX;) {
     struct context_head head;
@@ -87,6 +90,33 @@ static bool newest_chain(uint64_t address, bool knows_modules, struct chain *cha
   return false;
 }
 
+/* A task-local value, in a list from the innermost binding outwards (TaskLocal::Item of include/swift/ABI/TaskLocal.h).
+ * The lower bits of a link say what it is a part of. */
+struct local {
+  uint64_t link, key, type, value;
+};
+enum { LOCALS_MAX = 64, LINK_BITS = 7 };
+
+/* Where a final class has its first property. */
+enum { FIRST_PROPERTY = 16 };
+
+/* The value for KEY in the list from LINK on; 0 if there is none. */
+static uint64_t find_local(uint64_t link, uint64_t key) {
+  struct local local;
+  for (int seen = 0; seen < LOCALS_MAX && (link & ~(uint64_t)LINK_BITS) != 0; seen++, link = local.link) {
+    if (!clinux_memory_read(link & ~(uint64_t)LINK_BITS, &local, sizeof local))
+      return 0;
+    /* What is no value has bits of its own, and nothing behind its first word but what was there before. */
+    if ((local.link & LINK_BITS) == 0 && local.key == key)
+      return local.value;
+  }
+  return 0;
+}
+
+uint32_t observer_swift_task_id(uint64_t task) {
+  return (uint32_t)(((const volatile uint64_t *)(uintptr_t)task)[FLAGS] >> 32);
+}
+
 /* MARK: Finding out */
 
 /* Whether CHAIN is that of a function that has called itself LEVELS times. */
@@ -118,7 +148,8 @@ static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *stat
 }
 
 __attribute__((noinline)) void observer_swift_task_look(uint64_t task, uint8_t priority, uint32_t levels,
-                                                        uint64_t parent, struct observer_task_clues *clues) {
+                                                        uint64_t parent, uint64_t label_key,
+                                                        struct observer_task_clues *clues) {
   uint64_t words[TASK_WORDS];
   struct chain chain;
   struct frames frames = {.caller = (uint64_t)(uintptr_t)__builtin_return_address(0)};
@@ -134,6 +165,8 @@ __attribute__((noinline)) void observer_swift_task_look(uint64_t task, uint8_t p
       clues->status |= bit;
     if (parent != 0 && words[word] == parent)
       clues->parent |= bit;
+    if (find_local(words[word], label_key) != 0)
+      clues->locals |= bit;
   }
   clues->kind = words[KIND];
   _Unwind_Backtrace(add_frame, &frames);
@@ -182,6 +215,7 @@ static bool read_task(const struct observer_task_layout *layout, uint64_t addres
   uint32_t last = layout->allocation;
   last = layout->status > last ? layout->status : last;
   last = layout->parent > last ? layout->parent : last;
+  last = layout->locals > last ? layout->locals : last;
   return address != 0 && clinux_memory_read(address, task->words, (last + 1) * sizeof task->words[0]) &&
          task->words[KIND] == layout->kind;
 }
@@ -243,7 +277,7 @@ static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t 
   count = count < room ? count : room;
   memmove(&stack->frames[number + count], &stack->frames[number], (stack->count - number) * sizeof stack->frames[0]);
   stack->count += count;
-  if (stack->joined_from >= number)
+  if (stack->joined_from != 0 && stack->joined_from >= number)
     stack->joined_from += count;
   return count;
 }
@@ -293,4 +327,167 @@ void observer_swift_task_callers(const struct stack_copy *copy, struct unwind_st
   else if (make_room(stack, number, 1) == 1)
     stack->frames[number] =
         (struct unwind_frame){.address = copy->task, .kind = UNWIND_TASK_LOST, .offset = UNWIND_NO_OFFSET};
+}
+
+void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t address,
+                               struct observer_label *label) {
+  struct task task;
+  label->bytes = 0;
+  if (layout->locals == 0 || !read_task(layout, address, &task))
+    return;
+  uint64_t object = find_local(task.words[layout->locals], layout->label_key);
+  if (object == 0 || !clinux_memory_read(object + FIRST_PROPERTY, label, sizeof *label) ||
+      label->bytes > sizeof label->text ||
+      /* It was there all the time. */
+      !read_task(layout, address, &task) || find_local(task.words[layout->locals], layout->label_key) != object)
+    label->bytes = 0;
+}
+
+void observer_swift_task_known_label(uint64_t task, struct observer_label *label) {
+  label->bytes = 0;
+  if (task != 0 && atomic_load_explicit(&is_known, memory_order_acquire))
+    observer_swift_task_label(&known, task, label);
+}
+
+/* MARK: Who works */
+
+/* A record of a task's: what it has begun and waits for (TaskStatusRecord of include/swift/ABI/TaskStatus.h), from the
+ * newest one to older ones. What follows depends on the kind: its first child, or what it is enqueued on. */
+struct record {
+  uint64_t flags, previous, content[3];
+};
+
+/* Goes from one record to the one before it. Returns false when there is none. */
+static bool next_record(uint64_t *address, struct record *record) {
+  if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, record, sizeof *record))
+    return false;
+  *address = record->previous;
+  return true;
+}
+
+/* How urgent it is to look at what is in a state. */
+static int urgency(enum observer_task_state state) {
+  return state == OBSERVER_TASK_RUNNING     ? 3
+         : state == OBSERVER_TASK_ENQUEUED  ? 2
+         : state == OBSERVER_TASK_SUSPENDED ? 1
+                                            : 0;
+}
+
+/* Finds a child of TASK, which is at ADDRESS, that is not done: of those that are most urgent the one whose turn it is.
+ * Returns 0 if there is none. */
+static uint64_t find_child(const struct task *task, uint64_t address, uint32_t turn) {
+  uint32_t counts[4] = {0};
+  for (int pass = 0; pass < 2; pass++) {
+    int most = counts[3] ? 3 : counts[2] ? 2 : 1;
+    uint32_t wanted = pass == 0 || counts[most] == 0 ? 0 : turn % counts[most], seen = 0;
+    struct record record;
+    uint64_t next = task->words[known.status + 1];
+    for (int number = 0; number < RECORDS_MAX && next_record(&next, &record); number++) {
+      uint64_t at = record.content[0];
+      struct task child;
+      for (int count = 0; count < CHILDREN_MAX && read_task(&known, at, &child) && child.words[FLAGS] & IS_CHILD &&
+                          child.words[known.parent] == address;
+           count++) {
+        int level = urgency(state_of(&known, &child));
+        if (pass == 0)
+          counts[level]++;
+        else if (level == most && seen++ == wanted)
+          return at;
+        /* Behind its parent a child has its next sibling (ChildFragment of include/swift/ABI/Task.h). */
+        at = child.words[known.parent + 1];
+      }
+    }
+    if (pass == 0 && counts[1] + counts[2] + counts[3] == 0)
+      return 0;
+  }
+  return 0;
+}
+
+/* A thread's task and executor. */
+struct runs {
+  uint64_t task, identity;
+  bool is_pool;
+};
+
+static bool read_runs(const struct clinux_thread_pointer *thread, struct runs *runs) {
+  uint64_t tracking, words[3];
+  if (!clinux_memory_read(thread->pointer + (uint64_t)known.task, &runs->task, sizeof runs->task) || runs->task == 0)
+    return false;
+  if (!clinux_memory_read(thread->pointer + (uint64_t)known.tracking, &tracking, sizeof tracking) || tracking == 0 ||
+      !clinux_memory_read(tracking, words, sizeof words))
+    return false;
+  runs->identity = words[0];
+  runs->is_pool = words[1] == 0 && words[2] == 0;
+  return true;
+}
+
+static int32_t find_thread(uint64_t task) {
+  struct clinux_thread_walk walk = {0};
+  struct runs runs;
+  while (clinux_thread_pointer_next(&walk))
+    if (read_runs(&walk.here, &runs) && runs.task == task)
+      return walk.here.tid;
+  return 0;
+}
+
+/* Finds a thread that is in the way of TASK, which is enqueued: what runs on the executor that it is enqueued on, or,
+ * for none, one of the pool's; of several the one whose turn it is. */
+static int32_t find_in_the_way(const struct task *task, uint32_t turn) {
+  struct clinux_thread_walk walk = {0};
+  struct runs runs;
+  int32_t found = 0;
+  uint32_t count = 0;
+  struct record record = {0};
+  uint64_t next = task->words[known.status + 1];
+  if (!next_record(&next, &record))
+    memset(&record, 0, sizeof record);
+  while (clinux_thread_pointer_next(&walk)) {
+    if (!read_runs(&walk.here, &runs))
+      continue;
+    for (size_t word = 0; runs.identity != 0 && word < sizeof record.content / sizeof record.content[0]; word++)
+      if (record.content[word] == runs.identity)
+        return walk.here.tid;
+    count += runs.is_pool;
+  }
+  if (count == 0)
+    return 0;
+  uint32_t wanted = turn % count;
+  walk = (struct clinux_thread_walk){0};
+  while (clinux_thread_pointer_next(&walk) && found == 0)
+    if (read_runs(&walk.here, &runs) && runs.is_pool && wanted-- == 0)
+      found = walk.here.tid;
+  return found;
+}
+
+void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, struct observer_task_work *work) {
+  struct task task;
+  *work = (struct observer_task_work){.state = OBSERVER_TASK_UNKNOWN, .task = address};
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) || !read_task(&known, address, &task) ||
+      task.words[FLAGS] >> 32 != id)
+    return;
+  for (int generation = 0; generation < GENERATIONS_MAX; generation++) {
+    work->state = state_of(&known, &task);
+    if (work->state != OBSERVER_TASK_SUSPENDED)
+      break;
+    uint64_t child = find_child(&task, work->task, turn);
+    if (child == 0 || !read_task(&known, child, &task))
+      break;
+    work->task = child;
+  }
+  if (work->state == OBSERVER_TASK_RUNNING)
+    work->tid = find_thread(work->task);
+  else if (work->state == OBSERVER_TASK_ENQUEUED)
+    work->tid = find_in_the_way(&task, turn);
+}
+
+void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {
+  struct task task;
+  struct chain chain;
+  stack->count = stack->left_out = stack->joined_from = 0;
+  stack->end = UNWIND_END_NOT_CAPTURED;
+  if (!atomic_load_explicit(&is_known, memory_order_acquire) || !read_task(&known, address, &task) ||
+      !callers_of_suspended(&task, &chain))
+    return;
+  insert_parents(stack, insert(stack, 0, &task, &chain), &task, &chain);
+  stack->end = UNWIND_END_OUTERMOST;
 }

@@ -24,6 +24,16 @@ package struct Waiting: Hashable, Sendable {
   package var systemCall: Int32?
   /// Whether the kernel had begun one anew, after the process had been stopped; its number is `nil` where that is not known.
   package var isRestarted = false
+  /// How many found that no thread ran the task, which was at an `await`.
+  package var suspended = 0
+}
+
+/// What a task did of a stall in which no thread ran it; the rest it was run.
+package struct TaskTimes: Hashable, Sendable {
+  /// It was at an `await`.
+  package var suspended: Duration
+  /// It was ready, and waited for a thread.
+  package var ready: Duration
 }
 
 /// One of several threads that worked on what stalled.
@@ -121,6 +131,8 @@ package struct Blame: Hashable, Sendable {
   package var workers: [Worker]
   /// Whether waiting work was taken up, where the source is a queue and that is known.
   package var queueProgress: QueueProgress?
+  /// How long no thread ran the task that worked; `nil` where one always did.
+  package var taskTimes: TaskTimes?
 
   /// Works out who is to blame for `stall`.
   ///
@@ -140,10 +152,9 @@ package struct Blame: Hashable, Sendable {
     let isSweep = isPool && !stall.samples.contains { $0.threadID != nil }
     let observed = isSweep ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
     let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
-    labels = observed.labels(
-      SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration),
-      observations.duration
-    )
+    let times = SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration)
+    labels = observed.labels(times, observations.duration)
+    taskTimes = observed.taskTimes(times)
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress
     tree = CallNode.merge(observations.stacks.map(\.stack))

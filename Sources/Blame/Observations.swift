@@ -230,11 +230,13 @@ struct Observations {
     var waiting = 0
     var calls: [Int32: Int] = [:]
     var areRestarted = false
+    var suspended = 0
     for (number, observation) in stacks.enumerated()
     where observation.activity != .unknown && condition(number, observation.stack.frames) {
       known += 1
       if observation.activity.isWaiting { waiting += 1 }
       switch observation.activity {
+      case .suspended: suspended += 1
       case .inSystemCall(let call): calls[call, default: 0] += 1
       case .inRestartedCall(let call):
         areRestarted = true
@@ -243,7 +245,8 @@ struct Observations {
       }
     }
     let most = calls.max { $0.value != $1.value ? $0.value < $1.value : $0.key > $1.key }?.key
-    return known > 0 ? Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted) : nil
+    guard known > 0 else { return nil }
+    return Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted, suspended: suspended)
   }
 
   /// `time` as a part of the stall.

@@ -26,6 +26,19 @@ extension Stall {
       .map { LabelShare(label: $0.key, share: Share(time: $0.value, of: whole, weights: weights)) }
   }
 
+  /// How long no thread ran the task that worked; `nil` where one always did.
+  func taskTimes(_ times: [Duration]) -> TaskTimes? {
+    var sums = TaskTimes(suspended: .zero, ready: .zero)
+    for (sample, time) in zip(samples, times) {
+      if sample.isInTheWay || sample.activity == .enqueued {
+        sums.ready += time
+      } else if sample.activity == .suspended {
+        sums.suspended += time
+      }
+    }
+    return sums.ready + sums.suspended > .zero ? sums : nil
+  }
+
   /// Whether the queue moved on; `nil` for what is no queue, or when too little was seen.
   var queueProgress: QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }

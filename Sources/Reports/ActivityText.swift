@@ -9,8 +9,14 @@ enum ActivityText {
   static func of(_ finding: StallReport.Finding) -> String {
     var parts: [String] = []
     if let use = finding.processorUse { parts.append(processor(use, finding.waiting)) }
-    if let waiting = finding.waiting, waiting.samples > 0 {
-      var text = "found waiting in \(waiting.samples) of \(Formatting.count(waiting.of, "sample"))"
+    if let waiting = finding.waiting, waiting.suspended > 0 {
+      let isAll = waiting.suspended == waiting.of && finding.processorUse == nil
+      parts.append(
+        "\(isAll ? "waiting: " : "")its task was suspended in \(waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
+      )
+    }
+    if let waiting = finding.waiting, waiting.samples > waiting.suspended {
+      var text = "found waiting in \(waiting.samples - waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
       if let call = waiting.systemCall { text += ", mostly in \(call)" }
       parts.append(text)
     }

@@ -113,6 +113,9 @@ struct ReportMaker {
         StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
       },
       queueProgress: blame.queueProgress.map(StallReport.QueueProgress.init),
+      taskTimes: blame.taskTimes.map {
+        StallReport.TaskTimes(suspendedSeconds: Seconds($0.suspended), readySeconds: Seconds($0.ready))
+      },
       notes: stall.notes.map(note),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
@@ -187,7 +190,8 @@ struct ReportMaker {
         StallReport.Waiting(
           samples: waiting.samples,
           of: waiting.of,
-          systemCall: SystemCalls.text(waiting, architecture)
+          systemCall: SystemCalls.text(waiting, architecture),
+          suspended: waiting.suspended
         )
       }
     )
@@ -229,6 +233,8 @@ struct ReportMaker {
     case .unknown: StallReport.Activity(kind: .unknown)
     case .running: StallReport.Activity(kind: .computing)
     case .blocked: StallReport.Activity(kind: .blocked)
+    case .suspended: StallReport.Activity(kind: .suspended)
+    case .enqueued: StallReport.Activity(kind: .enqueued)
     case .inSystemCall(let call):
       StallReport.Activity(kind: .inSystemCall, systemCall: SystemCalls.name(of: call, architecture: architecture))
     case .inRestartedCall(let call):

@@ -183,6 +183,19 @@ extension StallReport {
     public var of: Int
     /// The system call in which most of them found it; `nil` if none.
     public var systemCall: String?
+    /// How many of them found that no thread ran the task, which was at an `await`.
+    public var suspended = 0
+  }
+
+  /// What a task did of a stall in which no thread ran it; the rest it was run.
+  public struct TaskTimes: Hashable, Sendable, Codable {
+    package var suspendedSeconds: Seconds
+    package var readySeconds: Seconds
+
+    /// It was at an `await`.
+    public var suspended: Duration { suspendedSeconds.duration }
+    /// It was ready, and waited for a thread: the stacks of that time are those of what ran meanwhile.
+    public var ready: Duration { readySeconds.duration }
   }
 
   /// What a thread was doing when it was sampled.
@@ -206,6 +219,10 @@ extension StallReport {
       public static let inRestartedCall = Kind(rawValue: "inRestartedCall")
       /// Blocked outside a system call: in a page fault, for one.
       public static let blocked = Kind(rawValue: "blocked")
+      /// No thread: the task was at an `await`.
+      public static let suspended = Kind(rawValue: "suspended")
+      /// No thread: the task was ready to run.
+      public static let enqueued = Kind(rawValue: "enqueued")
       /// Not known: the kernel did not tell.
       public static let unknown = Kind(rawValue: "unknown")
     }

@@ -65,6 +65,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var labels: [Label]
   /// Whether a queue took up waiting work; `nil` for other sources, or where it is not known.
   public var queueProgress: QueueProgress?
+  /// How long no thread ran the task that worked; `nil` where one always did.
+  public var taskTimes: TaskTimes?
   /// Notes beside the samples, in order of time.
   public var notes: [Note]
   /// Every sampled stack, merged; the heaviest first.
@@ -94,7 +96,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   enum CodingKeys: String, CodingKey {
     case version, id, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound, hasEnded
     case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
-    case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress, notes,
+    case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
+      taskTimes, notes,
       tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }

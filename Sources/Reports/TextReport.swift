@@ -179,6 +179,21 @@ struct TextReport: Sendable {
           + "\(queue.of) samples"
       lines += page.section("QUEUE", text)
     }
+    if let task = report.taskTimes {
+      var parts: [String] = []
+      if task.suspended > .zero {
+        parts.append(
+          "suspended for \(Formatting.duration(task.suspended)): no thread ran it, and the stacks say where it waited"
+        )
+      }
+      if task.ready > .zero {
+        parts.append(
+          "ready for \(Formatting.duration(task.ready)), and waited for a thread: the stacks of that time are those of what ran "
+            + "meanwhile"
+        )
+      }
+      lines += page.section("TASK", parts.joined(separator: "; "))
+    }
     for (index, label) in report.labels.prefix(Self.labels).enumerated() {
       let text = "\(printable(label.text))  \(Formatting.percent(label.share))"
       lines += index == 0 ? page.section("LABELS", text) : page.continuation(text)

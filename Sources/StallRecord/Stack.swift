@@ -140,10 +140,15 @@ package enum ThreadActivity: Hashable, Sendable {
   /// It was blocked outside a system call: in a page fault, for one.
   case blocked
 
+  /// No thread ran its task, which waited at an `await`.
+  case suspended
+  /// No thread ran its task, which was ready to run.
+  case enqueued
+
   /// Whether it was waiting for something other than a processor.
   package var isWaiting: Bool {
     switch self {
-    case .inSystemCall, .inRestartedCall, .blocked: true
+    case .inSystemCall, .inRestartedCall, .blocked, .suspended, .enqueued: true
     case .unknown, .running: false
     }
   }
@@ -156,6 +161,8 @@ package enum ThreadActivity: Hashable, Sendable {
     case .inSystemCall: 2
     case .blocked: 3
     case .inRestartedCall: 4
+    case .suspended: 5
+    case .enqueued: 6
     }
   }
 
@@ -164,7 +171,7 @@ package enum ThreadActivity: Hashable, Sendable {
     switch self {
     case .inSystemCall(let call): call
     case .inRestartedCall(let call): call ?? -1
-    case .unknown, .running, .blocked: -1
+    case .unknown, .running, .blocked, .suspended, .enqueued: -1
     }
   }
 
@@ -175,6 +182,8 @@ package enum ThreadActivity: Hashable, Sendable {
     case 2: self = .inSystemCall(call)
     case 3: self = .blocked
     case 4: self = .inRestartedCall(call < 0 ? nil : call)
+    case 5: self = .suspended
+    case 6: self = .enqueued
     default: self = .unknown
     }
   }

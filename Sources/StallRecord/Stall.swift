@@ -129,6 +129,8 @@ package struct Sample: Hashable, Sendable {
   package var runDelay: Duration?
   /// The kernel's id of the thread, where several threads work on what is watched; `nil`: the stall's thread.
   package var threadID: Int32?
+  /// Whether the stack is of a thread that the work waited for: its task was ready, and could have run there.
+  package var isInTheWay: Bool
 
   /// A look at a thread whose work item was `age` old.
   package init(
@@ -142,7 +144,8 @@ package struct Sample: Hashable, Sendable {
     label: String = "",
     progress: UInt32 = 0,
     runDelay: Duration? = nil,
-    threadID: Int32? = nil
+    threadID: Int32? = nil,
+    isInTheWay: Bool = false
   ) {
     self.age = age
     self.stack = stack
@@ -155,6 +158,7 @@ package struct Sample: Hashable, Sendable {
     self.progress = progress
     self.runDelay = runDelay
     self.threadID = threadID
+    self.isInTheWay = isInTheWay
   }
 }
 

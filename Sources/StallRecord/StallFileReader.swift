@@ -281,6 +281,8 @@ private struct RecordingBuilder {
     let runDelay = reader.number(UInt64.self) ?? .max
     // Files before version 1.4 do not.
     let threadID = reader.signed() ?? 0
+    // Files before version 1.5 do not.
+    let isInTheWay = reader.number(UInt8.self) == 1
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -293,7 +295,8 @@ private struct RecordingBuilder {
         label: label,
         progress: progress,
         runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
-        threadID: threadID == 0 ? nil : threadID
+        threadID: threadID == 0 ? nil : threadID,
+        isInTheWay: isInTheWay
       )
     )
     return true

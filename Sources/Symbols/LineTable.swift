@@ -84,7 +84,9 @@ final class LineTable {
     guard let sequence = sequence(at: address) else { return nil }
     let all = rows[sequence.first..<sequence.first + sequence.count]
     let place = all.partitioningIndex { sequence.range.start + UInt64($0.offset) >= address }
-    let found = all[place...].prefix { sequence.range.start + UInt64($0.offset) < end }.first { $0.line > 0 && $0.column > 0 }
+    let found = all[place...].prefix { sequence.range.start + UInt64($0.offset) < end }.first {
+      $0.line > 0 && $0.column > 0
+    }
     return found.map { sequence.range.start + UInt64($0.offset) }
   }
 

@@ -14,6 +14,7 @@ import Testing
     }
     #expect(try figure("tasks.false_reports", in: outcome.out) == 0, "\(outcome)")
     #expect(try figure("tasks.healthy_tasks", in: outcome.out) > 0)
+    #expect(try figure("tasks.culprit_named.sections", in: outcome.out) == 10, "\(outcome)")
     #expect(try figure("tasks.chains", in: outcome.out) == 20, "\(outcome)")
     #expect(try figure("tasks.chains_complete", in: outcome.out) >= 95, "\(outcome)")
     #expect(try figure("tasks.chains_wrong", in: outcome.out) == 0, "\(outcome)")

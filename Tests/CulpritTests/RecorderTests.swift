@@ -169,13 +169,29 @@ private final class Recorded {
       for thread: Int32 in [21, 22] {
         told.sample([0x10], at: 1000 + UInt64(thread)) { event in
           event.tid = thread
-          event.has_owners = 1
+          event.whose = OBSERVER_OF_ONE_OF_SEVERAL.rawValue
         }
       }
       told.sample([0x10], at: 1100)
       told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
     }
     #expect(found.stalls.first?.samples.map(\.threadID) == [21, 22, nil])
+  }
+
+  /// What a suspended task shows is a stack like another one, and what is in the way of a ready one is known to be that.
+  @Test func samplesOfTasksTellWhatTheyDid() throws {
+    let found = try recorded { told in
+      told.monitor(OBSERVER_EVENT_STALL_BEGAN, at: 1000) { $0.threshold_ns = 1_000_000_000 }
+      told.sample([0x10], at: 1001) { $0.activity = OBSERVER_SUSPENDED.rawValue }
+      told.sample([0x10], at: 1002) { $0.activity = OBSERVER_ENQUEUED.rawValue }
+      told.sample([0x10], at: 1003) { event in
+        (event.tid, event.whose) = (21, OBSERVER_OF_ONE_IN_THE_WAY.rawValue)
+      }
+      told.monitor(OBSERVER_EVENT_WORK_ITEM_ENDED, at: 2000)
+    }
+    let samples = found.stalls.first?.samples ?? []
+    #expect(samples.prefix(2).map(\.activity) == [.suspended, .enqueued])
+    #expect(samples.map(\.isInTheWay) == [false, false, true] && samples.allSatisfy { $0.threadID == nil })
   }
 
   @Test func workThatEndsInTimeIsForgotten() throws {

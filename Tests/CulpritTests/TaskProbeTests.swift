@@ -34,7 +34,9 @@ import Testing
       try? await Task.sleep(for: .seconds(3600))
     }
     func found() -> UInt64 { place.address.withLock { $0 } }
-    for _ in 0..<2000 where found() == 0 || state(of: found(), layout) != OBSERVER_TASK_SUSPENDED { try await Task.sleep(for: .milliseconds(10)) }
+    for _ in 0..<2000 where found() == 0 || state(of: found(), layout) != OBSERVER_TASK_SUSPENDED {
+      try await Task.sleep(for: .milliseconds(10))
+    }
     #expect(state(of: found(), layout) == OBSERVER_TASK_SUSPENDED)
     task.cancel()
     await task.value
@@ -74,7 +76,9 @@ import Testing
     #expect(here.task == TaskProbe.current)
     let kinds = look(here.task, allocation: here.task_allocation)
     #expect(kinds.count > 3 && kinds.first == 0 && kinds.suffix(2) == [1, 1])
-    #expect(kinds.dropFirst().dropLast(2).allSatisfy { $0 >= UNWIND_ASYNC_CALLER.rawValue && $0 < UNWIND_TASK_LOST.rawValue })
+    #expect(
+      kinds.dropFirst().dropLast(2).allSatisfy { $0 >= UNWIND_ASYNC_CALLER.rawValue && $0 < UNWIND_TASK_LOST.rawValue }
+    )
     let lost = [0, UNWIND_TASK_LOST.rawValue, 1, 1]
     #expect(look(here.task, allocation: here.task_allocation + 16) == lost)
     #expect(look(8, allocation: 16) == lost)

@@ -23,6 +23,23 @@ import Testing
     )
   }
 
+  /// A task that is suspended waits, whatever else there is to say.
+  @Test func whatIsSuspendedIsSaid() throws {
+    func text(_ waiting: StallReport.Waiting) throws -> String {
+      var finding = try #require(fullReport().culprit)
+      (finding.processorUse, finding.waiting) = (nil, waiting)
+      return ActivityText.of(finding)
+    }
+    #expect(
+      try text(StallReport.Waiting(samples: 9, of: 9, suspended: 9))
+        == "waiting: its task was suspended in 9 of 9 samples"
+    )
+    #expect(
+      try text(StallReport.Waiting(samples: 8, of: 9, systemCall: "futex", suspended: 6))
+        == "its task was suspended in 6 of 9 samples; found waiting in 2 of 9 samples, mostly in futex"
+    )
+  }
+
   /// The kernel may not tell how long a thread had no processor: then it is not said that it waited.
   @Test func whatIsNotKnownIsNotSaid() {
     #expect(text(0.1, nil) == "it used a processor 10 % of that time")

@@ -62,7 +62,7 @@ private func node(
 private let rebuild = function("Catalog.rebuild()", at: ("Catalog.swift", 41))
 
 /// A report in which every part says something.
-private func fullReport() -> StallReport {
+func fullReport() -> StallReport {
   let builder = ReportBuilder(Recording(process: exampleProcess)) { _ in [] }
   var report = builder.report(of: exampleStall().0)
   report.source.kind = .queue
@@ -89,6 +89,7 @@ private func fullReport() -> StallReport {
   report.contenders = [("a()", 0.05), ("b()", 0.04), ("c()", 0.03), ("d()", 0.02), ("e()", 0.01), ("f()", 0.005)]
     .map { finding(function($0.0, at: ("\($0.0.prefix(1)).swift", 7)), $0.1, $0.1 * 10) }
   report.contenderCount = 9
+  report.taskTimes = StallReport.TaskTimes(suspendedSeconds: seconds(2.5), readySeconds: seconds(1.25))
   report.queueProgress = StallReport.QueueProgress(stoodStill: true, samples: 12, of: 15)
   report.labels = (1...6).map { StallReport.Label(text: "request \($0)", share: 0.1 * Double($0), seconds: seconds(1)) }
   report.notes = fullNotes()
@@ -213,6 +214,7 @@ private func threadsReport() -> ThreadsReport {
     report.spentIn = nil
     report.contenders = []
     report.queueProgress = StallReport.QueueProgress(stoodStill: false, samples: 3, of: 4)
+    report.taskTimes = nil
     (report.labels, report.notes, report.missingNames, report.repeats) = ([], [], [], 0)
     report.lastStack?.functions.removeLast(3)
     report.lastStack?.missingCallers = nil
@@ -226,7 +228,7 @@ private func threadsReport() -> ThreadsReport {
       handlerSeconds: seconds(0),
       unwindSeconds: seconds(0)
     )
-    report.evidence.completedCount = 0
+    (report.evidence.completedCount, report.evidence.unknownCallersCount) = (0, 0)
     (report.evidence.joinedCount, report.evidence.lostCount, report.evidence.isDamaged) = (0, 0, false)
     (report.evidence.noStack, report.evidence.missingCallers) = ([], [])
     (report.evidence.unobservedSeconds, report.evidence.gapSeconds) = (seconds(0), seconds(0))

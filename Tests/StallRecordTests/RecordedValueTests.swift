@@ -114,12 +114,13 @@ import Testing
     let codes: [(activity: ThreadActivity, code: UInt8, call: Int32, isWaiting: Bool)] = [
       (.unknown, 0, -1, false), (.running, 1, -1, false), (.inSystemCall(0), 2, 0, true), (.blocked, 3, -1, true),
       (.inRestartedCall(230), 4, 230, true), (.inRestartedCall(nil), 4, -1, true), (.inRestartedCall(0), 4, 0, true),
+      (.suspended, 5, -1, true), (.enqueued, 6, -1, true),
     ]
     for (activity, code, call, isWaiting) in codes {
       #expect(activity.code == code && activity.call == call && activity.isWaiting == isWaiting)
       #expect(ThreadActivity(code: code, call: call) == activity)
     }
-    #expect(ThreadActivity(code: 5, call: 1) == .unknown)
+    #expect(ThreadActivity(code: 7, call: 1) == .unknown)
   }
 
   @Test func endsAndOutcomesHaveTheDocumentedNumbers() {
@@ -127,7 +128,7 @@ import Testing
       .outermost, .copyLimit, .frameLimit, .noUnwindInformation, .noModule, .unreadable, .noProgress, .failed,
       .notCaptured, .noRegister, .childTask, .taskLost,
     ]
-    #expect(ends.map(\.rawValue) == Array(0...9) && ends == StackEnd.allCases)
+    #expect(ends.map(\.rawValue) == Array(0...11) && ends == StackEnd.allCases)
     let outcomes: [CaptureOutcome] = [
       .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noLook, .untouchable,
       .handlerReplaced, .noWorker, .samplerStopped,
@@ -138,7 +139,7 @@ import Testing
       #expect((end.explanation == nil) == (end == .outermost))
     }
     // Each tells something else.
-    #expect(Set(ends.compactMap(\.explanation)).count == 9 && Set(outcomes.map(\.explanation)).count == 11)
+    #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 11)
   }
 
   @Test func kindsOfSourcesAndNotesHaveTheDocumentedNumbers() {

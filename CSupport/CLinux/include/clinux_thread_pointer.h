@@ -20,6 +20,17 @@ struct clinux_thread_pointer {
  * of the calling thread. Async-signal-safe: no (dlsym). Threads: any. */
 int clinux_thread_pointer_start(void);
 
+/* A walk through the threads of the process; all zero at its beginning. */
+struct clinux_thread_walk {
+  struct clinux_thread_pointer here; /* the thread that was found last */
+  uint64_t node;                     /* for the walk itself */
+  int list, seen;
+};
+
+/* Goes on to the next thread. One that begins or ends meanwhile may be missing. Returns false when there are no more,
+ * or the C library does not tell. Async-signal-safe: yes. Threads: any that may read memory (clinux_memory.h). */
+CLINUX_NO_LOCKS bool clinux_thread_pointer_next(struct clinux_thread_walk *walk);
+
 /* Looks for the threads of the process, MAX at most, and writes them to FOUND. Returns how many were found; one that
  * begins or ends meanwhile may be missing. 0 when the C library does not tell.
  * Async-signal-safe: yes. Threads: any that may read memory (clinux_memory.h). */

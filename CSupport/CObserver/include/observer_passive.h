@@ -17,6 +17,9 @@ enum observer_activity {
   OBSERVER_IN_CALL = 2,           /* blocked in a system call */
   OBSERVER_BLOCKED = 3,           /* blocked outside a system call: in a page fault, for one */
   OBSERVER_IN_RESTARTED_CALL = 4, /* blocked in one that was begun anew (observer_restarted_call.h); in events only */
+  /* Of a task that no thread runs; in events only: */
+  OBSERVER_SUSPENDED = 5, /* it waits at an await */
+  OBSERVER_ENQUEUED = 6,  /* it is ready, and waits for a thread */
 };
 
 /* What the kernel says of a thread's state. */

@@ -22,6 +22,13 @@ enum observer_event_kind {
   OBSERVER_EVENT_GOES_ON = 8,           /* a stall still lasts; not sent again when there is no room */
 };
 
+/* Whose stack a sample has. */
+enum observer_whose {
+  OBSERVER_OF_WORKER = 0,         /* of the thread that works on the work item, or of its task */
+  OBSERVER_OF_ONE_OF_SEVERAL = 1, /* of one of several threads that do */
+  OBSERVER_OF_ONE_IN_THE_WAY = 2, /* of a thread that the work waits for: it could run on it */
+};
+
 struct observer_event {
   uint32_t kind;       /* enum observer_event_kind */
   uint32_t slot;       /* index of the target slot */
@@ -51,7 +58,7 @@ struct observer_event {
   struct observer_label label;
   uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */
-  uint32_t has_owners;  /* 1: several threads work on the work item, and `tid` is one of them; samples only */
+  uint32_t whose;       /* enum observer_whose; samples only */
   uint64_t order;       /* of the events of all rings; set by observer_ring_write */
   struct unwind_frame frames[];
 };

@@ -48,7 +48,7 @@ struct observer_slot {
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
 
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
-  _Atomic uint32_t has_owners;        /* 1: owner_tid_address is that of a struct observer_owners */
+  _Atomic uint32_t owner_kind;        /* enum observer_owner_kind */
   _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
   _Atomic uint32_t polled;            /* 1: work items begin without telling the monitor; it must look often enough */
   _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
@@ -70,6 +70,14 @@ _Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_s
                    offsetof(struct observer_slot, label_state) == 128,
                "a slot is three cache lines: the watched thread's, the configured one, and the label's");
 
+/* What is at a slot's owner_tid_address. */
+enum observer_owner_kind {
+  OBSERVER_OWNER_WORD =
+      0,               /* the word with the id of the thread that works on the work item; no address: see `thread` */
+  OBSERVER_OWNERS = 1, /* a struct observer_owners: several threads do */
+  OBSERVER_OWNER_TASK = 2, /* a task of Swift's; queue_head_address is its id, and no address */
+};
+
 /* A consistent snapshot of a slot. */
 struct observer_slot_snapshot {
   uint64_t item; /* OBSERVER_IDLE, or the work item under way; the other fields belong to it */
@@ -80,7 +88,7 @@ struct observer_slot_snapshot {
   uint64_t threshold_ns;
   uint64_t early_interval_ns;
   uint64_t interval_ns;
-  bool has_owners;
+  enum observer_owner_kind owner_kind;
   uint64_t owner_tid_address;
   uint64_t queue_head_address;
   uint64_t unwatched_ns;
@@ -187,6 +195,10 @@ void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_
 /* Says that those in OWNERS, which must stay for as long as the process does, work on what SLOT watches, which must not
  * be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
+
+/* Says that the task at the address TASK, with the number ID (observer_swift_task.h), works on what SLOT watches, which
+ * must not be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
+void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);
 
 /* Whether the monitor has asked for the end of a work item since SLOT got its owner: it may have told the recorder of
  * it. Async-signal-safe: yes. Threads: any. */

@@ -13,6 +13,7 @@
 #define OBSERVER_SWIFT_TASK_H
 
 #include "observer_base.h"
+#include "observer_slot.h"
 
 #include "CUnwind.h"
 
@@ -26,21 +27,24 @@ struct observer_task_clues {
   uint64_t allocation; /* where it may have its newest allocation */
   uint64_t status;     /* where it may have its flags */
   uint64_t parent;     /* where it may have the task that it is a child of */
+  uint64_t locals;     /* where it may have its task-local values */
   uint64_t kind;       /* what all tasks begin with; no set */
   uint64_t runner;     /* the function that called what the task resumed in; no set, and 0 where it is not known */
 };
 
 /* Looks at TASK, which has PRIORITY and runs on the calling thread: the caller is an async function that has called
- * itself LEVELS times, and more than once. PARENT is the task that TASK is a child of, or 0. Async-signal-safe: no.
- * Threads: any. */
-void observer_swift_task_look(uint64_t task, uint8_t priority, uint32_t levels, uint64_t parent,
+ * itself LEVELS times, and more than once. PARENT is the task that TASK is a child of, or 0; LABEL_KEY is the key of
+ * labels, of which TASK has one. Async-signal-safe: no. Threads: any. */
+void observer_swift_task_look(uint64_t task, uint8_t priority, uint32_t levels, uint64_t parent, uint64_t label_key,
                               struct observer_task_clues *clues);
 
 /* Where things are. */
 struct observer_task_layout {
-  int64_t task;                        /* a thread's current task: bytes from its thread pointer */
+  int64_t task, tracking; /* a thread's current task, and what is tracked about its executor: from its thread pointer */
   uint32_t allocation, status, parent; /* words of a task, as in struct observer_task_clues */
   uint64_t kind, runner;               /* as there */
+  uint32_t locals;                     /* a word of tasks; 0: not known */
+  uint64_t label_key;                  /* the key of labels among task-local values */
 };
 
 /* What a task does. */
@@ -59,15 +63,44 @@ CLINUX_NO_LOCKS enum observer_task_state observer_swift_task_state(const struct 
 /* Says where things are, for good. Async-signal-safe: yes. Threads: any, once. */
 void observer_swift_task_know(const struct observer_task_layout *layout);
 
+/* The number that the runtime has given TASK, which must be there: addresses are used again. Async-signal-safe: yes.
+ * Threads: any. */
+uint32_t observer_swift_task_id(uint64_t task);
+
+/* Who works for a task. */
+struct observer_task_work {
+  enum observer_task_state state; /* of `task` */
+  uint64_t task;                  /* the task itself, or a child of it, or of one of those: one that is not done */
+  int32_t tid;                    /* the thread that runs it; where it is enqueued, one that is in its way; 0: none */
+};
+
+/* Finds who works for TASK, which has the number ID, or what it waits for. Of several, each TURN finds another one.
+ * `state` is OBSERVER_TASK_UNKNOWN when the task is not there any more, or it is not known where things are.
+ * Async-signal-safe: yes. Threads: any that may read memory, one at a time in each context (clinux_context.h). */
+CLINUX_NO_LOCKS void observer_swift_task_find(uint64_t task, uint32_t id, uint32_t turn,
+                                              struct observer_task_work *work);
+
+/* Fills STACK with where TASK, which no thread runs, resumes, and who awaits that, as observer_swift_task_callers does.
+ * Async-signal-safe: yes. Threads: as observer_unwind. */
+CLINUX_NO_LOCKS void observer_swift_task_stack(uint64_t task, struct unwind_stack *stack);
+
+/* Reads the label that TASK has by its task-local values: of an object of Swift's whose first property is a struct
+ * observer_label. None where TASK is not there any more. Async-signal-safe: yes. Threads: any that may read memory. */
+CLINUX_NO_LOCKS void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t task,
+                                               struct observer_label *label);
+
+/* The same, where things are known to be. */
+CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, struct observer_label *label);
+
 /* Notes in COPY, which is being made of the calling thread's stack, or of that of thread TID, which task it runs.
  * Async-signal-safe: yes. Threads: the one whose stack it is, in its handler; any that may read memory. */
 void observer_swift_task_note(struct stack_copy *copy);
 void observer_swift_task_note_of(int32_t tid, struct stack_copy *copy);
 
-/* Adds to STACK, which was unwound from COPY, who awaits what the thread runs, where that is a task: behind the frame of
- * the function that the task runs, the functions that its callers resume in (UNWIND_ASYNC_CALLER), and where the first of
- * them returns to (UNWIND_TASK_START, UNWIND_CHILD_START); then the same of the task whose child it is, where that does
- * not run. UNWIND_TASK_LOST says that the task has gone on since, and its callers are not known any more.
+/* Adds to STACK, which was unwound from COPY, who awaits what the thread runs, where that is a task: behind the frame
+ * of the function that the task runs, the functions that its callers resume in (UNWIND_ASYNC_CALLER), and where the
+ * first of them returns to (UNWIND_TASK_START, UNWIND_CHILD_START); then the same of the task whose child it is, where
+ * that does not run. UNWIND_TASK_LOST says that the task has gone on since, and its callers are not known any more.
  * Async-signal-safe: yes. Threads: as observer_unwind. */
 CLINUX_NO_LOCKS void observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack);
 

@@ -13,9 +13,10 @@ struct stack_copy {
   /* Only on another stack than the thread's own: an alternate one for signals, a coroutine's. */
   uint64_t own_low; /* the bounds of the thread's own stack, 0 if they are not known */
   uint64_t own_end;
-  uint64_t own_start;   /* from where on it was copied, too, because a signal's frame leads there; */
-  uint64_t own_bytes;   /* how much of it: behind the STACK_BYTES of the other one */
-  /* For whoever looks for async callers: the task that the thread ran, 0 if none is known, and its newest allocation. */
+  uint64_t own_start; /* from where on it was copied, too, because a signal's frame leads there; */
+  uint64_t own_bytes; /* how much of it: behind the STACK_BYTES of the other one */
+  /* For whoever looks for async callers: the task that the thread ran, 0 if none is known, and its newest allocation.
+   */
   uint64_t task;
   uint64_t task_allocation;
   uint64_t taken_ns;    /* when it was made, CLOCK_MONOTONIC */

@@ -227,3 +227,15 @@ public final class WatchedActivity: Sendable {
   /// `nil`: it has no end.
   public var timeRemaining: Duration? { nil }
 }
+
+extension Watchdog {
+  /// Labels nothing: `body` is run.
+  public static func withLabel<Result>(
+    _ text: String,
+    isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws -> Result
+  ) async rethrows -> Result { try await body() }
+
+  /// Labels nothing: `body` is run.
+  public static func withLabel<Result>(_ text: String, _ body: () throws -> Result) rethrows -> Result { try body() }
+}

@@ -106,6 +106,8 @@ extension Watchdog {
       /// Whether a thread of Swift's pool that computes is still in the same job is not known: a job that computes for too long is
       /// noticed where all threads are taken, and one that waits is noticed everywhere.
       public static let computingJobs = Code(rawValue: "computingJobs")
+      /// What Swift's runtime keeps of tasks is not known: stacks end where a task begins, and suspended tasks are not followed.
+      public static let tasks = Code(rawValue: "tasks")
       /// Culprit does nothing on this platform.
       public static let platform = Code(rawValue: "platform")
     }

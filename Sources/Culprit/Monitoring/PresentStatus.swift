@@ -18,6 +18,7 @@ extension Watchdog.Status {
     self.problems = core.problems.all + disk + problems + core.policies.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
+    if TaskProbe.shared.hasFailed { limitations.append(.tasks) }
     if let error = core.poolWatcher.watchpointError { limitations.append(.computingJobs(error)) }
   }
 }
@@ -96,6 +97,10 @@ extension Watchdog.Limitation {
   static let poolThreads = Self(
     .poolThreads,
     "a stall of Swift's threads is blamed on what they do when it is declared, because this runtime keeps its tasks elsewhere"
+  )
+  static let tasks = Self(
+    .tasks,
+    "who awaits what a task runs is not told, and tasks are not followed, because this runtime keeps them in an unknown way"
   )
   static let readingWaits = Self(
     .readingWaits,

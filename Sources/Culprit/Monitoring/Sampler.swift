@@ -22,6 +22,8 @@ struct Sampler: ~Copyable {
   private var lastWork: UInt64 = 0
   /// Where the next look at several owners begins.
   private var nextOwner: UInt32 = 0
+  /// Counts the looks at tasks, so that each finds another one of several.
+  private var taskTurn: UInt32 = 0
   /// So many of them are looked at each time.
   private let ownersAtOnce = 16
   private var reader: ThreadReader
@@ -129,6 +131,10 @@ struct Sampler: ~Copyable {
       sampleOwners(target)
       return
     }
+    if let target = targetOfTask(index) {
+      sampleTask(target)
+      return
+    }
     guard !reader.isAsked(index), let target = target(index), backoffs[index].allows(target.item, clinux_clock_ns())
     else { return }
     guard target.threadID != 0 || target.ownerTIDAddress == 0 else {
@@ -143,7 +149,8 @@ struct Sampler: ~Copyable {
     // SAFETY: as in target(_:).
     let view = observer_slot_read(slots + index)
     let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
-    guard view.has_owners, view.item != 0, view.item == work.item, view.generation == work.generation else {
+    guard view.owner_kind == OBSERVER_OWNERS, view.item != 0, view.item == work.item, view.generation == work.generation
+    else {
       return nil
     }
     var target = ThreadReader.Target()
@@ -176,6 +183,55 @@ struct Sampler: ~Copyable {
       if let taken = reader.read(one) { emit(taken.target, taken.reading) }
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
+  }
+
+  /// What is to be sampled in slot `index`, whose work item is a task's; `nil` when it is over, or a thread's.
+  @_noLocks private func targetOfTask(_ index: Int) -> ThreadReader.Target? {
+    // SAFETY: as in target(_:).
+    let view = observer_slot_read(slots + index)
+    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: index))
+    guard view.owner_kind == OBSERVER_OWNER_TASK, view.item != 0, view.item == work.item,
+      view.generation == work.generation
+    else { return nil }
+    var target = ThreadReader.Target()
+    target.index = index
+    target.slot = UnsafePointer(slots + index)
+    target.item = view.item
+    target.generation = view.generation
+    target.task = view.owner_tid_address
+    target.taskID = UInt32(truncatingIfNeeded: view.queue_head_address)
+    return target
+  }
+
+  /// Samples who works for the task of `target`, or what is in its way, or where it waits.
+  @_noLocks private mutating func sampleTask(_ target: ThreadReader.Target) {
+    guard !reader.isAsked(target.index) else { return }
+    var work = observer_task_work()
+    reader.beginStep(target)
+    observer_swift_task_find(target.task, target.taskID, taskTurn, &work)
+    reader.endStep()
+    taskTurn &+= 1
+    var one = target
+    one.task = work.task
+    switch work.state {
+    case OBSERVER_TASK_RUNNING, OBSERVER_TASK_ENQUEUED:
+      let isEnqueued = work.state == OBSERVER_TASK_ENQUEUED
+      guard work.tid != 0 else {
+        // Between two states of it nobody is known.
+        if isEnqueued { emit(one, reader.suspended(one, OBSERVER_ENQUEUED)) }
+        return
+      }
+      guard backoffs[one.index].allows(one.item, clinux_clock_ns(), work.tid) else { return }
+      one.whose = isEnqueued ? OBSERVER_OF_ONE_IN_THE_WAY : OBSERVER_OF_WORKER
+      one.threadID = work.tid
+      one.thread = observer_visit_begin(work.tid)
+      let place = UInt32(truncatingIfNeeded: one.index)
+      one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
+      if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
+      if let taken = reader.read(one) { emit(taken.target, taken.reading) }
+    case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one, OBSERVER_SUSPENDED))
+    default: emit(one, reader.nobody())
+    }
   }
 
   /// What is to be sampled in slot `index`; `nil` when its work item is over.
@@ -231,6 +287,8 @@ struct Sampler: ~Copyable {
       if isAnothers, target.owners != nil { return }
       if isAnothers { reading = reader.nobody() }
     }
+    // The thread runs another task by now.
+    if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return
     case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
@@ -256,8 +314,13 @@ struct Sampler: ~Copyable {
     event.gap_ns = work.gap_ns
     event.lost = observer_work_lost(sampling, place, work.item)
     reader.describe(target, reading, &event)
-    event.has_owners = target.owners == nil ? 0 : 1
+    event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     observer_slot_label(slot, &event.label)
+    if event.label.bytes == 0 {
+      reader.beginStep(target)
+      observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, &event.label)
+      reader.endStep()
+    }
     if target.queueHeadAddress != 0 {
       reader.beginStep(target)
       event.queue_head = observer_slot_queue_head(target.queueHeadAddress)

@@ -23,6 +23,12 @@ struct ThreadReader: ~Copyable {
     /// does.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
+    /// The task that works on it, and its number; 0 where none does.
+    var task: UInt64 = 0
+    var taskID: UInt32 = 0
+    /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.
+    var whose = OBSERVER_OF_WORKER
+    var isAnother = false
     /// Who works on it, where that are several threads; `ownerTIDAddress` is then where one of them is.
     var owners: UnsafePointer<observer_owners>?
 
@@ -38,6 +44,8 @@ struct ThreadReader: ~Copyable {
     var handlerTime: UInt64 = 0
     /// When the stack was copied, or when it was given up.
     var time: UInt64 = 0
+    /// The task that the thread ran then, or whose stack it is; 0: none that is known.
+    var task: UInt64 = 0
   }
 
   /// How long a thread has to answer. One that is starved by others needs its turn twice: the kernel must find it on a
@@ -153,6 +161,18 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
+  /// A reading of the task of `target`, which no thread runs.
+  @_noLocks mutating func suspended(_ target: Target, _ activity: observer_activity) -> Reading {
+    var reading = nobody()
+    beginStep(target)
+    observer_swift_task_stack(target.task, &stack)
+    endStep()
+    reading.task = target.task
+    reading.threadStatus.activity = activity
+    if stack.count > 0 { reading.status = OBSERVER_CAPTURED }
+    return reading
+  }
+
   /// Begins to collect what threads have answered.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
@@ -224,10 +244,11 @@ struct ThreadReader: ~Copyable {
       event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
       event.call = observer_restarted_call(reading.threadStatus.pc)
     }
-    event.cpu_ns = target.threadID == 0 ? 0 : clinux_clock_thread_cpu_ns(target.threadID)
+    let hasTimes = target.threadID != 0 && !target.isAnother
+    event.cpu_ns = hasTimes ? clinux_clock_thread_cpu_ns(target.threadID) : 0
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
     event.run_delay_ns =
-      target.slot == nil || target.threadID == 0 ? .max : clinux_task_run_delay_ns(target.threadID)
+      target.slot == nil || !hasTimes ? .max : clinux_task_run_delay_ns(target.threadID)
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue
@@ -259,6 +280,7 @@ struct ThreadReader: ~Copyable {
     let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.threadStatus, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
+      reading.task = copy.pointee.task
       unwind(copy, target)
       observer_capture_release(copy)
     }
@@ -296,6 +318,7 @@ struct ThreadReader: ~Copyable {
     reading.threadStatus.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
+    reading.task = copy.pointee.task
     beginStep(sent[place].target)
     unwind(copy, sent[place].target)
     endStep()

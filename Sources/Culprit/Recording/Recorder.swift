@@ -434,7 +434,8 @@ final class Recorder: Sendable {
       label: Self.text(of: head.label),
       progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
-      threadID: head.has_owners == 0 ? nil : head.tid
+      threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
+      isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue
     )
     return CapturedSample(
       sample: sample,
@@ -444,7 +445,7 @@ final class Recorder: Sendable {
     )
   }
 
-  private static func text(of label: observer_label) -> String {
+  static func text(of label: observer_label) -> String {
     withUnsafeBytes(of: label.text) { String(decoding: $0.prefix(Int(label.bytes)), as: UTF8.self) }
   }
 

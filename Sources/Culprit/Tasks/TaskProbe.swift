@@ -17,17 +17,28 @@ final class TaskProbe: Sendable {
   struct Layout: @unchecked Sendable {
     // SAFETY: numbers, which are not changed any more.
     var value: observer_task_layout
+
+    /// The same without knowing labels.
+    var withoutLabels: Layout {
+      var layout = self
+      layout.value.locals = 0
+      return layout
+    }
   }
 
   /// Where threads have their current task.
   let search = TaskLayoutSearch()
   private let state = Mutex(State())
   private let hasBegun = Atomic(false)
+  private let isFound = Atomic(false)
 
   /// Where things are; `nil` while that is being found out, and where it cannot be.
   var layout: Layout? { state.withLock { $0.layout } }
 
-  /// Whether it is known that it cannot be found out who awaits whom.
+  /// Whether it is known who awaits whom.
+  var hasFound: Bool { isFound.load(ordering: .acquiring) }
+
+  /// Whether it is known that it cannot be found out.
   var hasFailed: Bool { state.withLock { $0.isKnown == false } }
 
   /// Makes the tasks, the first time that it is called.
@@ -37,6 +48,7 @@ final class TaskProbe: Sendable {
       let layout = await findOut()
       if var value = layout?.value { observer_swift_task_know(&value) }
       state.withLock { state in (state.isKnown, state.layout) = (layout != nil, layout) }
+      isFound.store(layout != nil, ordering: .releasing)
     }
   }
 
@@ -65,6 +77,8 @@ final class TaskProbe: Sendable {
         }
         all.allocation &= new.allocation
         all.status &= new.status
+        // Children have it by their parents.
+        if !isChild { all.locals &= new.locals }
         if isChild { all.parent = all.parent == 0 ? new.parent : all.parent & new.parent }
         if all.kind != new.kind { all.kind = 0 }
         if all.runner != new.runner { all.runner = 0 }
@@ -81,7 +95,9 @@ final class TaskProbe: Sendable {
     let parent = Self.current
     for look in 0..<Self.looks where !search.hasFailed {
       search.lookAtCurrentTask()
-      await Self.descend(2 + look % 3, of: 2 + look % 3, nil, clues)
+      await TaskLabel.$current.withValue(Self.label) {
+        await Self.descend(2 + look % 3, of: 2 + look % 3, nil, clues)
+      }
     }
     async let child: Bool = Self.beAChild(of: parent, 3, clues)
     _ = await child
@@ -92,17 +108,38 @@ final class TaskProbe: Sendable {
     guard let all = clues.all, let place = search.found, let allocation = Self.only(all.allocation),
       let status = Self.only(all.status), let isChild = Self.only(all.parent), all.kind != 0, all.runner != 0
     else { return nil }
+    let locals = Self.only(all.locals) ?? 0
     let layout = Layout(
       value: observer_task_layout(
         task: place.task,
+        tracking: place.tracking,
         allocation: allocation,
         status: status,
         parent: isChild,
         kind: all.kind,
-        runner: all.runner
+        runner: all.runner,
+        locals: locals,
+        label_key: TaskLabel.key
       )
     )
-    return await Self.isTrue(layout) ? layout : nil
+    guard await Self.isTrue(layout) else { return nil }
+    return await Self.hasLabels(layout) ? layout : layout.withoutLabels
+  }
+
+  private static let label = TaskLabel("culprit-probe")
+
+  /// Whether `layout` tells the label of a task, and that of the task that it is a child of.
+  private static func hasLabels(_ layout: Layout) async -> Bool {
+    @Sendable func isFound() -> Bool {
+      var (value, found) = (layout.value, observer_label())
+      observer_swift_task_label(&value, current, &found)
+      return found.bytes > 0 && Recorder.text(of: found) == Recorder.text(of: label.label)
+    }
+    guard !isFound() else { return false }
+    return await TaskLabel.$current.withValue(label) {
+      async let isChilds = isFound()
+      return await isChilds && isFound()
+    }
   }
 
   /// The number of the only word of a set.
@@ -131,7 +168,7 @@ final class TaskProbe: Sendable {
       return
     }
     var seen = observer_task_clues()
-    observer_swift_task_look(current, Task.currentPriority.rawValue, UInt32(all), parent ?? 0, &seen)
+    observer_swift_task_look(current, Task.currentPriority.rawValue, UInt32(all), parent ?? 0, TaskLabel.key, &seen)
     clues.add(seen, isChild: parent != nil)
   }
 

@@ -196,6 +196,8 @@ extension Watchdog {
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> PingedSource? {
     guard !isDisabled else { return nil }
+    // What is found in the way may be a task.
+    if source.kind == .executor { TaskProbe.shared.start() }
     let lease = try lease(source, threshold, polled: false)
     guard let pinger = core?.pinger else { return nil }
     return try PingedSource(

@@ -19,14 +19,15 @@ extension Watchdog {
     threshold: Duration,
     _ body: () throws(Failure) -> Result
   ) throws(Failure) -> Result {
-    let section = beginSection(name, threshold: threshold)
+    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self)
     defer { section.end() }
     return try body()
   }
 
   /// Runs `body`, which may suspend, as a critical section.
   ///
-  /// As the synchronous form. Which thread works on the section is not known: a stall's report has all threads.
+  /// As the synchronous form. The task is followed from thread to thread, and so are its children. While it is suspended, the
+  /// report says where; while it waits for a thread, what runs there instead.
   ///
   /// - Parameters:
   ///   - name: The section's name in reports.
@@ -41,12 +42,12 @@ extension Watchdog {
     isolation: isolated (any Actor)? = #isolation,
     _ body: () async throws(Failure) -> Result
   ) async throws(Failure) -> Result {
-    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self, onCallingThread: false)
+    let section = WatchedSection.begin(name, threshold, activeCore, number, for: self, ofTask: TaskProbe.current)
     defer { section.end() }
     return try await body()
   }
 
-  /// Begins a critical section of the calling thread, which is a stall when it takes longer than `threshold`.
+  /// Begins a critical section of the calling task, or else thread, which is a stall when it takes longer than `threshold`.
   ///
   ///     let section = watchdog.beginSection("import", threshold: .seconds(2))
   ///     defer { section.end() }
@@ -62,11 +63,13 @@ extension Watchdog {
     threshold: Duration,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
-    WatchedSection.begin(name, threshold, activeCore, number, for: self, onStall: onStall)
+    // What awaits before the section ends may go on on another thread.
+    let task = TaskProbe.shared.hasFound ? TaskProbe.current : 0
+    return WatchedSection.begin(name, threshold, activeCore, number, for: self, ofTask: task, onStall: onStall)
   }
 }
 
-/// A critical section of the thread that began it.
+/// A critical section of the task or thread that began it.
 ///
 /// It lasts until ``end()``, or until its last reference is released. When its threshold is passed before that, a stall
 /// is reported and the section's handler is called once.
@@ -98,7 +101,7 @@ public final class WatchedSection: Sendable {
     _ core: Core?,
     _ number: UInt64,
     for watchdog: Watchdog? = nil,
-    onCallingThread: Bool = true,
+    ofTask task: UInt64 = 0,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
     let threshold = max(threshold, Configuration.shortestTime)
@@ -117,10 +120,10 @@ public final class WatchedSection: Sendable {
     let section = WatchedSection(watchdog, lease, onStall)
     // Before the work begins: from then on it can stall.
     if onStall != nil { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
-    if onCallingThread {
+    if task == 0 {
       SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     } else {
-      observer_slot_set_addresses(lease.slot, PingedSource.nowhere, 0)
+      observer_slot_set_task(lease.slot, task, observer_swift_task_id(task))
       SlotRegistry.shared.begin(lease, for: nil, suspicion: limits.suspicion)
     }
     return section

@@ -4,6 +4,7 @@ import Glibc
 /// Tasks on Swift's pool: whether what holds its threads is named, and what looking at them costs.
 func benchTasks(_ figures: Figures) throws {
   try benchTaskTrials(figures, count: 60)
+  try benchSections(figures, count: 60)
   try benchChains(figures, builds: ["debug", "release"], count: 150)
   try benchHealthyTasks(figures, seconds: 600)
   try benchTaskCosts(figures)
@@ -12,6 +13,7 @@ func benchTasks(_ figures: Figures) throws {
 /// The same, in a minute, without the figures that say little in so short a time.
 func benchTasksBriefly(_ figures: Figures) throws {
   try benchTaskTrials(figures, count: 6)
+  try benchSections(figures, count: 10)
   try benchChains(figures, builds: [nil], count: 20)
   try benchHealthyTasks(figures, seconds: 10)
 }
@@ -23,6 +25,13 @@ private func benchTaskTrials(_ figures: Figures, count: Int) throws {
     let named = Double(try number("named", facts))
     figures.print("tasks.culprit_named.\(name)", named, "count", in: Double(count)...Double(count))
   }
+}
+
+private func benchSections(_ figures: Figures, count: Int) throws {
+  let facts = try facts(4, ["sections", "\(count)", "17"], figures)
+  figures.print("tasks.trials.sections", Double(count), "count")
+  let named = Double(try number("named", facts))
+  figures.print("tasks.culprit_named.sections", named, "count", in: Double(count)...Double(count))
 }
 
 /// Random chains of async functions, which know who has called whom; `nil` stands for the build of this program.

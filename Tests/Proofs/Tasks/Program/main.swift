@@ -5,6 +5,7 @@
 //   $ PROCESSORS=4 tasks-process healthy 600 7       so many seconds of tasks that keep all threads busy
 //   $ PROCESSORS=64 tasks-process cost 10            what watching many threads that work costs
 //   $ PROCESSORS=4 tasks-process rate 20             how many requests are served, watched and unwatched in turn
+//   $ PROCESSORS=4 tasks-process sections 20 7       sections that suspend: what took most of the time has returned
 //   $ tasks-process chains 100 7                     stalls at the end of so many random chains of async functions
 //
 // Facts are printed as "name=value".
@@ -28,12 +29,16 @@ do {
   case ("healthy", 2): try HealthyLoad(seed: UInt64(numbers[1])).run(seconds: numbers[0])
   case ("cost", 1): try measureCost(seconds: numbers[0])
   case ("rate", 1): try measureRate(rounds: numbers[0])
+  case ("sections", 2):
+    var sections = try Sections(seed: UInt64(numbers[1]))
+    try await sections.run(numbers[0])
   case ("chains", 2):
     var chains = try Chains(seed: UInt64(numbers[1]))
     try await chains.run(numbers[0])
   default:
     say(
-      "usage: tasks-process trials all|one COUNT SEED | healthy SECONDS SEED | cost SECONDS | rate ROUNDS | chains COUNT SEED"
+      "usage: tasks-process trials all|one COUNT SEED | sections COUNT SEED | chains COUNT SEED | healthy SECONDS SEED"
+        + " | cost SECONDS | rate ROUNDS"
     )
     exit(2)
   }

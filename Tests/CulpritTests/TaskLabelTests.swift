@@ -1,0 +1,45 @@
+import CCulpritObserver
+import Testing
+
+@testable import Culprit
+
+/// Labels of tasks: what fits is kept.
+@Suite struct TaskLabelTests {
+  @Test(arguments: [
+    ("", ""), ("request 4711", "request 4711"), (String(repeating: "a", count: 56), String(repeating: "a", count: 56)),
+    (String(repeating: "a", count: 57), String(repeating: "a", count: 56)),
+    // A character that does not fit is left out as a whole.
+    (String(repeating: "a", count: 55) + "ä", String(repeating: "a", count: 55)),
+    (String(repeating: "a", count: 54) + "ä", String(repeating: "a", count: 54) + "ä"),
+    (String(repeating: "a", count: 54) + "€", String(repeating: "a", count: 54)),
+  ]) func whatFitsIsKept(text: String, kept: String) {
+    #expect(Recorder.text(of: TaskLabel(text).label) == kept)
+  }
+
+  /// It is the innermost one's, a child has it by its parent, and outside there is none.
+  @Test func labelsAreBoundToTasks() async {
+    func label() -> String? { TaskLabel.current.map { Recorder.text(of: $0.label) } }
+    #expect(label() == nil)
+    await Watchdog.withLabel("outer") {
+      #expect(label() == "outer")
+      Watchdog.withLabel("inner") { #expect(label() == "inner") }
+      async let childs = label()
+      #expect(await childs == "outer")
+      #expect(await Task { label() }.value == "outer")
+      #expect(await Task.detached { label() }.value == nil)
+    }
+    #expect(label() == nil)
+  }
+
+  @Test func whatIsThrownComesThrough() async {
+    struct Thrown: Error {}
+    await #expect(throws: Thrown.self) {
+      try await Watchdog.withLabel("a") {
+        await Task.yield()
+        throw Thrown()
+      }
+    }
+    #expect(throws: Thrown.self) { try Watchdog.withLabel("a") { throw Thrown() } }
+    #expect(Watchdog.withLabel("a") { 7 } == 7)
+  }
+}

@@ -1,0 +1,141 @@
+import Culprit
+import Foundation
+import SplitMix
+import Synchronization
+
+/// Stalls of sections that suspend: what took most of the time has returned when the time is up, or it is another task's work.
+struct Sections {
+  /// What takes most of the time.
+  enum Taking: CaseIterable {
+    case computing, lock, sleeping, child, continuation
+
+    /// The function that is to blame.
+    var function: String {
+      switch self {
+      case .computing: "computeForLong(_:)"
+      case .lock: "waitForTheLock(_:)"
+      case .sleeping: "sleepOnTheThread(_:)"
+      case .child: "workAsAChild(_:)"
+      case .continuation: "awaitAnAnswer(_:)"
+      }
+    }
+  }
+
+  private static let threshold = 600
+
+  private let watchdog: Watchdog
+  private var random: SplitMix
+
+  init(seed: UInt64) throws {
+    random = SplitMix(seed)
+    var configuration = Watchdog.Configuration(threshold: .seconds(3600))
+    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
+    watchdog = try Watchdog(configuration)
+  }
+
+  mutating func run(_ count: Int) async throws {
+    let (told, add) = AsyncStream.makeStream(of: StallReport.self)
+    watchdog.onStall { add.yield($0) }
+    // The first section of a task has it found out where tasks are kept.
+    watchdog.beginSection("first", threshold: .seconds(10)).end()
+    try await Task.sleep(for: .milliseconds(500))
+    var named = 0
+    var answers = told.makeAsyncIterator()
+    for number in 0..<count {
+      let taking = Taking.allCases[number % Taking.allCases.count]
+      let time = Int.random(in: 480...560, using: &random)
+      let isSecondAsleep = Bool.random(using: &random)
+      let watchdog = watchdog
+      await Task.detached {
+        await Watchdog.withLabel("request \(number)") {
+          await watchdog.withSection("request", threshold: .milliseconds(Self.threshold)) {
+            await handle(taking, time)
+            if isSecondAsleep { finishBySleeping(220) } else { finishByComputing(220) }
+          }
+        }
+      }.value
+      guard let report = await answers.next() else { break }
+      let isNamed = report.culprit?.function.name == taking.function
+      // Who has called it is known, whatever task does the work.
+      let callers = report.tree.flatMap(Self.names)
+      let hasCaller = callers.contains("handle(_:_:)")
+      // All samples have the label, whoever runs the task.
+      let isLabelled = (report.labels.first { $0.text == "request \(number)" }?.share ?? 0) > 0.9
+      named += isNamed && hasCaller && isLabelled ? 1 : 0
+      if !isNamed || !hasCaller || !isLabelled {
+        say(
+          "trial=\(number) \(taking) \(time) ms: \(report.culprit?.function.name ?? "nobody") \(report.culprit?.share ?? 0) of "
+            + "\(report.duration), caller \(hasCaller), \(report.labels.map { "\($0.text) \($0.share)" }), \(report.evidence.noStack.map(\.reason.code))"
+        )
+      }
+    }
+    say("trials=\(count)\nnamed=\(named)\nlimitations=\(watchdog.status.limitations.map(\.code))")
+    await watchdog.stop()
+  }
+
+  private static func names(_ node: StallReport.Node) -> [String] {
+    [node.function.name] + node.children.flatMap(names)
+  }
+}
+
+@inline(never)
+private func handle(_ taking: Sections.Taking, _ milliseconds: Int) async {
+  // It may go on on another thread.
+  await Task.yield()
+  switch taking {
+  case .computing: computeForLong(milliseconds)
+  case .lock: waitForTheLock(milliseconds)
+  case .sleeping: sleepOnTheThread(milliseconds)
+  case .child: await awaitAChild(milliseconds)
+  case .continuation: await awaitAnAnswer(milliseconds)
+  }
+  await Task.yield()
+}
+
+@inline(never)
+private func computeForLong(_ milliseconds: Int) {
+  let end = DispatchTime.now() + .milliseconds(milliseconds)
+  while DispatchTime.now() < end {}
+}
+
+@inline(never)
+private func sleepOnTheThread(_ milliseconds: Int) { usleep(UInt32(milliseconds) * 1000) }
+
+@inline(never)
+private func waitForTheLock(_ milliseconds: Int) {
+  let lock = NSLock()
+  let isHeld = DispatchSemaphore(value: 0)
+  Thread.detachNewThread {
+    lock.lock()
+    isHeld.signal()
+    usleep(UInt32(milliseconds) * 1000)
+    lock.unlock()
+  }
+  isHeld.wait()
+  lock.lock()
+  lock.unlock()
+}
+
+@inline(never)
+private func awaitAChild(_ milliseconds: Int) async {
+  async let done: Void = workAsAChild(milliseconds)
+  await done
+}
+
+@inline(never)
+private func workAsAChild(_ milliseconds: Int) async {
+  await Task.yield()
+  let end = DispatchTime.now() + .milliseconds(milliseconds)
+  while DispatchTime.now() < end {}
+}
+
+/// Nobody answers, for as long as anybody looks.
+@inline(never)
+private func awaitAnAnswer(_ milliseconds: Int) async {
+  await withCheckedContinuation { (answer: CheckedContinuation<Void, Never>) in
+    Thread.detachNewThread {
+      usleep(UInt32(milliseconds) * 1000)
+      answer.resume()
+    }
+  }
+}
