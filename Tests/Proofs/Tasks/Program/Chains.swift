@@ -62,7 +62,9 @@ struct Chains {
     var (complete, wrong) = (0, 0)
     var answers = told.makeAsyncIterator()
     for number in 0..<count {
-      let links = (0..<Int.random(in: 1...30, using: &random)).map { _ in Link.allCases.randomElement(using: &random) ?? .plain }
+      let links = (0..<Int.random(in: 1...30, using: &random)).map { _ in
+        Link.allCases.randomElement(using: &random) ?? .plain
+      }
       let path = Path(
         links: links,
         suspensions: Set(links.indices.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }),

@@ -1,0 +1,149 @@
+// A Hummingbird service under a watchdog, and those who ask it: what its handlers do is known.
+//
+//   $ hummingbird-process one          one handler hangs, first in A, then in B
+//   $ hummingbird-process all          as many as there are threads do
+//   $ hummingbird-process child        a handler waits for a child task that is slow
+//   $ hummingbird-process healthy 120  so many seconds of requests that take no time
+//
+// The tests build it where the packages that it needs lie (Tests/CommandTests/HummingbirdTests.swift): CULPRIT in the manifest
+// stands for the path of this package.
+//
+// The reports are printed, then facts as "name=value".
+
+import Culprit
+import Foundation
+import Hummingbird
+import Synchronization
+
+let words = Array(CommandLine.arguments.dropFirst())
+let threads = max(1, ProcessInfo.processInfo.activeProcessorCount)
+
+var configuration = Watchdog.Configuration(threshold: .milliseconds(1000))
+(configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
+let watchdog = try Watchdog(configuration)
+let reports = Atomic(0)
+watchdog.onStall { report in
+  reports.add(1, ordering: .relaxed)
+  print(report.text(width: 120))
+}
+let watch = try watchdog.watchConcurrency()
+
+let router = Router()
+router.get("/hang") { _, _ in await serveSlowly() }
+router.get("/child") { _, _ in await serveWithChild() }
+router.get("/quick") { _, _ in "quick" }
+let (running, run) = AsyncStream.makeStream(of: Int.self)
+let application = Application(
+  router: router,
+  configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+  onServerRunning: { channel in run.yield(channel.localAddress?.port ?? 0) }
+)
+let server = Task { try await application.runService(gracefulShutdownSignals: []) }
+let port = await first(of: running)
+
+// The probes have come to know the runtime.
+try await Task.sleep(for: .milliseconds(600))
+
+switch words.first {
+case "one": await ask("/hang", 1)
+case "all": await ask("/hang", threads)
+case "child": await ask("/child", 1)
+case "healthy":
+  let end = ContinuousClock.now + .seconds(Int(words.last ?? "") ?? 120)
+  var asked = 0
+  while ContinuousClock.now < end {
+    await ask("/quick", 8)
+    asked += 8
+  }
+  print("requests=\(asked)")
+default:
+  print("usage: hummingbird-process one|all|child|healthy SECONDS")
+  exit(2)
+}
+try await Task.sleep(for: .milliseconds(700))
+print("reports=\(reports.load(ordering: .relaxed))")
+print("limitations=\(watchdog.status.limitations.map(\.code))")
+await watchdog.stop()
+exit(0)
+
+/// Has so many threads ask for `path` at a time, and waits for their answers.
+func ask(_ path: String, _ count: Int) async {
+  let port = port
+  await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+    let left = Left(count)
+    for _ in 0..<count {
+      Thread.detachNewThread {
+        request(path, port)
+        if left.isLast() { done.resume() }
+      }
+    }
+  }
+}
+
+final class Left: Sendable {
+  private let count: Atomic<Int>
+  init(_ count: Int) { self.count = Atomic(count) }
+  func isLast() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+}
+
+/// Asks for `path`, and reads the answer to its end.
+func request(_ path: String, _ port: Int) {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(descriptor) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = UInt16(port).bigEndian
+  address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+  let connected = withUnsafePointer(to: &address) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+      connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
+  }
+  guard connected == 0 else { return }
+  let text = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+  _ = text.withCString { write(descriptor, $0, text.utf8.count) }
+  var bytes = [UInt8](repeating: 0, count: 4096)
+  while read(descriptor, &bytes, bytes.count) > 0 {}
+}
+
+/// The route's handler.
+@inline(never)
+func serveSlowly() async -> String {
+  let priced = await price()
+  return "\(priced)"
+}
+
+@inline(never)
+func price() async -> Int {
+  fillTheCache()
+  finishThePage()
+  return 1
+}
+
+/// A: within the threshold.
+@inline(never)
+func fillTheCache() { usleep(940_000) }
+
+/// B: with which the threshold is passed.
+@inline(never)
+func finishThePage() { usleep(420_000) }
+
+@inline(never)
+func serveWithChild() async -> String {
+  async let found = search()
+  let count = await found
+  return "\(count)"
+}
+
+@inline(never)
+func search() async -> Int {
+  await Task.yield()
+  fillTheCache()
+  finishThePage()
+  return 2
+}
+
+func first(of ports: AsyncStream<Int>) async -> Int {
+  for await port in ports { return port }
+  return 0
+}
