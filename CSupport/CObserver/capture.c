@@ -40,6 +40,30 @@ static void leave_room(struct observer_request *request) {
   request->copy.stack_bytes = request->copy.own_bytes = 0;
 }
 
+/* The room for copies that each context has: so much for each of its requests, which take their parts of it when they are
+ * used. Memory that nobody uses is not resident. */
+static struct {
+  uint8_t *memory;
+  size_t capacity;        /* of a request's part */
+  size_t stack_bytes_max; /* how much may be copied */
+} rooms[CLINUX_CONTEXTS_MAX];
+
+/* Gives REQUEST, which nobody answers, its part of the room, or a larger one if there is one since. The smaller ones are
+ * not unmapped: a late handler may still be writing to one. */
+static void give_room(struct observer_request *request) {
+  size_t capacity = rooms[clinux_context].capacity;
+  request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;
+  if (request->stack_capacity >= capacity)
+    return;
+  if (request->unwiped > 0)
+    memset(request->stack, 0, request->unwiped);
+  request->unwiped = 0;
+  request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
+  request->copy.stack = request->stack;
+  request->stack_capacity = capacity;
+  request->copy.request = (uint32_t)(request - observer_requests);
+}
+
 static struct observer_request *free_request(void) {
   for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
     struct observer_request *request = &own_requests()[index];
@@ -50,8 +74,10 @@ static struct observer_request *free_request(void) {
       set_state(request, REQUEST_IDLE);
       state = REQUEST_IDLE;
     }
-    if (state == REQUEST_IDLE && !request->sent)
+    if (state == REQUEST_IDLE && !request->sent) {
+      give_room(request);
       return request;
+    }
   }
   return NULL;
 }
@@ -248,32 +274,12 @@ void observer_capture_wipe(void) {
 
 uint64_t observer_capture_unguarded(void) { return atomic_load_explicit(&unguarded, memory_order_relaxed); }
 
-/* Maps larger copy buffers where a request of the calling thread's context has a smaller one. The smaller ones are not
- * unmapped: a late handler may still be writing to one. */
-static int map_buffers(size_t capacity) {
-  uint8_t *memory = NULL;
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++) {
-    struct observer_request *request = &own_requests()[index];
-    if (request->stack_capacity >= capacity ||
-        (atomic_load_explicit(&request->word, memory_order_acquire) & STATE_MASK) != REQUEST_IDLE)
-      continue;
-    if (!memory && !(memory = observer_copy_map(capacity * OBSERVER_REQUESTS_MAX)))
-      return errno;
-    if (request->unwiped > 0)
-      memset(request->stack, 0, request->unwiped);
-    request->unwiped = 0;
-    request->copy.stack = request->stack = memory + (size_t)index * capacity;
-    request->stack_capacity = capacity;
-    request->copy.request = (uint32_t)(request - observer_requests);
-  }
-  return 0;
-}
-
 /* Runs in the child after fork(2): nobody waits for what the parent's samplers asked for, and the buffers are not
  * mapped. Timers are not inherited. */
 static void forget_parent(void) {
   clinux_context_forget_parent();
   observer_deep_room_forget_parent();
+  memset(rooms, 0, sizeof rooms);
   for (int index = 0; index < REQUESTS_ALL; index++) {
     observer_requests[index].sent = observer_requests[index].abandoned = false;
     observer_requests[index].timer = OBSERVER_NO_TIMER;
@@ -284,11 +290,17 @@ static void forget_parent(void) {
 }
 
 int observer_capture_prepare(size_t stack_bytes_max) {
+  size_t capacity = stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES;
   observer_deep_room_map(stack_bytes_max);
-  int error = map_buffers(stack_bytes_max < OBSERVER_USUAL_ROOM_BYTES ? stack_bytes_max : OBSERVER_USUAL_ROOM_BYTES);
-  for (int index = 0; index < OBSERVER_REQUESTS_MAX; index++)
-    own_requests()[index].stack_bytes_max = stack_bytes_max;
-  return error;
+  rooms[clinux_context].stack_bytes_max = stack_bytes_max;
+  if (rooms[clinux_context].capacity >= capacity)
+    return 0;
+  uint8_t *memory = observer_copy_map(capacity * OBSERVER_REQUESTS_MAX);
+  if (!memory)
+    return errno;
+  rooms[clinux_context].memory = memory;
+  rooms[clinux_context].capacity = capacity;
+  return 0;
 }
 
 int observer_capture_start(size_t stack_bytes_max) {

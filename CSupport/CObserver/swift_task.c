@@ -354,7 +354,7 @@ void observer_swift_task_known_label(uint64_t task, struct observer_label *label
 /* A record of a task's: what it has begun and waits for (TaskStatusRecord of include/swift/ABI/TaskStatus.h), from the
  * newest one to older ones. What follows depends on the kind: its first child, or what it is enqueued on. */
 struct record {
-  uint64_t flags, previous, content[3];
+  uint64_t flags, previous, content[4];
 };
 
 /* Goes from one record to the one before it. Returns false when there is none. */
@@ -400,6 +400,19 @@ static uint64_t find_child(const struct task *task, uint64_t address, uint32_t t
     if (pass == 0 && counts[1] + counts[2] + counts[3] == 0)
       return 0;
   }
+  return 0;
+}
+
+/* Finds the task whose value TASK, which is at ADDRESS, awaits. Returns 0 when it awaits none that is not done. */
+static uint64_t find_awaited(const struct task *task, uint64_t address) {
+  struct record record;
+  struct task other;
+  uint64_t next = task->words[known.status + 1];
+  for (int number = 0; number < RECORDS_MAX && next_record(&next, &record); number++)
+    for (size_t word = 0; word < sizeof record.content / sizeof record.content[0]; word++)
+      if (record.content[word] != address && record.content[word] % 16 == 0 &&
+          read_task(&known, record.content[word], &other) && state_of(&known, &other) != OBSERVER_TASK_COMPLETE)
+        return record.content[word];
   return 0;
 }
 
@@ -469,10 +482,13 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
     work->state = state_of(&known, &task);
     if (work->state != OBSERVER_TASK_SUSPENDED)
       break;
-    uint64_t child = find_child(&task, work->task, turn);
-    if (child == 0 || !read_task(&known, child, &task))
+    uint64_t next = find_child(&task, work->task, turn);
+    if (next == 0 && work->waiters.count < OBSERVER_TASK_WAITERS_MAX &&
+        (next = find_awaited(&task, work->task)) != 0)
+      work->waiters.tasks[work->waiters.count++] = work->task;
+    if (next == 0 || !read_task(&known, next, &task))
       break;
-    work->task = child;
+    work->task = next;
   }
   if (work->state == OBSERVER_TASK_RUNNING)
     work->tid = find_thread(work->task);
@@ -490,4 +506,20 @@ void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {
     return;
   insert_parents(stack, insert(stack, 0, &task, &chain), &task, &chain);
   stack->end = UNWIND_END_OUTERMOST;
+}
+
+void observer_swift_task_waiters(const struct observer_task_waiters *waiters, struct unwind_stack *stack) {
+  struct task task;
+  struct chain chain;
+  for (uint32_t left = waiters->count; left > 0; left--) {
+    uint32_t last = stack->count;
+    while (last > 0 && stack->frames[last - 1].kind != UNWIND_TASK_START)
+      last--;
+    /* Where a chain ends early, what comes then is not its caller. */
+    if (last == 0 || !read_task(&known, waiters->tasks[left - 1], &task) ||
+        state_of(&known, &task) == OBSERVER_TASK_RUNNING || !callers_of_suspended(&task, &chain))
+      return;
+    stack->frames[last - 1].kind = UNWIND_CHILD_START;
+    insert_parents(stack, insert(stack, last, &task, &chain), &task, &chain);
+  }
 }

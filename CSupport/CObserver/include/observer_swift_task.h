@@ -67,11 +67,17 @@ void observer_swift_task_know(const struct observer_task_layout *layout);
  * Threads: any. */
 uint32_t observer_swift_task_id(uint64_t task);
 
-/* Who works for a task. */
+/* Who works for a task: the task itself, or what it waits for, from task to task. */
+enum { OBSERVER_TASK_WAITERS_MAX = 4 };
+struct observer_task_waiters {
+  uint32_t count;
+  uint64_t tasks[OBSERVER_TASK_WAITERS_MAX]; /* those that await another one's value; the first is the outermost */
+};
 struct observer_task_work {
   enum observer_task_state state; /* of `task` */
-  uint64_t task;                  /* the task itself, or a child of it, or of one of those: one that is not done */
+  uint64_t task;                  /* the task itself, a child, or one whose value is awaited, and so on: not done */
   int32_t tid;                    /* the thread that runs it; where it is enqueued, one that is in its way; 0: none */
+  struct observer_task_waiters waiters; /* who awaits the value of `task`, or of one that it is a child of */
 };
 
 /* Finds who works for TASK, which has the number ID, or what it waits for. Of several, each TURN finds another one.
@@ -91,6 +97,11 @@ CLINUX_NO_LOCKS void observer_swift_task_label(const struct observer_task_layout
 
 /* The same, where things are known to be. */
 CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, struct observer_label *label);
+
+/* Adds to STACK, which is of a task and has its callers, where those of WAITERS wait for its value, as
+ * observer_swift_task_callers does. Async-signal-safe: yes. Threads: as observer_unwind. */
+CLINUX_NO_LOCKS void observer_swift_task_waiters(const struct observer_task_waiters *waiters,
+                                                 struct unwind_stack *stack);
 
 /* Notes in COPY, which is being made of the calling thread's stack, or of that of thread TID, which task it runs.
  * Async-signal-safe: yes. Threads: the one whose stack it is, in its handler; any that may read memory. */

@@ -213,6 +213,7 @@ struct Sampler: ~Copyable {
     taskTurn &+= 1
     var one = target
     one.task = work.task
+    one.waiters = work.waiters
     switch work.state {
     case OBSERVER_TASK_RUNNING, OBSERVER_TASK_ENQUEUED:
       let isEnqueued = work.state == OBSERVER_TASK_ENQUEUED

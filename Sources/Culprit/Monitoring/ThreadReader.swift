@@ -26,6 +26,8 @@ struct ThreadReader: ~Copyable {
     /// The task that works on it, and its number; 0 where none does.
     var task: UInt64 = 0
     var taskID: UInt32 = 0
+    /// Who awaits that task's value, and then another one's.
+    var waiters = observer_task_waiters()
     /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.
     var whose = OBSERVER_OF_WORKER
     var isAnother = false
@@ -60,6 +62,8 @@ struct ThreadReader: ~Copyable {
   private let frames: UnsafeMutablePointer<unwind_frame>
   private let places: UnsafeMutablePointer<UInt64>
   private let sent: UnsafeMutablePointer<Sent>
+  /// So many of its places have been used: memory that nobody uses is not resident.
+  private var sentMade = 0
   /// How many threads have been asked and have not answered.
   private(set) var openCount = 0
   /// The place in `sent` that ``nextAnswer(_:)`` looks at next.
@@ -89,7 +93,6 @@ struct ThreadReader: ~Copyable {
     frames = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     places = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
-    sent.initialize(repeating: Sent(), count: Int(OBSERVER_REQUESTS_MAX))
     stack = unwind_stack()
     stack.frames = frames
     stack.places = places
@@ -106,7 +109,7 @@ struct ThreadReader: ~Copyable {
   /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given.
   @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
-    for place in 0..<Int(OBSERVER_REQUESTS_MAX) where sent[place].isOpen && sent[place].target.index == index {
+    for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
       if threadID == 0 || sent[place].target.threadID == threadID { return true }
     }
     return false
@@ -128,10 +131,14 @@ struct ThreadReader: ~Copyable {
     }
     var place = 0
     // SAFETY: `sent` has OBSERVER_REQUESTS_MAX places.
-    while place < Int(OBSERVER_REQUESTS_MAX), sent[place].isOpen { place &+= 1 }
+    while place < sentMade, sent[place].isOpen { place &+= 1 }
     guard place < Int(OBSERVER_REQUESTS_MAX) else {
       reading.status = OBSERVER_REQUESTS_STUCK
       return (target, reading)
+    }
+    if place == sentMade {
+      (sent + place).initialize(to: Sent())
+      sentMade &+= 1
     }
     var request: UInt32 = 0
     reading.status = observer_capture_send(
@@ -166,6 +173,8 @@ struct ThreadReader: ~Copyable {
     var reading = nobody()
     beginStep(target)
     observer_swift_task_stack(target.task, &stack)
+    var waiters = target.waiters
+    observer_swift_task_waiters(&waiters, &stack)
     endStep()
     reading.task = target.task
     reading.threadStatus.activity = activity
@@ -182,10 +191,10 @@ struct ThreadReader: ~Copyable {
   ///
   /// - Returns: The answer, or what came of it instead; `nil` when there are no more for now.
   @_noLocks mutating func nextAnswer() -> (target: Target, reading: Reading)? {
-    while openCount > 0, next < Int(OBSERVER_REQUESTS_MAX) {
+    while openCount > 0, next < sentMade {
       let place = next
       next &+= 1
-      // SAFETY: `place` is below OBSERVER_REQUESTS_MAX; a slot is never freed.
+      // SAFETY: `place` is one that was made; a slot is never freed.
       guard sent[place].isOpen else { continue }
       let target = sent[place].target
       if let slot = target.slot, observer_slot_work_item(slot) != target.item {
@@ -224,7 +233,7 @@ struct ThreadReader: ~Copyable {
   /// Takes back every request: nobody waits for the answers any more.
   @_noLocks mutating func takeAllBack() {
     var place = 0
-    while place < Int(OBSERVER_REQUESTS_MAX) {
+    while place < sentMade {
       // SAFETY: as in nextAnswer(_:).
       if sent[place].isOpen { abandon(place) }
       place &+= 1
@@ -290,7 +299,13 @@ struct ThreadReader: ~Copyable {
   /// Unwinds a stack of `target`, and joins it with an earlier one of the same work where it ends early.
   @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) {
     observer_unwind(copy, &stack)
-    defer { observer_swift_task_callers(copy, &stack) }
+    defer {
+      observer_swift_task_callers(copy, &stack)
+      if target.waiters.count > 0, target.whose == OBSERVER_OF_WORKER {
+        var waiters = target.waiters
+        observer_swift_task_waiters(&waiters, &stack)
+      }
+    }
     guard target.slot != nil else { return }
     var item = unwind_work_item()
     item.slot = UInt32(truncatingIfNeeded: target.index)

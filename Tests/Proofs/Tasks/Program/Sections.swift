@@ -7,7 +7,7 @@ import Synchronization
 struct Sections {
   /// What takes most of the time.
   enum Taking: CaseIterable {
-    case computing, lock, sleeping, child, continuation
+    case computing, lock, sleeping, child, continuation, value
 
     /// The function that is to blame.
     var function: String {
@@ -17,6 +17,7 @@ struct Sections {
       case .sleeping: "sleepOnTheThread(_:)"
       case .child: "workAsAChild(_:)"
       case .continuation: "awaitAnAnswer(_:)"
+      case .value: "workForAnother(_:)"
       }
     }
   }
@@ -88,6 +89,7 @@ private func handle(_ taking: Sections.Taking, _ milliseconds: Int) async {
   case .sleeping: sleepOnTheThread(milliseconds)
   case .child: await awaitAChild(milliseconds)
   case .continuation: await awaitAnAnswer(milliseconds)
+  case .value: await awaitAValue(milliseconds)
   }
   await Task.yield()
 }
@@ -127,6 +129,20 @@ private func workAsAChild(_ milliseconds: Int) async {
   await Task.yield()
   let end = DispatchTime.now() + .milliseconds(milliseconds)
   while DispatchTime.now() < end {}
+}
+
+/// Of a task that is nobody's child, and has the label all the same.
+@inline(never)
+private func awaitAValue(_ milliseconds: Int) async {
+  let work = Task { await workForAnother(milliseconds) }
+  await work.value
+}
+
+@inline(never)
+private func workForAnother(_ milliseconds: Int) async {
+  await Task.yield()
+  usleep(UInt32(milliseconds) * 1000)
+  await Task.yield()
 }
 
 /// Nobody answers, for as long as anybody looks.
