@@ -40,16 +40,16 @@ static void leave_room(struct observer_request *request) {
   request->copy.stack_bytes = request->copy.own_bytes = 0;
 }
 
-/* The room for copies that each context has: so much for each of its requests, which take their parts of it when they are
- * used. Memory that nobody uses is not resident. */
+/* The room for copies that each context has: so much for each of its requests, which take their parts of it when they
+ * are used. Memory that nobody uses is not resident. */
 static struct {
   uint8_t *memory;
   size_t capacity;        /* of a request's part */
   size_t stack_bytes_max; /* how much may be copied */
 } rooms[CLINUX_CONTEXTS_MAX];
 
-/* Gives REQUEST, which nobody answers, its part of the room, or a larger one if there is one since. The smaller ones are
- * not unmapped: a late handler may still be writing to one. */
+/* Gives REQUEST, which nobody answers, its part of the room, or a larger one if there is one since. The smaller ones
+ * are not unmapped: a late handler may still be writing to one. */
 static void give_room(struct observer_request *request) {
   size_t capacity = rooms[clinux_context].capacity;
   request->stack_bytes_max = rooms[clinux_context].stack_bytes_max;

@@ -483,8 +483,7 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
     if (work->state != OBSERVER_TASK_SUSPENDED)
       break;
     uint64_t next = find_child(&task, work->task, turn);
-    if (next == 0 && work->waiters.count < OBSERVER_TASK_WAITERS_MAX &&
-        (next = find_awaited(&task, work->task)) != 0)
+    if (next == 0 && work->waiters.count < OBSERVER_TASK_WAITERS_MAX && (next = find_awaited(&task, work->task)) != 0)
       work->waiters.tasks[work->waiters.count++] = work->task;
     if (next == 0 || !read_task(&known, next, &task))
       break;

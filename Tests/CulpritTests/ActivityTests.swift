@@ -258,19 +258,27 @@ import Testing
     }
   }
 
-  @Test func aSectionThatWaitsHasNoThread() async throws {
+  /// No thread works on it, and what it waits in is to blame all the same.
+  @Test func aSectionThatWaitsIsFollowed() async throws {
+    // Where tasks are kept is found out with the first one.
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }
     let result = await watchdog.withSection("remote call", threshold: .milliseconds(200)) {
-      try? await Task.sleep(for: .milliseconds(600))
+      await waitForAnAnswer()
       return 7
     }
     #expect(result == 7)
     await watchdog.stop()
     let report = try #require(reports.all.first)
     #expect(report.source.name == "remote call")
-    #expect(report.culprit == nil)
+    #expect(report.culprit?.function.name == "waitForAnAnswer()", "\(report)")
+    #expect((report.taskTimes?.suspended ?? .zero) > .milliseconds(300) && report.thread.id == 0, "\(report)")
     #expect(report.otherThreads?.groups.isEmpty == false)
   }
 }
+
+@inline(never)
+private func waitForAnAnswer() async { try? await Task.sleep(for: .milliseconds(600)) }
