@@ -258,6 +258,32 @@ import Testing
     }
   }
 
+  /// An activity that never ends tells where the task waits that began it, or that there is no such task any more.
+  @Test func anActivityTellsWhereItsTaskIs() async throws {
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    let leaks = Leaks()
+    let watchdog = try Watchdog(quick)
+    watchdog.onLeakedActivity { leaks.add($0) }
+    let waiting = Task.detached {
+      let upload = try? watchdog.beginActivity("upload", threshold: .milliseconds(100))
+      await waitForAnAnswer()
+      withExtendedLifetime(upload) {}
+    }
+    for _ in 0..<2000 where leaks.all.isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+    let leak = try #require(leaks.all.first)
+    #expect(leak.taskState == "its task is suspended", "\(leak)")
+    #expect(leak.taskStack().contains("waitForAnAnswer()"), "\(leak)")
+    #expect(leak.description.contains("Its task is suspended, in:\n"))
+    await waiting.value
+    let kept = await Task.detached { try? watchdog.beginActivity("import", threshold: .milliseconds(100)) }.value
+    for _ in 0..<2000 where leaks.all.count < 2 { try await Task.sleep(for: .milliseconds(10)) }
+    #expect(leaks.all.last?.taskState == "its task has ended without it", "\(leaks.all)")
+    #expect(leaks.all.last?.description.hasSuffix("Its task has ended without it.\n") == true)
+    withExtendedLifetime(kept) {}
+    await watchdog.stop()
+  }
+
   /// No thread works on it, and what it waits in is to blame all the same.
   @Test func aSectionThatWaitsIsFollowed() async throws {
     // Where tasks are kept is found out with the first one.

@@ -22,8 +22,12 @@ extension Watchdog {
     public let reason: Reason
     /// The age of the activity.
     public let age: Duration
+    /// What the task that began it does, in a few words; `nil` when no task did, or it is not known.
+    public let taskState: String?
     /// Names the functions that it began in, innermost first, without the watchdog's own.
     let beginning: @Sendable () -> [String]
+    /// Names the functions that the task waits in.
+    let waiting: @Sendable () -> [String]
 
     /// The functions that it began in, innermost first, without the watchdog's own. Looks them up on the calling
     /// thread, in the time that reading symbols takes: for handlers. Never uses the network.
@@ -31,11 +35,23 @@ extension Watchdog {
     /// - Returns: The names of the functions.
     public func stack() -> [String] { beginning() }
 
-    /// The activity and where it began. Takes as long as ``stack()`` does.
+    /// The functions that the task waits in which began it, innermost first; none when it runs, or has ended. Looks them up as
+    /// ``stack()`` does.
+    ///
+    /// - Returns: The names of the functions.
+    public func taskStack() -> [String] { waiting() }
+
+    /// The activity, where it began and what its task does. Takes as long as ``stack()`` and ``taskStack()`` do.
     public var description: String {
       let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
-      return "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. It began in:\n"
-        + stack().map { "  \(printable($0))\n" }.joined()
+      func lines(_ names: [String]) -> String { names.map { "  \(printable($0))\n" }.joined() }
+      let text =
+        "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. It began in:\n"
+        + lines(stack())
+      guard let taskState else { return text }
+      let names = taskStack()
+      let task = taskState.prefix(1).uppercased() + taskState.dropFirst()
+      return text + (names.isEmpty ? "\(task).\n" : "\(task), in:\n" + lines(names))
     }
   }
 }

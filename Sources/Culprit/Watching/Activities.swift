@@ -12,6 +12,8 @@ final class Activities: Sendable {
     var deadline: UInt64?
     var onExpiration: (@Sendable () -> Void)?
     var beginning: [UInt64]
+    /// The task that began it.
+    var task: FollowedTask?
     var hasExpired = false
   }
 
@@ -60,6 +62,7 @@ final class Activities: Sendable {
     var addresses = [UInt64](repeating: 0, count: Self.framesMax)
     let count = clinux_walk_self(&addresses, Self.framesMax)
     let beginning = Array(addresses.prefix(count))
+    let task = FollowedTask.current
     let now = clinux_clock_ns()
     let deadline = threshold.map { now &+ min($0, WatchLimits.longestTime).wholeNanoseconds }
     if deadline != nil { try startThread() }
@@ -75,7 +78,8 @@ final class Activities: Sendable {
         began: now,
         deadline: deadline,
         onExpiration: handler,
-        beginning: beginning
+        beginning: beginning,
+        task: task
       )
       return .success(number)
     }
@@ -115,7 +119,8 @@ final class Activities: Sendable {
         StallNote(
           .activity,
           title: entry.name,
-          text: entry.hasExpired ? "its time has run out" : "",
+          text: [entry.hasExpired ? "its time has run out" : nil, entry.task?.whereabouts?.state.rawValue]
+            .compactMap(\.self).joined(separator: ", "),
           time: Duration(wholeNanoseconds: now &- entry.began)
         )
       }
@@ -144,7 +149,13 @@ final class Activities: Sendable {
 
   private func tell(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
     let age = Duration(wholeNanoseconds: clinux_clock_ns() &- entry.began)
-    let activity = Watchdog.LeakedActivity(name: entry.name, reason: reason, age: age, beginning: entry.beginning)
+    let activity = Watchdog.LeakedActivity(
+      name: entry.name,
+      reason: reason,
+      age: age,
+      beginning: entry.beginning,
+      task: entry.task?.whereabouts
+    )
     // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
     if leaked.isEmpty { teller.put { printToStandardError("culprit: \(activity)") } } else { leaked.call(activity) }
   }

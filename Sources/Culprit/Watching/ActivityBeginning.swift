@@ -1,18 +1,39 @@
+import CulpritBlame
 import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
 
 extension Watchdog.LeakedActivity {
-  /// One whose calls at its beginning return to the addresses in `beginning`, innermost first.
-  init(name: String, reason: Reason, age: Duration, beginning: [UInt64]) {
-    self.init(name: name, reason: reason, age: age) {
-      let frames = beginning.map { StackFrame.returnAddress(RuntimeAddress($0)) }
-      var modules = ModuleList()
-      modules.load()
-      let symbolizer = Symbolizer(modules: modules.all, unread: RemoteModules.unread)
-      let names = frames.flatMap(symbolizer.resolve).namingMergedFunctions().map(\.displayName)
-      let own = names.lastIndex { $0.hasPrefix("Watchdog.beginActivity") || $0.hasPrefix("Watchdog.withActivity") }
-      return Array(names[(own.map { $0 + 1 } ?? 0)...])
-    }
+  /// One whose calls at its beginning return to the addresses in `beginning`, innermost first, and whose task is where `task`
+  /// says.
+  init(name: String, reason: Reason, age: Duration, beginning: [UInt64], task: TaskWhereabouts?) {
+    self.init(
+      name: name,
+      reason: reason,
+      age: age,
+      taskState: task?.state.rawValue,
+      beginning: {
+        let names = Self.symbolizer().names(of: beginning.map { .returnAddress(RuntimeAddress($0)) })
+        let own = names.lastIndex { $0.hasPrefix("Watchdog.beginActivity") || $0.hasPrefix("Watchdog.withActivity") }
+        return Array(names[(own.map { $0 + 1 } ?? 0)...])
+      },
+      waiting: {
+        guard let task, !task.frames.isEmpty else { return [] }
+        return Self.symbolizer().names(of: task.frames)
+      }
+    )
+  }
+
+  private static func symbolizer() -> Symbolizer {
+    var modules = ModuleList()
+    modules.load()
+    return Symbolizer(modules: modules.all, unread: RemoteModules.unread)
+  }
+}
+
+extension Symbolizer {
+  /// The names of what `frames` are, innermost first.
+  fileprivate func names(of frames: [StackFrame]) -> [String] {
+    TaskStack(Stack(frames: frames, end: .outermost)).resolve(resolve).map(\.displayName)
   }
 }
