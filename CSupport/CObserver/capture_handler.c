@@ -97,6 +97,7 @@ static enum observer_request_state answer(struct observer_request *request, cons
       observer_copy_own_stack(copy, request->stack, request->stack_capacity, request->stack_low, request->stack_high);
     clinux_context = context_before;
   }
+  copy->blocked_tid = 0;
   observer_swift_task_note(copy);
   copy->taken_ns = began;
   copy->handler_ns = clinux_clock_ns() - began;

@@ -1,6 +1,5 @@
 #define _GNU_SOURCE
 #include "observer_passive.h"
-#include "observer_swift_task.h"
 
 #include "clinux_clock.h"
 #include "clinux_context.h"
@@ -133,7 +132,6 @@ static bool copy_stack(struct observer_thread *thread, const struct observer_thr
     cunwind_set_arguments(cunwind_host(), &copy->registers, seen->arguments);
   copy->stack = here()->stack;
   copy->request = UINT32_MAX;
-  observer_swift_task_note_of(atomic_load_explicit(&thread->tid, memory_order_relaxed), copy);
   copy->taken_ns = clinux_clock_ns();
   copy->stack_start = start;
   if (start >= low && seen->sp < high) {
@@ -202,6 +200,8 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   }
   clinux_task_close(descriptor);
   observer_thread_let_go(thread);
+  here()->copy.blocked_tid = tid;
+  here()->copy.blocked_used_ns = used;
   if (status == OBSERVER_CAPTURED)
     *copy = &here()->copy;
   else if (is_copied)

@@ -1,5 +1,6 @@
 #include "observer_swift_task.h"
 
+#include "clinux_clock.h"
 #include "clinux_memory.h"
 #include "clinux_module.h"
 #include "clinux_thread_pointer.h"
@@ -19,6 +20,10 @@ bool observer_swift_task_storage(int64_t *begin, int64_t *end) {
 /* What a task begins with: Job and AsyncTask of include/swift/ABI/Task.h, which the compiler relies on, too. */
 enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS = 64 };
 
+/* Behind the word with a child's parent: its next sibling, and the group that it is in (ChildFragment and
+ * GroupChildFragment). */
+enum { SIBLING = 1, GROUP = 2 };
+
 /* In the word of flags: whether it is a child of another task (JobFlags of include/swift/ABI/MetadataValues.h). */
 #define IS_CHILD (UINT64_C(1) << 24)
 
@@ -26,7 +31,7 @@ enum { KIND = 0, FLAGS = 4, RESUME_FUNCTION = 7, RESUME_CONTEXT = 8, TASK_WORDS 
 enum { PRIORITY_BITS = 0xff, IS_RUNNING = 0x800, IS_ENQUEUED = 0x1000, IS_COMPLETE = 0x2000 };
 
 /* How far things are followed: from context to context, from allocation to allocation, from child to parent. */
-enum { CONTEXTS_MAX = 192, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
+enum { CONTEXTS_MAX = 384, ALLOCATIONS_MAX = 64, GENERATIONS_MAX = 64 };
 
 /* How many records of a task, and children of one of them, are looked at. */
 enum { RECORDS_MAX = 32, CHILDREN_MAX = 1024 };
@@ -44,6 +49,7 @@ struct allocation_head {
  * the first of them returns to. */
 struct chain {
   uint32_t count;
+  bool is_cut; /* it is longer */
   uint64_t functions[CONTEXTS_MAX];
 };
 
@@ -55,6 +61,7 @@ static bool is_code(uint64_t address) {
 /* Reads the chain from the context at ADDRESS on. Returns whether it could be followed to its end. What functions are
  * is looked up where KNOWS_MODULES. */
 static bool read_chain(uint64_t address, bool knows_modules, struct chain *chain) {
+  chain->is_cut = false;
   for (chain->count = 0; chain->count < CONTEXTS_MAX;) {
     struct context_head head;
     if (address == 0 || address % 8 != 0 || !clinux_memory_read(address, &head, sizeof head) || head.resume == 0 ||
@@ -65,7 +72,8 @@ static bool read_chain(uint64_t address, bool knows_modules, struct chain *chain
       return true;
     address = head.parent;
   }
-  return false;
+  chain->is_cut = true;
+  return true;
 }
 
 /* Goes from one allocation to the one before it. Returns false when there is none. */
@@ -183,6 +191,8 @@ void observer_swift_task_know(const struct observer_task_layout *layout) {
   atomic_store_explicit(&is_known, true, memory_order_release);
 }
 
+bool observer_swift_task_is_known(void) { return atomic_load_explicit(&is_known, memory_order_acquire); }
+
 void observer_swift_task_note(struct stack_copy *copy) {
   copy->task = copy->task_allocation = 0;
   if (!atomic_load_explicit(&is_known, memory_order_acquire))
@@ -194,15 +204,17 @@ void observer_swift_task_note(struct stack_copy *copy) {
     copy->task_allocation = ((const volatile uint64_t *)(uintptr_t)copy->task)[known.allocation];
 }
 
-void observer_swift_task_note_of(int32_t tid, struct stack_copy *copy) {
-  uint64_t pointer, task, allocation;
-  copy->task = copy->task_allocation = 0;
-  if (atomic_load_explicit(&is_known, memory_order_acquire) && clinux_thread_pointer_find(tid, &pointer) &&
-      clinux_memory_read(pointer + (uint64_t)known.task, &task, sizeof task) && task != 0 &&
-      clinux_memory_read(task + known.allocation * sizeof allocation, &allocation, sizeof allocation)) {
-    copy->task = task;
-    copy->task_allocation = allocation;
-  }
+/* Finds the task that thread TID runs, and its newest allocation. Returns false when it runs none. */
+static bool find_current(int32_t tid, uint64_t *task, uint64_t *allocation) {
+  uint64_t pointer;
+  return atomic_load_explicit(&is_known, memory_order_acquire) && clinux_thread_pointer_find(tid, &pointer) &&
+         clinux_memory_read(pointer + (uint64_t)known.task, task, sizeof *task) && *task != 0 &&
+         clinux_memory_read(*task + known.allocation * sizeof *allocation, allocation, sizeof *allocation);
+}
+
+uint64_t observer_swift_task_current(int32_t tid) {
+  uint64_t task, allocation;
+  return find_current(tid, &task, &allocation) ? task : 0;
 }
 
 /* A task, as far as it is read. */
@@ -214,7 +226,7 @@ struct task {
 static bool read_task(const struct observer_task_layout *layout, uint64_t address, struct task *task) {
   uint32_t last = layout->allocation;
   last = layout->status > last ? layout->status : last;
-  last = layout->parent > last ? layout->parent : last;
+  last = layout->parent + GROUP > last ? layout->parent + GROUP : last;
   last = layout->locals > last ? layout->locals : last;
   return address != 0 && clinux_memory_read(address, task->words, (last + 1) * sizeof task->words[0]) &&
          task->words[KIND] == layout->kind;
@@ -255,17 +267,21 @@ static bool callers_of_running(const struct task *task, uint64_t allocation, str
     return false;
   chain->functions[0] = chain->functions[chain->count - 1];
   chain->count = 1;
-  return true;
+  return !chain->is_cut;
 }
 
 /* Finds where TASK, which does not run, resumes, and who awaits that. */
 static bool callers_of_suspended(const struct task *task, struct chain *chain) {
   uint64_t resumes = task->words[RESUME_FUNCTION];
-  if (!is_code(resumes) || !read_chain(task->words[RESUME_CONTEXT], true, chain) || chain->count == CONTEXTS_MAX)
+  if (!is_code(resumes) || !read_chain(task->words[RESUME_CONTEXT], true, chain))
     return false;
   /* What waits for a continuation has a context of its own, and resumes where that does. */
   if (chain->functions[0] == resumes)
     return true;
+  if (chain->count == CONTEXTS_MAX) {
+    chain->is_cut = true;
+    chain->count--;
+  }
   memmove(&chain->functions[1], &chain->functions[0], chain->count++ * sizeof chain->functions[0]);
   chain->functions[0] = resumes;
   return true;
@@ -282,28 +298,68 @@ static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t 
   return count;
 }
 
-/* Puts the functions of CHAIN, which is TASK's, into STACK, in front of the frame NUMBER. Returns the number of that
- * frame then. */
-static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct task *task,
-                       const struct chain *chain) {
-  uint32_t start = task->words[FLAGS] & IS_CHILD ? UNWIND_CHILD_START : UNWIND_TASK_START;
+/* A record of a task's: what it has begun, and what it waits for (TaskStatusRecord of include/swift/ABI/TaskStatus.h),
+ * from the newest one to older ones. What follows depends on the kind: the first child; or what the task depends on,
+ * and somewhere behind that the task itself. */
+struct record {
+  uint64_t flags, previous, content[4];
+};
+
+/* Goes from one record to the one before it. Returns false when there is none. */
+static bool next_record(uint64_t *address, struct record *record) {
+  if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, record, sizeof *record))
+    return false;
+  *address = record->previous;
+  return true;
+}
+
+/* Finds what TASK, which is at ADDRESS, waits for: a task, a group, a continuation, an executor in two words. Returns
+ * the first word, or 0 when it does not say; RECORD has all of it. */
+static uint64_t dependency(const struct task *task, uint64_t address, struct record *record) {
+  uint64_t next = task->words[known.status + 1];
+  for (int number = 0; number < RECORDS_MAX && next_record(&next, record); number++)
+    for (size_t word = 1; word < sizeof record->content / sizeof record->content[0]; word++)
+      if (record->content[word] == address)
+        return record->content[0];
+  memset(record, 0, sizeof *record);
+  return 0;
+}
+
+/* Whether CHILD, which is at ADDRESS, is what PARENT waits for, or one of the group that it waits for. */
+static bool awaits(const struct task *parent, uint64_t parent_address, const struct task *child, uint64_t address) {
+  struct record record;
+  uint64_t awaited = dependency(parent, parent_address, &record);
+  return awaited != 0 && (awaited == address || awaited == child->words[known.parent + GROUP]);
+}
+
+/* Puts the functions of CHAIN into STACK, in front of the frame NUMBER. Returns the number of that frame then. */
+static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct chain *chain) {
   uint32_t count = make_room(stack, number, chain->count);
   for (uint32_t index = 0; index < count; index++)
-    stack->frames[number + index] =
-        (struct unwind_frame){.address = chain->functions[index],
-                              .kind = index + 1 == chain->count ? start : UNWIND_ASYNC_CALLER,
-                              .offset = 0};
+    stack->frames[number + index] = (struct unwind_frame){
+        .address = chain->functions[index],
+        .kind = index + 1 == chain->count && !chain->is_cut ? UNWIND_TASK_START : UNWIND_ASYNC_CALLER,
+        .offset = 0};
   return number + count;
 }
 
-/* Adds the callers of TASK's parents to STACK, in front of the frame NUMBER. */
-static void insert_parents(struct unwind_stack *stack, uint32_t number, struct task *task, struct chain *chain) {
+/* Adds the callers of the parents of TASK, which is at ADDRESS, to STACK, in front of the frame NUMBER, where its own
+ * end: of those that wait for it. */
+static void insert_parents(struct unwind_stack *stack, uint32_t number, struct task *task, uint64_t address,
+                           struct chain *chain) {
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
-    /* One that runs is not in a call of the child's. */
-    if (!read_task(&known, task->words[known.parent], task) || state_of(&known, task) == OBSERVER_TASK_RUNNING ||
-        !callers_of_suspended(task, chain))
+    struct task child = *task;
+    uint64_t parent = child.words[known.parent];
+    bool is_read = read_task(&known, parent, task);
+    /* What does something else meanwhile is no caller. */
+    if (is_read && (state_of(&known, task) == OBSERVER_TASK_RUNNING || !awaits(task, parent, &child, address)))
       return;
-    number = insert(stack, number, task, chain);
+    if (stack->frames[number - 1].kind == UNWIND_TASK_START)
+      stack->frames[number - 1].kind = UNWIND_CHILD_START;
+    if (!is_read || !callers_of_suspended(task, chain))
+      return;
+    number = insert(stack, number, chain);
+    address = parent;
   }
 }
 
@@ -316,17 +372,25 @@ static uint32_t find_runner(const struct unwind_stack *stack) {
   return 0;
 }
 
-void observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack) {
+uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack) {
   struct task task;
   struct chain chain;
-  uint32_t number = copy->task != 0 ? find_runner(stack) : 0;
-  if (number == 0)
-    return;
-  if (read_task(&known, copy->task, &task) && callers_of_running(&task, copy->task_allocation, &chain))
-    insert_parents(stack, insert(stack, number, &task, &chain), &task, &chain);
+  uint64_t address = copy->task, allocation = copy->task_allocation;
+  bool is_known_now = atomic_load_explicit(&is_known, memory_order_acquire);
+  uint32_t number = is_known_now ? find_runner(stack) : 0;
+  /* Of a thread that was blocked it is looked up only here: finding one takes a walk through all of them. */
+  bool is_blocked = copy->blocked_tid != 0;
+  if (number == 0 || (address == 0 && !is_blocked))
+    return address;
+  bool is_found = (!is_blocked || find_current(copy->blocked_tid, &address, &allocation)) &&
+                  read_task(&known, address, &task) && callers_of_running(&task, allocation, &chain) &&
+                  (!is_blocked || clinux_clock_thread_cpu_ns(copy->blocked_tid) == copy->blocked_used_ns);
+  if (is_found)
+    insert_parents(stack, insert(stack, number, &chain), &task, address, &chain);
   else if (make_room(stack, number, 1) == 1)
     stack->frames[number] =
-        (struct unwind_frame){.address = copy->task, .kind = UNWIND_TASK_LOST, .offset = UNWIND_NO_OFFSET};
+        (struct unwind_frame){.address = address, .kind = UNWIND_TASK_LOST, .offset = UNWIND_NO_OFFSET};
+  return address;
 }
 
 void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t address,
@@ -351,20 +415,6 @@ void observer_swift_task_known_label(uint64_t task, struct observer_label *label
 
 /* MARK: Who works */
 
-/* A record of a task's: what it has begun and waits for (TaskStatusRecord of include/swift/ABI/TaskStatus.h), from the
- * newest one to older ones. What follows depends on the kind: its first child, or what it is enqueued on. */
-struct record {
-  uint64_t flags, previous, content[4];
-};
-
-/* Goes from one record to the one before it. Returns false when there is none. */
-static bool next_record(uint64_t *address, struct record *record) {
-  if (*address == 0 || *address % 8 != 0 || !clinux_memory_read(*address, record, sizeof *record))
-    return false;
-  *address = record->previous;
-  return true;
-}
-
 /* How urgent it is to look at what is in a state. */
 static int urgency(enum observer_task_state state) {
   return state == OBSERVER_TASK_RUNNING     ? 3
@@ -373,28 +423,32 @@ static int urgency(enum observer_task_state state) {
                                             : 0;
 }
 
-/* Finds a child of TASK, which is at ADDRESS, that is not done: of those that are most urgent the one whose turn it is.
- * Returns 0 if there is none. */
-static uint64_t find_child(const struct task *task, uint64_t address, uint32_t turn) {
+/* Finds the task that TASK, which is at ADDRESS, waits for: one whose value it awaits, or one of the group that it
+ * waits for, of which those that are most urgent come in turn. Returns 0 if there is none that is not done. */
+static uint64_t find_awaited(const struct task *task, uint64_t address, uint32_t turn) {
+  struct record record;
+  uint64_t awaited = dependency(task, address, &record);
+  struct task other;
+  if (awaited == 0)
+    return 0;
+  if (read_task(&known, awaited, &other))
+    return state_of(&known, &other) == OBSERVER_TASK_COMPLETE ? 0 : awaited;
   uint32_t counts[4] = {0};
   for (int pass = 0; pass < 2; pass++) {
     int most = counts[3] ? 3 : counts[2] ? 2 : 1;
-    uint32_t wanted = pass == 0 || counts[most] == 0 ? 0 : turn % counts[most], seen = 0;
-    struct record record;
+    uint32_t wanted = counts[most] ? turn % counts[most] : 0, seen = 0;
     uint64_t next = task->words[known.status + 1];
     for (int number = 0; number < RECORDS_MAX && next_record(&next, &record); number++) {
       uint64_t at = record.content[0];
-      struct task child;
-      for (int count = 0; count < CHILDREN_MAX && read_task(&known, at, &child) && child.words[FLAGS] & IS_CHILD &&
-                          child.words[known.parent] == address;
+      for (int count = 0; count < CHILDREN_MAX && read_task(&known, at, &other) && other.words[FLAGS] & IS_CHILD &&
+                          other.words[known.parent] == address && other.words[known.parent + GROUP] == awaited;
            count++) {
-        int level = urgency(state_of(&known, &child));
+        int level = urgency(state_of(&known, &other));
         if (pass == 0)
           counts[level]++;
         else if (level == most && seen++ == wanted)
           return at;
-        /* Behind its parent a child has its next sibling (ChildFragment of include/swift/ABI/Task.h). */
-        at = child.words[known.parent + 1];
+        at = other.words[known.parent + SIBLING];
       }
     }
     if (pass == 0 && counts[1] + counts[2] + counts[3] == 0)
@@ -403,22 +457,9 @@ static uint64_t find_child(const struct task *task, uint64_t address, uint32_t t
   return 0;
 }
 
-/* Finds the task whose value TASK, which is at ADDRESS, awaits. Returns 0 when it awaits none that is not done. */
-static uint64_t find_awaited(const struct task *task, uint64_t address) {
-  struct record record;
-  struct task other;
-  uint64_t next = task->words[known.status + 1];
-  for (int number = 0; number < RECORDS_MAX && next_record(&next, &record); number++)
-    for (size_t word = 0; word < sizeof record.content / sizeof record.content[0]; word++)
-      if (record.content[word] != address && record.content[word] % 16 == 0 &&
-          read_task(&known, record.content[word], &other) && state_of(&known, &other) != OBSERVER_TASK_COMPLETE)
-        return record.content[word];
-  return 0;
-}
-
 /* A thread's task and executor. */
 struct runs {
-  uint64_t task, identity;
+  uint64_t task, identity, preference; /* the executors': its own, and the one that the task prefers */
   bool is_pool;
 };
 
@@ -430,6 +471,7 @@ static bool read_runs(const struct clinux_thread_pointer *thread, struct runs *r
       !clinux_memory_read(tracking, words, sizeof words))
     return false;
   runs->identity = words[0];
+  runs->preference = words[2];
   runs->is_pool = words[1] == 0 && words[2] == 0;
   return true;
 }
@@ -443,26 +485,25 @@ static int32_t find_thread(uint64_t task) {
   return 0;
 }
 
-/* Finds a thread that is in the way of TASK, which is enqueued: what runs on the executor that it is enqueued on, or,
- * for none, one of the pool's; of several the one whose turn it is. */
-static int32_t find_in_the_way(const struct task *task, uint32_t turn) {
+/* Finds a thread that is in the way of TASK, which is at ADDRESS and enqueued: what runs on the executor that it is
+ * enqueued on, or, for none, one of the pool's; of several the one whose turn it is. */
+static int32_t find_in_the_way(const struct task *task, uint64_t address, uint32_t turn) {
   struct clinux_thread_walk walk = {0};
   struct runs runs;
   int32_t found = 0;
   uint32_t count = 0;
-  struct record record = {0};
-  uint64_t next = task->words[known.status + 1];
-  if (!next_record(&next, &record))
-    memset(&record, 0, sizeof record);
+  struct record record;
+  uint64_t executor = dependency(task, address, &record);
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(&walk.here, &runs))
       continue;
-    for (size_t word = 0; runs.identity != 0 && word < sizeof record.content / sizeof record.content[0]; word++)
-      if (record.content[word] == runs.identity)
-        return walk.here.tid;
+    /* It is enqueued on one of them. */
+    if (executor != 0 && (executor == runs.identity || executor == runs.preference))
+      return walk.here.tid;
     count += runs.is_pool;
   }
-  if (count == 0)
+  /* Actors without an executor of their own have the pool's threads; whose others have, is not known. */
+  if (count == 0 || record.content[1] != 0)
     return 0;
   uint32_t wanted = turn % count;
   walk = (struct clinux_thread_walk){0};
@@ -482,17 +523,20 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
     work->state = state_of(&known, &task);
     if (work->state != OBSERVER_TASK_SUSPENDED)
       break;
-    uint64_t next = find_child(&task, work->task, turn);
-    if (next == 0 && work->waiters.count < OBSERVER_TASK_WAITERS_MAX && (next = find_awaited(&task, work->task)) != 0)
-      work->waiters.tasks[work->waiters.count++] = work->task;
+    uint64_t next = find_awaited(&task, work->task, turn), before = work->task;
+    if (next == before || work->waiters.count == OBSERVER_TASK_WAITERS_MAX)
+      break;
     if (next == 0 || !read_task(&known, next, &task))
       break;
+    /* Somebody else's child is none of it. */
+    if (!(task.words[FLAGS] & IS_CHILD) || task.words[known.parent] != before)
+      work->waiters.tasks[work->waiters.count++] = before;
     work->task = next;
   }
   if (work->state == OBSERVER_TASK_RUNNING)
     work->tid = find_thread(work->task);
   else if (work->state == OBSERVER_TASK_ENQUEUED)
-    work->tid = find_in_the_way(&task, turn);
+    work->tid = find_in_the_way(&task, work->task, turn);
 }
 
 void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {
@@ -503,7 +547,7 @@ void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {
   if (!atomic_load_explicit(&is_known, memory_order_acquire) || !read_task(&known, address, &task) ||
       !callers_of_suspended(&task, &chain))
     return;
-  insert_parents(stack, insert(stack, 0, &task, &chain), &task, &chain);
+  insert_parents(stack, insert(stack, 0, &chain), &task, address, &chain);
   stack->end = UNWIND_END_OUTERMOST;
 }
 
@@ -519,6 +563,6 @@ void observer_swift_task_waiters(const struct observer_task_waiters *waiters, st
         state_of(&known, &task) == OBSERVER_TASK_RUNNING || !callers_of_suspended(&task, &chain))
       return;
     stack->frames[last - 1].kind = UNWIND_CHILD_START;
-    insert_parents(stack, insert(stack, last, &task, &chain), &task, &chain);
+    insert_parents(stack, insert(stack, last, &chain), &task, waiters->tasks[left - 1], &chain);
   }
 }

@@ -152,9 +152,8 @@ package struct Blame: Hashable, Sendable {
     let isSweep = isPool && !stall.samples.contains { $0.threadID != nil }
     let observed = isSweep ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
     let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
-    let times = SampleTimes.between(observed.samples.map(\.age), from: .zero, to: observations.duration)
-    labels = observed.labels(times, observations.duration)
-    taskTimes = observed.taskTimes(times)
+    labels = observations.labels
+    taskTimes = observations.taskTimes
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress
     tree = CallNode.merge(observations.stacks.map(\.stack))

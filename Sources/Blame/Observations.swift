@@ -27,6 +27,8 @@ struct Observations {
   private(set) var unknownCallers = 0
   /// How long the stall took.
   private(set) var duration: Duration
+  /// The samples, with or without a stack, and the time that each stands for.
+  let sampleTimes: [(sample: Sample, time: Duration)]
   /// How much of that no sample stands for, because some are missing.
   let unobserved: Duration
 
@@ -41,6 +43,7 @@ struct Observations {
     var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
     let times = SampleTimes(of: stall, samples, duration: duration)
     unobserved = times.unobserved
+    sampleTimes = Array(zip(samples, times.all))
     var isCut: [Bool] = []
     for (sample, time) in zip(samples, times.all) {
       guard let index = sample.stack, recorded.indices.contains(index), !recorded[index].frames.isEmpty else {

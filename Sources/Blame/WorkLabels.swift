@@ -16,20 +16,20 @@ package enum QueueProgress: Hashable, Sendable {
   case moved(between: Int, of: Int)
 }
 
-extension Stall {
+extension Observations {
   /// How the time divides between labels, the longest first; empty when there are none.
-  func labels(_ times: [Duration], _ whole: Duration) -> [LabelShare] {
+  var labels: [LabelShare] {
     var sums: [String: Duration] = [:]
-    for (sample, time) in zip(samples, times) where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
-    let weights = times.map(\.inSeconds)
+    for (sample, time) in sampleTimes where !sample.label.isEmpty { sums[sample.label, default: .zero] += time }
+    let weights = sampleTimes.map(\.time.inSeconds)
     return sums.sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
-      .map { LabelShare(label: $0.key, share: Share(time: $0.value, of: whole, weights: weights)) }
+      .map { LabelShare(label: $0.key, share: Share(time: $0.value, of: duration, weights: weights)) }
   }
 
   /// How long no thread ran the task that worked; `nil` where one always did.
-  func taskTimes(_ times: [Duration]) -> TaskTimes? {
+  var taskTimes: TaskTimes? {
     var sums = TaskTimes(suspended: .zero, ready: .zero)
-    for (sample, time) in zip(samples, times) {
+    for (sample, time) in sampleTimes {
       if sample.isInTheWay || sample.activity == .enqueued {
         sums.ready += time
       } else if sample.activity == .suspended {
@@ -38,7 +38,9 @@ extension Stall {
     }
     return sums.ready + sums.suspended > .zero ? sums : nil
   }
+}
 
+extension Stall {
   /// Whether the queue moved on; `nil` for what is no queue, or when too little was seen.
   var queueProgress: QueueProgress? {
     let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }

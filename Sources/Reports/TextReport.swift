@@ -188,7 +188,7 @@ struct TextReport: Sendable {
       }
       if task.ready > .zero {
         parts.append(
-          "ready for \(Formatting.duration(task.ready)), and waited for a thread: the stacks of that time are those of what ran "
+          "ready for \(Formatting.duration(task.ready)), and waited for a thread: stacks of that time are those of what ran "
             + "meanwhile"
         )
       }

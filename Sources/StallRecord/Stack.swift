@@ -39,7 +39,7 @@ package enum StackEnd: UInt8, Hashable, Sendable, CaseIterable {
     case .notCaptured: "no stack was captured"
     case .noRegister: "a register is needed that a thread which is read from outside does not give"
     case .taskLost: "it is of a task that had gone on before its callers were read"
-    case .childTask: "it is of a child task, whose parent ran at that moment"
+    case .childTask: "it is of a child task, whose parent could not be read"
     }
   }
 }

@@ -255,6 +255,11 @@ import Testing
       #expect(!inTime.end())
       wait { !reports.all.isEmpty }
       #expect(fired.all == [1])
+      // Also where nobody is to be told.
+      let untold = watchdog.beginSection("untold", threshold: .milliseconds(200))
+      stallByComputing(for: .milliseconds(500))
+      wait { reports.all.count > 1 }
+      #expect(!untold.end())
     }
   }
 

@@ -68,7 +68,7 @@ import Testing
       frames[1] = unwind_frame(address: layout.value.runner + 16, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 16)
       frames[2] = unwind_frame(address: 0x2000, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 0)
       (copy.task, copy.task_allocation) = (task, allocation)
-      observer_swift_task_callers(&copy, &stack)
+      _ = observer_swift_task_callers(&copy, &stack)
       return (0..<Int(stack.count)).map { frames[$0].kind }
     }
     var here = stack_copy()
@@ -100,7 +100,7 @@ import Testing
     (stack.frames, stack.count) = (frames, UInt32(count))
     var copy = stack_copy()
     observer_swift_task_note(&copy)
-    observer_swift_task_callers(&copy, &stack)
+    _ = observer_swift_task_callers(&copy, &stack)
     #expect(stack.count == count && frames[300].offset == 16)
   }
 }

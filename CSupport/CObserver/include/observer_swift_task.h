@@ -63,6 +63,9 @@ CLINUX_NO_LOCKS enum observer_task_state observer_swift_task_state(const struct 
 /* Says where things are, for good. Async-signal-safe: yes. Threads: any, once. */
 void observer_swift_task_know(const struct observer_task_layout *layout);
 
+/* Whether that has been said. Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS bool observer_swift_task_is_known(void);
+
 /* The number that the runtime has given TASK, which must be there: addresses are used again. Async-signal-safe: yes.
  * Threads: any. */
 uint32_t observer_swift_task_id(uint64_t task);
@@ -103,16 +106,19 @@ CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, struct obser
 CLINUX_NO_LOCKS void observer_swift_task_waiters(const struct observer_task_waiters *waiters,
                                                  struct unwind_stack *stack);
 
-/* Notes in COPY, which is being made of the calling thread's stack, or of that of thread TID, which task it runs.
- * Async-signal-safe: yes. Threads: the one whose stack it is, in its handler; any that may read memory. */
+/* The task that thread TID runs at this moment; 0: none that is known. Async-signal-safe: yes. Threads: as
+ * observer_swift_task_find. */
+CLINUX_NO_LOCKS uint64_t observer_swift_task_current(int32_t tid);
+
+/* Notes in COPY, which is being made of the calling thread's stack, which task it runs. Async-signal-safe: yes.
+ * Threads: the one whose stack it is, in its handler. */
 void observer_swift_task_note(struct stack_copy *copy);
-void observer_swift_task_note_of(int32_t tid, struct stack_copy *copy);
 
 /* Adds to STACK, which was unwound from COPY, who awaits what the thread runs, where that is a task: behind the frame
  * of the function that the task runs, the functions that its callers resume in (UNWIND_ASYNC_CALLER), and where the
  * first of them returns to (UNWIND_TASK_START, UNWIND_CHILD_START); then the same of the task whose child it is, where
- * that does not run. UNWIND_TASK_LOST says that the task has gone on since, and its callers are not known any more.
- * Async-signal-safe: yes. Threads: as observer_unwind. */
-CLINUX_NO_LOCKS void observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack);
+ * that waits for it. UNWIND_TASK_LOST says that the task has gone on since, and its callers are not known any more.
+ * Returns the task; 0: none is known. Async-signal-safe: yes. Threads: as observer_unwind. */
+CLINUX_NO_LOCKS uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack);
 
 #endif

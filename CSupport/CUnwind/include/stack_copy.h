@@ -19,6 +19,8 @@ struct stack_copy {
    */
   uint64_t task;
   uint64_t task_allocation;
+  int32_t blocked_tid; /* the thread, where that was blocked; it had used so much processor time */
+  uint64_t blocked_used_ns;
   uint64_t taken_ns;    /* when it was made, CLOCK_MONOTONIC */
   uint64_t handler_ns;  /* time spent in the handler */
   const uint8_t *stack; /* the copy; belongs to whoever made it */

@@ -219,7 +219,7 @@ struct Sampler: ~Copyable {
       let isEnqueued = work.state == OBSERVER_TASK_ENQUEUED
       guard work.tid != 0 else {
         // Between two states of it nobody is known.
-        if isEnqueued { emit(one, reader.suspended(one, OBSERVER_ENQUEUED)) }
+        if isEnqueued { emit(one, reader.enqueued(one)) }
         return
       }
       guard backoffs[one.index].allows(one.item, clinux_clock_ns(), work.tid) else { return }
@@ -230,8 +230,10 @@ struct Sampler: ~Copyable {
       one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
       if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
       if let taken = reader.read(one) { emit(taken.target, taken.reading) }
-    case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one, OBSERVER_SUSPENDED))
-    default: emit(one, reader.nobody())
+    case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
+    default:
+      // What is just being found out will be known at the next sample.
+      if observer_swift_task_is_known() { emit(one, reader.nobody()) }
     }
   }
 

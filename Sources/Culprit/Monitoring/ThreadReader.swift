@@ -168,8 +168,16 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
-  /// A reading of the task of `target`, which no thread runs.
-  @_noLocks mutating func suspended(_ target: Target, _ activity: observer_activity) -> Reading {
+  /// A reading of the task of `target`, which is ready to run, and nobody knows where.
+  @_noLocks mutating func enqueued(_ target: Target) -> Reading {
+    var reading = nobody()
+    reading.task = target.task
+    reading.threadStatus.activity = OBSERVER_ENQUEUED
+    return reading
+  }
+
+  /// A reading of the task of `target`, which is suspended.
+  @_noLocks mutating func suspended(_ target: Target) -> Reading {
     var reading = nobody()
     beginStep(target)
     observer_swift_task_stack(target.task, &stack)
@@ -177,7 +185,7 @@ struct ThreadReader: ~Copyable {
     observer_swift_task_waiters(&waiters, &stack)
     endStep()
     reading.task = target.task
-    reading.threadStatus.activity = activity
+    reading.threadStatus.activity = OBSERVER_SUSPENDED
     if stack.count > 0 { reading.status = OBSERVER_CAPTURED }
     return reading
   }
@@ -289,30 +297,31 @@ struct ThreadReader: ~Copyable {
     let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.threadStatus, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
-      reading.task = copy.pointee.task
-      unwind(copy, target)
+      reading.task = unwind(copy, target)
+      if reading.task == 0, target.task != 0 { reading.task = observer_swift_task_current(target.threadID) }
       observer_capture_release(copy)
     }
     return status
   }
 
-  /// Unwinds a stack of `target`, and joins it with an earlier one of the same work where it ends early.
-  @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) {
+  /// Unwinds a stack of `target`, joins it with an earlier one of the same work where it ends early, and adds async callers.
+  /// Returns the task that the thread ran; 0: none that is known.
+  @_noLocks private mutating func unwind(_ copy: UnsafePointer<stack_copy>, _ target: Target) -> UInt64 {
     observer_unwind(copy, &stack)
-    defer {
-      observer_swift_task_callers(copy, &stack)
-      if target.waiters.count > 0, target.whose == OBSERVER_OF_WORKER {
-        var waiters = target.waiters
-        observer_swift_task_waiters(&waiters, &stack)
-      }
+    if target.slot != nil {
+      var item = unwind_work_item()
+      item.slot = UInt32(truncatingIfNeeded: target.index)
+      item.generation = target.generation
+      item.began_ns = target.item
+      item.tid = target.threadID
+      observer_join(copy, item, &stack)
     }
-    guard target.slot != nil else { return }
-    var item = unwind_work_item()
-    item.slot = UInt32(truncatingIfNeeded: target.index)
-    item.generation = target.generation
-    item.began_ns = target.item
-    item.tid = target.threadID
-    observer_join(copy, item, &stack)
+    let task = observer_swift_task_callers(copy, &stack)
+    if target.waiters.count > 0, target.whose == OBSERVER_OF_WORKER {
+      var waiters = target.waiters
+      observer_swift_task_waiters(&waiters, &stack)
+    }
+    return task
   }
 
   /// Says that what comes may hold up this sampler, and that it has not.
@@ -333,9 +342,8 @@ struct ThreadReader: ~Copyable {
     reading.threadStatus.activity = OBSERVER_RUNNING
     reading.time = copy.pointee.taken_ns
     reading.handlerTime = max(1, copy.pointee.handler_ns)
-    reading.task = copy.pointee.task
     beginStep(sent[place].target)
-    unwind(copy, sent[place].target)
+    reading.task = unwind(copy, sent[place].target)
     endStep()
     observer_capture_release(copy)
   }

@@ -45,7 +45,12 @@ final class TaskProbe: Sendable {
   func start() {
     guard !hasBegun.load(ordering: .relaxed), !hasBegun.exchange(true, ordering: .relaxed) else { return }
     Task.detached(priority: .high) { [self] in
-      let layout = await findOut()
+      var layout = await findOut()
+      // On a busy machine tasks may not have been where they should be.
+      for _ in 0..<Self.attemptsMore where layout == nil && !search.hasFailed {
+        try? await Task.sleep(for: .milliseconds(200))
+        layout = await findOut()
+      }
       if var value = layout?.value { observer_swift_task_know(&value) }
       state.withLock { state in (state.isKnown, state.layout) = (layout != nil, layout) }
       isFound.store(layout != nil, ordering: .releasing)
@@ -87,6 +92,8 @@ final class TaskProbe: Sendable {
     }
   }
 
+  /// How often it is tried again, when what is found contradicts itself.
+  private static let attemptsMore = 10
   /// How often tasks look: they must have found where their threads have them.
   private static let looks = 8
 
@@ -186,7 +193,7 @@ final class TaskProbe: Sendable {
       for _ in 0..<1000 {
         guard observer_swift_task_state(&value, current) == OBSERVER_TASK_RUNNING else { return false }
         if observer_swift_task_state(&value, waiting) == OBSERVER_TASK_SUSPENDED { return true }
-        await Task.yield()
+        try? await Task.sleep(for: .milliseconds(1))
       }
       return false
     }

@@ -64,8 +64,17 @@ extension Watchdog {
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
     // What awaits before the section ends may go on on another thread.
-    let task = TaskProbe.shared.hasFound ? TaskProbe.current : 0
-    return WatchedSection.begin(name, threshold, activeCore, number, for: self, ofTask: task, onStall: onStall)
+    let task = TaskProbe.shared.hasFailed ? 0 : TaskProbe.current
+    return WatchedSection.begin(
+      name,
+      threshold,
+      activeCore,
+      number,
+      for: self,
+      ofTask: task,
+      tellsItself: true,
+      onStall: onStall
+    )
   }
 }
 
@@ -102,6 +111,7 @@ public final class WatchedSection: Sendable {
     _ number: UInt64,
     for watchdog: Watchdog? = nil,
     ofTask task: UInt64 = 0,
+    tellsItself: Bool = false,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
     let threshold = max(threshold, Configuration.shortestTime)
@@ -119,7 +129,7 @@ public final class WatchedSection: Sendable {
     TaskProbe.shared.startInTask()
     let section = WatchedSection(watchdog, lease, onStall)
     // Before the work begins: from then on it can stall.
-    if onStall != nil { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
+    if tellsItself { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
     if task == 0 {
       SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     } else {
