@@ -68,8 +68,24 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
     if let name = CxxName(mangled: rawName) { return DemangledName(short: name.short, full: rawName, swiftModule: nil) }
   }
   if let name = RustName(rawName) { return DemangledName(short: name.short, full: name.full, swiftModule: nil) }
+  // Swift's compiler names what a main file does at its top level after the C function, where that awaits.
+  if rawName == asyncMain || isPart(rawName, of: asyncMain) {
+    return DemangledName(short: "top-level code", full: rawName, swiftModule: nil, sourceFunction: asyncMain)
+  }
   if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+}
+
+private let asyncMain = "async_Main"
+
+/// Whether `rawName` is that of a part of the async function `whole`: `TQ0_`, `TY1_` behind its name.
+private func isPart(_ rawName: String, of whole: String) -> Bool {
+  let part = rawName.dropFirst(whole.count)
+  guard rawName.hasPrefix(whole), part.hasPrefix("TQ") || part.hasPrefix("TY"), part.hasSuffix("_") else {
+    return false
+  }
+  let number = part.dropFirst(2).dropLast()
+  return !number.isEmpty && number.allSatisfy(\.isNumber)
 }
 
 extension DemangledName {

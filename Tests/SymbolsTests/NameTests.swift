@@ -8,6 +8,12 @@ import Testing
 /// What real symbols become: `Names/names.txt` has some hundred of every kind with the name that readers get, and what
 /// must hold of any name is checked for symbols of the code of the libraries that this process has loaded.
 @Suite struct RealNameTests {
+  /// What a main file does at its top level, where that awaits: its parts as well.
+  @Test(arguments: [
+    ("async_Main", "top-level code"), ("async_MainTQ0_", "top-level code"), ("async_MainTY12_", "top-level code"),
+    ("async_Mainly", "async_Mainly"), ("async_MainTQ_", "async_MainTQ_"), ("async_MainTQx_", "async_MainTQx_"),
+  ]) func topLevelCodeThatAwaitsHasAName(symbol: String, name: String) { #expect(demangle(symbol).short == name) }
+
   /// One line for each: the symbol, the name, and the Swift module if there is one, with tabs between.
   @Test func namesAreThoseThatWereLookedAt() throws {
     let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Names/names.txt")
