@@ -1,6 +1,7 @@
 #include "observer_swift_task.h"
 
 #include "clinux_clock.h"
+#include "clinux_context.h"
 #include "clinux_memory.h"
 #include "clinux_module.h"
 #include "clinux_thread_pointer.h"
@@ -199,9 +200,15 @@ void observer_swift_task_note(struct stack_copy *copy) {
     return;
   uint64_t place = observer_machine_thread_pointer() + (uint64_t)known.task;
   copy->task = *(const volatile uint64_t *)(uintptr_t)place;
-  /* The task is there as long as it is this thread's: the runtime forgets it before it lets it go. */
-  if (copy->task != 0)
-    copy->task_allocation = ((const volatile uint64_t *)(uintptr_t)copy->task)[known.allocation];
+  if (copy->task == 0)
+    return;
+  /* Just before it is forgotten here, a task that has been suspended may be resumed elsewhere, end, and be freed. */
+  int context_before = clinux_context;
+  clinux_context = CLINUX_HANDLERS_CONTEXT;
+  if (!clinux_memory_read(copy->task + known.allocation * sizeof copy->task_allocation, &copy->task_allocation,
+                          sizeof copy->task_allocation))
+    copy->task = 0;
+  clinux_context = context_before;
 }
 
 /* Finds the task that thread TID runs, and its newest allocation. Returns false when it runs none. */
@@ -350,12 +357,14 @@ static void insert_parents(struct unwind_stack *stack, uint32_t number, struct t
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
     struct task child = *task;
     uint64_t parent = child.words[known.parent];
+    /* Behind a chain that is cut callers are missing. */
+    if (stack->frames[number - 1].kind != UNWIND_TASK_START)
+      return;
     bool is_read = read_task(&known, parent, task);
     /* What does something else meanwhile is no caller. */
     if (is_read && (state_of(&known, task) == OBSERVER_TASK_RUNNING || !awaits(task, parent, &child, address)))
       return;
-    if (stack->frames[number - 1].kind == UNWIND_TASK_START)
-      stack->frames[number - 1].kind = UNWIND_CHILD_START;
+    stack->frames[number - 1].kind = UNWIND_CHILD_START;
     if (!is_read || !callers_of_suspended(task, chain))
       return;
     number = insert(stack, number, chain);

@@ -103,4 +103,28 @@ import Testing
     _ = observer_swift_task_callers(&copy, &stack)
     #expect(stack.count == count && frames[300].offset == 16)
   }
+
+  /// Behind a chain that is too long nothing follows: neither where the task begins, nor who awaits it.
+  @Test(arguments: [(50, true), (600, false)]) func whatIsTooLongIsCut(depth: Int, isWhole: Bool) async throws {
+    _ = try await layout()
+    final class Place: Sendable { let task = Mutex<FollowedTask?>(nil) }
+    let place = Place()
+    @Sendable func descend(_ levels: Int) async -> Int {
+      guard levels == 0 else { return await descend(levels - 1) + 1 }
+      place.task.withLock { $0 = FollowedTask.current }
+      try? await Task.sleep(for: .seconds(3600))
+      return 0
+    }
+    let task = Task.detached {
+      async let child = descend(depth)
+      return await child
+    }
+    func found() -> TaskWhereabouts? { place.task.withLock { $0?.whereabouts } }
+    for _ in 0..<2000 where found()?.state != .isSuspended { try await Task.sleep(for: .milliseconds(10)) }
+    let frames = try #require(found()?.frames)
+    #expect(frames.contains { $0.kind == .childStart } == isWhole && (frames.last?.kind == .taskStart) == isWhole)
+    #expect(frames.count { $0.kind == .asyncCaller } >= min(depth, 300))
+    task.cancel()
+    #expect(await task.value == depth)
+  }
 }
