@@ -171,7 +171,7 @@ struct ReportMaker {
       location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
       isOwn: CodeOwner.isApplication(frame, rules),
       isInlined: frame.isInlined,
-      isAwaiting: frame.isAwaiting,
+      awaits: frame.isAwaiting ? true : nil,
       address: StallReport.Address(frame.address),
       noName: frame.missing?.explanation
     )
@@ -191,7 +191,7 @@ struct ReportMaker {
           samples: waiting.samples,
           of: waiting.of,
           systemCall: SystemCalls.text(waiting, architecture),
-          suspended: waiting.suspended
+          suspendedSamples: waiting.suspended == 0 ? nil : waiting.suspended
         )
       }
     )
@@ -268,7 +268,7 @@ struct ReportMaker {
       missingCallers: counts(blame.truncations) { StallReport.Reason($0) },
       completedCount: blame.completedCount,
       joinedCount: blame.joinedCount,
-      unknownCallersCount: blame.unknownCallersCount,
+      unknownCallers: blame.unknownCallersCount == 0 ? nil : blame.unknownCallersCount,
       lostCount: stall.lostSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),

@@ -90,11 +90,22 @@ extension StallReport {
     /// Whether the compiler inlined it into its caller, the next function of the stack.
     public var isInlined: Bool
     /// Whether it is an async function that is not on the thread's stack: it goes on at this place when what it awaits is done.
-    public var isAwaiting: Bool
+    public var isAwaiting: Bool {
+      get { awaits ?? false }
+      set { awaits = newValue ? true : nil }
+    }
+    /// Left out where it does not: earlier versions have no such key.
+    package var awaits: Bool?
     /// The address.
     public var address: Address
     /// Why there is no name; `nil` when there is one.
     public var noName: String?
+
+    enum CodingKeys: String, CodingKey {
+      case name, displayName, fullName, symbol, module, package, location, isOwn, isInlined
+      case awaits = "isAwaiting"
+      case address, noName
+    }
 
     /// The last component of ``module``.
     public var moduleName: String {
@@ -184,7 +195,17 @@ extension StallReport {
     /// The system call in which most of them found it; `nil` if none.
     public var systemCall: String?
     /// How many of them found that no thread ran the task, which was at an `await`.
-    public var suspended = 0
+    public var suspended: Int {
+      get { suspendedSamples ?? 0 }
+      set { suspendedSamples = newValue == 0 ? nil : newValue }
+    }
+    /// Left out where there are none: earlier versions have no such key.
+    package var suspendedSamples: Int?
+
+    enum CodingKeys: String, CodingKey {
+      case samples, of, systemCall
+      case suspendedSamples = "suspended"
+    }
   }
 
   /// What a task did of a stall in which no thread ran it; the rest it was run.

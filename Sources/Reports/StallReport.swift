@@ -303,13 +303,24 @@ extension StallReport {
     /// The stacks whose outermost callers were taken from an earlier stack and still lay at the same places.
     public var joinedCount: Int
     /// The stacks with async callers that have no name, and are left out.
-    public var unknownCallersCount: Int
+    public var unknownCallersCount: Int {
+      get { unknownCallers ?? 0 }
+      set { unknownCallers = newValue == 0 ? nil : newValue }
+    }
+    /// Left out where there are none: earlier versions have no such key.
+    package var unknownCallers: Int?
     /// Samples that were taken and lost.
     public var lostCount: UInt64
     /// Whether the file was cut off or damaged.
     public var isDamaged: Bool
     package var unobservedSeconds: Seconds
     package var gapSeconds: Seconds
+
+    enum CodingKeys: String, CodingKey {
+      case stackCount, noStack, missingCallers, completedCount, joinedCount
+      case unknownCallers = "unknownCallersCount"
+      case lostCount, isDamaged, unobservedSeconds, gapSeconds
+    }
 
     /// The part of the stall without samples.
     public var unobserved: Duration { unobservedSeconds.duration }

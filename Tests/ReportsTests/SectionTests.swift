@@ -22,7 +22,7 @@ private func function(
     location: place.map { StallReport.Location(file: "/src/shop/\($0.0)", line: $0.1, column: 3) },
     isOwn: isOwn,
     isInlined: isInlined,
-    isAwaiting: false,
+    awaits: nil,
     address: StallReport.Address(kind: .file, value: 0x1000)
   )
 }
@@ -127,7 +127,7 @@ func fullReport() -> StallReport {
     ],
     completedCount: 4,
     joinedCount: 5,
-    unknownCallersCount: 2,
+    unknownCallers: 2,
     lostCount: 6,
     isDamaged: true,
     unobservedSeconds: seconds(0.7),

@@ -42,25 +42,14 @@ struct Chains {
     }
   }
 
-  private let watchdog: Watchdog
   private var random: SplitMix
 
-  init(seed: UInt64) throws {
-    random = SplitMix(seed)
-    var configuration = Watchdog.Configuration(threshold: .seconds(3600))
-    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
-    watchdog = try Watchdog(configuration)
-  }
+  init(seed: UInt64) { random = SplitMix(seed) }
 
   /// Runs `count` chains, and tells how many are whole, and how many are wrong.
   mutating func run(_ count: Int) async throws {
-    let (told, add) = AsyncStream.makeStream(of: StallReport.self)
-    watchdog.onStall { add.yield($0) }
-    // The first section in a task has it found out where tasks are kept.
-    watchdog.beginSection("first", threshold: .seconds(10)).end()
-    try await Task.sleep(for: .milliseconds(500))
+    var reports = try await TaskReports()
     var (complete, wrong) = (0, 0)
-    var answers = told.makeAsyncIterator()
     for number in 0..<count {
       let links = (0..<Int.random(in: 1...30, using: &random)).map { _ in
         Link.allCases.randomElement(using: &random) ?? .plain
@@ -69,10 +58,10 @@ struct Chains {
         links: links,
         suspensions: Set(links.indices.filter { _ in Int.random(in: 0..<4, using: &random) == 0 }),
         isComputing: Bool.random(using: &random),
-        watchdog: watchdog
+        watchdog: reports.watchdog
       )
       await Task.detached { await beginTask(path) }.value
-      guard let report = await answers.next() else { break }
+      guard let report = await reports.next() else { break }
       // But for the runtime's own functions, and the closure that the task was made with.
       let found = (report.lastStack?.functions ?? []).filter { $0.isAwaiting && $0.moduleName == "tasks-process" }
         .map(\.name).filter { !$0.hasSuffix("in Chains.run(_:)") }
@@ -91,7 +80,7 @@ struct Chains {
       )
     }
     say("chains=\(count)\ncomplete=\(complete)\nwrong=\(wrong)")
-    await watchdog.stop()
+    await reports.watchdog.stop()
   }
 
   /// The async callers of the last function.

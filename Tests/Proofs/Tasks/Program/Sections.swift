@@ -24,29 +24,18 @@ struct Sections {
 
   private static let threshold = 600
 
-  private let watchdog: Watchdog
   private var random: SplitMix
 
-  init(seed: UInt64) throws {
-    random = SplitMix(seed)
-    var configuration = Watchdog.Configuration(threshold: .seconds(3600))
-    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
-    watchdog = try Watchdog(configuration)
-  }
+  init(seed: UInt64) { random = SplitMix(seed) }
 
   mutating func run(_ count: Int) async throws {
-    let (told, add) = AsyncStream.makeStream(of: StallReport.self)
-    watchdog.onStall { add.yield($0) }
-    // The first section of a task has it found out where tasks are kept.
-    watchdog.beginSection("first", threshold: .seconds(10)).end()
-    try await Task.sleep(for: .milliseconds(500))
+    var reports = try await TaskReports()
+    let watchdog = reports.watchdog
     var named = 0
-    var answers = told.makeAsyncIterator()
     for number in 0..<count {
       let taking = Taking.allCases[number % Taking.allCases.count]
       let time = Int.random(in: 480...560, using: &random)
       let isSecondAsleep = Bool.random(using: &random)
-      let watchdog = watchdog
       await Task.detached {
         await Watchdog.withLabel("request \(number)") {
           await watchdog.withSection("request", threshold: .milliseconds(Self.threshold)) {
@@ -55,7 +44,7 @@ struct Sections {
           }
         }
       }.value
-      guard let report = await answers.next() else { break }
+      guard let report = await reports.next() else { break }
       let isNamed = report.culprit?.function.name == taking.function
       // Who has called it is known, whatever task does the work.
       let callers = report.tree.flatMap(Self.names)

@@ -30,10 +30,10 @@ do {
   case ("cost", 1): try measureCost(seconds: numbers[0])
   case ("rate", 1): try measureRate(rounds: numbers[0])
   case ("sections", 2):
-    var sections = try Sections(seed: UInt64(numbers[1]))
+    var sections = Sections(seed: UInt64(numbers[1]))
     try await sections.run(numbers[0])
   case ("chains", 2):
-    var chains = try Chains(seed: UInt64(numbers[1]))
+    var chains = Chains(seed: UInt64(numbers[1]))
     try await chains.run(numbers[0])
   default:
     say(
