@@ -136,6 +136,10 @@ void observer_slot_set_owners(struct observer_slot *slot, const struct observer_
   atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNERS, memory_order_relaxed);
 }
 
+void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_head_address) {
+  atomic_store_explicit(&slot->queue_head_address, queue_head_address, memory_order_relaxed);
+}
+
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id) {
   observer_slot_set_addresses(slot, task, id);
   atomic_store_explicit(&slot->owner_kind, OBSERVER_OWNER_TASK, memory_order_relaxed);

@@ -131,6 +131,8 @@ package struct Blame: Hashable, Sendable {
   package var workers: [Worker]
   /// Whether waiting work was taken up, where the source is a queue and that is known.
   package var queueProgress: QueueProgress?
+  /// What waited in the queue, where the source has one and that is known.
+  package var waitingWork: WaitingWork?
   /// How long no thread ran the task that worked; `nil` where one always did.
   package var taskTimes: TaskTimes?
 
@@ -156,6 +158,7 @@ package struct Blame: Hashable, Sendable {
     taskTimes = observations.taskTimes
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress
+    waitingWork = stall.waitingWork
     tree = CallNode.merge(observations.stacks.map(\.stack))
     sampleCount = observations.stacks.count
     failures = observations.failures

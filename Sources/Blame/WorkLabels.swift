@@ -8,14 +8,6 @@ package struct LabelShare: Hashable, Sendable {
   package var share: Share
 }
 
-/// Whether a queue took up waiting work during its stall.
-package enum QueueProgress: Hashable, Sendable {
-  /// The same work waited first in so many samples in a row of all that tell, more than half: what was under way did not end.
-  case stoodStill(samples: Int, of: Int)
-  /// Waiting work was taken up between so many of so many neighbouring samples: there was more than the queue could do.
-  case moved(between: Int, of: Int)
-}
-
 extension Observations {
   /// How the time divides between labels, the longest first; empty when there are none.
   var labels: [LabelShare] {
@@ -37,21 +29,5 @@ extension Observations {
       }
     }
     return sums.ready + sums.suspended > .zero ? sums : nil
-  }
-}
-
-extension Stall {
-  /// Whether the queue moved on; `nil` for what is no queue, or when too little was seen.
-  var queueProgress: QueueProgress? {
-    let seen = samples.filter { $0.progress != 0 }.sorted { $0.age < $1.age }
-    guard source.kind == .queue || source.kind == .executor, seen.count >= 2 else { return nil }
-    var (run, longest, changes) = (1, 1, 0)
-    for (one, next) in zip(seen, seen.dropFirst()) {
-      if one.progress != next.progress { changes += 1 }
-      run = one.progress == next.progress ? run + 1 : 1
-      longest = max(longest, run)
-    }
-    if longest * 2 > seen.count { return .stoodStill(samples: longest, of: seen.count) }
-    return .moved(between: changes, of: seen.count - 1)
   }
 }

@@ -113,6 +113,13 @@ struct ReportMaker {
         StallReport.Label(text: label.label, share: label.share.fraction, seconds: Seconds(label.share.time))
       },
       queueProgress: blame.queueProgress.map(StallReport.QueueProgress.init),
+      waitingWork: blame.waitingWork.map {
+        StallReport.WaitingWork(
+          count: $0.most,
+          isLowerBound: $0.isLowerBound,
+          oldestSeconds: $0.oldest.map { Seconds($0) }
+        )
+      },
       taskTimes: blame.taskTimes.map {
         StallReport.TaskTimes(suspendedSeconds: Seconds($0.suspended), readySeconds: Seconds($0.ready))
       },

@@ -65,6 +65,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var labels: [Label]
   /// Whether a queue took up waiting work; `nil` for other sources, or where it is not known.
   public var queueProgress: QueueProgress?
+  /// How much work waited in a queue; `nil` for other sources, or where it is not known.
+  public var waitingWork: WaitingWork?
   /// How long no thread ran the task that worked; `nil` where one always did.
   public var taskTimes: TaskTimes?
   /// Notes beside the samples, in order of time.
@@ -97,6 +99,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
     case version, id, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound, hasEnded
     case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
     case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
+      waitingWork,
       taskTimes, notes,
       tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
@@ -255,6 +258,17 @@ extension StallReport {
     public var samples: Int
     /// How many samples tell either way.
     public var of: Int
+  }
+
+  /// How much work waited in a queue during its stall.
+  public struct WaitingWork: Hashable, Sendable, Codable {
+    /// The most that was found waiting at a time, beside the watchdog's probe.
+    public var count: Int
+    /// Whether there may have been more: so much is counted at most.
+    public var isLowerBound: Bool
+    package var oldestSeconds: Seconds?
+    /// How long the oldest of it had waited by the end, at least; `nil` where that is not known.
+    public var oldest: Duration? { oldestSeconds?.duration }
   }
 
   /// A note beside the samples.

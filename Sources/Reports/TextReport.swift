@@ -167,9 +167,18 @@ struct TextReport: Sendable {
     return lines + [""]
   }
 
+  private func waitingText(_ waiting: StallReport.WaitingWork) -> String {
+    guard waiting.count > 0 else { return "nothing but the watchdog's probe waited" }
+    let noun = report.source.kind == .queue ? "block" : "job"
+    let count = (waiting.isLowerBound ? "more than " : "") + Formatting.count(waiting.count, noun)
+    let oldest = waiting.oldest.map { ", the oldest for \(Formatting.duration($0)) or longer" } ?? ""
+    return "\(count) waited at a time\(oldest)"
+  }
+
   /// What the queue did, what the application says of the work and of itself, and what else was going on.
   private func circumstances(_ page: Page) -> [String] {
     var lines: [String] = []
+    var queueTexts: [String] = []
     if let queue = report.queueProgress {
       let count = queue.samples == queue.of ? "all \(queue.of)" : "\(queue.samples) of \(queue.of)"
       let text =
@@ -177,7 +186,11 @@ struct TextReport: Sendable {
         ? "stood still: the same work waited first in \(count) samples that tell"
         : "moved on, but had more work than it could do: waiting work was taken up between \(queue.samples) of "
           + "\(queue.of) samples"
-      lines += page.section("QUEUE", text)
+      queueTexts.append(text)
+    }
+    if let waiting = report.waitingWork { queueTexts.append(waitingText(waiting)) }
+    for (index, text) in queueTexts.enumerated() {
+      lines += index == 0 ? page.section("QUEUE", text) : page.continuation(text)
     }
     if let task = report.taskTimes {
       var parts: [String] = []

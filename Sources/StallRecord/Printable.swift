@@ -17,6 +17,8 @@ package func printable(_ text: String, limit: Int = .max) -> String {
   {
     kept = text[..<end] + "…"
   }
+  // Nearly all names are of these, and it takes a table to know of others.
+  guard !kept.utf8.allSatisfy({ 0x20 <= $0 && $0 < 0x7f }) else { return kept }
   guard !kept.unicodeScalars.allSatisfy(isPrintable) else { return kept }
   return kept.unicodeScalars.map { isPrintable($0) ? String($0) : "\\u{\(String($0.value, radix: 16))}" }.joined()
 }

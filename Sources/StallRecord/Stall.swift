@@ -131,6 +131,12 @@ package struct Sample: Hashable, Sendable {
   package var threadID: Int32?
   /// Whether the stack is of a thread that the work waited for: its task was ready, and could have run there.
   package var isInTheWay: Bool
+  /// How much waited in the queue, the probe included; 0 where that was not counted. At most ``waitingCountMax``: there may be
+  /// more.
+  package var waitingCount: UInt32
+
+  /// So much is counted.
+  package static let waitingCountMax: UInt32 = 10_000
 
   /// A look at a thread whose work item was `age` old.
   package init(
@@ -145,7 +151,8 @@ package struct Sample: Hashable, Sendable {
     progress: UInt32 = 0,
     runDelay: Duration? = nil,
     threadID: Int32? = nil,
-    isInTheWay: Bool = false
+    isInTheWay: Bool = false,
+    waitingCount: UInt32 = 0
   ) {
     self.age = age
     self.stack = stack
@@ -159,6 +166,7 @@ package struct Sample: Hashable, Sendable {
     self.runDelay = runDelay
     self.threadID = threadID
     self.isInTheWay = isInTheWay
+    self.waitingCount = waitingCount
   }
 }
 

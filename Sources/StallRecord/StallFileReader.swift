@@ -283,6 +283,8 @@ private struct RecordingBuilder {
     let threadID = reader.signed() ?? 0
     // Files before version 1.5 do not.
     let isInTheWay = reader.number(UInt8.self) == 1
+    // Files before version 1.6 do not.
+    let waitingCount = reader.number(UInt32.self) ?? 0
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -296,7 +298,8 @@ private struct RecordingBuilder {
         progress: progress,
         runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
         threadID: threadID == 0 ? nil : threadID,
-        isInTheWay: isInTheWay
+        isInTheWay: isInTheWay,
+        waitingCount: waitingCount
       )
     )
     return true

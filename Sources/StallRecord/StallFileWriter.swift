@@ -99,6 +99,7 @@ package enum StallFileWriter {
       $0.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
       $0.append(sample.threadID ?? 0)
       $0.append(UInt8(sample.isInTheWay ? 1 : 0))
+      $0.append(sample.waitingCount)
     }
   }
 

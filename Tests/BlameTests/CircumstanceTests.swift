@@ -47,6 +47,26 @@ import Testing
 
   private func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: [], resolve: { _ in [] }) }
 
+  /// A queue with so much in it at each sample, the probe included, of which something was taken up wherever `progress` differs.
+  private func queue(_ samples: [(progress: UInt32, waiting: UInt32)], _ kind: SourceKind = .queue) -> WaitingWork? {
+    var stall = stall(kind, samples.map { ($0.progress, "") })
+    for index in samples.indices { stall.samples[index].waitingCount = samples[index].waiting }
+    return blame(stall).waitingWork
+  }
+
+  @Test func whatWaitsIsCounted() {
+    // The probe comes first here: what is there when it is seen first waits longest.
+    #expect(
+      queue([(5, 1), (5, 3), (5, 0), (5, 8), (5, 2)]) == WaitingWork(most: 7, oldest: .milliseconds(300))
+    )
+    #expect(queue([(5, 4), (6, 3), (6, 2)], .pool) == WaitingWork(most: 3, oldest: .milliseconds(100)))
+    // What is taken up at each sample tells nothing of how long it waited.
+    #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == WaitingWork(most: 3))
+    #expect(queue([(5, 1), (5, 1)]) == WaitingWork(most: 0))
+    #expect(queue([(5, 10_000), (6, 9_000)]) == WaitingWork(most: 9_999, isLowerBound: true))
+    #expect(queue([(5, 0), (5, 0)]) == nil && queue([(5, 2)], .loop) == nil)
+  }
+
   @Test func aQueueStandsStillOrMoves() {
     #expect(blame(stall(.queue, [(5, ""), (5, ""), (0, ""), (5, "")])).queueProgress == .stoodStill(samples: 3, of: 3))
     // What was under way when the ping was sent may have ended at once.

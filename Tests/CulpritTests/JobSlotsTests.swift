@@ -58,10 +58,11 @@ import Testing
       let now = clinux_clock_ns()
       _ = slots.begin(1, since: now - 999_000_000_000, lease)
       _ = slots.begin(2, since: now - 1_000_000, lease)
-      #expect(slots.endAllButStalled() == [1])
-      #expect(slots.endAllButStalled() == [1])
+      _ = slots.begin(3, since: now - 1_000_000, lease)
+      #expect(slots.endAllButStalled(of: [1, 2]) == [1])
+      #expect(slots.endAllButStalled(of: [1, 2]) == [1])
       slots.end(1)
-      #expect(slots.endAllButStalled() == [])
+      #expect(slots.endAllButStalled(of: [1, 2]) == [])
     }
   }
 

@@ -86,6 +86,7 @@ import Testing
       // Some pings first.
       usleep(200_000)
       queue.async { stallByComputing(for: .milliseconds(1200)) }
+      for _ in 0..<20 { queue.async {} }
       queue.sync {}
       usleep(200_000)
       watch.stop()
@@ -96,6 +97,9 @@ import Testing
       return
     }
     #expect(report.description.contains("QUEUE     stood still"))
+    // Who waits in `sync` waits in the queue, too.
+    #expect(report.waitingWork?.count == 21 && report.waitingWork?.isLowerBound == false, "\(report)")
+    #expect(report.description.contains("21 blocks waited at a time, the oldest for "), "\(report)")
   }
 
   /// Sending a ping is the application's code, and takes its time: the source is not stuck meanwhile.
@@ -204,6 +208,22 @@ import Testing
       let threads = Set(recording.stalls[0].samples.map(\.threadID))
       #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(text)")
       #expect(text.contains("\nWORKERS   \(threads.count == 1 ? "thread" : "\(threads.count) threads")"), "\(text)")
+      #expect(text.contains("10 jobs waited at a time, the oldest for "), "\(text)")
+    }
+  }
+
+  /// Who waits for a thread waits for those of its priority.
+  @Test func threadsOfAnotherPriorityAreInNobodysWay() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["beside-others", "waiting", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
+      let recording = try read(try #require(stallFiles(in: directory).first)).recording
+      let threads = Set(recording.stalls[0].samples.map(\.threadID))
+      #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(process)")
+      // They are among the other threads, and nowhere else.
+      let answer = try #require(process.output.components(separatedBy: "\nOTHERS").first)
+      #expect(!answer.contains("takeTurns()"), "\(process)")
     }
   }
 

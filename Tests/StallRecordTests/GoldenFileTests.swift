@@ -118,6 +118,7 @@ private func recording(_ minor: UInt16) -> Recording {
     recording.stalls[0].samples[1].isInTheWay = true
     recording.stalls[0].samples[2].activity = .suspended
   }
+  if minor >= 6 { recording.stalls[0].samples[1].waitingCount = 127 }
   return recording
 }
 
@@ -224,7 +225,7 @@ private func addWhatVersion3Has(to recording: inout Recording) {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name)")
   }
 
-  @Test(arguments: [UInt16(0), 1, 2, 3, 4, 5]) func filesOfEveryVersionAreReadAsEver(minor: UInt16) throws {
+  @Test(arguments: [UInt16(0), 1, 2, 3, 4, 5, 6]) func filesOfEveryVersionAreReadAsEver(minor: UInt16) throws {
     let file = try StallFile(bytes: [UInt8](Data(contentsOf: path("version-1.\(minor).stall"))))
     #expect(file.version == (1, minor))
     #expect(file.problems.isEmpty)
@@ -238,18 +239,18 @@ private func addWhatVersion3Has(to recording: inout Recording) {
   }
 
   @Test func filesOfThisVersionAreWrittenAsEver() throws {
-    let bytes = StallFileWriter.file(of: recording(5))
-    let path = path("version-1.5.stall")
+    let bytes = StallFileWriter.file(of: recording(6))
+    let path = path("version-1.6.stall")
     if getenv("RECORD_SNAPSHOTS") != nil { try Data(bytes).write(to: path) }
     #expect(try Data(contentsOf: path) == Data(bytes), "files of a version that was released never change")
   }
 
   /// The page docs/stall-format.md is enough to read the file: nothing of the reader is used here.
   @Test func everyByteIsWhatTheDocumentationSays() throws {
-    let bytes = try [UInt8](Data(contentsOf: path("version-1.5.stall")))
+    let bytes = try [UInt8](Data(contentsOf: path("version-1.6.stall")))
     var page = DocumentedFormat(bytes)
     let text = try page.text()
-    let expected = try String(contentsOf: path("version-1.5.txt"), encoding: .utf8)
+    let expected = try String(contentsOf: path("version-1.6.txt"), encoding: .utf8)
     let (lines, expectedLines) = (text.split(separator: "\n"), expected.split(separator: "\n"))
     for (line, expected) in zip(lines, expectedLines) { try #require(line == expected) }
     #expect(lines.count == expectedLines.count)
@@ -423,6 +424,7 @@ private struct DocumentedFormat {
     try optional(8, "ready")
     try number(4, "thread")
     try number(1, "in the way")
+    try number(4, "waiting")
   }
 
   private mutating func name() throws {

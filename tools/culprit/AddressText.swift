@@ -73,7 +73,13 @@ struct AddressText {
     if digits.starts(with: "0x".utf8) || digits.starts(with: "0X".utf8) { digits = digits.dropFirst(2) }
     var value: UInt64 = 0
     for digit in digits {
-      guard let number = Character(UnicodeScalar(digit)).hexDigitValue else { break }
+      let number: UInt8
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = digit - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): number = digit - UInt8(ascii: "A") + 10
+      default: return value
+      }
       guard value >> 60 == 0 else { return .max }
       value = value << 4 | UInt64(number)
     }

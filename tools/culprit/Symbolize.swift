@@ -74,6 +74,8 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
       text.flush()
     }
     for problem in symbolizer.problems { output.error(problem) }
+    // The process ends with it: what was read need not be taken apart piece by piece.
+    _ = Unmanaged.passRetained(symbolizer)
     return true
   } catch {
     output.error("\(error)")

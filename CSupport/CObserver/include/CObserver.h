@@ -18,6 +18,12 @@
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
  *   observer_copy.h     room for copies of stacks
  *   observer_visit.h    entries of threads that are captured once
+ *   observer_owners.h   several threads that work on one work item
+ *   observer_queue.h    what waits in a queue of libdispatch's
+ *   observer_task_memory.h what Swift's runtime keeps of tasks, and where
+ *   observer_task_search.h finding out where that is
+ *   observer_task_work.h   which thread works for a task
+ *   observer_swift_task.h  the stacks of tasks
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_stall.h    the stalls that go on
@@ -34,6 +40,7 @@
 #include "observer_machine.h"
 #include "observer_owners.h"
 #include "observer_passive.h"
+#include "observer_queue.h"
 #include "observer_residency.h"
 #include "observer_restarted_call.h"
 #include "observer_ring.h"
@@ -42,6 +49,9 @@
 #include "observer_slot.h"
 #include "observer_stall.h"
 #include "observer_swift_task.h"
+#include "observer_task_memory.h"
+#include "observer_task_search.h"
+#include "observer_task_work.h"
 #include "observer_thread.h"
 #include "observer_unwind.h"
 #include "observer_visit.h"

@@ -55,6 +55,7 @@ struct observer_event {
   int32_t call;        /* the system call that the thread was blocked in, -1 if in none, or not known */
   uint32_t count;      /* frames that follow */
   uint32_t queue_head; /* observer_slot_queue_head of the work item's slot; samples only */
+  uint32_t waiting;    /* observer_queue_waiting of it; 0: not counted. Samples only */
   struct observer_label label;
   uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */

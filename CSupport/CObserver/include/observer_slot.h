@@ -196,6 +196,10 @@ void observer_slot_set_addresses(struct observer_slot *slot, uint64_t owner_tid_
  * be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_owners(struct observer_slot *slot, const struct observer_owners *owners);
 
+/* Says where the queue is that SLOT's owners take their work from: the address of its head. Async-signal-safe: yes.
+ * Threads: any, as long as SLOT has its owner. */
+void observer_slot_set_queue_head(struct observer_slot *slot, uint64_t queue_head_address);
+
 /* Says that the task at the address TASK, with the number ID (observer_swift_task.h), works on what SLOT watches, which
  * must not be marked. Async-signal-safe: yes. Threads: as observer_slot_configure. */
 void observer_slot_set_task(struct observer_slot *slot, uint64_t task, uint32_t id);

@@ -26,6 +26,10 @@ struct Sampler: ~Copyable {
   private var taskTurn: UInt32 = 0
   /// So many of them are looked at each time.
   private let ownersAtOnce = 16
+  /// When what waits in queues may be counted again: a long list takes its time.
+  private var nextCount: UInt64 = 0
+  /// The pause after a count, in times that it took.
+  private let countPause: UInt64 = 63
   private var reader: ThreadReader
   private var allThreads: AllThreadsCapture
 
@@ -160,6 +164,7 @@ struct Sampler: ~Copyable {
     target.generation = view.generation
     // SAFETY: the slot says so; owners are never freed.
     target.owners = UnsafePointer(bitPattern: UInt(view.owner_tid_address))
+    target.queueHeadAddress = view.queue_head_address
     return target
   }
 
@@ -327,9 +332,20 @@ struct Sampler: ~Copyable {
     if target.queueHeadAddress != 0 {
       reader.beginStep(target)
       event.queue_head = observer_slot_queue_head(target.queueHeadAddress)
+      event.waiting = waiting(target.queueHeadAddress)
       reader.endStep()
     }
     if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.item) }
+  }
+
+  /// Counts what waits in the queue with that head; 0 where it was counted a moment ago.
+  @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64) -> UInt32 {
+    let begin = clinux_clock_ns()
+    guard begin >= nextCount else { return 0 }
+    let count = observer_queue_waiting(queueHeadAddress)
+    let end = clinux_clock_ns()
+    nextCount = end &+ countPause &* (end &- begin)
+    return count
   }
 }
 

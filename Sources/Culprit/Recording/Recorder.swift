@@ -435,7 +435,8 @@ final class Recorder: Sendable {
       progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
       threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
-      isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue
+      isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
+      waitingCount: head.waiting
     )
     return CapturedSample(
       sample: sample,

@@ -50,11 +50,11 @@ struct JobSlots: @unchecked Sendable {
     if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
   }
 
-  /// Ends all jobs that are no stalls yet. Returns whose the others are.
-  mutating func endAllButStalled() -> Set<Int32> {
+  /// Ends those jobs of the threads `ids` that are no stalls yet. Returns whose the others are.
+  mutating func endAllButStalled(of ids: Set<Int32>) -> Set<Int32> {
     let now = clinux_clock_ns()
     var stalled: Set<Int32> = []
-    for (id, slot) in slots {
+    for (id, slot) in slots where ids.contains(id) {
       let view = observer_slot_read(slot.lease.slot)
       if view.item != 0, now &- view.item >= view.threshold_ns {
         stalled.insert(id)

@@ -14,6 +14,8 @@ struct JobTracker {
     var task: UInt64
     /// Words of the task that are written when it is enqueued and when it is suspended, and not while it runs.
     var words: [UInt64] = []
+    /// The priority that the task was enqueued with; 0: unknown.
+    var priority: UInt8 = 0
     /// The processor time that the thread has used; 0: unknown.
     var used: UInt64 = 0
     /// Whether the watchpoint, which was set at the last look, has been hit; `nil`: none was set.

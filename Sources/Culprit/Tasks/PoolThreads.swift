@@ -12,6 +12,8 @@ final class PoolThreads: Sendable {
     var isWaiting = false
     var next: UInt64 = 0
     var hasEnded = false
+    /// The priority of the pool's pings: each priority has threads of its own. `nil` before the first ping was run.
+    var priority: UInt8?
     var jobs = JobSlots()
     /// Why the kernel refuses to watch what threads write.
     var watchpointError: Int32?
@@ -46,12 +48,18 @@ final class PoolThreads: Sendable {
   private let workers = Mutex(Workers())
   private let search: TaskLayoutSearch
   private let wake: WakeUp
+  private let queueLayout: QueueLayout?
   private let lease: @Sendable (String) -> SlotRegistry.Lease?
 
-  init(_ search: TaskLayoutSearch, _ wake: WakeUp, _ lease: @escaping @Sendable (String) -> SlotRegistry.Lease?) {
+  init(
+    _ search: TaskLayoutSearch,
+    _ queueLayout: QueueLayout?,
+    _ wake: WakeUp,
+    _ lease: @escaping @Sendable (String) -> SlotRegistry.Lease?
+  ) {
     owners = Owners(pointer: .allocate(capacity: 1))
     owners.pointer.initialize(to: observer_owners())
-    (self.search, self.wake, self.lease) = (search, wake, lease)
+    (self.search, self.queueLayout, self.wake, self.lease) = (search, queueLayout, wake, lease)
   }
 
   /// Whether no ping will come any more.
@@ -85,8 +93,16 @@ final class PoolThreads: Sendable {
     if isNew { wake.notify() }
   }
 
-  /// The ping has been run.
-  func pingIsAnswered() { guarded.withLock { $0.state.isWaiting = false } }
+  /// The ping is being run by the calling thread.
+  func pingIsAnswered() {
+    guarded.withLock { guarded in
+      guarded.state.isWaiting = false
+      guard guarded.state.priority == nil, !guarded.state.hasEnded, let slot = guarded.state.slot else { return }
+      guarded.state.priority = observer_swift_task_priority(TaskProbe.current)
+      let head = queueLayout?.firstWaitingAddress(ofQueueAt: observer_queue_current()) ?? 0
+      observer_slot_set_queue_head(slot, head)
+    }
+  }
 
   /// Looks who works, if it is time to. Returns when to call again, on the observer's clock.
   func lookIfDue(_ threads: inout TaskThreads) -> UInt64 {
@@ -102,13 +118,21 @@ final class PoolThreads: Sendable {
     }
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
-    let ids = working.map(\.threadID)
+    let looks = working.map { Look(thread: $0, seen: TaskThreads.look($0.threadID, $0.task, at: $0.place)) }
+    // Threads of another priority are in nobody's way.
+    let ids = looks.filter { isOfPings($0.seen) }.map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
-    followJobs(working, interval, isWaiting)
+    followJobs(looks, interval, waitedFor: isWaiting ? Set(ids) : [])
     return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval)
   }
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
+
+  /// Whether a ping could run on the thread that was seen so.
+  private func isOfPings(_ seen: JobTracker.Look) -> Bool {
+    guard seen.priority != 0, let priority = guarded.withLock({ $0.state.priority }) else { return true }
+    return seen.priority == priority
+  }
 
   private func later(_ now: UInt64, by interval: UInt64) -> UInt64 {
     guarded.withLock { guarded in
@@ -120,23 +144,30 @@ final class PoolThreads: Sendable {
 
   // MARK: Jobs
 
-  private func followJobs(_ working: [TaskThreads.Running], _ interval: UInt64, _ isWaiting: Bool) {
+  /// What a thread that runs a task was seen to do.
+  private struct Look {
+    var thread: TaskThreads.Running
+    var seen: JobTracker.Look
+  }
+
+  private func followJobs(_ looks: [Look], _ interval: UInt64, waitedFor: Set<Int32>) {
     workers.withLock { workers in
       if workers.interval != interval {
         for id in workers.all.keys { forget(id, &workers) }
         workers.interval = interval
       }
-      let present = Set(working.map(\.threadID))
+      let present = Set(looks.map(\.thread.threadID))
       for id in workers.all.keys where !present.contains(id) { forget(id, &workers) }
-      for thread in working {
-        var worker = workers.all[thread.threadID] ?? Worker(tracker: JobTracker(interval: 2 * interval))
-        follow(thread, &worker)
-        workers.all[thread.threadID] = worker
+      for look in looks {
+        let id = look.thread.threadID
+        var worker = workers.all[id] ?? Worker(tracker: JobTracker(interval: 2 * interval))
+        follow(look, &worker)
+        workers.all[id] = worker
       }
       // Who waits for a thread waits for all of them: that is one stall, of the pool.
-      guard isWaiting else { return }
-      let stalled = guarded.withLock { $0.state.jobs.endAllButStalled() }
-      for id in workers.all.keys where !stalled.contains(id) {
+      guard !waitedFor.isEmpty else { return }
+      let stalled = guarded.withLock { $0.state.jobs.endAllButStalled(of: waitedFor) }
+      for id in waitedFor.subtracting(stalled) {
         workers.all[id]?.tracker.restart()
         workers.all[id]?.watchpoints.clear()
       }
@@ -153,31 +184,33 @@ final class PoolThreads: Sendable {
     guarded.withLock { $0.state.jobs.end(id) }
   }
 
-  private func follow(_ thread: TaskThreads.Running, _ worker: inout Worker) {
-    var look = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
-    look.isHit = worker.watchpoints.areHit(look.task)
-    let step = worker.tracker.advance(look)
-    carryOut(step, thread.threadID)
-    if look.isHit == true { worker.watchpoints.clear() }
+  private func follow(_ look: Look, _ worker: inout Worker) {
+    var look = look
+    let thread = look.thread
+    // What was written since then is a hit, too.
+    look.seen.isHit = worker.watchpoints.areHit(look.seen.task)
+    let step = worker.tracker.advance(look.seen)
+    carryOut(step, look)
+    if look.seen.isHit == true { worker.watchpoints.clear() }
     guard step.wantsWatchpoint, watchpointError == nil else { return }
     let error = worker.watchpoints.set(thread.threadID, thread.task, at: thread.place)
     guard error == 0 else {
       if Self.refusals.contains(error) { guarded.withLock { $0.state.watchpointError = error } }
       return
     }
-    carryOut(
-      worker.tracker.watched(TaskThreads.look(thread.threadID, thread.task, at: thread.place)),
-      thread.threadID
-    )
+    look.seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
+    carryOut(worker.tracker.watched(look.seen), look)
   }
 
   /// What will be refused another time, too: unlike for a thread that has ended, or registers that a debugger has.
   private static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
 
-  private func carryOut(_ step: JobTracker.Step, _ id: Int32) {
+  private func carryOut(_ step: JobTracker.Step, _ look: Look) {
+    let id = look.thread.threadID
+    let isInTheWay = isOfPings(look.seen)
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }
-      guard let began = step.began, !guarded.state.hasEnded, !guarded.state.isWaiting else { return nil }
+      guard let began = step.began, !guarded.state.hasEnded, !guarded.state.isWaiting || !isInTheWay else { return nil }
       return guarded.state.jobs.begin(id, since: began, lease)
     }
     if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }

@@ -19,10 +19,15 @@ final class PoolWatcher: Sendable {
 
   /// Follows the threads of a pool from now on. The thread is started with the first one.
   ///
-  /// - Parameter lease: Leases a slot for the jobs of one thread, which is called so; `nil` where there is none.
+  /// - Parameters:
+  ///   - queueLayout: Where queues have what waits in them; `nil` where that is not known.
+  ///   - lease: Leases a slot for the jobs of one thread, which is called so; `nil` where there is none.
   /// - Returns: The threads.
   /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
-  func add(_ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?) throws(WatchdogError) -> PoolThreads {
+  func add(
+    _ queueLayout: QueueLayout?,
+    _ lease: @escaping @Sendable (_ name: String) -> SlotRegistry.Lease?
+  ) throws(WatchdogError) -> PoolThreads {
     isUsed.withLock { $0 = true }
     TaskProbe.shared.start()
     let search = TaskProbe.shared.search
@@ -36,7 +41,7 @@ final class PoolWatcher: Sendable {
       }
     }
     if let error { throw .threadNotStarted(error.number) }
-    let pool = PoolThreads(search, wake, lease)
+    let pool = PoolThreads(search, queueLayout, wake, lease)
     // Without a thread nobody would look at them.
     if !search.hasFailed { state.withLock { $0.pools.append(pool) } }
     return pool

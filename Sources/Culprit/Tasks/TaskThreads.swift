@@ -79,10 +79,11 @@ struct TaskThreads: ~Copyable {
     }
     look.task = task
     look.words = [words[2], words[3], words[7], words[8]]
+    look.priority = UInt8(truncatingIfNeeded: words[4] >> 8)
     return look
   }
 
-  /// A task begins with what its object is, what the scheduler needs, and where it resumes: `Job` and `AsyncTask` of
+  /// A task begins with what its object is, what the scheduler needs, its flags, and where it resumes: `Job` and `AsyncTask` of
   /// include/swift/ABI/Task.h.
   private static let wordsRead = 9
 }

@@ -4,7 +4,7 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// Where libdispatch's queues keep the thread that drains them and the first block that waits.
+/// Where libdispatch's queues keep the thread that drains them and what waits.
 ///
 /// That is nowhere documented and differs from version to version. So it is found out with a queue of our own: what
 /// changes when blocks are added to it, and what is this thread's id while it runs one. Where that finds nothing, or
@@ -13,41 +13,75 @@ struct QueueLayout: Hashable, Sendable {
   /// Offsets from the queue's beginning, in bytes.
   private var owner: Int
   private var firstWaiting: Int
+  private var lastWaiting: Int
+  /// Where what waits has the next of it, from its own beginning; `nil` when that is not found out.
+  private var next: Int?
 
   /// The layout in this process, found out when it is first asked for.
-  static let current: QueueLayout? = QueueLayout()
+  static let current: QueueLayout? = {
+    guard let layout = QueueLayout() else { return nil }
+    var known = observer_queue_layout(
+      last: Int32(layout.lastWaiting - layout.firstWaiting),
+      next: UInt32(layout.next ?? 0)
+    )
+    observer_queue_know(&known)
+    return layout
+  }()
 
   /// So much of a queue is looked at, in words of eight bytes: it has no more (a static assertion of libdispatch's). What
   /// lies behind it changes when it wants, and need not be there.
   private static let words = 16
+  /// So much of what waits is looked at: a block's continuation has no more, and a task has.
+  private static let waitingWords = 8
 
   /// That of a new queue; `nil` when it is not found out.
   init?() {
     let queue = DispatchQueue(label: "culprit.layout")
-    let idle = Self.content(of: queue)
+    let idle = Self.content(Self.object(of: queue), words: Self.words)
     queue.suspend()
     queue.async {}
-    let one = Self.content(of: queue)
+    let one = Self.content(Self.object(of: queue), words: Self.words)
     let measured = Mutex<(id: UInt32, content: [UInt64])>((0, []))
     queue.async {
-      let running = (id: UInt32(bitPattern: clinux_task_self()), content: Self.content(of: queue))
+      let content = Self.content(Self.object(of: queue), words: Self.words)
+      let running = (id: UInt32(bitPattern: clinux_task_self()), content: content)
       measured.withLock { $0 = running }
     }
-    let two = Self.content(of: queue)
+    let two = Self.content(Self.object(of: queue), words: Self.words)
+    queue.async {}
+    let three = Self.content(Self.object(of: queue), words: Self.words)
+    // What waits stays where it is as long as the queue is suspended.
+    var waiting: [UInt64: [UInt64]] = [:]
+    for word in two where word != 0 && !idle.contains(word) {
+      waiting[word] = Self.content(word, words: Self.waitingWords)
+    }
     queue.resume()
     queue.sync {}
     let running = measured.withLock { $0 }
-    guard [idle, one, two, running.content].allSatisfy({ $0.count == Self.words }) else { return nil }
+    guard [idle, one, two, three, running.content].allSatisfy({ $0.count == Self.words }) else { return nil }
     // The first that waits stays the same when a second one comes; the last does not.
-    let first = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] && one.contains(one[$0]) }
-      .filter { place in one.indices.contains { $0 != place && one[$0] == one[place] && two[$0] != two[place] } }
+    let firsts = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] }
+    var ends: [(first: Int, last: Int)] = []
+    for first in firsts {
+      for last in 0..<Self.words where last != first && one[last] == one[first] && two[last] != two[first] {
+        ends.append((first, last))
+      }
+    }
     let owners = (0..<Self.words).filter {
       UInt32(truncatingIfNeeded: running.content[$0]) & Self.threadMask == running.id
         && UInt32(truncatingIfNeeded: idle[$0]) & Self.threadMask != running.id
     }
-    guard first.count == 1, owners.count == 1 else { return nil }
+    guard ends.count == 1, owners.count == 1 else { return nil }
+    let (first, last) = ends[0]
     owner = owners[0] * 8
-    firstWaiting = first[0] * 8
+    firstWaiting = first * 8
+    lastWaiting = last * 8
+    // The first has the second for its next, and the second the third.
+    guard let one = waiting[two[first]], let another = waiting[two[last]] else { return }
+    let nexts = one.indices.filter {
+      one[$0] == two[last] && another.indices.contains($0) && another[$0] == three[last]
+    }
+    next = nexts.count == 1 ? nexts[0] * 8 : nil
   }
 
   /// The lower bits of the word, where the id of a thread is.
@@ -59,6 +93,11 @@ struct QueueLayout: Hashable, Sendable {
   /// Where `queue` has the first block that waits.
   func queueHeadAddress(of queue: DispatchQueue) -> UInt64 {
     Self.object(of: queue).map { $0 + UInt64(firstWaiting) } ?? 0
+  }
+
+  /// Where the queue that libdispatch has at `object` has the first that waits; `nil` where that cannot be read.
+  func firstWaitingAddress(ofQueueAt object: UInt64) -> UInt64? {
+    Self.content(object, words: Self.words).isEmpty ? nil : object + UInt64(firstWaiting)
   }
 
   /// Whether `queue` says that the calling thread, which is running one of its blocks, works on it: not so for a queue
@@ -74,9 +113,9 @@ struct QueueLayout: Hashable, Sendable {
     return clinux_memory_read(wrapper + 16, &object, 8) && object != 0 ? object : nil
   }
 
-  private static func content(of queue: DispatchQueue) -> [UInt64] {
+  private static func content(_ object: UInt64?, words: Int) -> [UInt64] {
     var content = [UInt64](repeating: 0, count: words)
-    guard let object = object(of: queue), clinux_memory_read(object, &content, words * 8) else { return [] }
+    guard let object, clinux_memory_read(object, &content, words * 8) else { return [] }
     return content
   }
 }

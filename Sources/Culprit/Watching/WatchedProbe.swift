@@ -63,13 +63,14 @@ extension Watchdog {
   public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
     let threads = try core.map { core throws(WatchdogError) in
-      try core.poolWatcher.add { [weak self] name in
+      try core.poolWatcher.add(QueueLayout.current) { [weak self] name in
         try? self?.lease(WatchedSource(kind: .job, name: name), threshold, polled: false)
       }
     }
     let worker = threads.map { PingedSource.Worker.pool($0) }
     do throws(WatchdogError) {
-      let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached { run() } }
+      let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached(priority: .medium) { run() }
+      }
       return WatchedProbe(watchdog: self, sources: [pinged])
     } catch {
       if let threads { core?.poolWatcher.remove(threads) }

@@ -38,6 +38,8 @@ enum Scenario: String {
   /// On one thread of Swift concurrency's, while the others are free; and on all of them, but with pauses.
   case oneJob = "one-job"
   case pauses
+  /// On all that run tasks of one priority, while those of another one have short turns.
+  case besideOthers = "beside-others"
   /// On one such thread, when it is watched no more.
   case letGo = "let-go"
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
@@ -74,6 +76,11 @@ enum Scenario: String {
       }
     case .tasks: try runTasks(on: stage)
     case .inTurn, .oneJob: try runInTurn(on: stage)
+    case .besideOthers:
+      for _ in 0..<max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+        Task.detached(priority: .background) { await takeTurns() }
+      }
+      try runInTurn(on: stage)
     case .pauses: try runWithPauses(on: stage)
     case .letGo: try runLetGo(on: stage)
     }
@@ -163,6 +170,14 @@ extension Scenario {
           tasks.leave()
         }
       }
+      if self == .inTurn {
+        // The threads are taken, and these wait.
+        usleep(50_000)
+        for _ in 0..<10 {
+          tasks.enter()
+          Task.detached { tasks.leave() }
+        }
+      }
       tasks.wait()
       usleep(300_000)
     }
@@ -206,6 +221,15 @@ func fillTheCache() {
 func servePages() {
   let end = DispatchTime.now() + .milliseconds(150)
   if isComputing { while DispatchTime.now() < end {} } else { usleep(150_000) }
+}
+
+/// Takes turns of 100 ms as long as the process is there.
+@inline(never)
+func takeTurns() async {
+  while true {
+    usleep(100_000)
+    await Task.yield()
+  }
 }
 
 private let isComputing = CommandLine.arguments[2] == "computing"

@@ -50,7 +50,7 @@ struct Sections {
       let callers = report.tree.flatMap(Self.names)
       let hasCaller = callers.contains("handle(_:_:)")
       // All samples have the label, whoever runs the task.
-      let isLabelled = (report.labels.first { $0.text == "request \(number)" }?.share ?? 0) > 0.9
+      let isLabelled = !report.samples.isEmpty && report.samples.allSatisfy { $0.label == "request \(number)" }
       named += isNamed && hasCaller && isLabelled ? 1 : 0
       if !isNamed || !hasCaller || !isLabelled {
         say(

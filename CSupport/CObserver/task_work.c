@@ -1,0 +1,140 @@
+#include "observer_task_work.h"
+#include "task_memory.h"
+
+#include "clinux_memory.h"
+#include "clinux_thread_pointer.h"
+
+/* How urgent it is to look at what is in a state. */
+static int urgency(enum observer_task_state state) {
+  return state == OBSERVER_TASK_RUNNING     ? 3
+         : state == OBSERVER_TASK_ENQUEUED  ? 2
+         : state == OBSERVER_TASK_SUSPENDED ? 1
+                                            : 0;
+}
+
+/* Finds the task that TASK, which is at ADDRESS, waits for: one whose value it awaits, or one of the group that it
+ * waits for, of which those that are most urgent come in turn. Returns 0 if there is none that is not done. */
+static uint64_t find_awaited(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
+                             uint32_t turn) {
+  struct task_record record;
+  uint64_t awaited = task_memory_dependency(layout, task, address, &record);
+  struct task other;
+  if (awaited == 0)
+    return 0;
+  if (task_memory_read(layout, awaited, &other))
+    return task_memory_state(layout, &other) == OBSERVER_TASK_COMPLETE ? 0 : awaited;
+  uint32_t counts[4] = {0};
+  for (int pass = 0; pass < 2; pass++) {
+    int most = counts[3] ? 3 : counts[2] ? 2 : 1;
+    uint32_t wanted = counts[most] ? turn % counts[most] : 0, seen = 0;
+    uint64_t next = task_memory_records(layout, task);
+    for (int number = 0; number < RECORDS_MAX && task_memory_next_record(&next, &record); number++) {
+      uint64_t at = record.content[0];
+      for (int count = 0;
+           count < CHILDREN_MAX && task_memory_read(layout, at, &other) && other.words[FLAGS] & IS_CHILD &&
+           other.words[layout->parent] == address && other.words[layout->parent + GROUP] == awaited;
+           count++) {
+        int level = urgency(task_memory_state(layout, &other));
+        if (pass == 0)
+          counts[level]++;
+        else if (level == most && seen++ == wanted)
+          return at;
+        at = other.words[layout->parent + SIBLING];
+      }
+    }
+    if (pass == 0 && counts[1] + counts[2] + counts[3] == 0)
+      return 0;
+  }
+  return 0;
+}
+
+/* A thread's task and executor. */
+struct runs {
+  uint64_t task, identity, preference; /* the executors': its own, and the one that the task prefers */
+  bool is_pool;
+};
+
+static bool read_runs(const struct observer_task_layout *layout, const struct clinux_thread_pointer *thread,
+                      struct runs *runs) {
+  uint64_t tracking, words[3];
+  if (!clinux_memory_read(thread->pointer + (uint64_t)layout->task, &runs->task, sizeof runs->task) || runs->task == 0)
+    return false;
+  if (!clinux_memory_read(thread->pointer + (uint64_t)layout->tracking, &tracking, sizeof tracking) || tracking == 0 ||
+      !clinux_memory_read(tracking, words, sizeof words))
+    return false;
+  runs->identity = words[0];
+  runs->preference = words[2];
+  runs->is_pool = words[1] == 0 && words[2] == 0;
+  return true;
+}
+
+static int32_t find_thread(const struct observer_task_layout *layout, uint64_t task) {
+  struct clinux_thread_walk walk = {0};
+  struct runs runs;
+  while (clinux_thread_pointer_next(&walk))
+    if (read_runs(layout, &walk.here, &runs) && runs.task == task)
+      return walk.here.tid;
+  return 0;
+}
+
+/* Whether what has PRIORITY could run on the thread that RUNS is of. */
+static bool is_candidate(const struct runs *runs, uint8_t priority) {
+  return runs->is_pool && observer_swift_task_priority(runs->task) == priority;
+}
+
+/* Finds a thread that is in the way of TASK, which is at ADDRESS and enqueued: what runs on the executor that it is
+ * enqueued on, or, for none, one of the pool's that has its priority; of several the one whose
+ * turn it is. */
+static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
+                               uint32_t turn) {
+  struct clinux_thread_walk walk = {0};
+  struct runs runs;
+  int32_t found = 0;
+  uint32_t count = 0;
+  uint8_t priority = (uint8_t)(task->words[FLAGS] >> FLAGS_PRIORITY_SHIFT);
+  struct task_record record;
+  uint64_t executor = task_memory_dependency(layout, task, address, &record);
+  while (clinux_thread_pointer_next(&walk)) {
+    if (!read_runs(layout, &walk.here, &runs))
+      continue;
+    /* It is enqueued on one of them. */
+    if (executor != 0 && (executor == runs.identity || executor == runs.preference))
+      return walk.here.tid;
+    count += is_candidate(&runs, priority);
+  }
+  /* Actors without an executor of their own have the pool's threads; whose others have, is not known. */
+  if (count == 0 || record.content[1] != 0)
+    return 0;
+  uint32_t wanted = turn % count;
+  walk = (struct clinux_thread_walk){0};
+  while (clinux_thread_pointer_next(&walk) && found == 0)
+    if (read_runs(layout, &walk.here, &runs) && is_candidate(&runs, priority) && wanted-- == 0)
+      found = walk.here.tid;
+  return found;
+}
+
+void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, struct observer_task_work *work) {
+  struct task task;
+  *work = (struct observer_task_work){.state = OBSERVER_TASK_UNKNOWN, .task = address};
+  const struct observer_task_layout *layout = task_memory_layout();
+  if (!layout || !task_memory_read(layout, address, &task) || task.words[FLAGS] >> 32 != id)
+    return;
+  for (int generation = 0; generation < GENERATIONS_MAX; generation++) {
+    work->state = task_memory_state(layout, &task);
+    if (work->state != OBSERVER_TASK_SUSPENDED)
+      break;
+    uint64_t next = find_awaited(layout, &task, work->task, turn), before = work->task;
+    if (next == before || work->waiters.count == OBSERVER_TASK_WAITERS_MAX)
+      break;
+    if (next == 0 || !task_memory_read(layout, next, &task))
+      break;
+    /* Somebody else's child is none of it. */
+    if (!(task.words[FLAGS] & IS_CHILD) || task.words[layout->parent] != before)
+      work->waiters.tasks[work->waiters.count++] = before;
+    work->task = next;
+  }
+  if (work->state == OBSERVER_TASK_RUNNING)
+    work->tid = find_thread(layout, work->task);
+  else if (work->state == OBSERVER_TASK_ENQUEUED)
+    work->tid = find_in_the_way(layout, &task, work->task, turn);
+}
