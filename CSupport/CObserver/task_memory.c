@@ -106,12 +106,18 @@ bool task_memory_read(const struct observer_task_layout *layout, uint64_t addres
          task->words[KIND] == layout->kind;
 }
 
+bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task) {
+  return layout->yield != 0 && task->words[RESUME_FUNCTION] == layout->yield;
+}
+
 enum observer_task_state task_memory_state(const struct observer_task_layout *layout, const struct task *task) {
   uint64_t status = task->words[layout->status];
   return status & IS_COMPLETE   ? OBSERVER_TASK_COMPLETE
          : status & IS_RUNNING  ? OBSERVER_TASK_RUNNING
          : status & IS_ENQUEUED ? OBSERVER_TASK_ENQUEUED
-                                : OBSERVER_TASK_SUSPENDED;
+         /* Who gives up his turn waits for the next one. */
+         : task_memory_has_yielded(layout, task) ? OBSERVER_TASK_ENQUEUED
+                                                 : OBSERVER_TASK_SUSPENDED;
 }
 
 uint32_t observer_swift_task_id(uint64_t task) {
@@ -123,6 +129,17 @@ uint8_t observer_swift_task_priority(uint64_t task) {
   return task != 0 && clinux_memory_read(task + FLAGS * sizeof flags, &flags, sizeof flags)
              ? (uint8_t)(flags >> FLAGS_PRIORITY_SHIFT)
              : 0;
+}
+
+uint64_t observer_swift_task_resumes(const struct observer_task_layout *layout, uint64_t address) {
+  struct task task, again;
+  bool is_suspended = task_memory_read(layout, address, &task) &&
+                      task_memory_state(layout, &task) == OBSERVER_TASK_SUSPENDED &&
+                      /* It has been so all the time. */
+                      task_memory_read(layout, address, &again) &&
+                      memcmp(task.words, again.words, (RESUME_CONTEXT + 1) * sizeof task.words[0]) == 0 &&
+                      task.words[layout->status] == again.words[layout->status];
+  return is_suspended ? task.words[RESUME_FUNCTION] : 0;
 }
 
 enum observer_task_state observer_swift_task_state(const struct observer_task_layout *layout, uint64_t address) {

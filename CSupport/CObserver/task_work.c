@@ -94,6 +94,9 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   uint8_t priority = (uint8_t)(task->words[FLAGS] >> FLAGS_PRIORITY_SHIFT);
   struct task_record record;
   uint64_t executor = task_memory_dependency(layout, task, address, &record);
+  /* Its next turn comes from the pool, whatever it is on. */
+  if (task_memory_has_yielded(layout, task))
+    executor = record.content[1] = 0;
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(layout, &walk.here, &runs))
       continue;

@@ -107,6 +107,7 @@ extension StallReport.Reason {
     case .untouchable: code = "unreadable"
     case .handlerReplaced: code = "handlerReplaced"
     case .noWorker: code = "noWorker"
+    case .taskGone: code = "taskEnded"
     case .samplerStopped: code = "samplerHeldUp"
     }
     self.init(code: code, text: outcome.explanation)

@@ -107,6 +107,8 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
   case noWorker = 10
   /// Nobody took stacks: the kernel held up the thread that does.
   case samplerStopped = 11
+  /// The task that had begun it had ended.
+  case taskGone = 12
 
   /// What a reader is told when there is no stack.
   package var explanation: String {
@@ -120,6 +122,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
     case .noLook: "the kernel does not tell what the thread does, and it did not run"
     case .untouchable: "the thread was blocked, and its stack could not be read from outside"
     case .noWorker: "no thread was known to work on it"
+    case .taskGone: "its task had ended without it"
     case .samplerStopped: "the kernel held up the thread that takes stacks"
     case .handlerReplaced: "another handler has been installed for SIGPROF"
     }

@@ -289,6 +289,47 @@ import Testing
     await watchdog.stop()
   }
 
+  /// A section that is left open by a task that has ended.
+  @Test func aSectionWithoutItsTaskSaysSo() async throws {
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    let reports = Reports()
+    let watchdog = try Watchdog(quick)
+    watchdog.onStall { reports.add($0) }
+    let section = await Task.detached { watchdog.beginSection("left open", threshold: .milliseconds(200)) }.value
+    try await Task.sleep(for: .milliseconds(500))
+    section.end()
+    await watchdog.stop()
+    let report = try #require(reports.all.first)
+    #expect(report.verdict == .noStacks && report.description.contains("its task had ended without it"), "\(report)")
+    #expect(report.evidence.noStack.contains { $0.reason.code == "taskEnded" }, "\(report)")
+  }
+
+  /// What has given up its turn, and has not had another one since: who has the threads is to blame.
+  @Test func aSectionThatYieldsWaitsForAThread() async throws {
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    let reports = Reports()
+    let watchdog = try Watchdog(quick)
+    watchdog.onStall { reports.add($0) }
+    await Task.detached {
+      await withTaskGroup { group in
+        await watchdog.withSection("polite", threshold: .milliseconds(200)) {
+          for _ in 0..<2 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+            group.addTask { stallByComputing(for: .milliseconds(600)) }
+          }
+          await Task.yield()
+        }
+        await group.waitForAll()
+      }
+    }.value
+    await watchdog.stop()
+    let report = try #require(reports.all.first)
+    #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
+    let times = try #require(report.taskTimes)
+    #expect(times.ready > .milliseconds(300) && times.suspended < .milliseconds(100), "\(report)")
+  }
+
   /// No thread works on it, and what it waits in is to blame all the same.
   @Test func aSectionThatWaitsIsFollowed() async throws {
     // Where tasks are kept is found out with the first one.

@@ -44,6 +44,31 @@ import Testing
     withExtendedLifetime(task) {}
   }
 
+  /// A task that gives up its turn again and again waits for the next one, and for nothing else.
+  @Test func whoYieldsIsReady() async throws {
+    let layout = try await layout()
+    #expect(layout.value.yield != 0)
+    let address = Atomic<UInt64>(0)
+    let isDone = Atomic(false)
+    let task = Task.detached {
+      address.store(TaskProbe.current, ordering: .relaxed)
+      while !isDone.load(ordering: .relaxed) { await Task.yield() }
+    }
+    for _ in 0..<2000 where address.load(ordering: .relaxed) == 0 { try await Task.sleep(for: .milliseconds(1)) }
+    var (ready, suspended) = (0, 0)
+    for _ in 0..<100_000 where ready < 100 {
+      switch state(of: address.load(ordering: .relaxed), layout) {
+      case OBSERVER_TASK_ENQUEUED: ready += 1
+      case OBSERVER_TASK_SUSPENDED: suspended += 1
+      default: break
+      }
+      if ready < 100 { await Task.yield() }
+    }
+    #expect(ready == 100 && suspended == 0)
+    isDone.store(true, ordering: .relaxed)
+    await task.value
+  }
+
   /// What is none, or cannot be read, does nothing that is known.
   @Test func whatIsNoTaskIsNotTakenForOne() async throws {
     let layout = try await layout()

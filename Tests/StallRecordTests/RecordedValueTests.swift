@@ -131,15 +131,15 @@ import Testing
     #expect(ends.map(\.rawValue) == Array(0...11) && ends == StackEnd.allCases)
     let outcomes: [CaptureOutcome] = [
       .captured, .unitOver, .threadGone, .noAnswer, .notSignalled, .requestsStuck, .noLook, .untouchable,
-      .handlerReplaced, .noWorker, .samplerStopped,
+      .handlerReplaced, .noWorker, .samplerStopped, .taskGone,
     ]
-    #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11] && outcomes == CaptureOutcome.allCases)
+    #expect(outcomes.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12] && outcomes == CaptureOutcome.allCases)
     for end in ends {
       #expect(Stack(frames: [], end: end).isTruncated == (end != .outermost))
       #expect((end.explanation == nil) == (end == .outermost))
     }
     // Each tells something else.
-    #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 11)
+    #expect(Set(ends.compactMap(\.explanation)).count == 11 && Set(outcomes.map(\.explanation)).count == 12)
   }
 
   @Test func kindsOfSourcesAndNotesHaveTheDocumentedNumbers() {

@@ -35,6 +35,7 @@ enum observer_capture_status {
   OBSERVER_NO_WORKER = 10,       /* nobody works on the work item: it waits for a thread */
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
+  OBSERVER_TASK_GONE = 12,       /* the task that worked on it has ended, or was never known */
   OBSERVER_UNREADABLE =
       8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
 };

@@ -18,6 +18,7 @@ struct observer_task_layout {
   uint64_t kind, runner;               /* as there */
   uint32_t locals;                     /* a word of tasks; 0: not known */
   uint64_t label_key;                  /* the key of labels among task-local values */
+  uint64_t yield;                      /* where tasks resume that have given up their turn; 0: not known */
 };
 
 /* What a task does. */
@@ -32,6 +33,10 @@ enum observer_task_state {
 /* What TASK does, by LAYOUT. Async-signal-safe: yes. Threads: any that may read memory. */
 CLINUX_NO_LOCKS enum observer_task_state observer_swift_task_state(const struct observer_task_layout *layout,
                                                                    uint64_t task);
+
+/* Where TASK resumes, which is suspended; 0 where it is not. Async-signal-safe: yes. Threads: any that may read memory.
+ */
+uint64_t observer_swift_task_resumes(const struct observer_task_layout *layout, uint64_t task);
 
 /* Says where things are, for good. Async-signal-safe: yes. Threads: any, once. */
 void observer_swift_task_know(const struct observer_task_layout *layout);

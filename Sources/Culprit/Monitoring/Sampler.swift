@@ -238,7 +238,7 @@ struct Sampler: ~Copyable {
     case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
     default:
       // What is just being found out will be known at the next sample.
-      if observer_swift_task_is_known() { emit(one, reader.nobody()) }
+      if observer_swift_task_is_known() { emit(one, reader.taskGone(one)) }
     }
   }
 
@@ -324,7 +324,8 @@ struct Sampler: ~Copyable {
     reader.describe(target, reading, &event)
     event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     observer_slot_label(slot, &event.label)
-    if event.label.bytes == 0 {
+    // Where the task was, there may be another one.
+    if event.label.bytes == 0, reading.status != OBSERVER_TASK_GONE {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, &event.label)
       reader.endStep()

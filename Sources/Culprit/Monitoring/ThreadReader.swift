@@ -168,6 +168,14 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
+  /// A reading of the task of `target`, which is not there any more.
+  @_noLocks mutating func taskGone(_ target: Target) -> Reading {
+    var reading = nobody()
+    reading.status = OBSERVER_TASK_GONE
+    reading.task = target.task
+    return reading
+  }
+
   /// A reading of the task of `target`, which is ready to run, and nobody knows where.
   @_noLocks mutating func enqueued(_ target: Target) -> Reading {
     var reading = nobody()

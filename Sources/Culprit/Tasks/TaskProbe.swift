@@ -116,7 +116,7 @@ final class TaskProbe: Sendable {
       let status = Self.only(all.status), let isChild = Self.only(all.parent), all.kind != 0, all.runner != 0
     else { return nil }
     let locals = Self.only(all.locals) ?? 0
-    let layout = Layout(
+    var layout = Layout(
       value: observer_task_layout(
         task: place.task,
         tracking: place.tracking,
@@ -126,10 +126,12 @@ final class TaskProbe: Sendable {
         kind: all.kind,
         runner: all.runner,
         locals: locals,
-        label_key: TaskLabel.key
+        label_key: TaskLabel.key,
+        yield: 0
       )
     )
     guard await Self.isTrue(layout) else { return nil }
+    layout.value.yield = await Self.resumptionOfYield(layout)
     return await Self.hasLabels(layout) ? layout : layout.withoutLabels
   }
 
@@ -183,6 +185,34 @@ final class TaskProbe: Sendable {
   private static func beAChild(of parent: UInt64, _ levels: Int, _ clues: Clues) async -> Bool {
     await descend(levels, of: levels, parent, clues)
     return true
+  }
+
+  /// So often a task must have been seen to resume there.
+  private static let resumptions = 4
+
+  /// Where tasks resume that have given up their turn; 0 when that is not found out.
+  private static func resumptionOfYield(_ layout: Layout) async -> UInt64 {
+    let yielding = current
+    let isDone = Atomic(false)
+    @Sendable func look() async -> UInt64 {
+      defer { isDone.store(true, ordering: .relaxed) }
+      var (value, found, count) = (layout.value, UInt64(0), 0)
+      for _ in 0..<1000 {
+        let place = observer_swift_task_resumes(&value, yielding)
+        if place != 0 {
+          count = place == found ? count + 1 : 1
+          found = place
+          if count == resumptions { return found }
+        }
+        // Where there is one thread the other one has its turn.
+        await Task.yield()
+      }
+      return 0
+    }
+    async let found = look()
+    // It waits for nothing else meanwhile.
+    while !isDone.load(ordering: .relaxed) { await Task.yield() }
+    return await found
   }
 
   /// Whether `layout` tells what a task does: one that runs, and one that waits for it.
