@@ -140,7 +140,10 @@ private struct SourcesBench {
 
   /// How long after the threshold handlers are told of a stall, and how far its stated duration is from the truth.
   private func delays(_ figures: Figures) throws {
-    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
+    var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
+    // Each of the stalls is to be told, and all have the same culprit.
+    (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
+    let watchdog = try Watchdog(configuration)
     let told = Mutex<[UInt64]>([])
     let stated = Mutex<[Double]>([])
     watchdog.onStallBegan { _ in told.withLock { $0.append(clinux_clock_ns()) } }
