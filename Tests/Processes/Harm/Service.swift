@@ -7,7 +7,7 @@ import TestWorkloads
 final class BusyThreads: Sendable {
   private let stop = Atomic<Bool>(false)
   private let running = Atomic<Int>(0)
-  private let rounds = Atomic<Int>(0)
+  private let ready = Atomic<Int>(0)
 
   /// Starts threads that mark loops, sections, timers, labels and activities of `watchdog` without a pause.
   init(_ watchdog: Watchdog, count: Int = 4) throws {
@@ -15,6 +15,7 @@ final class BusyThreads: Sendable {
       let loop = try watchdog.watchLoop(named: "busy \(number)")
       running.add(1, ordering: .relaxed)
       startThread { [self] in
+        var rounds = 0
         while !stop.load(ordering: .relaxed) {
           loop.withTurn(label: "turn") {
             watchdog.withSection("inner", threshold: .seconds(5)) {}
@@ -24,17 +25,18 @@ final class BusyThreads: Sendable {
             timer.end()
             watchdog.withActivity("working", threshold: .seconds(5)) {}
           }
-          rounds.add(1, ordering: .relaxed)
           _ = watchdog.configuration
           for _ in 0..<50 { watchdog.withSection("short", threshold: .seconds(5)) {} }
+          rounds += 1
+          if rounds == 20 { ready.add(1, ordering: .relaxed) }
         }
         loop.stop()
         running.subtract(1, ordering: .releasing)
       }
     }
     // The Swift runtime looks up types under locks of its own when they are used first; a child forked then may hang in
-    // it.
-    _ = waitUntil { rounds.load(ordering: .relaxed) >= 20 * count }
+    // it. So each of them has done everything before.
+    _ = waitUntil { ready.load(ordering: .relaxed) == count }
   }
 
   func end() {
