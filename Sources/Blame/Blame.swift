@@ -22,6 +22,8 @@ package struct Waiting: Hashable, Sendable {
   package var of: Int
   /// The number of the system call that most of them found it in; `nil` if none.
   package var systemCall: Int32?
+  /// What most of these found it on; `nil` if nothing, or where it is not known.
+  package var descriptor: Descriptor?
   /// Whether the kernel had begun one anew, after the process had been stopped; its number is `nil` where that is not known.
   package var isRestarted = false
   /// How many found that no thread ran the task, which was at an `await`.

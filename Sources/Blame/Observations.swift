@@ -10,6 +10,8 @@ struct Observations {
     /// How long the thread had been ready by then without having a processor.
     var runDelay: Duration?
     var activity: ThreadActivity
+    /// What the system call was on, if it was in one that is on any.
+    var descriptor: Descriptor?
     /// Which thread, where there are several.
     var threadID: Int32?
     var end: StackEnd
@@ -65,6 +67,7 @@ struct Observations {
           cpuTime: sample.cpuTime,
           runDelay: sample.runDelay,
           activity: sample.activity,
+          descriptor: sample.descriptor,
           threadID: sample.threadID,
           end: end
         )
@@ -249,7 +252,26 @@ struct Observations {
     }
     let most = calls.max { $0.value != $1.value ? $0.value < $1.value : $0.key > $1.key }?.key
     guard known > 0 else { return nil }
-    return Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted, suspended: suspended)
+    var found = Waiting(samples: waiting, of: known, systemCall: most, isRestarted: areRestarted, suspended: suspended)
+    found.descriptor = descriptor(of: most, where: condition)
+    return found
+  }
+
+  /// What most of the samples that found the system call `call` found it on; of several that are the same but for their counts
+  /// the last one.
+  private func descriptor(of call: Int32?, where condition: (Int, [WeightedStack.Frame]) -> Bool) -> Descriptor? {
+    var counts: [Descriptor: (count: Int, last: Descriptor)] = [:]
+    var samples = 0
+    for (number, observation) in stacks.enumerated()
+    where observation.activity == call.map(ThreadActivity.inSystemCall) && condition(number, observation.stack.frames) {
+      samples += 1
+      guard let found = observation.descriptor else { continue }
+      var key = found
+      (key.unreadBytes, key.unsentBytes) = (nil, nil)
+      counts[key] = ((counts[key]?.count ?? 0) + 1, found)
+    }
+    guard let most = counts.values.max(by: { $0.count < $1.count }), 2 * most.count > samples else { return nil }
+    return most.last
   }
 
   /// `time` as a part of the stall.

@@ -1,3 +1,5 @@
+import CulpritStallRecord
+
 /// What a thread was doing, in words: computing, waiting for something, or waiting for a processor, which is neither.
 enum ActivityText {
   /// From this share of the time on it did so all the time, as far as a reader needs to know.
@@ -18,6 +20,7 @@ enum ActivityText {
     if let waiting = finding.waiting, waiting.samples > waiting.suspended {
       var text = "found waiting in \(waiting.samples - waiting.suspended) of \(Formatting.count(waiting.of, "sample"))"
       if let call = waiting.systemCall { text += ", mostly in \(call)" }
+      if waiting.systemCall != nil, let target = waiting.target { text += " on \(printable(target))" }
       parts.append(text)
     }
     return parts.joined(separator: "; ")

@@ -198,6 +198,7 @@ struct ReportMaker {
           samples: waiting.samples,
           of: waiting.of,
           systemCall: SystemCalls.text(waiting, architecture),
+          target: waiting.descriptor.flatMap(DescriptorText.of),
           suspendedSamples: waiting.suspended == 0 ? nil : waiting.suspended
         )
       }

@@ -194,6 +194,9 @@ extension StallReport {
     public var of: Int
     /// The system call in which most of them found it; `nil` if none.
     public var systemCall: String?
+    /// What that system call was on, as the kernel tells it: "/srv/journal.db", "a socket to 10.0.0.3:5432"; `nil` if nothing, or
+    /// where it is not known.
+    public var target: String?
     /// How many of them found that no thread ran the task, which was at an `await`.
     public var suspended: Int {
       get { suspendedSamples ?? 0 }
@@ -203,7 +206,7 @@ extension StallReport {
     package var suspendedSamples: Int?
 
     enum CodingKeys: String, CodingKey {
-      case samples, of, systemCall
+      case samples, of, systemCall, target
       case suspendedSamples = "suspended"
     }
   }

@@ -134,6 +134,8 @@ package struct Sample: Hashable, Sendable {
   /// How much waited in the queue, the probe included; 0 where that was not counted. At most ``waitingCountMax``: there may be
   /// more.
   package var waitingCount: UInt32
+  /// The descriptor that the system call was on, where the thread was blocked in one that is on any.
+  package var descriptor: Descriptor?
 
   /// So much is counted.
   package static let waitingCountMax: UInt32 = 10_000
@@ -152,7 +154,8 @@ package struct Sample: Hashable, Sendable {
     runDelay: Duration? = nil,
     threadID: Int32? = nil,
     isInTheWay: Bool = false,
-    waitingCount: UInt32 = 0
+    waitingCount: UInt32 = 0,
+    descriptor: Descriptor? = nil
   ) {
     self.age = age
     self.stack = stack
@@ -167,6 +170,7 @@ package struct Sample: Hashable, Sendable {
     self.threadID = threadID
     self.isInTheWay = isInTheWay
     self.waitingCount = waitingCount
+    self.descriptor = descriptor
   }
 }
 

@@ -285,6 +285,7 @@ private struct RecordingBuilder {
     let isInTheWay = reader.number(UInt8.self) == 1
     // Files before version 1.6 do not.
     let waitingCount = reader.number(UInt32.self) ?? 0
+    let descriptor = Self.descriptor(&reader)
     recording.stalls[place].samples.append(
       Sample(
         age: age,
@@ -299,10 +300,28 @@ private struct RecordingBuilder {
         runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
         threadID: threadID == 0 ? nil : threadID,
         isInTheWay: isInTheWay,
-        waitingCount: waitingCount
+        waitingCount: waitingCount,
+        descriptor: descriptor
       )
     )
     return true
+  }
+
+  /// The descriptor at the end of a sample; `nil` where there is none.
+  private static func descriptor(_ reader: inout ByteReader) -> Descriptor? {
+    guard let flags = reader.number(UInt8.self), flags & 1 != 0, let number = reader.signed(),
+      let target = reader.text(),
+      let address = reader.data(), let unread = reader.number(UInt32.self), let unsent = reader.number(UInt32.self)
+    else { return nil }
+    return Descriptor(
+      number: number,
+      target: target,
+      isCut: flags & 2 != 0,
+      address: address,
+      isPeersAddress: flags & 4 != 0,
+      unreadBytes: unread == .max ? nil : unread,
+      unsentBytes: unsent == .max ? nil : unsent
+    )
   }
 
   private mutating func addNote(_ reader: inout ByteReader) -> Bool {

@@ -100,7 +100,21 @@ package enum StallFileWriter {
       $0.append(sample.threadID ?? 0)
       $0.append(UInt8(sample.isInTheWay ? 1 : 0))
       $0.append(sample.waitingCount)
+      append(sample.descriptor, to: &$0)
     }
+  }
+
+  private static func append(_ descriptor: Descriptor?, to writer: inout ByteWriter) {
+    guard let descriptor else {
+      writer.append(UInt8(0))
+      return
+    }
+    writer.append(1 | UInt8(descriptor.isCut ? 2 : 0) | UInt8(descriptor.isPeersAddress ? 4 : 0))
+    writer.append(descriptor.number)
+    writer.append(descriptor.target)
+    writer.append(bytes: descriptor.address)
+    writer.append(descriptor.unreadBytes ?? .max)
+    writer.append(descriptor.unsentBytes ?? .max)
   }
 
   /// The record of `note`, which is about the stall `stallID`.

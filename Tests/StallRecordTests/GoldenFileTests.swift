@@ -118,7 +118,16 @@ private func recording(_ minor: UInt16) -> Recording {
     recording.stalls[0].samples[1].isInTheWay = true
     recording.stalls[0].samples[2].activity = .suspended
   }
-  if minor >= 6 { recording.stalls[0].samples[1].waitingCount = 127 }
+  if minor >= 6 {
+    recording.stalls[0].samples[1].waitingCount = 127
+    recording.stalls[0].samples[0].descriptor = Descriptor(
+      number: 131,
+      target: "socket:[137]",
+      address: [2, 0, 139, 149],
+      isPeersAddress: true,
+      unreadBytes: 151
+    )
+  }
   return recording
 }
 
@@ -425,6 +434,16 @@ private struct DocumentedFormat {
     try number(4, "thread")
     try number(1, "in the way")
     try number(4, "waiting")
+    let known = try number(1, "descriptor")
+    if known & 1 != 0 {
+      try number(4, "number")
+      try text("target")
+      let length = Int(try number(2))
+      lines.append("address \(bytes[place..<place + length].map { String($0) }.joined(separator: " "))")
+      place += length
+      try optional(4, "unread")
+      try optional(4, "unsent")
+    }
   }
 
   private mutating func name() throws {

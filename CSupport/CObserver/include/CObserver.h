@@ -25,6 +25,7 @@
  *   observer_task_work.h   which thread works for a task
  *   observer_swift_task.h  the stacks of tasks
  *   observer_passive.h  reading a blocked thread from outside
+ *   observer_descriptor.h  what is behind the descriptor of a system call
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_stall.h    the stalls that go on
  *   observer_ring.h     the way from the monitor and the samplers to the recorder
@@ -37,6 +38,7 @@
 #include "observer_capture.h"
 #include "observer_control.h"
 #include "observer_copy.h"
+#include "observer_descriptor.h"
 #include "observer_machine.h"
 #include "observer_owners.h"
 #include "observer_passive.h"

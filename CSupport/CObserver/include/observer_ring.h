@@ -8,6 +8,7 @@
 #define OBSERVER_RING_H
 
 #include "observer_base.h"
+#include "observer_descriptor.h"
 #include "observer_slot.h"
 #include "observer_unwind.h"
 
@@ -57,10 +58,11 @@ struct observer_event {
   uint32_t queue_head; /* observer_slot_queue_head of the work item's slot; samples only */
   uint32_t waiting;    /* observer_queue_waiting of it; 0: not counted. Samples only */
   struct observer_label label;
-  uint32_t left_out;    /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
-  uint32_t joined_from; /* the first frame that is an earlier stack's, 0 if none is */
-  uint32_t whose;       /* enum observer_whose; samples only */
-  uint64_t order;       /* of the events of all rings; set by observer_ring_write */
+  struct observer_descriptor descriptor; /* of the system call; samples only; none where it has no target */
+  uint32_t left_out;                     /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
+  uint32_t joined_from;                  /* the first frame that is an earlier stack's, 0 if none is */
+  uint32_t whose;                        /* enum observer_whose; samples only */
+  uint64_t order;                        /* of the events of all rings; set by observer_ring_write */
   struct unwind_frame frames[];
 };
 

@@ -269,6 +269,12 @@ struct ThreadReader: ~Copyable {
       event.activity = OBSERVER_IN_RESTARTED_CALL.rawValue
       event.call = observer_restarted_call(reading.threadStatus.pc)
     }
+    // A thread that runs has no call, and one that is begun anew has other arguments.
+    let isInCall = event.activity == OBSERVER_IN_CALL.rawValue && target.slot != nil
+    var arguments = reading.threadStatus.arguments
+    let number = isInCall ? observer_descriptor_number(reading.threadStatus.call, &arguments.0) : -1
+    event.descriptor.number = -1
+    if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
     let hasTimes = target.threadID != 0 && !target.isAnother
     event.cpu_ns = hasTimes ? clinux_clock_thread_cpu_ns(target.threadID) : 0
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.

@@ -436,13 +436,27 @@ final class Recorder: Sendable {
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
       threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
       isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
-      waitingCount: head.waiting
+      waitingCount: head.waiting,
+      descriptor: Self.descriptor(head.descriptor)
     )
     return CapturedSample(
       sample: sample,
       stack: stack.frames.isEmpty ? nil : stack,
       gap: Duration(wholeNanoseconds: head.gap_ns),
       lost: head.lost
+    )
+  }
+
+  private static func descriptor(_ found: observer_descriptor) -> Descriptor? {
+    guard found.target_bytes > 0 else { return nil }
+    return Descriptor(
+      number: found.number,
+      target: withUnsafeBytes(of: found.target) { String(decoding: $0.prefix(Int(found.target_bytes)), as: UTF8.self) },
+      isCut: found.is_cut,
+      address: withUnsafeBytes(of: found.address) { Array($0.prefix(Int(found.address_bytes))) },
+      isPeersAddress: found.address_owner == OBSERVER_PEERS_ADDRESS.rawValue,
+      unreadBytes: found.unread == .max ? nil : found.unread,
+      unsentBytes: found.unsent == .max ? nil : found.unsent
     )
   }
 
