@@ -121,10 +121,11 @@ final class DebugInformation {
   /// The calls that the code at `address` is in, the innermost first; none when nothing is known of it.
   func calls(at address: UInt64) -> [SourceCall] {
     guard let code = unitCode(at: address) else { return [] }
-    let chain = code.functions.chain(at: address)
+    let (functions, lines) = (code.functions, code.lines)
+    let chain = functions.chain(at: address)
     var place = SourceCall()
-    if let (row, discriminator) = code.lines?.row(at: address) {
-      place.file = code.lines?.path(row.file)
+    if let (row, discriminator) = lines?.row(at: address) {
+      place.file = lines?.path(row.file)
       place.line = row.line
       place.column = row.column
       place.discriminator = discriminator
@@ -135,8 +136,8 @@ final class DebugInformation {
     var calls: [SourceCall] = []
     calls.reserveCapacity(chain.count)
     for number in chain.reversed() {
-      let scope = code.functions[number]
-      if let found = name(of: number, in: code) {
+      let scope = functions[number]
+      if let found = name(of: number, scope, in: code) {
         place.name = found.text
         place.isLinkageName = found.isLinkageName
       }
@@ -144,7 +145,7 @@ final class DebugInformation {
       if scope.isFunction, !scope.bounds.contains(address) { place.entry = scope.bounds.start }
       calls.append(place)
       place = SourceCall()
-      place.file = scope.callFile == 0 && scope.callLine == 0 ? nil : code.lines?.path(scope.callFile)
+      place.file = scope.callFile == 0 && scope.callLine == 0 ? nil : lines?.path(scope.callFile)
       place.line = scope.callLine
       place.column = scope.callColumn
     }
@@ -206,11 +207,11 @@ final class DebugInformation {
   private static let chainMax = 16
 
   /// The name of the function that a scope of `code` is, or is a copy of.
-  private func name(of scope: Int, in code: UnitCode) -> FunctionName? {
-    if let known = code.names[scope] { return known }
-    let offset = code.entries.header.offset + Int(code.functions[scope].entry)
+  private func name(of number: Int, _ scope: FunctionTable.Scope, in code: UnitCode) -> FunctionName? {
+    if let known = code.names[number] { return known }
+    let offset = code.entries.header.offset + Int(scope.entry)
     let found = readName(offset, code.entries, 0)
-    code.names[scope] = found
+    code.names[number] = found
     return found
   }
 

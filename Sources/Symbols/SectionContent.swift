@@ -76,8 +76,8 @@ final class SectionContent {
 
   private func inflate(to end: Int) {
     guard let inflation, let region else { return }
-    // In pieces of some size: calls have a price.
-    let target = min(bytes.count, max(end, ready + (64 << 10)))
+    // In pieces of some size, that grow with what has been needed so far: calls have a price.
+    let target = min(bytes.count, max(end, ready + max(64 << 10, ready / 4)))
     let isComplete = inflation.fill(region, from: ready, to: target)
     ready = target
     // What cannot be inflated stays zero, which readers take for an end.
@@ -104,13 +104,28 @@ private final class Inflation {
   init(_ input: Bytes, _ file: MappedFile?) {
     self.input = input
     self.file = file
-    isUsable = inflateInit_(&stream, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK
+    // The checksum behind the stream would be known when all of it has been read, and is not waited for.
+    let content = input.from(Self.headerBytes)
+    let size = Int32(MemoryLayout<z_stream>.size)
+    isUsable =
+      Self.hasHeader(input) && inflateInit2_(&stream, Self.withoutHeader, ZLIB_VERSION, size) == Z_OK
     // SAFETY: zlib does not write to its input.
-    stream.next_in = UnsafeMutablePointer(mutating: input.base.assumingMemoryBound(to: UInt8.self))
-    stream.avail_in = UInt32(clamping: input.count)
+    stream.next_in = UnsafeMutablePointer(mutating: content.base.assumingMemoryBound(to: UInt8.self))
+    stream.avail_in = UInt32(clamping: content.count)
   }
 
   deinit { inflateEnd(&stream) }
+
+  private static let headerBytes = 2
+  /// What tells zlib that the stream has no header, and that its window has 32 KiB.
+  private static let withoutHeader: Int32 = -15
+
+  /// Whether `input` begins as a stream without a preset dictionary does (RFC 1950, 2.2).
+  private static func hasHeader(_ input: Bytes) -> Bool {
+    var cursor = input.cursor()
+    let (method, flags) = (Int(cursor.u8()), Int(cursor.u8()))
+    return !cursor.hasFailed && method & 0xf == 8 && (method << 8 | flags) % 31 == 0 && flags & 0x20 == 0
+  }
 
   /// Writes the next bytes of the stream to `region`. Returns `false` when it has no such bytes.
   func fill(_ region: UnsafeMutableRawPointer, from start: Int, to end: Int) -> Bool {
