@@ -5,11 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -101,39 +98,11 @@ static void read_target(int32_t number, struct observer_descriptor *descriptor) 
   descriptor->target_bytes = (uint32_t)kept;
 }
 
-static bool read_address(long call, int32_t number, struct observer_descriptor *descriptor) {
-  socklen_t bytes = sizeof descriptor->address;
-  if (syscall(call, number, descriptor->address, &bytes) != 0)
-    return false;
-  descriptor->address_bytes = bytes < sizeof descriptor->address ? bytes : sizeof descriptor->address;
-  return true;
-}
-
-static uint32_t read_count(unsigned long request, int32_t number) {
-  int count;
-  return syscall(SYS_ioctl, number, request, &count) == 0 && count >= 0 ? (uint32_t)count : UINT32_MAX;
-}
-
 void observer_descriptor_read(int32_t number, struct observer_descriptor *descriptor) {
-  static const char socket_target[] = "socket:", pipe_target[] = "pipe:";
   int saved_errno = errno;
   memset(descriptor, 0, sizeof *descriptor);
   descriptor->number = number;
-  descriptor->unread = descriptor->unsent = UINT32_MAX;
   if (number >= 0)
     read_target(number, descriptor);
-  /* What is no socket is not asked as if it were one: a device may do anything at such a request. */
-  bool is_socket = !descriptor->is_cut && descriptor->target_bytes >= sizeof socket_target - 1 &&
-                   memcmp(descriptor->target, socket_target, sizeof socket_target - 1) == 0;
-  bool is_pipe = !descriptor->is_cut && descriptor->target_bytes >= sizeof pipe_target - 1 &&
-                 memcmp(descriptor->target, pipe_target, sizeof pipe_target - 1) == 0;
-  if (is_socket && read_address(SYS_getpeername, number, descriptor))
-    descriptor->address_owner = OBSERVER_PEERS_ADDRESS;
-  else if (is_socket && read_address(SYS_getsockname, number, descriptor))
-    descriptor->address_owner = OBSERVER_OWN_ADDRESS;
-  if (is_socket || is_pipe)
-    descriptor->unread = read_count(FIONREAD, number);
-  if (is_socket)
-    descriptor->unsent = read_count(SIOCOUTQ, number);
   errno = saved_errno;
 }

@@ -9,9 +9,11 @@ extern void *dispatch_get_current_queue(void) __attribute__((weak));
 
 static _Atomic int32_t last_offset;
 static _Atomic uint32_t next_offset;
+static _Atomic uint64_t uncounted;
 
 void observer_queue_know(const struct observer_queue_layout *layout) {
   atomic_store_explicit(&last_offset, layout->last, memory_order_relaxed);
+  atomic_store_explicit(&uncounted, layout->uncounted, memory_order_relaxed);
   atomic_store_explicit(&next_offset, layout->next, memory_order_release);
 }
 
@@ -51,7 +53,9 @@ uint32_t observer_queue_count(const struct observer_queue_layout *layout, uint64
 uint32_t observer_queue_waiting(uint64_t first_address) {
   struct observer_queue_layout layout = {.next = atomic_load_explicit(&next_offset, memory_order_acquire)};
   layout.last = atomic_load_explicit(&last_offset, memory_order_relaxed);
-  return layout.next != 0 && first_address != 0 ? observer_queue_count(&layout, first_address) : 0;
+  layout.uncounted = atomic_load_explicit(&uncounted, memory_order_relaxed);
+  bool is_counted = layout.next != 0 && first_address != 0 && first_address != layout.uncounted;
+  return is_counted ? observer_queue_count(&layout, first_address) : 0;
 }
 
 uint64_t observer_queue_current(void) {

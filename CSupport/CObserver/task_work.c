@@ -77,9 +77,10 @@ static int32_t find_thread(const struct observer_task_layout *layout, uint64_t t
   return 0;
 }
 
-/* Whether what has PRIORITY could run on the thread that RUNS is of. */
+/* Whether what has PRIORITY could run on the thread that RUNS is of. What runs for an actor may have another priority
+ * than the thread. */
 static bool is_candidate(const struct runs *runs, uint8_t priority) {
-  return runs->is_pool && observer_swift_task_priority(runs->task) == priority;
+  return runs->is_pool && (runs->identity != 0 || observer_swift_task_priority(runs->task) == priority);
 }
 
 /* Finds a thread that is in the way of TASK, which is at ADDRESS and enqueued: what runs on the executor that it is
@@ -94,8 +95,8 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   uint8_t priority = (uint8_t)(task->words[FLAGS] >> FLAGS_PRIORITY_SHIFT);
   struct task_record record;
   uint64_t executor = task_memory_dependency(layout, task, address, &record);
-  /* Its next turn comes from the pool, whatever it is on. */
-  if (task_memory_has_yielded(layout, task))
+  /* Who has given up his turn waits for one of the pool's. */
+  if (!(task->words[layout->status] & IS_ENQUEUED) && task_memory_has_yielded(layout, task))
     executor = record.content[1] = 0;
   while (clinux_thread_pointer_next(&walk)) {
     if (!read_runs(layout, &walk.here, &runs))

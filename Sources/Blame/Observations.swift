@@ -266,9 +266,10 @@ struct Observations {
     where observation.activity == call.map(ThreadActivity.inSystemCall) && condition(number, observation.stack.frames) {
       samples += 1
       guard let found = observation.descriptor else { continue }
-      var key = found
-      (key.unreadBytes, key.unsentBytes) = (nil, nil)
-      counts[key] = ((counts[key]?.count ?? 0) + 1, found)
+      let key = Descriptor(number: found.number, target: found.target, isCut: found.isCut)
+      let known = counts[key]
+      // What a socket is connected to is not found out each time.
+      counts[key] = ((known?.count ?? 0) + 1, found.address.isEmpty ? known?.last ?? found : found)
     }
     guard let most = counts.values.max(by: { $0.count < $1.count }), 2 * most.count > samples else { return nil }
     return most.last

@@ -48,9 +48,12 @@ extension Stall {
     let last = counted[counted.count - 1]
     let taken = samples.filter { $0.progress != 0 && $0.progress != last.progress }.map(\.age).max() ?? .zero
     let first = counted.first { $0.age > taken && $0.age < last.age && $0.waitingCount > 1 }
+    // What the pool has taken on and no thread has begun is in another list, the probe perhaps with it.
+    let isPool = source.kind == .pool
+    guard !isPool || most > 1 else { return nil }
     return WaitingWork(
       most: Int(most) - 1,
-      isLowerBound: most >= Sample.waitingCountMax,
+      isLowerBound: isPool || most >= Sample.waitingCountMax,
       oldest: first.map { last.age - $0.age }
     )
   }

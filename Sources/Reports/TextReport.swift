@@ -170,7 +170,7 @@ struct TextReport: Sendable {
   private func waitingText(_ waiting: StallReport.WaitingWork) -> String {
     guard waiting.count > 0 else { return "nothing but the watchdog's probe waited" }
     let noun = report.source.kind == .queue ? "block" : "job"
-    let count = (waiting.isLowerBound ? "more than " : "") + Formatting.count(waiting.count, noun)
+    let count = (waiting.isLowerBound ? "at least " : "") + Formatting.count(waiting.count, noun)
     let oldest = waiting.oldest.map { ", the oldest for \(Formatting.duration($0)) or longer" } ?? ""
     return "\(count) waited at a time\(oldest)"
   }

@@ -138,7 +138,7 @@ package struct Sample: Hashable, Sendable {
   package var descriptor: Descriptor?
 
   /// So much is counted.
-  package static let waitingCountMax: UInt32 = 10_000
+  package static let waitingCountMax: UInt32 = 1000
 
   /// A look at a thread whose work item was `age` old.
   package init(

@@ -4,7 +4,7 @@ import Testing
 /// A list in memory, as libdispatch's queues have one.
 @Suite struct QueueTests {
   /// Where a queue has its last, and what waits the next, in bytes.
-  private static let layout = observer_queue_layout(last: -16, next: 8)
+  private static let layout = observer_queue_layout(last: -16, next: 8, uncounted: 0)
 
   /// The count in a queue whose list is `links`: each is the place of the next, `nil` for none.
   private func count(_ links: [Int?], last: Int) -> UInt32 {

@@ -9,15 +9,16 @@
 
 /* Where the links are. */
 struct observer_queue_layout {
-  int32_t last;  /* the word with the last that waits: bytes from the one with the first */
-  uint32_t next; /* the word with the next: bytes from the beginning of one that waits; 0: not known */
+  int32_t last;       /* the word with the last that waits: bytes from the one with the first */
+  uint32_t next;      /* the word with the next: bytes from the beginning of one that waits; 0: not known */
+  uint64_t uncounted; /* where the main queue has its first: what it runs it takes off the list all at once */
 };
 
 /* Says where they are, for good. Async-signal-safe: yes. Threads: any, once. */
 void observer_queue_know(const struct observer_queue_layout *layout);
 
 /* So many are counted at most. */
-enum { OBSERVER_WAITING_MAX = 10000 };
+enum { OBSERVER_WAITING_MAX = 1000 };
 
 /* Counts what waits in the queue that has the first of it at FIRST_ADDRESS: OBSERVER_WAITING_MAX where there are more,
  * 0 where nothing waits, or the list changes too fast. Async-signal-safe: yes. Threads: any that may read memory. */

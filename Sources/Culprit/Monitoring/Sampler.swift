@@ -26,10 +26,9 @@ struct Sampler: ~Copyable {
   private var taskTurn: UInt32 = 0
   /// So many of them are looked at each time.
   private let ownersAtOnce = 16
-  /// When what waits in queues may be counted again: a long list takes its time.
-  private var nextCount: UInt64 = 0
-  /// The pause after a count, in times that it took.
+  /// The pause after a count of what waits in a queue, in times that it took, and the time that is believed.
   private let countPause: UInt64 = 63
+  private let countTimeMax: UInt64 = 20_000_000
   private var reader: ThreadReader
   private var allThreads: AllThreadsCapture
 
@@ -184,6 +183,8 @@ struct Sampler: ~Copyable {
       else { continue }
       looked &+= 1
       one.ownerTIDAddress = observer_owners_address(owners, place)
+      // The queue is looked at once in a round: what several threads find is one moment.
+      if looked > 1 { one.queueHeadAddress = 0 }
       one.thread = observer_visit_begin(one.threadID)
       if let taken = reader.read(one) { emit(taken.target, taken.reading) }
     }
@@ -238,7 +239,7 @@ struct Sampler: ~Copyable {
     case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
     default:
       // What is just being found out will be known at the next sample.
-      if observer_swift_task_is_known() { emit(one, reader.taskGone(one)) }
+      if observer_swift_task_is_known(), one.task == target.task { emit(one, reader.taskGone(one)) }
     }
   }
 
@@ -333,19 +334,20 @@ struct Sampler: ~Copyable {
     if target.queueHeadAddress != 0 {
       reader.beginStep(target)
       event.queue_head = observer_slot_queue_head(target.queueHeadAddress)
-      event.waiting = waiting(target.queueHeadAddress)
+      event.waiting = waiting(target.queueHeadAddress, index)
       reader.endStep()
     }
     if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.item) }
   }
 
   /// Counts what waits in the queue with that head; 0 where it was counted a moment ago.
-  @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64) -> UInt32 {
+  @_noLocks private mutating func waiting(_ queueHeadAddress: UInt64, _ index: Int) -> UInt32 {
     let begin = clinux_clock_ns()
-    guard begin >= nextCount else { return 0 }
+    guard begin >= backoffs[index].nextCount else { return 0 }
     let count = observer_queue_waiting(queueHeadAddress)
     let end = clinux_clock_ns()
-    nextCount = end &+ countPause &* (end &- begin)
+    // Whoever was stopped meanwhile has not counted for that long.
+    backoffs[index].nextCount = end &+ countPause &* min(end &- begin, countTimeMax)
     return count
   }
 }
@@ -357,6 +359,8 @@ struct SampleBackoff: BitwiseCopyable {
   private var threadID: Int32 = 0
   private var wait: UInt64 = 0
   private var until: UInt64 = 0
+  /// When what waits in the slot's queue may be counted again: a long list takes its time.
+  var nextCount: UInt64 = 0
 
   /// Whether thread `threadID`, which works on `item`, may be asked at the time `now`; 0: whoever does.
   @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {

@@ -217,6 +217,7 @@ final class Recorder: Sendable {
     /// about nothing.
     var ended: [Int: (item: UInt64, generation: UInt32)] = [:]
     var nextStallID: UInt64 = 1
+    var sockets = SocketLookup()
     var allThreads: AllThreadsRecord?
     /// Code that was there when a work item came under suspicion may be gone when it is a stall.
     var modules = RecentModules()
@@ -256,7 +257,12 @@ final class Recorder: Sendable {
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
-      box(index, head, &state).item.add(capturedSample(event))
+      var captured = capturedSample(event)
+      if var descriptor = captured.sample.descriptor {
+        state.sockets.complete(&descriptor)
+        captured.sample.descriptor = descriptor
+      }
+      box(index, head, &state).item.add(captured)
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")
@@ -452,11 +458,7 @@ final class Recorder: Sendable {
     return Descriptor(
       number: found.number,
       target: withUnsafeBytes(of: found.target) { String(decoding: $0.prefix(Int(found.target_bytes)), as: UTF8.self) },
-      isCut: found.is_cut,
-      address: withUnsafeBytes(of: found.address) { Array($0.prefix(Int(found.address_bytes))) },
-      isPeersAddress: found.address_owner == OBSERVER_PEERS_ADDRESS.rawValue,
-      unreadBytes: found.unread == .max ? nil : found.unread,
-      unsentBytes: found.unsent == .max ? nil : found.unsent
+      isCut: found.is_cut
     )
   }
 

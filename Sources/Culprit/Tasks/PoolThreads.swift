@@ -98,7 +98,8 @@ final class PoolThreads: Sendable {
     guarded.withLock { guarded in
       guarded.state.isWaiting = false
       guard guarded.state.priority == nil, !guarded.state.hasEnded, let slot = guarded.state.slot else { return }
-      guarded.state.priority = observer_swift_task_priority(TaskProbe.current)
+      let priority = observer_swift_task_priority(TaskProbe.current)
+      guarded.state.priority = priority == 0 ? nil : priority
       let head = queueLayout?.firstWaitingAddress(ofQueueAt: observer_queue_current()) ?? 0
       observer_slot_set_queue_head(slot, head)
     }
@@ -118,9 +119,16 @@ final class PoolThreads: Sendable {
     }
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
-    let looks = working.map { Look(thread: $0, seen: TaskThreads.look($0.threadID, $0.task, at: $0.place)) }
+    let looks = workers.withLock { workers in
+      working.map { thread in
+        var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
+        // At once: what is written later is for the next look.
+        seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
+        return Look(thread: thread, seen: seen)
+      }
+    }
     // Threads of another priority are in nobody's way.
-    let ids = looks.filter { isOfPings($0.seen) }.map(\.thread.threadID)
+    let ids = looks.filter(isOfPings).map(\.thread.threadID)
     observer_owners_set(owners.pointer, ids, ids.count)
     followJobs(looks, interval, waitedFor: isWaiting ? Set(ids) : [])
     return later(now, by: working.isEmpty && !isWaiting ? suspicion : interval)
@@ -128,10 +136,12 @@ final class PoolThreads: Sendable {
 
   private static let intervalWhileOff: UInt64 = 1_000_000_000
 
-  /// Whether a ping could run on the thread that was seen so.
-  private func isOfPings(_ seen: JobTracker.Look) -> Bool {
-    guard seen.priority != 0, let priority = guarded.withLock({ $0.state.priority }) else { return true }
-    return seen.priority == priority
+  /// Whether a ping could run on the thread that was seen so. What runs for an actor may have another priority than the thread.
+  private func isOfPings(_ look: Look) -> Bool {
+    guard look.seen.priority != 0, look.thread.tracking.executor == 0,
+      let priority = guarded.withLock({ $0.state.priority })
+    else { return true }
+    return look.seen.priority == priority
   }
 
   private func later(_ now: UInt64, by interval: UInt64) -> UInt64 {
@@ -187,8 +197,6 @@ final class PoolThreads: Sendable {
   private func follow(_ look: Look, _ worker: inout Worker) {
     var look = look
     let thread = look.thread
-    // What was written since then is a hit, too.
-    look.seen.isHit = worker.watchpoints.areHit(look.seen.task)
     let step = worker.tracker.advance(look.seen)
     carryOut(step, look)
     if look.seen.isHit == true { worker.watchpoints.clear() }
@@ -207,7 +215,7 @@ final class PoolThreads: Sendable {
 
   private func carryOut(_ step: JobTracker.Step, _ look: Look) {
     let id = look.thread.threadID
-    let isInTheWay = isOfPings(look.seen)
+    let isInTheWay = isOfPings(look)
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }
       guard let began = step.began, !guarded.state.hasEnded, !guarded.state.isWaiting || !isInTheWay else { return nil }

@@ -38,15 +38,12 @@ struct TaskThreads: ~Copyable {
       // SAFETY: `count` of them have been written.
       let thread = threads[index]
       let place = thread.pointer &+ UInt64(bitPattern: layout.task)
-      var (task, tracking): (UInt64, UInt64) = (0, 0)
-      guard clinux_memory_read(place, &task, 8) else {
+      guard let (task, tracking) = Self.words(of: thread.pointer, layout) else {
         // It has ended, with its stack.
         listed = 0
         continue
       }
-      guard task != 0, clinux_memory_read(thread.pointer &+ UInt64(bitPattern: layout.tracking), &tracking, 8),
-        tracking != 0, let tracked = TaskLayoutSearch.tracking(at: tracking)
-      else { continue }
+      guard task != 0, tracking != 0, let tracked = TaskLayoutSearch.tracking(at: tracking) else { continue }
       // What was read was that thread's.
       guard clinux_thread_pointer_is(thread.pointer, thread.tid) else {
         listed = 0
@@ -55,6 +52,27 @@ struct TaskThreads: ~Copyable {
       found.append(Running(threadID: thread.tid, task: task, place: place, tracking: tracked))
     }
     return found
+  }
+
+  /// The words that the thread with this thread pointer has at the places of `layout`; `nil` when they cannot be read.
+  private static func words(of pointer: UInt64, _ layout: TaskLayout) -> (task: UInt64, tracking: UInt64)? {
+    let first = min(layout.task, layout.tracking)
+    let length = Int(max(layout.task, layout.tracking) - first) + 8
+    var words: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0, 0, 0)
+    // They are beside each other, and one call reads both.
+    if length <= MemoryLayout.size(ofValue: words) {
+      guard clinux_memory_read(pointer &+ UInt64(bitPattern: first), &words, length) else { return nil }
+      return withUnsafeBytes(of: words) { bytes in
+        (
+          bytes.loadUnaligned(fromByteOffset: Int(layout.task - first), as: UInt64.self),
+          bytes.loadUnaligned(fromByteOffset: Int(layout.tracking - first), as: UInt64.self)
+        )
+      }
+    }
+    guard clinux_memory_read(pointer &+ UInt64(bitPattern: layout.task), &words.0, 8),
+      clinux_memory_read(pointer &+ UInt64(bitPattern: layout.tracking), &words.1, 8)
+    else { return nil }
+    return (words.0, words.1)
   }
 
   /// Lists the threads when there may be others.

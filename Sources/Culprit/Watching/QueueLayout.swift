@@ -22,7 +22,8 @@ struct QueueLayout: Hashable, Sendable {
     guard let layout = QueueLayout() else { return nil }
     var known = observer_queue_layout(
       last: Int32(layout.lastWaiting - layout.firstWaiting),
-      next: UInt32(layout.next ?? 0)
+      next: UInt32(layout.next ?? 0),
+      uncounted: layout.queueHeadAddress(of: .main)
     )
     observer_queue_know(&known)
     return layout
@@ -48,7 +49,8 @@ struct QueueLayout: Hashable, Sendable {
       measured.withLock { $0 = running }
     }
     let two = Self.content(Self.object(of: queue), words: Self.words)
-    queue.async {}
+    let done = DispatchSemaphore(value: 0)
+    queue.async { done.signal() }
     let three = Self.content(Self.object(of: queue), words: Self.words)
     // What waits stays where it is as long as the queue is suspended.
     var waiting: [UInt64: [UInt64]] = [:]
@@ -56,7 +58,8 @@ struct QueueLayout: Hashable, Sendable {
       waiting[word] = Self.content(word, words: Self.waitingWords)
     }
     queue.resume()
-    queue.sync {}
+    // Where all of Dispatch's threads are taken, nobody is to wait for one here.
+    guard done.wait(timeout: .now() + .seconds(1)) == .success else { return nil }
     let running = measured.withLock { $0 }
     guard [idle, one, two, three, running.content].allSatisfy({ $0.count == Self.words }) else { return nil }
     // The first that waits stays the same when a second one comes; the last does not.
