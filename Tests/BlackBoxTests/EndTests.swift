@@ -30,7 +30,7 @@ import Testing
     let words = [directory, scenario] + arguments
     return try ChildProcess(ChildProcess.built("blackbox-process"), words, environment: environment) { process in
       guard signal != 0 else { return }
-      while !isReady() && kill(process, 0) == 0 { usleep(10_000) }
+      while !isReady() && !isOver(process) { usleep(10_000) }
       kill(process, signal)
     }
   }
@@ -267,13 +267,6 @@ import Testing
     return text.split(separator: "\0").map(String.init)
   }
 
-  /// Whether nothing of `process` is left but its number: no thread, and what it had open is closed.
-  private func isOver(_ process: pid_t) -> Bool {
-    guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
-    let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
-    return status.contains(") Z ") && tasks.count <= 1
-  }
-
   /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and
   /// the record ends with its own process, while the program goes on.
   @Test(arguments: ["spawn", "vfork", "fork"], [false, true])
@@ -284,7 +277,7 @@ import Testing
       var told: ChildProcess?
       var started: pid_t = 0
       let died = try ChildProcess(service, [directory, "start", way] + program) { process in
-        while !FileManager.default.fileExists(atPath: "\(directory)/child") && kill(process, 0) == 0 { usleep(10_000) }
+        while !FileManager.default.fileExists(atPath: "\(directory)/child") && !isOver(process) { usleep(10_000) }
         let child = try #require(pid_t(String(contentsOfFile: "\(directory)/child", encoding: .utf8)))
         try #require(child > 0)
         started = child
@@ -304,7 +297,7 @@ import Testing
         // It goes on being written, by its process.
         let samples = BlackBoxDirectory(path: directory).stall(names(directory, ".stall")[0])?.recording.stalls[0]
           .samples.count
-        while !hasStall(directory, samples: (samples ?? 0) + 3) && kill(process, 0) == 0 { usleep(10_000) }
+        while !hasStall(directory, samples: (samples ?? 0) + 3) && !isOver(process) { usleep(10_000) }
 
         kill(process, SIGKILL)
         while !isOver(process) { usleep(10_000) }

@@ -32,7 +32,7 @@ import Testing
 
   /// Waits until a stall is on the disk, with all other threads and some samples. Returns its file.
   private func stall(_ directory: String, of process: pid_t) -> String {
-    while kill(process, 0) == 0 {
+    while !isOver(process) {
       if let name = names(directory, ".stall").first(where: { $0.contains("-\(process)-") }),
         let data = FileManager.default.contents(atPath: "\(directory)/\(name)"),
         let stall = try? StallFile(bytes: [UInt8](data)).recording.stalls.first, stall.others?.isComplete == true,
@@ -46,7 +46,7 @@ import Testing
   }
 
   private func waitForRun(_ directory: String, of process: pid_t) {
-    while !names(directory, ".run").contains(where: { $0.contains("-\(process).") }) && kill(process, 0) == 0 {
+    while !names(directory, ".run").contains(where: { $0.contains("-\(process).") }) && !isOver(process) {
       usleep(10_000)
     }
   }

@@ -14,7 +14,7 @@ import Testing
         environment: ["SWIFT_BACKTRACE": "enable=no"]
       ) { id in
         guard terminate else { return }
-        while !FileManager.default.fileExists(atPath: ready), kill(id, 0) == 0 { usleep(5000) }
+        while !FileManager.default.fileExists(atPath: ready), !isOver(id) { usleep(5000) }
         kill(id, SIGTERM)
       }
       return child

@@ -121,6 +121,37 @@ import Testing
     #expect(read.recording.stalls.first?.notes.map(\.text) == ["x"])
   }
 
+  /// On a full disk a note waits for room, and how far the stall has come is told all the same.
+  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  func whatIsOwedDoesNotHoldUpTheDuration() throws {
+    try withDirectory { directory in
+      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+      try #require(mount("tmpfs", directory, "tmpfs", 0, "size=64k") == 0)
+      defer { umount2(directory, Int32(MNT_DETACH)) }
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, ProblemList())
+      var appender = try StallFileAppender(box, process: Self.process, stall: Self.stall)
+      appender.begin([])
+      let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
+      defer { close(ballast) }
+      let page = [UInt8](repeating: 1, count: 4096)
+      while write(ballast, page, page.count) > 0 {}
+      // What is left of the file's own last page is not enough for it.
+      appender.add(StallNote(.context, title: "a", text: String(repeating: "b", count: 5000)))
+      #expect(appender.failure != nil)
+      var stall = Self.stall
+      (stall.duration, stall.lostSamples) = (.seconds(9), 4)
+      appender.goesOn(stall, refused: 3)
+      let path = try #require(stallFiles(in: directory).first)
+      let full = try read(path)
+      let found = try #require(full.recording.stalls.first)
+      #expect(found.duration == .seconds(9) && found.lostSamples == 7 && found.notes.isEmpty && full.problems.isEmpty)
+      // With room it is there.
+      ftruncate(ballast, 0)
+      appender.goesOn(stall, refused: 3)
+      #expect(try read(path).recording.stalls.first?.notes.count == 1)
+    }
+  }
+
   @Test func aFileThatWasRemovedComesBackWithWhatItHad() throws {
     try withDirectory { directory in
       let problems = ProblemList()

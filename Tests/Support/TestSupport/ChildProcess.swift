@@ -69,3 +69,11 @@ package struct ChildProcess: Sendable {
     return String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.endIndex))
   }()
 }
+
+/// Whether nothing of `process` is left but its number: no thread, and what it had open is closed. Signals still find a child
+/// that has ended and that nobody has waited for.
+package func isOver(_ process: pid_t) -> Bool {
+  guard let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return true }
+  let tasks = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+  return status.contains(") Z ") && tasks.count <= 1
+}
