@@ -175,11 +175,16 @@ void observer_swift_task_label(const struct observer_task_layout *layout, uint64
     label->bytes = 0;
 }
 
-void observer_swift_task_known_label(uint64_t task, struct observer_label *label) {
+void observer_swift_task_known_label(uint64_t address, uint32_t id, struct observer_label *label) {
+  struct task task;
   label->bytes = 0;
   const struct observer_task_layout *layout = task_memory_layout();
-  if (task != 0 && layout)
-    observer_swift_task_label(layout, task, label);
+  if (address == 0 || !layout)
+    return;
+  observer_swift_task_label(layout, address, label);
+  /* Where it was, there may be another one. */
+  if (id != 0 && (!task_memory_read(layout, address, &task) || task_memory_id(&task) != id))
+    label->bytes = 0;
 }
 
 void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {

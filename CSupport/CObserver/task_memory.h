@@ -61,6 +61,9 @@ struct task {
 /* Reads the task at ADDRESS. Returns false when there is none. */
 CLINUX_NO_LOCKS bool task_memory_read(const struct observer_task_layout *layout, uint64_t address, struct task *task);
 
+/* The number of TASK. */
+static inline uint32_t task_memory_id(const struct task *task) { return (uint32_t)(task->words[FLAGS] >> 32); }
+
 /* Whether TASK, where it does not run, resumes where tasks do that have given up their turn. */
 CLINUX_NO_LOCKS bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task);
 

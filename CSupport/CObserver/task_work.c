@@ -119,9 +119,9 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
 
 void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, struct observer_task_work *work) {
   struct task task;
-  *work = (struct observer_task_work){.state = OBSERVER_TASK_UNKNOWN, .task = address};
+  *work = (struct observer_task_work){.state = OBSERVER_TASK_UNKNOWN, .task = address, .id = id};
   const struct observer_task_layout *layout = task_memory_layout();
-  if (!layout || !task_memory_read(layout, address, &task) || task.words[FLAGS] >> 32 != id)
+  if (!layout || !task_memory_read(layout, address, &task) || task_memory_id(&task) != id)
     return;
   for (int generation = 0; generation < GENERATIONS_MAX; generation++) {
     work->state = task_memory_state(layout, &task);
@@ -136,6 +136,7 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
     if (!(task.words[FLAGS] & IS_CHILD) || task.words[layout->parent] != before)
       work->waiters.tasks[work->waiters.count++] = before;
     work->task = next;
+    work->id = task_memory_id(&task);
   }
   if (work->state == OBSERVER_TASK_RUNNING)
     work->tid = find_thread(layout, work->task);

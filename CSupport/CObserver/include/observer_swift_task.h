@@ -17,8 +17,8 @@ CLINUX_NO_LOCKS void observer_swift_task_stack(uint64_t task, struct unwind_stac
 CLINUX_NO_LOCKS void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t task,
                                                struct observer_label *label);
 
-/* The same, where things are known to be. */
-CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, struct observer_label *label);
+/* The same, where things are known to be; none where TASK has not the number ID. Any has the number 0. */
+CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, uint32_t id, struct observer_label *label);
 
 /* Adds to STACK, which is of a task and has its callers, where those of WAITERS wait for its value, as
  * observer_swift_task_callers does. Async-signal-safe: yes. Threads: as observer_unwind. */

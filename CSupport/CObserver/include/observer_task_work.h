@@ -13,6 +13,7 @@ struct observer_task_waiters {
 struct observer_task_work {
   enum observer_task_state state; /* of `task` */
   uint64_t task;                  /* the task itself, a child, or one whose value is awaited, and so on: not done */
+  uint32_t id;                    /* the number of `task` */
   int32_t tid;                    /* the thread that runs it; where it is enqueued, one that is in its way; 0: none */
   struct observer_task_waiters waiters; /* who awaits the value of `task`, or of one that it is a child of */
 };

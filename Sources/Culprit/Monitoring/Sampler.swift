@@ -204,8 +204,8 @@ struct Sampler: ~Copyable {
     target.slot = UnsafePointer(slots + index)
     target.item = view.item
     target.generation = view.generation
-    target.task = view.owner_tid_address
-    target.taskID = UInt32(truncatingIfNeeded: view.queue_head_address)
+    target.ownTask = view.owner_tid_address
+    target.ownTaskID = UInt32(truncatingIfNeeded: view.queue_head_address)
     return target
   }
 
@@ -214,11 +214,12 @@ struct Sampler: ~Copyable {
     guard !reader.isAsked(target.index) else { return }
     var work = observer_task_work()
     reader.beginStep(target)
-    observer_swift_task_find(target.task, target.taskID, taskTurn, &work)
+    observer_swift_task_find(target.ownTask, target.ownTaskID, taskTurn, &work)
     reader.endStep()
     taskTurn &+= 1
     var one = target
     one.task = work.task
+    one.taskID = work.id
     one.waiters = work.waiters
     switch work.state {
     case OBSERVER_TASK_RUNNING, OBSERVER_TASK_ENQUEUED:
@@ -239,7 +240,7 @@ struct Sampler: ~Copyable {
     case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
     default:
       // What is just being found out will be known at the next sample.
-      if observer_swift_task_is_known(), one.task == target.task { emit(one, reader.taskGone(one)) }
+      if observer_swift_task_is_known(), one.task == one.ownTask { emit(one, reader.taskGone(one)) }
     }
   }
 
@@ -325,10 +326,11 @@ struct Sampler: ~Copyable {
     reader.describe(target, reading, &event)
     event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
     observer_slot_label(slot, &event.label)
-    // Where the task was, there may be another one.
-    if event.label.bytes == 0, reading.status != OBSERVER_TASK_GONE {
+    if event.label.bytes == 0 {
       reader.beginStep(target)
-      observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, &event.label)
+      observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
+      // What is awaited may be done by now, or have no label.
+      if event.label.bytes == 0 { observer_swift_task_known_label(target.ownTask, target.ownTaskID, &event.label) }
       reader.endStep()
     }
     if target.queueHeadAddress != 0 {

@@ -23,9 +23,12 @@ struct ThreadReader: ~Copyable {
     /// does.
     var ownerTIDAddress: UInt64 = 0
     var queueHeadAddress: UInt64 = 0
-    /// The task that works on it, and its number; 0 where none does.
+    /// The task that works on it, and its number; 0 where none does, or the number is not known.
     var task: UInt64 = 0
     var taskID: UInt32 = 0
+    /// The task whose work item it is, where it awaits the one that works on it or is that one, and its number.
+    var ownTask: UInt64 = 0
+    var ownTaskID: UInt32 = 0
     /// Who awaits that task's value, and then another one's.
     var waiters = observer_task_waiters()
     /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.

@@ -7,7 +7,7 @@ import Synchronization
 struct Sections {
   /// What takes most of the time.
   enum Taking: CaseIterable {
-    case computing, lock, sleeping, child, continuation, value
+    case computing, lock, sleeping, child, continuation, value, stranger
 
     /// The function that is to blame.
     var function: String {
@@ -17,7 +17,7 @@ struct Sections {
       case .sleeping: "sleepOnTheThread(_:)"
       case .child: "workAsAChild(_:)"
       case .continuation: "awaitAnAnswer(_:)"
-      case .value: "workForAnother(_:)"
+      case .value, .stranger: "workForAnother(_:)"
       }
     }
   }
@@ -49,9 +49,8 @@ struct Sections {
       // Who has called it is known, whatever task does the work.
       let callers = report.tree.flatMap(Self.names)
       let hasCaller = callers.contains("handle(_:_:)")
-      // Samples have the label, whoever runs the task. One that is read while the task goes on has none.
-      let others = report.samples.filter { $0.label != "request \(number)" }
-      let isLabelled = report.samples.count > 4 && others.count <= 1 && others.allSatisfy { $0.label.isEmpty }
+      // All samples have the label, whoever runs the task.
+      let isLabelled = !report.samples.isEmpty && report.samples.allSatisfy { $0.label == "request \(number)" }
       named += isNamed && hasCaller && isLabelled ? 1 : 0
       if !isNamed || !hasCaller || !isLabelled {
         say(
@@ -80,6 +79,7 @@ private func handle(_ taking: Sections.Taking, _ milliseconds: Int) async {
   case .child: await awaitAChild(milliseconds)
   case .continuation: await awaitAnAnswer(milliseconds)
   case .value: await awaitAValue(milliseconds)
+  case .stranger: await awaitAStranger(milliseconds)
   }
   await Task.yield()
 }
@@ -131,6 +131,13 @@ private func workAsAChild(_ milliseconds: Int) async {
 @inline(never)
 private func awaitAValue(_ milliseconds: Int) async {
   let work = Task { await workForAnother(milliseconds) }
+  await work.value
+}
+
+/// Of one that has no label of its own: that of who waits is told.
+@inline(never)
+private func awaitAStranger(_ milliseconds: Int) async {
+  let work = Task.detached { await workForAnother(milliseconds) }
   await work.value
 }
 
