@@ -36,6 +36,13 @@ import Testing
     for _ in 0..<2000 where !condition() { usleep(10_000) }
   }
 
+  /// Waits until it is known where tasks have what is read of them.
+  private func tasksAreKnown() async throws {
+    TaskProbe.shared.start()
+    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    try #require(TaskProbe.shared.hasFound)
+  }
+
   @Test func whatIsGoingOnIsInEveryReport() throws {
     try watching { watchdog, reports, leaks in
       let upload = try watchdog.beginActivity("upload")
@@ -265,8 +272,7 @@ import Testing
 
   /// An activity that never ends tells where the task waits that began it, or that there is no such task any more.
   @Test func anActivityTellsWhereItsTaskIs() async throws {
-    TaskProbe.shared.start()
-    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    try await tasksAreKnown()
     let leaks = Leaks()
     let watchdog = try Watchdog(quick)
     watchdog.onLeakedActivity { leaks.add($0) }
@@ -291,8 +297,7 @@ import Testing
 
   /// A section that is left open by a task that has ended.
   @Test func aSectionWithoutItsTaskSaysSo() async throws {
-    TaskProbe.shared.start()
-    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    try await tasksAreKnown()
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }
@@ -307,8 +312,7 @@ import Testing
 
   /// What has given up its turn, and has not had another one since: who has the threads is to blame.
   @Test func aSectionThatYieldsWaitsForAThread() async throws {
-    TaskProbe.shared.start()
-    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    try await tasksAreKnown()
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }
@@ -333,8 +337,7 @@ import Testing
   /// No thread works on it, and what it waits in is to blame all the same.
   @Test func aSectionThatWaitsIsFollowed() async throws {
     // Where tasks are kept is found out with the first one.
-    TaskProbe.shared.start()
-    for _ in 0..<2000 where !TaskProbe.shared.hasFound { try await Task.sleep(for: .milliseconds(10)) }
+    try await tasksAreKnown()
     let reports = Reports()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { reports.add($0) }

@@ -35,33 +35,55 @@ struct QueueLayout: Hashable, Sendable {
   /// So much of what waits is looked at: a block's continuation has no more, and a task has.
   private static let waitingWords = 8
 
+  /// What a queue of our own has in its words at some moments, and what it has waiting.
+  private struct Looks {
+    /// Nothing was added; one block, which waits; two; three.
+    var idle, one, two, three: [UInt64]
+    /// While this thread ran one of its blocks.
+    var running: [UInt64] = []
+    var threadID: UInt32 = 0
+    /// What may wait, by its address.
+    var waiting: [UInt64: [UInt64]] = [:]
+  }
+
   /// That of a new queue; `nil` when it is not found out.
   init?() {
+    guard let looks = Self.look() else { return nil }
+    self.init(looks)
+  }
+
+  /// Looks at a new queue. Returns `nil` when nobody runs its blocks, or its words cannot be read.
+  private static func look() -> Looks? {
     let queue = DispatchQueue(label: "culprit.layout")
-    let idle = Self.content(Self.object(of: queue), words: Self.words)
+    @Sendable func now() -> [UInt64] { content(object(of: queue), words: words) }
+    let idle = now()
     queue.suspend()
     queue.async {}
-    let one = Self.content(Self.object(of: queue), words: Self.words)
+    let one = now()
     let measured = Mutex<(id: UInt32, content: [UInt64])>((0, []))
     queue.async {
-      let content = Self.content(Self.object(of: queue), words: Self.words)
-      let running = (id: UInt32(bitPattern: clinux_task_self()), content: content)
+      let running = (id: UInt32(bitPattern: clinux_task_self()), content: now())
       measured.withLock { $0 = running }
     }
-    let two = Self.content(Self.object(of: queue), words: Self.words)
+    let two = now()
     let done = DispatchSemaphore(value: 0)
     queue.async { done.signal() }
-    let three = Self.content(Self.object(of: queue), words: Self.words)
+    var looks = Looks(idle: idle, one: one, two: two, three: now())
     // What waits stays where it is as long as the queue is suspended.
-    var waiting: [UInt64: [UInt64]] = [:]
     for word in two where word != 0 && !idle.contains(word) {
-      waiting[word] = Self.content(word, words: Self.waitingWords)
+      looks.waiting[word] = content(word, words: waitingWords)
     }
     queue.resume()
     // Where all of Dispatch's threads are taken, nobody is to wait for one here.
     guard done.wait(timeout: .now() + .seconds(1)) == .success else { return nil }
-    let running = measured.withLock { $0 }
-    guard [idle, one, two, three, running.content].allSatisfy({ $0.count == Self.words }) else { return nil }
+    (looks.threadID, looks.running) = measured.withLock { $0 }
+    let all = [looks.idle, looks.one, looks.two, looks.three, looks.running]
+    return all.allSatisfy { $0.count == words } ? looks : nil
+  }
+
+  /// What `looks` tell; `nil` when that is nothing, or more than one thing.
+  private init?(_ looks: Looks) {
+    let (idle, one, two) = (looks.idle, looks.one, looks.two)
     // The first that waits stays the same when a second one comes; the last does not.
     let firsts = (0..<Self.words).filter { idle[$0] == 0 && one[$0] != 0 && two[$0] == one[$0] }
     var ends: [(first: Int, last: Int)] = []
@@ -71,8 +93,8 @@ struct QueueLayout: Hashable, Sendable {
       }
     }
     let owners = (0..<Self.words).filter {
-      UInt32(truncatingIfNeeded: running.content[$0]) & Self.threadMask == running.id
-        && UInt32(truncatingIfNeeded: idle[$0]) & Self.threadMask != running.id
+      UInt32(truncatingIfNeeded: looks.running[$0]) & Self.threadMask == looks.threadID
+        && UInt32(truncatingIfNeeded: idle[$0]) & Self.threadMask != looks.threadID
     }
     guard ends.count == 1, owners.count == 1 else { return nil }
     let (first, last) = ends[0]
@@ -80,9 +102,9 @@ struct QueueLayout: Hashable, Sendable {
     firstWaiting = first * 8
     lastWaiting = last * 8
     // The first has the second for its next, and the second the third.
-    guard let one = waiting[two[first]], let another = waiting[two[last]] else { return }
-    let nexts = one.indices.filter {
-      one[$0] == two[last] && another.indices.contains($0) && another[$0] == three[last]
+    guard let block = looks.waiting[two[first]], let another = looks.waiting[two[last]] else { return }
+    let nexts = block.indices.filter {
+      block[$0] == two[last] && another.indices.contains($0) && another[$0] == looks.three[last]
     }
     next = nexts.count == 1 ? nexts[0] * 8 : nil
   }
