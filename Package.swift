@@ -111,7 +111,7 @@ let commands: [Target] = [
 /// Tests, what they start and look at from outside, and slow evidence.
 let proofs: [Target] =
   [
-    .testTarget(name: "CLinuxTests", dependencies: ["CCulpritLinux"]),
+    .testTarget(name: "CLinuxTests", dependencies: ["CCulpritLinux", "TestWorkloads"]),
     .testTarget(name: "CProcessTests", dependencies: ["CCulpritLinux", "CCulpritProcess"]),
     // Recorded stacks (Tests/Fixtures), of both processor architectures.
     .testTarget(name: "CUnwindTests", dependencies: ["CCulpritUnwind", "SplitMix", "TestSupport"]),

@@ -70,8 +70,7 @@ static bool is_its_own(const struct window *window) {
   return syscall(SYS_lseek, window->file.number, 0L, SEEK_CUR) == window->mark;
 }
 
-/* Whether a write to WINDOW may end the process: RLIMIT_FSIZE holds for files in memory, too, and SIGXFSZ is not
- * blocked on threads of the service. */
+/* Whether a window must not be written to: RLIMIT_FSIZE holds for files in memory, too. */
 static bool is_limited(void) {
   struct rlimit limit;
   return syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) != 0 || limit.rlim_cur < WINDOW_BYTES;
@@ -80,7 +79,10 @@ static bool is_limited(void) {
 /* Copies what can be read. Returns how many bytes that were, or -1 when there is no window to read through. */
 static long copy_through_window(uint64_t address, void *destination, size_t length) {
   struct window *window = &windows[clinux_context];
-  if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || is_limited())
+  /* SIGXFSZ, which ends the process, is blocked on the library's own threads, and those are in a context: they ask only
+   * why a write has failed. */
+  bool is_own = clinux_context != 0 && clinux_context != CLINUX_HANDLERS_CONTEXT;
+  if (!atomic_load_explicit(&window->is_open, memory_order_acquire) || (!is_own && is_limited()))
     return -1;
   bool is_mine = false;
   for (int attempt = 0; attempt < 1000 && !is_mine; attempt++) {
@@ -105,7 +107,7 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
       if ((size_t)got < piece)
         break;
     }
-    result = (long)copied;
+    result = is_own && copied < length && is_limited() ? -1 : (long)copied;
   } else {
     atomic_store_explicit(&window->is_open, false, memory_order_relaxed);
   }

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import Glibc
+import TestWorkloads
 import Testing
 
 /// Reading memory that may not be there.
@@ -37,6 +38,18 @@ import Testing
         #expect(bytes == expected(place, length), "\(place), \(length)")
       }
     }
+  }
+
+  /// Also where the process must not write files as long as a window: it is neither ended by SIGXFSZ nor blinded.
+  @Test func aLimitOnFilesEndsNobody() {
+    #expect(workload_fork { pagesReadWithLimits() } == 4)
+    #expect(
+      workload_fork {
+        _ = clinux_mask_set(clinux_mask_of_own_threads())
+        clinux_context_enter_watchers()
+        return pagesReadWithLimits()
+      } == 4
+    )
   }
 
   /// All of it or nothing; or what is in front of the first page that cannot be read.
@@ -180,4 +193,23 @@ import Testing
       #expect(clinux_remote_count() == count)
     }
   }
+}
+
+/// How much of what is there can be read where files must not be longer than 100 bytes, and than none: a little and a lot.
+private func pagesReadWithLimits() -> Int32 {
+  guard clinux_memory_start() == CLINUX_MEMORY_BY_WINDOW else { return 100 }
+  var read: Int32 = 0
+  for limit: rlim_t in [100, 0] {
+    var little = rlimit(rlim_cur: limit, rlim_max: rlim_t.max)
+    setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &little)
+    for length in [8, 3 * page] {
+      let known = [UInt8](repeating: 7, count: length)
+      var found = [UInt8](repeating: 0, count: length)
+      let isRead = known.withUnsafeBufferPointer {
+        clinux_memory_read(UInt64(UInt(bitPattern: $0.baseAddress)), &found, length)
+      }
+      read += isRead && found == known ? 1 : 0
+    }
+  }
+  return read
 }
