@@ -7,7 +7,7 @@ extension StallReport {
   ///
   /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`,
   /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`); others begin with `culprit.`. A pair is
-  /// left out where its value is not known.
+  /// left out where its value is not known. Of a value of more than 1,000 characters the middle is left out.
   public var metadata: [String: String] {
     var pairs = [
       "culprit.stall.id": id,
@@ -38,8 +38,11 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
-    return pairs
+    return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
+
+  /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.
+  private static let longestValue = 1000
 
   /// The report in one line: the source, how long it was stuck, and who is to blame.
   public var headline: String {

@@ -51,6 +51,11 @@ func storageLimits(
     ),
     (changed { $0.reporting.width = 20 }, "reporting.width is 20; it must be at least 40 characters"),
     (Watchdog.Configuration(directory: ""), "storage.directory is \"\"; it must be a path"),
+    (
+      Watchdog.Configuration(directory: "~/stalls"),
+      "storage.directory is \"~/stalls\"; only shells take ~ for a home directory, so it must be the path itself, or ./~ for a "
+        + "directory of that name"
+    ),
   ])
   func valuesThatMakeNoSenseAreRefusedInASentence(configuration: Watchdog.Configuration, sentence: String) {
     let error = #expect(throws: WatchdogError.self) { try Watchdog(configuration) }

@@ -229,7 +229,9 @@ import Testing
 
 /// Activities that are going on, by themselves.
 @Suite struct ActivityLimitTests {
-  private func activities(_ limit: Int = 3) -> Activities { Activities(limit: limit, expirationThreshold: .seconds(1)) }
+  private func activities(_ limit: Int = 3) -> Activities {
+    Activities(limit: limit, expirationThreshold: .seconds(1), reports: ReportLimiter(perMinute: 60, perCulprit: 10))
+  }
 
   @Test func thereAreSoManyAtATime() throws {
     let all = activities()
@@ -282,5 +284,18 @@ import Testing
     withExtendedLifetime(expired) {}
     #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
     #expect(told.withLock { $0.sorted() } == ["dropped dropped", "expired expired"])
+  }
+
+  /// Of many that begin in the same place some are told, and the others are counted, until another minute.
+  @Test func manyLikeOneAreCounted() throws {
+    let all = activities(100)
+    let told = Mutex<[Watchdog.LeakedActivity]>([])
+    _ = all.leaked.add { activity in told.withLock { $0.append(activity) } }
+    for number in 0..<30 { _ = try all.begin("request \(number)", threshold: nil, nil) }
+    _ = try all.begin("elsewhere", threshold: nil, nil)
+    #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
+    let names = told.withLock { $0.map(\.name) }
+    #expect(names == (0..<10).map { "request \($0)" } + ["elsewhere"] && all.counted == 20 && all.dropped == 0)
+    #expect(told.withLock { $0.allSatisfy { $0.repeats == 0 } })
   }
 }

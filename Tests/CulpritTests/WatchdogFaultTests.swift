@@ -84,12 +84,23 @@ extension WatchdogTests {
         return names
       }
     }
+    /// It iterates where it is.
+    actor Reader {
+      func names(_ watchdog: Watchdog) async -> [String] {
+        var names: [String] = []
+        var reports = watchdog.stalls.makeAsyncIterator()
+        while let report = await reports.next(isolation: self) { names.append(report.source.name) }
+        return names
+      }
+    }
+    async let read = Reader().names(watchdog)
     // Until all of them listen.
     var unread = watchdog.stalls.makeAsyncIterator()
     try await Task.sleep(for: .milliseconds(300))
     watchdog.withSection("seen", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(400)) }
     #expect(await watchdog.stop(patience: .seconds(60)))
     for task in tasks { #expect(await task.value == ["seen"]) }
+    #expect(await read == ["seen"])
     #expect(await unread.next()?.source.name == "seen")
     #expect(await unread.next() == nil)
     #expect(watchdog.status.mode == .stopped && watchdog.status.limitations.isEmpty)

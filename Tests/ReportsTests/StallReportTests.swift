@@ -139,6 +139,9 @@ import Testing
     #expect(report.metadata["process.pid"] == "4242")
     #expect(report.metadata.values.allSatisfy { $0.unicodeScalars.allSatisfy(isPrintable) })
     #expect(report.headline.hasPrefix("event loop \"a\\u{1b}[31m\" was stuck for 5.01 s: Catalog.rebuildIndex(for:)"))
+    stall.source.name = "first " + String(repeating: "x", count: 5000) + " last"
+    let name = builder.report(of: stall).metadata["culprit.source.name"] ?? ""
+    #expect(name.count == 1000 && name.hasPrefix("first x") && name.contains("x…x") && name.hasSuffix("x last"))
   }
 
   @Test(arguments: [

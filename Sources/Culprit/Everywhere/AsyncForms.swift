@@ -27,7 +27,8 @@ extension Watchdog {
     .get()
   }
 
-  /// Waits until the task is cancelled, then stops the watchdog: the form that service lifecycles want.
+  /// Waits until the task is cancelled, then stops the watchdog: the form that service lifecycles want. Where the watchdog has been
+  /// stopped by then, or is disabled, it waits all the same, because a service that ends by itself ends the others of its group.
   ///
   ///     extension Watchdog: @retroactive Service {}
   public func run() async {

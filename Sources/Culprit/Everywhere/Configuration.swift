@@ -86,10 +86,11 @@ extension Watchdog.Configuration {
     /// The defaults.
     public init() {}
 
-    /// The most stalls that are reported in a minute; default: 60. Further ones are counted, and saved all the same.
+    /// The most stalls that are reported in a minute, and the most leaked activities; default: 60. Further ones are counted, and
+    /// stalls are saved all the same.
     public var perMinute = 60
 
-    /// The most of these with the same source and culprit; default: 10.
+    /// The most of these with the same source and culprit, or of activities that began in the same place; default: 10.
     public var perCulprit = 10
 
     /// The length of a line in reports, in characters; default: 100. At least 40.

@@ -59,6 +59,13 @@ extension Watchdog.Configuration {
         setting: "storage.directory"
       )
     }
+    if let directory = storage.directory, directory == "~" || directory.hasPrefix("~/") {
+      throw .invalidConfiguration(
+        "storage.directory is \(quoted(directory)); only shells take ~ for a home directory, so it must be the path itself, or ./~ "
+          + "for a directory of that name",
+        setting: "storage.directory"
+      )
+    }
     try check("lifecycle.launchThreshold", lifecycle.launchThreshold, from: shortest, to: longest)
     try check("lifecycle.shutdownThreshold", lifecycle.shutdownThreshold, from: shortest, to: longest)
     try check(

@@ -22,6 +22,9 @@ extension Watchdog {
     public let reason: Reason
     /// The age of the activity.
     public let age: Duration
+    /// How many that began in the same place, and leaked for the same reason, were counted and not told since the last one: no more
+    /// are told in a minute than `reporting.perCulprit` and `reporting.perMinute`.
+    public let repeats: Int
     /// What the task that began it does, in a few words; `nil` when no task did, or it is not known.
     public let taskState: String?
     /// Names the functions that it began in, innermost first, without the watchdog's own.
@@ -46,8 +49,9 @@ extension Watchdog {
       let what = reason == .expired ? "its time ran out" : "nobody refers to it any more"
       func lines(_ names: [String]) -> String { names.map { "  \(printable($0))\n" }.joined() }
       let text =
-        "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. It began in:\n"
-        + lines(stack())
+        "activity \"\(printable(name))\", for \(readable(age)): \(what) and it has not ended. "
+        + (repeats == 0 ? "" : "Of \(repeats) more from the same place nothing was said. ")
+        + "It began in:\n" + lines(stack())
       guard let taskState else { return text }
       let names = taskStack()
       let task = taskState.prefix(1).uppercased() + taskState.dropFirst()

@@ -21,6 +21,14 @@ extension Watchdog {
 
       /// The next report; `nil` when the watchdog has stopped or the task is cancelled.
       public mutating func next() async -> StallReport? { await reports.next() }
+
+      /// The same, called by an actor.
+      ///
+      /// - Parameter actor: The actor that iterates.
+      /// - Returns: As ``next()``.
+      public mutating func next(isolation actor: isolated (any Actor)?) async -> StallReport? {
+        await reports.next(isolation: actor)
+      }
     }
 
     /// Begins an iteration: reports are kept for it from now on.

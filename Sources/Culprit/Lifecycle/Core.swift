@@ -105,7 +105,8 @@ final class Core: Sendable {
     )
     let activities = Activities(
       limit: configuration.activities.countMax,
-      expirationThreshold: configuration.activities.expirationThreshold
+      expirationThreshold: configuration.activities.expirationThreshold,
+      reports: limits
     )
     let contexts = ContextQueries()
     let remoteModules = RemoteModules()

@@ -26,6 +26,8 @@ final class Activities: Sendable {
   /// Told of every activity that has not ended as it should.
   let leaked = Handlers<Watchdog.LeakedActivity>()
   private let limit: Int
+  /// How many leaked ones are told.
+  private let limiter: Mutex<ReportLimiter>
   private let expirationThreshold: Duration
   private let state = Mutex(State())
   /// Whose they are: a child of fork(2) has none of its parent's.
@@ -40,12 +42,17 @@ final class Activities: Sendable {
   /// Watches the handlers' time; set once, before there is an activity.
   private let section = Mutex<(@Sendable (_ name: String, _ threshold: Duration, _ body: () -> Void) -> Void)?>(nil)
 
+  private static let source = WatchedSource(kind: .section, name: "activities")
+
   /// So many frames of the beginning's stack are kept.
   private static let framesMax = 64
 
-  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationThreshold`.
-  init(limit: Int, expirationThreshold: Duration) {
+  /// At most `limit` activities at a time. All expiration handlers that are called together may take `expirationThreshold`. Of
+  /// leaked ones so many are told as `reports` allow, those of one source being all, and those of one culprit those that began in
+  /// the same place.
+  init(limit: Int, expirationThreshold: Duration, reports: ReportLimiter) {
     self.limit = limit
+    limiter = Mutex(reports)
     self.expirationThreshold = expirationThreshold
   }
 
@@ -129,6 +136,9 @@ final class Activities: Sendable {
   /// What nobody was told of, because handlers or standard error could not keep up.
   var dropped: UInt64 { leaked.dropped + teller.dropped }
 
+  /// Leaked ones that were counted, and not told, because there were too many.
+  var counted: UInt64 { limiter.withLock { $0.counted } }
+
   /// Calls no more handlers, and waits for one that is running until `deadline`, unless it is called by that one.
   /// Returns whether none is running.
   func stop(until deadline: UInt64) -> Bool {
@@ -148,11 +158,16 @@ final class Activities: Sendable {
   }
 
   private func tell(_ entry: Entry, _ reason: Watchdog.LeakedActivity.Reason) {
-    let age = Duration(wholeNanoseconds: clinux_clock_ns() &- entry.began)
+    let now = clinux_clock_ns()
+    let age = Duration(wholeNanoseconds: now &- entry.began)
+    let place = "\(reason) \(entry.beginning.hashValue)"
+    let decision = limiter.withLock { $0.decide(source: Self.source, culprit: place, now: now) }
+    guard case .report(let repeats) = decision else { return }
     let activity = Watchdog.LeakedActivity(
       name: entry.name,
       reason: reason,
       age: age,
+      repeats: repeats,
       beginning: entry.beginning,
       task: entry.task?.whereabouts
     )

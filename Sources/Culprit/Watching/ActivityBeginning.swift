@@ -6,11 +6,19 @@ import CulpritSymbols
 extension Watchdog.LeakedActivity {
   /// One whose calls at its beginning return to the addresses in `beginning`, innermost first, and whose task is where `task`
   /// says.
-  init(name: String, reason: Reason, age: Duration, beginning: [UInt64], task: TaskWhereabouts?) {
+  init(
+    name: String,
+    reason: Reason,
+    age: Duration,
+    repeats: Int,
+    beginning: [UInt64],
+    task: TaskWhereabouts?
+  ) {
     self.init(
       name: name,
       reason: reason,
       age: age,
+      repeats: repeats,
       taskState: task?.state.rawValue,
       beginning: {
         let names = Self.symbolizer().names(of: beginning.map { .returnAddress(RuntimeAddress($0)) })
