@@ -205,6 +205,8 @@ func processes(_ folder: String) -> [Target] {
       dependencies: ["Culprit", "CulpritStallRecord", "StuckDisk", "TestWorkloads"],
       path: "\(folder)/Policy"
     ),
+    // A process whose main thread waits for what another thread holds.
+    .executableTarget(name: "waiting-process", dependencies: ["Culprit"], path: "\(folder)/Waiting"),
     // A service whose threads the kernel holds up.
     .executableTarget(
       name: "held-up-process",

@@ -137,6 +137,10 @@ package struct Blame: Hashable, Sendable {
   package var waitingWork: WaitingWork?
   /// How long no thread ran the task that worked; `nil` where one always did.
   package var taskTimes: TaskTimes?
+  /// What the work waited for that other threads held, the heaviest first; the first few.
+  package var waitChains: [WaitChain]
+  /// The stall in order of time; empty where one function held all of it, or several threads worked.
+  package var timeline: [TimelineStretch]
 
   /// Works out who is to blame for `stall`.
   ///
@@ -149,7 +153,7 @@ package struct Blame: Hashable, Sendable {
     stall: Stall,
     stacks: [Stack],
     rules: OwnershipRules = OwnershipRules(),
-    resolve: (StackFrame) -> [ResolvedFrame]
+    resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     let isPool = stall.source.kind == .pool
     // Of a pool whose threads were not followed, those that were seen once are the samples.
@@ -158,6 +162,9 @@ package struct Blame: Hashable, Sendable {
     let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
     labels = observations.labels
     taskTimes = observations.taskTimes
+    var graph = WaitGraph(observed, stacks, rules: rules, resolve: resolve)
+    waitChains = graph.chains(observations)
+    timeline = []
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress
     waitingWork = stall.waitingWork
@@ -196,12 +203,22 @@ package struct Blame: Hashable, Sendable {
     let others = suspects.contenders(beside: found?.function)
     contenderCount = others.functions.count
     contenders = claims(others)
+    let divided = found.map { suspects.parts(of: $0.function) }
+    if workers.isEmpty, !isPool {
+      let functions = weighted.enumerated().map { number, stack -> FunctionIdentity? in
+        if let culprit = found?.function, stack.contains(culprit) {
+          return divided?.places[number].map { stack.frames[$0].identity } ?? culprit
+        }
+        return others.places[number].map { stack.frames[$0].identity }
+      }
+      timeline = Timeline.stretches(observations, functions)
+    }
     guard let culprit = found?.function else {
       verdict = .noSingleCulprit
       return
     }
     verdict = .culprit(observations.claim(on: culprit))
-    parts = claims(suspects.parts(of: culprit))
+    parts = divided.map(claims) ?? []
     let levels = suspects.callers(of: culprit, levels: Self.callersMax)
     callers = levels.first.map(claims) ?? []
     farCallers = levels.dropFirst().compactMap { claims($0).first }

@@ -102,9 +102,22 @@ struct Observations {
       .map { id, stacks in
         var part = self
         part.stacks = stacks
-        part.duration = stacks.reduce(.zero) { $0 + $1.stack.time }
-        return (id, part)
+        return (id, part.asWhole)
       }
+  }
+
+  /// Those of the samples with these numbers, as if they had been all.
+  func part(_ range: Range<Int>) -> Observations {
+    var part = self
+    part.stacks = Array(stacks[range])
+    return part.asWhole
+  }
+
+  /// The same, as if nothing but what was seen had been all.
+  var asWhole: Observations {
+    var whole = self
+    whole.duration = stacks.reduce(.zero) { $0 + $1.stack.time }
+    return whole
   }
 
   /// The most frames of a stack that are used: what is left out is in the midst. The observer records fewer; a file may

@@ -26,6 +26,19 @@ enum ActivityText {
     return parts.joined(separator: "; ")
   }
 
+  /// The same in a word or two.
+  static func brief(_ finding: StallReport.Finding) -> String {
+    let waiting = finding.waiting.flatMap { $0.of > 0 ? $0 : nil }
+    let found = waiting.map { Double($0.samples) / Double($0.of) }
+    if let waiting, 2 * waiting.suspended > waiting.of { return "suspended" }
+    let isReady = finding.processorUse.map { $0.share + ($0.delay ?? 0) >= nearlyAll } ?? false
+    if isReady || found.map({ $0 <= hardly }) ?? false { return "computing" }
+    guard let found else { return "" }
+    guard found >= nearlyAll, let waiting else { return "computing and waiting in turn" }
+    guard let call = waiting.systemCall else { return "waiting" }
+    return "waiting in \(call)" + (waiting.target.map { " on \(printable($0))" } ?? "")
+  }
+
   /// What the thread was doing, from how it spent its time and how often it was found waiting.
   static func processor(_ use: StallReport.ProcessorUse, _ waiting: StallReport.Waiting?) -> String {
     let share = Formatting.percent(use.share)

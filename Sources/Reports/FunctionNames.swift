@@ -39,7 +39,9 @@ struct FunctionNames {
     let claims =
       [blame.culprit, blame.dominant, blame.dependency].compactMap { $0 } + blame.parts + blame.callers
       + blame.farCallers + blame.doing + blame.contenders
-    self.init(frames(blame.tree) + blame.lastStack + claims.map(\.frame) + others.flatMap(\.frames))
+      + blame.waitChains.flatMap(\.links).compactMap(\.culprit) + blame.timeline.compactMap(\.claim)
+    let held = blame.waitChains.flatMap(\.links).flatMap(\.stack)
+    self.init(frames(blame.tree) + blame.lastStack + held + claims.map(\.frame) + others.flatMap(\.frames))
   }
 
   /// What `frame` is called.

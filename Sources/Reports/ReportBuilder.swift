@@ -123,6 +123,16 @@ struct ReportMaker {
       taskTimes: blame.taskTimes.map {
         StallReport.TaskTimes(suspendedSeconds: Seconds($0.suspended), readySeconds: Seconds($0.ready))
       },
+      knownWaitChains: blame.waitChains.isEmpty ? nil : blame.waitChains.map(waitChain),
+      knownTimeline: blame.timeline.isEmpty
+        ? nil
+        : blame.timeline.map {
+          StallReport.Stretch(
+            beginSeconds: Seconds($0.begin),
+            endSeconds: Seconds($0.end),
+            culprit: $0.claim.map(finding)
+          )
+        },
       notes: stall.notes.map(note),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
@@ -184,7 +194,7 @@ struct ReportMaker {
     )
   }
 
-  private func finding(_ claim: Claim) -> StallReport.Finding {
+  func finding(_ claim: Claim) -> StallReport.Finding {
     StallReport.Finding(
       function: function(claim.frame),
       share: claim.share.fraction,

@@ -38,6 +38,12 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
+    if let chain = waitChains.first, let last = chain.links.last {
+      pairs["culprit.waited_for"] = last.kind.rawValue
+      pairs["culprit.deadlock"] = "\(chain.isDeadlock)"
+      pairs["culprit.holder.thread.id"] = "\(last.holder.id)"
+      pairs["culprit.holder.function"] = last.culprit?.function.name
+    }
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
@@ -51,7 +57,8 @@ extension StallReport {
     case .culprit:
       guard let culprit else { return stuck }
       let place = culprit.function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? ""
-      return "\(stuck): \(culprit.function.displayName)\(place) took \(Formatting.percent(culprit.share))"
+      let holder = WaitChainText.headline(waitChains).map { ", \($0)" } ?? ""
+      return "\(stuck): \(culprit.function.displayName)\(place) took \(Formatting.percent(culprit.share))\(holder)"
     case .noStacks: return "\(stuck): no stack was captured"
     default: return "\(stuck): no single culprit"
     }

@@ -69,6 +69,21 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var waitingWork: WaitingWork?
   /// How long no thread ran the task that worked; `nil` where one always did.
   public var taskTimes: TaskTimes?
+  /// What the work waited for that other threads held, and who that was, those first that took most of the time; empty where it
+  /// waited for nothing of that kind, or it is not known.
+  public var waitChains: [WaitChain] {
+    get { knownWaitChains ?? [] }
+    set { knownWaitChains = newValue.isEmpty ? nil : newValue }
+  }
+  /// Left out where there are none: earlier versions have no such key.
+  package var knownWaitChains: [WaitChain]?
+  /// Which function held which stretch of the stall, in order of time; empty where one held all of it, or several threads worked.
+  public var timeline: [Stretch] {
+    get { knownTimeline ?? [] }
+    set { knownTimeline = newValue.isEmpty ? nil : newValue }
+  }
+  /// Left out where there is none: earlier versions have no such key.
+  package var knownTimeline: [Stretch]?
   /// Notes beside the samples, in order of time.
   public var notes: [Note]
   /// Every sampled stack, merged; the heaviest first.
@@ -100,7 +115,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
     case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
     case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
       waitingWork,
-      taskTimes, notes,
+      taskTimes, knownWaitChains = "waitChains", knownTimeline = "timeline", notes,
       tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }
@@ -192,6 +207,19 @@ extension StallReport {
 
     /// The time of the samples that have the function on their stack.
     public var time: Duration { seconds.duration }
+  }
+
+  /// A stretch of the stall that one function held.
+  public struct Stretch: Hashable, Sendable, Codable {
+    package var beginSeconds: Seconds
+    package var endSeconds: Seconds
+    /// The function, with its part of the stretch; `nil` where it is none of the application's.
+    public var culprit: Finding?
+
+    /// The age of the work at its beginning.
+    public var begin: Duration { beginSeconds.duration }
+    /// The age of the work at its end.
+    public var end: Duration { endSeconds.duration }
   }
 
   /// One of several threads that worked on a source.

@@ -16,6 +16,8 @@ struct TextReport: Sendable {
   private static let callers = 3
   private static let parts = 3
   private static let labelWidth = 10
+  /// The most chains of threads that wait for each other that are shown.
+  private static let chains = 2
   /// The most labels that are shown.
   private static let labels = 5
 
@@ -27,7 +29,9 @@ struct TextReport: Sendable {
     let page = Page(width: max(40, width), labelWidth: Self.labelWidth)
     var lines = heading(page)
     lines += verdict(page)
+    lines += waitChains(page)
     lines += contenders(page)
+    lines += timeline(page)
     lines += workers(page)
     lines += circumstances(page)
     if !isPool { lines += lastStack(page) }
@@ -76,6 +80,15 @@ struct TextReport: Sendable {
         + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))"
     )
     return lines + [""]
+  }
+
+  /// Who held what the work waited for.
+  private func waitChains(_ page: Page) -> [String] {
+    report.waitChains.filter { $0.share >= Self.worthTelling }.prefix(Self.chains)
+      .flatMap { chain in
+        page.section(chain.isDeadlock ? "DEADLOCK" : "HOLDER", WaitChainText.heading(chain))
+          + WaitChainText.lines(chain).flatMap(page.item) + [""]
+      }
   }
 
   private var isPool: Bool { report.source.kind == .pool }
@@ -165,6 +178,20 @@ struct TextReport: Sendable {
     let rest = report.contenderCount - report.contenders.count + worth.count - shown.count
     if rest > 0 { lines += page.continuation("and \(Formatting.count(rest, "other"))") }
     return lines + [""]
+  }
+
+  /// Which function held which stretch of the stall.
+  private func timeline(_ page: Page) -> [String] {
+    let texts = report.timeline.map { stretch in
+      let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
+      guard let culprit = stretch.culprit else { return "\(time): no code of the application" }
+      let doing = ActivityText.brief(culprit)
+      let place = "\(culprit.function.displayName) (\(Formatting.origin(culprit.function)))"
+      return "\(time): \(place)\(doing.isEmpty ? "" : ", \(doing)")"
+    }
+    let lines = texts.enumerated()
+      .flatMap { index, text in index == 0 ? page.section("TIMELINE", text) : page.continuation(text) }
+    return lines.isEmpty ? [] : lines + [""]
   }
 
   private func waitingText(_ waiting: StallReport.WaitingWork) -> String {

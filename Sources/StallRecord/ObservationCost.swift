@@ -16,6 +16,11 @@ package struct ObservationCost: Hashable, Sendable {
   /// No cost.
   package init() {}
 
+  /// Adds what the look at a thread cost that `sample` came of.
+  package mutating func add(_ sample: Sample) {
+    add(outcome: sample.outcome, handlerTime: sample.handlerTime, unwindTime: sample.unwindTime)
+  }
+
   /// Adds what one look at a thread cost.
   ///
   /// - Parameters:

@@ -136,6 +136,8 @@ package struct Sample: Hashable, Sendable {
   package var waitingCount: UInt32
   /// The descriptor that the system call was on, where the thread was blocked in one that is on any.
   package var descriptor: Descriptor?
+  /// What the thread waited for that another one held, where it was blocked in such a thing.
+  package var lock: HeldLock?
 
   /// So much is counted.
   package static let waitingCountMax: UInt32 = 1000
@@ -155,7 +157,8 @@ package struct Sample: Hashable, Sendable {
     threadID: Int32? = nil,
     isInTheWay: Bool = false,
     waitingCount: UInt32 = 0,
-    descriptor: Descriptor? = nil
+    descriptor: Descriptor? = nil,
+    lock: HeldLock? = nil
   ) {
     self.age = age
     self.stack = stack
@@ -171,6 +174,7 @@ package struct Sample: Hashable, Sendable {
     self.isInTheWay = isInTheWay
     self.waitingCount = waitingCount
     self.descriptor = descriptor
+    self.lock = lock
   }
 }
 
@@ -188,6 +192,8 @@ package struct Stall: Hashable, Sendable, Identifiable {
   package var began: WallTime
   /// What was seen, in order of time.
   package var samples: [Sample]
+  /// What was seen of threads that held what those of the samples waited for, and so on, in order of time.
+  package var holders: [HolderSample]
   /// How long the work took; as long as it was known to run, when it has not ended.
   package var duration: Duration
   /// Whether the end was seen. `false` for a stall that its process did not survive, or that still lasts.
@@ -213,6 +219,7 @@ package struct Stall: Hashable, Sendable, Identifiable {
     threshold: Duration,
     began: WallTime,
     samples: [Sample] = [],
+    holders: [HolderSample] = [],
     duration: Duration = .zero,
     hasEnded: Bool = false,
     lostSamples: UInt64 = 0,
@@ -227,6 +234,7 @@ package struct Stall: Hashable, Sendable, Identifiable {
     self.threshold = threshold
     self.began = began
     self.samples = samples
+    self.holders = holders
     self.duration = duration
     self.hasEnded = hasEnded
     self.lostSamples = lostSamples

@@ -145,6 +145,7 @@ private struct RecordingBuilder {
     case .stack: return addStack(&reader)
     case .stallBegan: return addBegin(&reader)
     case .sample: return addSample(&reader)
+    case .holder: return addHolder(&reader)
     case .stallEnded: return addEnd(&reader)
     case .stallGoesOn: return addState(&reader)
     case .otherThread: return addOther(&reader)
@@ -260,20 +261,41 @@ private struct RecordingBuilder {
   }
 
   private mutating func addSample(_ reader: inout ByteReader) -> Bool {
-    guard let stallID = reader.number(UInt64.self), let age = reader.duration(),
-      let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
-      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
-      let activity = reader.number(UInt8.self), let call = reader.signed()
-    else { return false }
+    guard let stallID = reader.number(UInt64.self), let sample = sample(&reader) else { return false }
     guard let place = stallPlaces[stallID] else {
       samplesWithoutStall += 1
       return true
     }
-    recording.stalls[place].cost.add(
-      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
-      handlerTime: handler,
-      unwindTime: unwind
+    recording.stalls[place].cost.add(sample)
+    recording.stalls[place].samples.append(sample)
+    return true
+  }
+
+  private mutating func addHolder(_ reader: inout ByteReader) -> Bool {
+    guard let stallID = reader.number(UInt64.self), let address = reader.number(UInt64.self),
+      let flags = reader.number(UInt8.self), var sample = sample(&reader)
+    else { return false }
+    guard let place = stallPlaces[stallID] else { return true }
+    let thread = sample.threadID ?? 0
+    sample.threadID = nil
+    recording.stalls[place].cost.add(sample)
+    recording.stalls[place].holders.append(
+      HolderSample(
+        address: address,
+        thread: ObservedThread(id: thread, name: threads[thread] ?? ""),
+        isHeld: flags & 1 != 0,
+        sample: sample
+      )
     )
+    return true
+  }
+
+  /// The sample that follows; `nil` where it is shorter than the first version had it.
+  private func sample(_ reader: inout ByteReader) -> Sample? {
+    guard let age = reader.duration(), let stack = reader.number(UInt32.self), let outcome = reader.number(UInt8.self),
+      let cpu = reader.number(UInt64.self), let handler = reader.duration(), let unwind = reader.duration(),
+      let activity = reader.number(UInt8.self), let call = reader.signed()
+    else { return nil }
     // Files before version 1.2 say neither.
     let progress = reader.number(UInt32.self) ?? 0
     let label = reader.text() ?? ""
@@ -286,25 +308,33 @@ private struct RecordingBuilder {
     // Files before version 1.6 do not.
     let waitingCount = reader.number(UInt32.self) ?? 0
     let descriptor = Self.descriptor(&reader)
-    recording.stalls[place].samples.append(
-      Sample(
-        age: age,
-        stack: stackPlaces[stack],
-        outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
-        cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
-        activity: ThreadActivity(code: activity, call: call),
-        handlerTime: handler,
-        unwindTime: unwind,
-        label: label,
-        progress: progress,
-        runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
-        threadID: threadID == 0 ? nil : threadID,
-        isInTheWay: isInTheWay,
-        waitingCount: waitingCount,
-        descriptor: descriptor
-      )
+    // Files before version 1.7 do not.
+    let lock = Self.lock(&reader)
+    return Sample(
+      age: age,
+      stack: stackPlaces[stack],
+      outcome: CaptureOutcome(rawValue: outcome) ?? .noAnswer,
+      cpuTime: cpu == .max ? nil : Duration(wholeNanoseconds: cpu),
+      activity: ThreadActivity(code: activity, call: call),
+      handlerTime: handler,
+      unwindTime: unwind,
+      label: label,
+      progress: progress,
+      runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
+      threadID: threadID == 0 ? nil : threadID,
+      isInTheWay: isInTheWay,
+      waitingCount: waitingCount,
+      descriptor: descriptor,
+      lock: lock
     )
-    return true
+  }
+
+  /// The lock at the end of a sample; `nil` where there is none.
+  private static func lock(_ reader: inout ByteReader) -> HeldLock? {
+    guard let kind = reader.number(UInt8.self), kind != 0, let address = reader.number(UInt64.self),
+      let holder = reader.signed(), let flags = reader.number(UInt8.self)
+    else { return nil }
+    return HeldLock(kind: HeldLock.Kind(code: kind), address: address, holderID: holder, isOrphaned: flags & 1 != 0)
   }
 
   /// The descriptor at the end of a sample; `nil` where there is none.

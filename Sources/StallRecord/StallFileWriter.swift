@@ -87,21 +87,49 @@ package enum StallFileWriter {
   package static func record(of sample: Sample, stallID: UInt64) -> [UInt8] {
     record(.sample) {
       $0.append(stallID)
-      $0.append(sample.age.wholeNanoseconds)
-      $0.append(sample.stack.map { UInt32($0) } ?? UInt32.max)
-      $0.append(sample.outcome.rawValue)
-      $0.append(sample.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
-      $0.append(sample.handlerTime.wholeNanoseconds)
-      $0.append(sample.unwindTime.wholeNanoseconds)
-      $0.append(sample.activity)
-      $0.append(sample.progress)
-      $0.append(sample.label)
-      $0.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
-      $0.append(sample.threadID ?? 0)
-      $0.append(UInt8(sample.isInTheWay ? 1 : 0))
-      $0.append(sample.waitingCount)
-      append(sample.descriptor, to: &$0)
+      append(sample, to: &$0)
     }
+  }
+
+  /// The record of `holder`, which belongs to the stall `stallID`. The record of its ``HolderSample/thread`` goes before it.
+  package static func record(of holder: HolderSample, stallID: UInt64) -> [UInt8] {
+    record(.holder) {
+      $0.append(stallID)
+      $0.append(holder.address)
+      $0.append(UInt8(holder.isHeld ? 1 : 0))
+      var sample = holder.sample
+      sample.threadID = holder.thread.id
+      append(sample, to: &$0)
+    }
+  }
+
+  private static func append(_ sample: Sample, to writer: inout ByteWriter) {
+    writer.append(sample.age.wholeNanoseconds)
+    writer.append(sample.stack.map { UInt32($0) } ?? UInt32.max)
+    writer.append(sample.outcome.rawValue)
+    writer.append(sample.cpuTime.map(\.wholeNanoseconds) ?? UInt64.max)
+    writer.append(sample.handlerTime.wholeNanoseconds)
+    writer.append(sample.unwindTime.wholeNanoseconds)
+    writer.append(sample.activity)
+    writer.append(sample.progress)
+    writer.append(sample.label)
+    writer.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
+    writer.append(sample.threadID ?? 0)
+    writer.append(UInt8(sample.isInTheWay ? 1 : 0))
+    writer.append(sample.waitingCount)
+    append(sample.descriptor, to: &writer)
+    append(sample.lock, to: &writer)
+  }
+
+  private static func append(_ lock: HeldLock?, to writer: inout ByteWriter) {
+    guard let lock else {
+      writer.append(UInt8(0))
+      return
+    }
+    writer.append(lock.kind.code)
+    writer.append(lock.address)
+    writer.append(lock.holderID)
+    writer.append(UInt8(lock.isOrphaned ? 1 : 0))
   }
 
   private static func append(_ descriptor: Descriptor?, to writer: inout ByteWriter) {
@@ -241,6 +269,10 @@ package enum StallFileWriter {
       bytes += record(of: stall.thread)
       bytes += record(ofBeginOf: stall)
       for sample in stall.samples { bytes += record(of: sample, stallID: stall.id) }
+      for holder in stall.holders {
+        bytes += record(of: holder.thread)
+        bytes += record(of: holder, stallID: stall.id)
+      }
       for note in stall.notes { bytes += record(of: note, stallID: stall.id) }
       if let others = stall.others {
         for other in others.threads {

@@ -128,6 +128,24 @@ private func recording(_ minor: UInt16) -> Recording {
       unreadBytes: 151
     )
   }
+  if minor >= 7 {
+    recording.stalls[0].samples[2].lock = HeldLock(kind: .mutex, address: 157, holderID: 163, isOrphaned: true)
+    recording.stalls[0].holders = [
+      HolderSample(
+        address: 167,
+        thread: ObservedThread(id: 173, name: "twenty-one"),
+        isHeld: true,
+        sample: Sample(
+          age: nanoseconds(950_000_179),
+          stack: 1,
+          outcome: .captured,
+          cpuTime: nanoseconds(181),
+          activity: .inSystemCall(202),
+          lock: HeldLock(kind: .queue, address: 191, holderID: 193)
+        )
+      )
+    ]
+  }
   return recording
 }
 
@@ -234,7 +252,7 @@ private func addWhatVersion3Has(to recording: inout Recording) {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "Golden/\(name)")
   }
 
-  @Test(arguments: [UInt16(0), 1, 2, 3, 4, 5, 6]) func filesOfEveryVersionAreReadAsEver(minor: UInt16) throws {
+  @Test(arguments: [UInt16(0), 1, 2, 3, 4, 5, 6, 7]) func filesOfEveryVersionAreReadAsEver(minor: UInt16) throws {
     let file = try StallFile(bytes: [UInt8](Data(contentsOf: path("version-1.\(minor).stall"))))
     #expect(file.version == (1, minor))
     #expect(file.problems.isEmpty)
@@ -248,23 +266,23 @@ private func addWhatVersion3Has(to recording: inout Recording) {
   }
 
   @Test func filesOfThisVersionAreWrittenAsEver() throws {
-    let bytes = StallFileWriter.file(of: recording(6))
-    let path = path("version-1.6.stall")
+    let bytes = StallFileWriter.file(of: recording(7))
+    let path = path("version-1.7.stall")
     if getenv("RECORD_SNAPSHOTS") != nil { try Data(bytes).write(to: path) }
     #expect(try Data(contentsOf: path) == Data(bytes), "files of a version that was released never change")
   }
 
   /// The page docs/stall-format.md is enough to read the file: nothing of the reader is used here.
   @Test func everyByteIsWhatTheDocumentationSays() throws {
-    let bytes = try [UInt8](Data(contentsOf: path("version-1.6.stall")))
+    let bytes = try [UInt8](Data(contentsOf: path("version-1.7.stall")))
     var page = DocumentedFormat(bytes)
     let text = try page.text()
-    let expected = try String(contentsOf: path("version-1.6.txt"), encoding: .utf8)
+    let expected = try String(contentsOf: path("version-1.7.txt"), encoding: .utf8)
     let (lines, expectedLines) = (text.split(separator: "\n"), expected.split(separator: "\n"))
     for (line, expected) in zip(lines, expectedLines) { try #require(line == expected) }
     #expect(lines.count == expectedLines.count)
     // Each kind of record is there.
-    #expect(page.kinds == Set(1...12))
+    #expect(page.kinds == Set(1...12).union([14]))
   }
 }
 
@@ -356,7 +374,9 @@ private struct DocumentedFormat {
       try number(4, "thread")
       try number(8, "threshold")
       try number(8, "began")
-    case 6: try sample()
+    case 6:
+      try number(8, "stall")
+      try sample()
     case 7:
       for name in ["stall", "duration", "gap", "lost"] { try number(8, name) }
       for name in ["outside", "signal", "without"] { try number(4, name) }
@@ -378,6 +398,11 @@ private struct DocumentedFormat {
     case 12:
       for name in ["stall", "age", "gap", "lost"] { try number(8, name) }
       try number(1, "ended")
+    case 14:
+      try number(8, "stall")
+      try number(8, "lock")
+      try number(1, "held")
+      try sample()
     default: Issue.record("a record of kind \(kind)")
     }
   }
@@ -425,7 +450,6 @@ private struct DocumentedFormat {
   }
 
   private mutating func sample() throws {
-    try number(8, "stall")
     try number(8, "age")
     try capture()
     try number(4, "progress")
@@ -443,6 +467,11 @@ private struct DocumentedFormat {
       place += length
       try optional(4, "unread")
       try optional(4, "unsent")
+    }
+    if try number(1, "waits for") != 0 {
+      try number(8, "lock")
+      try number(4, "holder")
+      try number(1, "gone")
     }
   }
 

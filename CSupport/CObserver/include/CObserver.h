@@ -26,6 +26,7 @@
  *   observer_swift_task.h  the stacks of tasks
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_descriptor.h  what is behind the descriptor of a system call
+ *   observer_lock.h        who holds what a blocked thread waits for
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_stall.h    the stalls that go on
  *   observer_ring.h     the way from the monitor and the samplers to the recorder
@@ -39,6 +40,7 @@
 #include "observer_control.h"
 #include "observer_copy.h"
 #include "observer_descriptor.h"
+#include "observer_lock.h"
 #include "observer_machine.h"
 #include "observer_owners.h"
 #include "observer_passive.h"

@@ -9,6 +9,7 @@
 
 #include "observer_base.h"
 #include "observer_descriptor.h"
+#include "observer_lock.h"
 #include "observer_slot.h"
 #include "observer_unwind.h"
 
@@ -28,6 +29,7 @@ enum observer_whose {
   OBSERVER_OF_WORKER = 0,         /* of the thread that works on the work item, or of its task */
   OBSERVER_OF_ONE_OF_SEVERAL = 1, /* of one of several threads that do */
   OBSERVER_OF_ONE_IN_THE_WAY = 2, /* of a thread that the work waits for: it could run on it */
+  OBSERVER_OF_HOLDER = 3,         /* of a thread that holds what another one waits for */
 };
 
 struct observer_event {
@@ -59,6 +61,9 @@ struct observer_event {
   uint32_t waiting;    /* observer_queue_waiting of it; 0: not counted. Samples only */
   struct observer_label label;
   struct observer_descriptor descriptor; /* of the system call; samples only; none where it has no target */
+  struct observer_lock lock;             /* what it waits for; samples only; of no kind where that is nothing */
+  uint64_t holds;                        /* what it holds that another one waits for; of holders only */
+  bool is_held;                          /* whether it still did when its stack had been taken */
   uint32_t left_out;                     /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from;                  /* the first frame that is an earlier stack's, 0 if none is */
   uint32_t whose;                        /* enum observer_whose; samples only */

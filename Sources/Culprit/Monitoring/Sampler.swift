@@ -29,6 +29,10 @@ struct Sampler: ~Copyable {
   /// The pause after a count of what waits in a queue, in times that it took, and the time that is believed.
   private let countPause: UInt64 = 63
   private let countTimeMax: UInt64 = 20_000_000
+  /// So many are followed that wait for each other, and the pause between two looks at the same one.
+  private let holdersMax = 8
+  private let holderPause: UInt64 = 2_000_000
+  private var lastHolder: (index: Int, threadID: Int32, address: UInt64, time: UInt64) = (-1, 0, 0, 0)
   private var reader: ThreadReader
   private var allThreads: AllThreadsCapture
 
@@ -301,6 +305,8 @@ struct Sampler: ~Copyable {
     if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return }
     switch reading.status {
     case OBSERVER_WORK_ITEM_OVER: return
+    // Who holds the work up is asked each time, and then once until it has answered.
+    case _ where target.whose == OBSERVER_OF_HOLDER: break
     case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
     case OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_REQUESTS_STUCK:
       backoffs[index].notAnswered(target.item, clinux_clock_ns(), target.threadID)
@@ -325,7 +331,8 @@ struct Sampler: ~Copyable {
     event.lost = observer_work_lost(sampling, place, work.item)
     reader.describe(target, reading, &event)
     event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
-    observer_slot_label(slot, &event.label)
+    // What is said of the work is not said of who holds it up.
+    if target.whose != OBSERVER_OF_HOLDER { observer_slot_label(slot, &event.label) }
     if event.label.bytes == 0 {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
@@ -340,6 +347,31 @@ struct Sampler: ~Copyable {
       reader.endStep()
     }
     if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.item) }
+    if event.lock.holder != 0, !event.lock.is_orphaned { sampleHolder(of: event.lock, target) }
+  }
+
+  /// Samples who holds `lock`, which the thread of `target` waits for.
+  @_noLocks private mutating func sampleHolder(of lock: observer_lock, _ target: ThreadReader.Target) {
+    guard target.depth < holdersMax, lock.holder != target.threadID, lock.holder != clinux_task_self(),
+      !reader.isAsked(target.index, lock.holder, asHolder: true)
+    else { return }
+    // Where many wait for the same one, a look at it is one for all of them.
+    let now = clinux_clock_ns()
+    let isKnown =
+      lastHolder.index == target.index && lastHolder.threadID == lock.holder && lastHolder.address == lock.address
+    guard !isKnown || now &- lastHolder.time >= holderPause else { return }
+    lastHolder = (target.index, lock.holder, lock.address, now)
+    var one = ThreadReader.Target()
+    one.index = target.index
+    one.slot = target.slot
+    one.item = target.item
+    one.generation = target.generation
+    one.whose = OBSERVER_OF_HOLDER
+    one.threadID = lock.holder
+    one.thread = observer_visit_begin(lock.holder)
+    one.lock = lock
+    one.depth = target.depth &+ 1
+    if let taken = reader.read(one) { emit(taken.target, taken.reading) }
   }
 
   /// Counts what waits in the queue with that head; 0 where it was counted a moment ago.

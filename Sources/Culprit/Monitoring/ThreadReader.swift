@@ -34,6 +34,9 @@ struct ThreadReader: ~Copyable {
     /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.
     var whose = OBSERVER_OF_WORKER
     var isAnother = false
+    /// What the thread holds that another one waits for, and how many wait for each other up to it; 0 where none does.
+    var lock = observer_lock()
+    var depth = 0
     /// Who works on it, where that are several threads; `ownerTIDAddress` is then where one of them is.
     var owners: UnsafePointer<observer_owners>?
 
@@ -109,10 +112,12 @@ struct ThreadReader: ~Copyable {
     sent.deallocate()
   }
 
-  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given.
-  @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
+  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given. As a
+  /// holder, or as whoever works.
+  @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0, asHolder: Bool = false) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
+      guard (sent[place].target.whose == OBSERVER_OF_HOLDER) == asHolder else { continue }
       if threadID == 0 || sent[place].target.threadID == threadID { return true }
     }
     return false
@@ -278,6 +283,14 @@ struct ThreadReader: ~Copyable {
     let number = isInCall ? observer_descriptor_number(reading.threadStatus.call, &arguments.0) : -1
     event.descriptor.number = -1
     if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
+    if isInCall {
+      observer_lock_find(target.threadID, reading.threadStatus.call, &arguments.0, &event.lock)
+    }
+    if target.whose == OBSERVER_OF_HOLDER {
+      var lock = target.lock
+      event.holds = lock.address
+      event.is_held = observer_lock_holder(&lock) == target.threadID
+    }
     let hasTimes = target.threadID != 0 && !target.isAnother
     event.cpu_ns = hasTimes ? clinux_clock_thread_cpu_ns(target.threadID) : 0
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.

@@ -24,6 +24,8 @@ struct StallFileAppender: ~Copyable {
   /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
+  /// Threads that the file has the names of.
+  private var named: Set<ObservedThread> = []
   /// Samples that the file does not have, and other threads.
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
@@ -72,6 +74,17 @@ struct StallFileAppender: ~Copyable {
     saved.stack = stack.flatMap { save($0) }
     let isWhole = saved.stack != nil || stack == nil
     if !append(StallFileWriter.record(of: saved, stallID: stall.id)) || !isWhole { unsaved += 1 }
+  }
+
+  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it.
+  mutating func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
+    owed += modules.map { StallFileWriter.record(of: $0) }
+    var saved = holder
+    saved.sample.stack = stack.flatMap { save($0) }
+    let isWhole = saved.sample.stack != nil || stack == nil
+    let isNew = named.insert(holder.thread).inserted
+    let name = isNew ? StallFileWriter.record(of: holder.thread) : []
+    if !append(name + StallFileWriter.record(of: saved, stallID: stall.id)) || !isWhole { unsaved += 1 }
   }
 
   /// Adds another thread.

@@ -31,10 +31,18 @@ final class StallFileQueue: Sendable {
   ///   - stall: The stall, without samples.
   ///   - modules: The modules that are known.
   ///   - samples: The samples so far, with their stacks.
-  init(_ box: BlackBoxWriter, process: ObservedProcess, stall: Stall, modules: [Module], samples: [(Sample, Stack?)]) {
+  ///   - holders: Those of threads that held what these waited for, with their stacks.
+  init(
+    _ box: BlackBoxWriter,
+    process: ObservedProcess,
+    stall: Stall,
+    modules: [Module],
+    samples: [(Sample, Stack?)],
+    holders: [(HolderSample, Stack?)] = []
+  ) {
     self.box = box
     problems = box.problems
-    let bytes = 64 * modules.count + samples.reduce(0) { $0 + Self.bytes(of: $1.1) }
+    let bytes = 64 * modules.count + (samples.map(\.1) + holders.map(\.1)).reduce(0) { $0 + Self.bytes(of: $1) }
     let isTaken = disk.put(bytes: bytes) { [self] in
       box.run.ensure()
       file.withLock { file in
@@ -45,6 +53,7 @@ final class StallFileQueue: Sendable {
         }
         file?.begin(modules)
         for (sample, stack) in samples { file?.add(sample, stack, []) }
+        for (holder, stack) in holders { file?.add(holder, stack, []) }
         file?.goesOn(stall, refused: 0)
       }
     }
@@ -56,6 +65,12 @@ final class StallFileQueue: Sendable {
   /// Adds a sample with its stack, and the modules that are new in it.
   func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
     let isTaken = put(bytes: Self.bytes(of: stack)) { $0.add(sample, stack, modules) }
+    if !isTaken { refused.add(1, ordering: .relaxed) }
+  }
+
+  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it.
+  func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
+    let isTaken = put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 

@@ -8,6 +8,7 @@ struct RecordedWorkItem: ~Copyable {
   var allThreads: UInt64?
   private(set) var stall: Stall?
   private var store = SampleStore()
+  private var holders = HolderStore()
   /// What observing the work item cost before it was a stall.
   private var cost = ObservationCost()
   private var others: AllThreads?
@@ -35,17 +36,22 @@ struct RecordedWorkItem: ~Copyable {
     var captured = captured
     nameRestarted(&captured)
     let kept = store.add(captured.sample, stack: captured.stack)
-    cost.add(
-      outcome: captured.sample.outcome,
-      handlerTime: captured.sample.handlerTime,
-      unwindTime: captured.sample.unwindTime
-    )
+    cost.add(captured.sample)
     guard stall != nil else { return }
     stall?.duration = captured.sample.age
     stall?.gap = captured.gap
     stall?.lostSamples = captured.lost
     stall?.cost = cost
     if kept { save(captured.sample, captured.stack) }
+  }
+
+  /// Adds a look at a thread that holds what the work item's waits for.
+  mutating func add(_ holder: HolderSample, stack: Stack?) {
+    guard holders.add(holder, stack: stack) else { return }
+    cost.add(holder.sample)
+    guard stall != nil else { return }
+    stall?.cost = cost
+    save(holder, stack)
   }
 
   /// A call that was restarted, and of which the code does not say which it is, is the one that was seen there before.
@@ -68,14 +74,15 @@ struct RecordedWorkItem: ~Copyable {
     self.stall?.cost = cost
     modules.load()
     let (samples, stacks) = store.content
-    for stack in stacks { modules.cover(stack) }
+    for stack in stacks + holders.table.stacks { modules.cover(stack) }
     guard let box else { return }
     file = StallFileQueue(
       box,
       process: process,
       stall: stall,
       modules: modules.all,
-      samples: samples.map { ($0, $0.stack.map { stacks[$0] }) }
+      samples: samples.map { ($0, $0.stack.map { stacks[$0] }) },
+      holders: holders.samples.map { ($0, $0.sample.stack.map { holders.table.stacks[$0] }) }
     )
   }
 
@@ -114,9 +121,20 @@ struct RecordedWorkItem: ~Copyable {
   /// What is known of `stall`, which this work item has become, or is about to become.
   func soFar(_ stall: Stall, process: ObservedProcess) -> Recording {
     var stall = stall
+    return Recording(process: process, stacks: fill(&stall), stalls: [stall])
+  }
+
+  /// Gives `stall` the samples. Returns the stacks that they refer to.
+  private func fill(_ stall: inout Stall) -> [Stack] {
     let (samples, stacks) = store.content
     stall.samples = samples
-    return Recording(process: process, stacks: stacks, stalls: [stall])
+    stall.holders = holders.samples.map { holder in
+      var placed = holder
+      // Their stacks come after those of the samples.
+      placed.sample.stack = holder.sample.stack.map { $0 + stacks.count }
+      return placed
+    }
+    return stacks + holders.table.stacks
   }
 
   /// The work goes on, and has taken `duration` by now.
@@ -139,12 +157,11 @@ struct RecordedWorkItem: ~Copyable {
   /// Completes the file, if the end of the work was seen, and returns what was recorded.
   mutating func finished(process: ObservedProcess) -> Recording? {
     guard var stall else { return nil }
-    let (samples, stacks) = store.content
-    stall.samples = samples
+    let stacks = fill(&stall)
     for entry in store.takeLastBeside() { save(entry.sample, entry.stack) }
     if let ended = self.stall, ended.hasEnded { file?.end(ended) }
     if var others {
-      // Their stacks come after those of the samples.
+      // Their stacks come last.
       for index in others.threads.indices {
         others.threads[index].stack = others.threads[index].stack.map { $0 + stacks.count }
       }
@@ -173,6 +190,11 @@ struct RecordedWorkItem: ~Copyable {
   private mutating func save(_ sample: Sample, _ stack: Stack?) {
     let new = stack.map { modules.cover($0) } ?? []
     file?.add(sample, stack, new)
+  }
+
+  private mutating func save(_ holder: HolderSample, _ stack: Stack?) {
+    let new = stack.map { modules.cover($0) } ?? []
+    file?.add(holder, stack, new)
   }
 }
 

@@ -262,7 +262,25 @@ final class Recorder: Sendable {
         state.sockets.complete(&descriptor)
         captured.sample.descriptor = descriptor
       }
-      box(index, head, &state).item.add(captured)
+      // Nobody needs to know how queues look before a thread waits for what may be one.
+      if head.activity == OBSERVER_IN_CALL.rawValue, head.lock.kind == OBSERVER_LOCK_NONE.rawValue,
+        head.descriptor.target_bytes == 0
+      {
+        _ = QueueLayout.current
+      }
+      guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
+        box(index, head, &state).item.add(captured)
+        return
+      }
+      // What is held is known from a sample.
+      guard let box = state.items[index] else { return }
+      let holder = HolderSample(
+        address: head.holds,
+        thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
+        isHeld: head.is_held,
+        sample: captured.sample
+      )
+      box.item.add(holder, stack: captured.stack)
     case OBSERVER_EVENT_STALL_BEGAN.rawValue:
       guard let source = SlotRegistry.shared.source(index, generation: head.generation) else {
         problems.note("a stall of a source that has been forgotten was not recorded")
@@ -443,13 +461,24 @@ final class Recorder: Sendable {
       threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
       isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
       waitingCount: head.waiting,
-      descriptor: Self.descriptor(head.descriptor)
+      descriptor: Self.descriptor(head.descriptor),
+      lock: Self.lock(head.lock)
     )
     return CapturedSample(
       sample: sample,
       stack: stack.frames.isEmpty ? nil : stack,
       gap: Duration(wholeNanoseconds: head.gap_ns),
       lost: head.lost
+    )
+  }
+
+  private static func lock(_ found: observer_lock) -> HeldLock? {
+    guard found.kind != OBSERVER_LOCK_NONE.rawValue else { return nil }
+    return HeldLock(
+      kind: HeldLock.Kind(code: UInt8(truncatingIfNeeded: found.kind)),
+      address: found.address,
+      holderID: found.holder,
+      isOrphaned: found.is_orphaned
     )
   }
 

@@ -26,6 +26,7 @@ struct QueueLayout: Hashable, Sendable {
       uncounted: layout.queueHeadAddress(of: .main)
     )
     observer_queue_know(&known)
+    observer_lock_know_queues(UInt32(layout.owner))
     return layout
   }()
 

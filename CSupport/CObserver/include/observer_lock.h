@@ -1,0 +1,40 @@
+/* Who holds what a blocked thread waits for: the words around the futex of its system call, and what they say.
+ *
+ * Locks are told apart by the system call's operation and values and by what their words hold; what looks like one is
+ * believed only where the holder is a thread of this process. A word may look like that by chance: which function the
+ * thread waits in is for who knows names to check.
+ */
+#ifndef OBSERVER_LOCK_H
+#define OBSERVER_LOCK_H
+
+#include "observer_base.h"
+
+enum observer_lock_kind {
+  OBSERVER_LOCK_NONE = 0,
+  OBSERVER_LOCK_WORD = 1,   /* a word with the holder's id (FUTEX_LOCK_PI): Mutex and swift_once of Swift's */
+  OBSERVER_LOCK_MUTEX = 2,  /* pthread_mutex_t */
+  OBSERVER_LOCK_RWLOCK = 3, /* pthread_rwlock_t that somebody writes under */
+  OBSERVER_LOCK_THREAD = 4, /* the end of a thread: pthread_join(3) */
+  OBSERVER_LOCK_QUEUE = 5,  /* a queue of libdispatch's, of which somebody runs something: dispatch_sync */
+};
+
+struct observer_lock {
+  uint32_t kind;    /* enum observer_lock_kind */
+  int32_t holder;   /* the thread; 0: none that is known */
+  uint64_t address; /* of the lock, of the word in the joined thread's descriptor, or of the queue */
+  bool is_orphaned; /* the holder has ended */
+};
+
+/* Says that libdispatch's queues have the id of who runs something of them so many bytes from their beginning, for
+ * good. Async-signal-safe: yes. Threads: any, once. */
+void observer_lock_know_queues(uint32_t owner_offset);
+
+/* Finds what thread TID, which is blocked in CALL with ARGUMENTS, waits for that a thread holds. Its kind is
+ * OBSERVER_LOCK_NONE where that is nothing, or nobody. Async-signal-safe: yes. Threads: any that may read memory. */
+CLINUX_NO_LOCKS void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6],
+                                        struct observer_lock *lock);
+
+/* Who holds LOCK now; 0: nobody, or that cannot be read. Async-signal-safe: yes. Threads: as observer_lock_find. */
+CLINUX_NO_LOCKS int32_t observer_lock_holder(const struct observer_lock *lock);
+
+#endif

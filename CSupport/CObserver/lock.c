@@ -1,0 +1,143 @@
+#include "observer_lock.h"
+
+#include "clinux_memory.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
+
+static _Atomic uint32_t queue_owner;
+
+void observer_lock_know_queues(uint32_t owner_offset) {
+  atomic_store_explicit(&queue_owner, owner_offset, memory_order_relaxed);
+}
+
+/* Whether TID is a thread of this process. */
+static bool is_thread(int32_t tid) {
+  int saved_errno = errno;
+  bool is_there = tid > 0 && syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
+  errno = saved_errno;
+  return is_there;
+}
+
+static bool read_words(uint64_t address, uint32_t *words, size_t count) {
+  return clinux_memory_read(address, words, count * sizeof *words);
+}
+
+/* Where the parts of glibc's locks are, in words (struct __pthread_mutex_s of struct_mutex.h, struct
+ * __pthread_rwlock_arch_t of struct_rwlock.h: the same on x86_64 and aarch64). */
+enum { MUTEX_LOCK = 0, MUTEX_OWNER = 2, MUTEX_USERS = 3, MUTEX_KIND = 4, MUTEX_WORDS = 5 };
+enum { RWLOCK_READERS = 0, RWLOCK_PHASE = 2, RWLOCK_WRITERS = 3, RWLOCK_WRITER = 6, RWLOCK_WORDS = 7 };
+
+enum {
+  CONTENDED = 2,          /* of a mutex: locked, and somebody waits (lowlevellock.h) */
+  WRITE_LOCKED = 2,       /* PTHREAD_RWLOCK_WRLOCKED of pthread_rwlock_common.c */
+  WRITER_IS_AWAITED = 3,  /* the value that who waits for a writer expects: 1 | PTHREAD_RWLOCK_FUTEX_USED */
+  MUTEX_KIND_MAX = 0x3ff, /* all flags of pthreadP.h */
+  ROBUST = 16,            /* PTHREAD_MUTEX_ROBUST_NORMAL_NP */
+};
+
+static void set(struct observer_lock *lock, enum observer_lock_kind kind, uint64_t address, uint32_t holder) {
+  lock->is_orphaned = !is_thread((int32_t)holder);
+  /* Of all words only a mutex's tell enough to believe them without a thread. */
+  if (holder == 0 || (lock->is_orphaned && kind != OBSERVER_LOCK_MUTEX))
+    return;
+  lock->kind = kind;
+  lock->holder = (int32_t)holder;
+  lock->address = address;
+}
+
+/* A lock whose word has its holder's id. */
+static void find_word(uint64_t address, struct observer_lock *lock) {
+  uint32_t word;
+  if (read_words(address, &word, 1))
+    set(lock, OBSERVER_LOCK_WORD, address, word & FUTEX_TID_MASK);
+}
+
+static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock *lock) {
+  uint32_t words[MUTEX_WORDS];
+  if (!read_words(address, words, MUTEX_WORDS) || words[MUTEX_LOCK] != expected || words[MUTEX_KIND] > MUTEX_KIND_MAX)
+    return;
+  uint32_t owner = words[MUTEX_OWNER];
+  /* Of a robust one the word itself has the owner. */
+  bool is_robust = (words[MUTEX_KIND] & ROBUST) != 0 && (expected & FUTEX_TID_MASK) == owner;
+  if ((expected == CONTENDED || is_robust) && words[MUTEX_USERS] > 0 && owner <= FUTEX_TID_MASK)
+    set(lock, OBSERVER_LOCK_MUTEX, address, owner);
+}
+
+/* WORD is which of the lock's is waited for. */
+static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *lock) {
+  uint32_t words[RWLOCK_WORDS];
+  uint64_t begin = address - word * sizeof words[0];
+  if (read_words(begin, words, RWLOCK_WORDS) && (words[RWLOCK_READERS] & WRITE_LOCKED) != 0 &&
+      words[RWLOCK_WRITER] <= FUTEX_TID_MASK)
+    set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
+}
+
+/* A thread's end: the kernel clears the word then (set_tid_address(2)). */
+static void find_thread(uint64_t address, uint32_t expected, struct observer_lock *lock) {
+  uint32_t word;
+  if (expected <= FUTEX_TID_MASK && read_words(address, &word, 1) && word == expected)
+    set(lock, OBSERVER_LOCK_THREAD, address, word);
+}
+
+/* Where a struct dispatch_sync_context_s of libdispatch's (src/queue_internal.h) has what, in bytes from the word that
+ * is waited for. */
+enum { SYNC_QUEUE = -40, SYNC_WAITER = 4 };
+
+static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock) {
+  uint32_t offset = atomic_load_explicit(&queue_owner, memory_order_relaxed), waiter, owner;
+  uint64_t queue;
+  if (offset != 0 && read_words(address + SYNC_WAITER, &waiter, 1) && (waiter & FUTEX_TID_MASK) == (uint32_t)tid &&
+      clinux_memory_read(address + (uint64_t)(int64_t)SYNC_QUEUE, &queue, sizeof queue) && queue % sizeof queue == 0 &&
+      read_words(queue + offset, &owner, 1))
+    set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
+}
+
+void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6], struct observer_lock *lock) {
+  memset(lock, 0, sizeof *lock);
+  if (call != SYS_futex || arguments[0] % sizeof(uint32_t) != 0)
+    return;
+  uint64_t address = arguments[0];
+  uint32_t operation = (uint32_t)arguments[1], expected = (uint32_t)arguments[2];
+  bool is_private = (operation & FUTEX_PRIVATE_FLAG) != 0;
+  switch (operation & FUTEX_CMD_MASK) {
+  case FUTEX_LOCK_PI:
+  case FUTEX_LOCK_PI2:
+    find_word(address, lock);
+    break;
+  case FUTEX_WAIT:
+  case FUTEX_WAIT_BITSET:
+    if (expected == UINT32_MAX)
+      find_queue(tid, address, lock);
+    else if (expected == WRITER_IS_AWAITED && (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) {
+      find_rwlock(address, RWLOCK_PHASE, lock);
+      if (lock->kind == OBSERVER_LOCK_NONE)
+        find_rwlock(address, RWLOCK_WRITERS, lock);
+    } else {
+      find_mutex(address, expected, lock);
+      if (lock->kind == OBSERVER_LOCK_NONE && !is_private)
+        find_thread(address, expected, lock);
+    }
+    break;
+  default:
+    break;
+  }
+}
+
+int32_t observer_lock_holder(const struct observer_lock *lock) {
+  uint32_t place = lock->kind == OBSERVER_LOCK_MUTEX    ? MUTEX_OWNER * sizeof(uint32_t)
+                   : lock->kind == OBSERVER_LOCK_RWLOCK ? RWLOCK_WRITER * sizeof(uint32_t)
+                   : lock->kind == OBSERVER_LOCK_QUEUE  ? atomic_load_explicit(&queue_owner, memory_order_relaxed)
+                                                        : 0;
+  uint32_t word;
+  bool is_read = lock->kind != OBSERVER_LOCK_NONE && read_words(lock->address + place, &word, 1);
+  return is_read ? (int32_t)(word & FUTEX_TID_MASK) : 0;
+}

@@ -1,0 +1,165 @@
+import CulpritBlame
+import CulpritStallRecord
+
+extension StallReport {
+  /// What the work waited for, who held that, and what that one waited for, to the one who holds everything up.
+  public struct WaitChain: Hashable, Sendable, Codable {
+    /// From what the work waited for outwards; never empty.
+    public var links: [WaitLink]
+    /// The part of the stall, from 0 to 1.
+    public var share: Double
+    package var seconds: Seconds
+    /// How many samples found it so.
+    public var sampleCount: Int
+    /// Whether the last link leads back to a thread of the chain: each was found twice, and none used a processor in between.
+    public var isDeadlock: Bool
+
+    /// How much of the stall that was.
+    public var time: Duration { seconds.duration }
+  }
+
+  /// A thread that held what another one waited for.
+  public struct WaitLink: Hashable, Sendable, Codable {
+    /// What it held.
+    public var kind: Kind
+    /// Where that was in the process.
+    public var address: UInt64
+    /// The thread.
+    public var holder: Thread
+    /// Whether the thread had ended: nobody was left to let go.
+    public var hasHolderEnded: Bool
+    /// Whether the thread was seen to hold it but once, or the function that waited has no name that says so.
+    public var isLikely: Bool
+    /// The function that is to blame on that thread, with its part of the time in which it was looked at; `nil` when no single one
+    /// is, or when it was not looked at.
+    public var culprit: Finding?
+    /// The thread's last stack of that time.
+    public var stack: Stack?
+
+    /// Kinds of what is held. A newer version may have more.
+    public struct Kind: ReportCode {
+      /// The value as a string, as in JSON.
+      public var rawValue: String
+      /// The value with this string, known or not.
+      public init(rawValue: String) { self.rawValue = rawValue }
+      /// A lock whose word has the holder's id: a `Mutex` of Swift's, the initialization of a global (`swift_once`).
+      public static let lock = Kind(rawValue: "lock")
+      /// A `pthread_mutex_t`: an `NSLock`, a `std::mutex`.
+      public static let mutex = Kind(rawValue: "mutex")
+      /// A `pthread_rwlock_t`, for writing.
+      public static let readWriteLock = Kind(rawValue: "readWriteLock")
+      /// Nothing: the thread's end is waited for (`pthread_join`).
+      public static let threadEnd = Kind(rawValue: "threadEnd")
+      /// A dispatch queue, of which it ran something (`sync`).
+      public static let queue = Kind(rawValue: "queue")
+    }
+  }
+}
+
+extension StallReport.WaitLink.Kind {
+  init(_ kind: HeldLock.Kind) {
+    switch kind {
+    case .word: self = .lock
+    case .mutex: self = .mutex
+    case .readWriteLock: self = .readWriteLock
+    case .thread: self = .threadEnd
+    case .queue: self = .queue
+    case .unknown(let code): self.init(rawValue: "unknown-\(code)")
+    }
+  }
+}
+
+extension ReportMaker {
+  /// `chain` as readers see it.
+  func waitChain(_ chain: WaitChain) -> StallReport.WaitChain {
+    StallReport.WaitChain(
+      links: chain.links.map { link in
+        StallReport.WaitLink(
+          kind: StallReport.WaitLink.Kind(link.kind),
+          address: link.address,
+          holder: StallReport.Thread(link.holder),
+          hasHolderEnded: link.isOrphaned,
+          isLikely: !link.isConfirmed,
+          culprit: link.culprit.map(finding),
+          stack: link.stack.isEmpty ? nil : StallReport.Stack(functions: link.stack.map(function), missingCallers: nil)
+        )
+      },
+      share: chain.share.fraction,
+      seconds: Seconds(chain.share.time),
+      sampleCount: chain.sampleCount,
+      isDeadlock: chain.isDeadlock
+    )
+  }
+}
+
+/// Who waited for whom, in words.
+enum WaitChainText {
+  /// What the work waited for, and how long.
+  static func heading(_ chain: StallReport.WaitChain) -> String {
+    let time = "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall"
+    guard let first = chain.links.first else { return time }
+    return "waiting for \(object(first)), \(time)"
+  }
+
+  /// Of each link who holds what, and where; the last one holds everything up.
+  static func lines(_ chain: StallReport.WaitChain) -> [String] {
+    chain.links.enumerated()
+      .map { number, link in
+        let isLast = number == chain.links.count - 1
+        let closes = isLast && chain.isDeadlock
+        var text = "\(link.isLikely ? "likely " : "")\(holder(link)), \(doing(link))"
+        if closes {
+          text += ", which is one of those that wait"
+        } else if !isLast {
+          text += ", itself waiting for \(object(chain.links[number + 1]))"
+        }
+        return text
+      }
+  }
+
+  /// Who holds the work up, for a headline; `nil` where that is less than half of the stall.
+  static func headline(_ chains: [StallReport.WaitChain]) -> String? {
+    guard let chain = chains.first, chain.share >= 0.5, let first = chain.links.first, let last = chain.links.last
+    else {
+      return nil
+    }
+    if chain.isDeadlock { return "in a deadlock with \(name(first))" }
+    let function = last.culprit.map { " in \($0.function.displayName)" } ?? ""
+    return "waiting for \(name(last))\(function)"
+  }
+
+  private static func name(_ link: StallReport.WaitLink) -> String {
+    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(printable(link.holder.name))\"")
+  }
+
+  private static func holder(_ link: StallReport.WaitLink) -> String {
+    if link.kind == .threadEnd { return "\(name(link)) had not ended" }
+    if link.hasHolderEnded { return "\(name(link)) held it and has ended: nobody is left to let go" }
+    return link.kind == .queue ? "\(name(link)) ran something of it" : "\(name(link)) held it"
+  }
+
+  private static func object(_ link: StallReport.WaitLink) -> String {
+    switch link.kind {
+    case .lock: "a lock"
+    case .mutex: "a mutex"
+    case .readWriteLock: "a read-write lock"
+    case .threadEnd: "the end of a thread"
+    case .queue: "a dispatch queue"
+    default: "something of the kind \(printable(link.kind.rawValue))"
+    }
+  }
+
+  /// Where the holder was.
+  private static func doing(_ link: StallReport.WaitLink) -> String {
+    if let culprit = link.culprit {
+      let function = culprit.function
+      let how = ActivityText.of(culprit)
+      return
+        "\(Formatting.percent(culprit.share)) of that time in \(function.displayName) (\(Formatting.origin(function)))"
+        + (how.isEmpty ? "" : ": \(how)")
+    }
+    guard !link.hasHolderEnded else { return "" }
+    guard let innermost = link.stack?.functions.first else { return "and was not looked at" }
+    return "last seen in \(innermost.displayName) (\(Formatting.origin(innermost)))"
+  }
+}

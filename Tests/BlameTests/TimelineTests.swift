@@ -1,0 +1,65 @@
+import CulpritStallRecord
+import SplitMix
+import Testing
+
+@testable import CulpritBlame
+
+/// A stall in order of time.
+@Suite struct TimelineTests {
+  private var synthetic = Synthetic()
+
+  private mutating func timeline(_ functions: [String]) -> [TimelineStretch] {
+    let stall = synthetic.stall(functions.map { ["c.start", "turn", $0, "c.read"] })
+    return synthetic.blame(stall).timeline
+  }
+
+  private func names(_ timeline: [TimelineStretch]) -> [String?] { timeline.map { $0.claim?.frame.function } }
+
+  @Test mutating func oneAfterTheOtherAreTold() {
+    let found = timeline(Array(repeating: "load", count: 40) + Array(repeating: "store", count: 10))
+    #expect(names(found) == ["load", "store"])
+    #expect(found.map(\.begin) == [.zero, .seconds(4)] && found.map(\.end) == [.seconds(4), .seconds(5)])
+    #expect(found.allSatisfy { $0.claim?.share.fraction == 1 })
+  }
+
+  /// One function alone says nothing new; nor do two that take turns all the time, one of which has most of it.
+  @Test mutating func whatIsOneIsLeftOut() {
+    #expect(timeline(Array(repeating: "load", count: 40)).isEmpty)
+    #expect(timeline((0..<60).map { $0 % 3 == 0 ? "store" : "load" }).isEmpty)
+    #expect(timeline([]).isEmpty)
+  }
+
+  /// A moment of something else does not part a stretch.
+  @Test mutating func momentsBelongToWhatIsAroundThem() {
+    var functions = Array(repeating: "load", count: 40) + Array(repeating: "store", count: 40)
+    functions[20] = "store"
+    functions[60] = "log"
+    #expect(names(timeline(functions)) == ["load", "store"])
+  }
+
+  @Test mutating func whatIsNobodysIsTold() {
+    let load = Array(repeating: ["c.start", "turn", "load"], count: 30)
+    let nobody = Array(repeating: ["c.start", "c.epoll"], count: 20)
+    let stall = synthetic.stall(load + nobody)
+    let found = synthetic.blame(stall).timeline
+    #expect(names(found) == ["load", nil])
+  }
+
+  /// Stretches follow each other from the beginning to the end, are few, and each is of another function than the one before.
+  @Test(arguments: 0..<200) mutating func stretchesCoverTheStall(seed: Int) {
+    var random = SplitMix(UInt64(seed))
+    let names = ["load", "store", "log", "sort"]
+    var functions: [String] = []
+    for _ in 0..<Int.random(in: 1...12, using: &random) {
+      let name = names.randomElement(using: &random) ?? "load"
+      functions += Array(repeating: name, count: Int.random(in: 1...30, using: &random))
+    }
+    let found = timeline(functions)
+    guard let first = found.first, let last = found.last else { return }
+    #expect(first.begin == .zero && last.end == .milliseconds(100 * functions.count) && found.count <= 8)
+    for (one, next) in zip(found, found.dropFirst()) {
+      #expect(one.end == next.begin && one.begin < one.end)
+      #expect(one.claim?.frame.function != next.claim?.frame.function)
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritBlame
+
+/// Who waited for whom, by what was recorded.
+@Suite struct WaitChainTests {
+  private var synthetic = Synthetic()
+  private let locks = ["c.start", "handle", "c.pthread_mutex_lock"]
+
+  private func mutex(_ address: UInt64, _ holder: Int32) -> HeldLock {
+    HeldLock(kind: .mutex, address: address, holderID: holder)
+  }
+
+  /// A stall of thread 1 that takes a second and waits for `lock` all the time. Other threads did what `holders` says, each with
+  /// what it held, and what it waited for, if it did.
+  private mutating func stall(
+    waitingFor lock: HeldLock,
+    _ holders: [(id: Int32, address: UInt64, stack: [String], lock: HeldLock?)],
+    isHeld: Bool = true,
+    in functions: [String]? = nil,
+    cpu: [Duration]? = nil
+  ) -> Stall {
+    var stall = synthetic.stall(Array(repeating: functions ?? locks, count: 10), cpu: cpu)
+    for place in stall.samples.indices { stall.samples[place].lock = lock }
+    for holder in holders {
+      let seen = synthetic.stall(Array(repeating: holder.stack, count: 10), cpu: cpu)
+      stall.holders += seen.samples.map { sample in
+        var sample = sample
+        sample.lock = holder.lock
+        let thread = ObservedThread(id: holder.id, name: "thread \(holder.id)")
+        return HolderSample(address: holder.address, thread: thread, isHeld: isHeld, sample: sample)
+      }
+    }
+    return stall
+  }
+
+  private let still = Array(repeating: Duration.milliseconds(5), count: 10)
+
+  @Test mutating func whoHoldsItIsNamedWithWhatItDid() throws {
+    let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild", "c.read"], nil)])
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(chain.links.map(\.holder.name) == ["thread 2"] && chain.sampleCount == 10 && !chain.isDeadlock)
+    #expect(chain.share.fraction > 0.99 && chain.links[0].isConfirmed)
+    #expect(chain.links[0].culprit?.frame.function == "rebuild" && chain.links[0].stack.first?.function == "c.read")
+    #expect(synthetic.blame(stall).culpritName == "handle")
+  }
+
+  /// Each lock leads to the thread that holds it, and from there on to what that one waits for.
+  @Test mutating func whoWaitsItselfLeadsOn() throws {
+    let stall = stall(
+      waitingFor: mutex(100, 2),
+      [
+        (2, 100, ["c.start", "store", "c.pthread_mutex_lock"], mutex(200, 3)),
+        (3, 200, ["c.start", "sync", "c.fsync"], nil),
+      ]
+    )
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(
+      chain.links.map(\.holder.id) == [2, 3] && chain.links.map { $0.culprit?.frame.function } == ["store", "sync"]
+    )
+    #expect(!chain.isDeadlock)
+  }
+
+  /// A cycle is a deadlock when each link was found twice, and nobody used a processor in between.
+  @Test(arguments: [true, false], [true, false]) mutating func cyclesAreDeadlocksWhenNothingMoves(
+    isHeld: Bool,
+    standsStill: Bool
+  ) throws {
+    let moving = (0..<10).map { Duration.milliseconds($0) }
+    let stall = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))],
+      isHeld: isHeld,
+      cpu: standsStill ? still : moving
+    )
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(chain.links.map(\.holder.id) == [2, 1] && chain.links[1].holder.name == "main")
+    #expect(chain.isDeadlock == standsStill)
+  }
+
+  /// Without processor times nobody knows whether anything moved.
+  @Test mutating func whatIsNotKnownToStandStillIsNoDeadlock() {
+    let stall = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))]
+    )
+    #expect(synthetic.blame(stall).waitChains.first?.isDeadlock == false)
+  }
+
+  @Test mutating func whoHoldsWhatItWaitsForIsADeadlockOfOne() throws {
+    let stall = stall(waitingFor: mutex(100, 1), [], cpu: still)
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [1])
+  }
+
+  /// What looks like a mutex, and is waited for in a function that waits for something else, is none.
+  @Test mutating func functionsTellWhetherItIsALock() {
+    let condition = ["c.start", "handle", "c.pthread_cond_wait"]
+    let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], in: condition)
+    #expect(synthetic.blame(stall).waitChains.isEmpty)
+    // The kernel knows of a word with the holder's id whose it is.
+    var word = stall
+    for place in word.samples.indices { word.samples[place].lock?.kind = .word }
+    #expect(synthetic.blame(word).waitChains.count == 1)
+  }
+
+  /// Two that held it in turn are two chains; their times are no more than the stall.
+  @Test mutating func holdersInTurnHaveTheirTimes() {
+    var stall = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "first"], nil), (3, 100, ["c.start", "second"], nil)]
+    )
+    for place in 7..<10 { stall.samples[place].lock = mutex(100, 3) }
+    let chains = synthetic.blame(stall).waitChains
+    #expect(chains.map { $0.links[0].culprit?.frame.function } == ["first", "second"])
+    #expect(chains.map(\.sampleCount) == [7, 3] && chains.reduce(0) { $0 + $1.share.fraction } <= 1.0001)
+  }
+
+  /// One look, and no second one: that is likely, no more.
+  @Test mutating func whatWasSeenOnceIsLikely() throws {
+    var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], isHeld: false)
+    for place in 1..<10 { stall.samples[place].lock = nil }
+    #expect(try #require(synthetic.blame(stall).waitChains.first?.links.first).isConfirmed == false)
+  }
+
+  /// A holder that was looked at long before or after is none of that time's.
+  @Test mutating func whatWasSeenLongAgoTellsNothing() throws {
+    var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
+    for place in stall.holders.indices { stall.holders[place].sample.age += .seconds(10) }
+    let link = try #require(synthetic.blame(stall).waitChains.first?.links.first)
+    #expect(link.culprit == nil && link.stack.isEmpty && link.holder.id == 2)
+  }
+}

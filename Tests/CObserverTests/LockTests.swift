@@ -1,0 +1,89 @@
+import CCulpritLinux
+import CCulpritObserver
+import Glibc
+import Testing
+
+@testable import Culprit
+
+/// Words around futexes: what they say of who holds what.
+@Suite struct LockTests {
+  /// Memory that looks as `words` do, and what is found in it by a futex call on its word `place`.
+  private func find(
+    _ words: [UInt32],
+    at place: Int = 0,
+    _ operation: Int32,
+    expecting value: UInt32,
+    tid: Int32 = 1 << 29
+  ) -> observer_lock {
+    var lock = observer_lock()
+    // The words are followed by others: nothing is read beyond memory.
+    let memory = words + Array(repeating: 0, count: 16)
+    memory.withUnsafeBytes { bytes in
+      let address = UInt64(UInt(bitPattern: bytes.baseAddress)) + UInt64(4 * place)
+      let arguments: [UInt64] = [address, UInt64(operation), UInt64(value), 0, 0, 0]
+      observer_lock_find(tid, Self.futex, arguments, &lock)
+      if lock.address != 0 { lock.address = lock.address &- UInt64(UInt(bitPattern: bytes.baseAddress)) }
+    }
+    return lock
+  }
+
+  #if arch(x86_64)
+    private static let futex: Int64 = 202
+  #else
+    private static let futex: Int64 = 98
+  #endif
+  private let wait: Int32 = 0x80
+  private let waitBitset: Int32 = 0x189
+  private let lockPI: Int32 = 0x86
+  private let me = UInt32(bitPattern: clinux_task_self())
+
+  @Test func locksAreToldApart() {
+    let mutex = find([2, 1, me, 1, 0], wait, expecting: 2)
+    #expect(mutex.kind == OBSERVER_LOCK_MUTEX.rawValue && mutex.holder == clinux_task_self() && !mutex.is_orphaned)
+    #expect(find([2, 1, me, 1, 1], 0x89, expecting: 2).holder == clinux_task_self())
+    let word = find([me | 0x8000_0000], lockPI, expecting: 0)
+    #expect(word.kind == OBSERVER_LOCK_WORD.rawValue && word.holder == clinux_task_self())
+    let written: [UInt32] = [2, 0, 3, 3, 0, 0, me]
+    for place in [2, 3] {
+      let lock = find(written, at: place, waitBitset, expecting: 3)
+      #expect(lock.kind == OBSERVER_LOCK_RWLOCK.rawValue && lock.holder == clinux_task_self() && lock.address == 0)
+    }
+    let end = find([me], 0x109, expecting: me)
+    #expect(end.kind == OBSERVER_LOCK_THREAD.rawValue && end.holder == clinux_task_self())
+    // A robust one has its owner in its word.
+    #expect(find([me | 0x8000_0000, 1, me, 1, 16], wait, expecting: me | 0x8000_0000).holder == clinux_task_self())
+  }
+
+  /// What only looks like a lock, or whose holder is no thread of this process, is none.
+  @Test func whatIsNoneIsNotTaken() {
+    let none = OBSERVER_LOCK_NONE.rawValue
+    let stranger: UInt32 = 0x3fff_fffe
+    #expect(find([2, 1, 0, 1, 0], wait, expecting: 2).kind == none)
+    #expect(find([1, 1, me, 1, 0], wait, expecting: 2).kind == none)
+    #expect(find([2, 1, me, 0, 0], wait, expecting: 2).kind == none)
+    #expect(find([2, 1, me, 1, 0x7fff], wait, expecting: 2).kind == none)
+    #expect(find([stranger], lockPI, expecting: 0).kind == none)
+    #expect(find([0], lockPI, expecting: 0).kind == none)
+    #expect(find([me], wait, expecting: me).kind == none)
+    #expect(find([stranger], 0x109, expecting: stranger).kind == none)
+    // Readers hold it.
+    #expect(find([8, 0, 3, 3, 0, 0, me], at: 2, waitBitset, expecting: 3).kind == none)
+    #expect(find([0, 0, me, 0, 0, 0, me], at: 0, waitBitset, expecting: 0).kind == none)
+    #expect(find([.max], wait, expecting: .max).kind == none)
+    // One that has ended while it held a mutex is told.
+    let orphan = find([2, 1, stranger, 1, 0], wait, expecting: 2)
+    #expect(orphan.kind == OBSERVER_LOCK_MUTEX.rawValue && orphan.is_orphaned && orphan.holder == Int32(stranger))
+  }
+
+  @Test func memoryThatIsNotThereHasNoLock() {
+    var lock = observer_lock()
+    for operation in [wait, waitBitset, lockPI, 0x109] {
+      for value: UInt64 in [0, 2, 3, 0xffff_ffff] {
+        observer_lock_find(clinux_task_self(), Self.futex, [8, UInt64(operation), value, 0, 0, 0], &lock)
+        #expect(lock.kind == OBSERVER_LOCK_NONE.rawValue && observer_lock_holder(&lock) == 0)
+      }
+    }
+    observer_lock_find(clinux_task_self(), 0, [0, 0, 0, 0, 0, 0], &lock)
+    #expect(lock.kind == OBSERVER_LOCK_NONE.rawValue)
+  }
+}

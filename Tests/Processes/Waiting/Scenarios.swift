@@ -1,0 +1,296 @@
+import Dispatch
+import Foundation
+import Glibc
+import Synchronization
+
+/// How the main thread comes to wait, by name.
+let scenarios: [String: @Sendable () -> Void] = [
+  "mutex": { waitForLock(NSLock()) },
+  "recursive": { waitForLock(NSRecursiveLock()) },
+  "computing-holder": { waitForLock(NSLock(), whileHeld: computeForLong) },
+  "swift-mutex": waitForSwiftMutex,
+  "write-lock": waitForReadWriteLock,
+  "read-lock": waitForReaders,
+  "join": waitForThread,
+  "queue": waitForQueue,
+  "once": waitForGlobal,
+  "chain": waitForChain,
+  "handover": waitForTwo,
+  "deadlock": deadlockOfMutexes,
+  "deadlock-queue": deadlockOfMutexAndQueue,
+  "deadlock-three": deadlockOfThree,
+  "self-deadlock": lockTwice,
+  "orphan": waitForTheDead,
+  "semaphore": waitForSignal,
+  "condition": waitForCondition,
+  "sleep": { usleep(1_500_000) },
+]
+
+private func nameThread(_ name: String) {
+  try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
+}
+
+private let holdingTime: UInt32 = 1_500_000
+
+/// Runs `body` on a thread called `name`, and waits until it says that it has begun.
+private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
+  let hasBegun = DispatchSemaphore(value: 0)
+  let thread = Thread {
+    nameThread(name)
+    body { hasBegun.signal() }
+  }
+  thread.start()
+  hasBegun.wait()
+}
+
+@inline(never) func rebuildIndex() {
+  usleep(holdingTime)
+  kept.add(1, ordering: .relaxed)
+}
+
+@inline(never) func computeForLong() {
+  let end = DispatchTime.now() + .milliseconds(1500)
+  while DispatchTime.now() < end {}
+  kept.add(1, ordering: .relaxed)
+}
+
+/// A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
+let kept = Atomic(0)
+
+@inline(never) func answerRequest(_ wait: () -> Void) {
+  wait()
+  kept.add(1, ordering: .relaxed)
+}
+
+private func waitForLock(
+  _ lock: some NSLocking & Sendable,
+  whileHeld body: @escaping @Sendable () -> Void = rebuildIndex
+) {
+  onThread("keeper") { begun in
+    lock.lock()
+    begun()
+    body()
+    lock.unlock()
+  }
+  answerRequest { lock.lock() }
+  lock.unlock()
+}
+
+private let value = Synchronization.Mutex(0)
+
+private func waitForSwiftMutex() {
+  onThread("keeper") { begun in
+    value.withLock { value in
+      begun()
+      rebuildIndex()
+      value += 1
+    }
+  }
+  answerRequest { value.withLock { $0 += 1 } }
+}
+
+/// A lock of the C library's, which stays where it is.
+private final class ReadWriteLock: @unchecked Sendable {
+  // SAFETY: the lock itself is made for several threads.
+  let pointer = UnsafeMutablePointer<pthread_rwlock_t>.allocate(capacity: 1)
+  init() { pthread_rwlock_init(pointer, nil) }
+}
+
+private func waitForReadWriteLock() {
+  let lock = ReadWriteLock()
+  onThread("keeper") { begun in
+    pthread_rwlock_wrlock(lock.pointer)
+    begun()
+    rebuildIndex()
+    pthread_rwlock_unlock(lock.pointer)
+  }
+  answerRequest { pthread_rwlock_rdlock(lock.pointer) }
+}
+
+/// Readers do not leave their names.
+private func waitForReaders() {
+  let lock = ReadWriteLock()
+  onThread("keeper") { begun in
+    pthread_rwlock_rdlock(lock.pointer)
+    begun()
+    rebuildIndex()
+    pthread_rwlock_unlock(lock.pointer)
+  }
+  answerRequest { pthread_rwlock_wrlock(lock.pointer) }
+}
+
+private func waitForThread() {
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { _ in
+      nameThread("keeper")
+      rebuildIndex()
+      return nil
+    },
+    nil
+  )
+  answerRequest { pthread_join(thread, nil) }
+}
+
+private func waitForQueue() {
+  let queue = DispatchQueue(label: "orders")
+  let hasBegun = DispatchSemaphore(value: 0)
+  queue.async {
+    hasBegun.signal()
+    rebuildIndex()
+  }
+  hasBegun.wait()
+  answerRequest { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
+}
+
+private let catalog: Int = {
+  isBuilding.signal()
+  rebuildIndex()
+  return kept.load(ordering: .relaxed)
+}()
+private let isBuilding = DispatchSemaphore(value: 0)
+
+private func waitForGlobal() {
+  Thread.detachNewThread {
+    nameThread("keeper")
+    kept.add(catalog, ordering: .relaxed)
+  }
+  isBuilding.wait()
+  answerRequest { kept.add(catalog, ordering: .relaxed) }
+}
+
+/// A worker holds what the main thread waits for, and waits for a queue that somebody keeps busy.
+private func waitForChain() {
+  let lock = NSLock()
+  let queue = DispatchQueue(label: "orders")
+  let isBusy = DispatchSemaphore(value: 0)
+  queue.async {
+    isBusy.signal()
+    rebuildIndex()
+  }
+  isBusy.wait()
+  onThread("keeper") { begun in
+    lock.lock()
+    begun()
+    storeOrder(queue)
+    lock.unlock()
+  }
+  answerRequest { lock.lock() }
+}
+
+@inline(never) func storeOrder(_ queue: DispatchQueue) { queue.sync { _ = kept.add(1, ordering: .relaxed) } }
+
+/// First one holds it, then another.
+private func waitForTwo() {
+  let lock = NSLock()
+  let isTaken = DispatchSemaphore(value: 0)
+  onThread("first") { begun in
+    lock.lock()
+    begun()
+    isTaken.wait()
+    usleep(800_000)
+    lock.unlock()
+  }
+  // The C library's lock is not fair: who asks for it in a loop gets it before the one that sleeps.
+  onThread("second") { begun in
+    begun()
+    while !lock.try() {}
+    rebuildIndex()
+    lock.unlock()
+  }
+  isTaken.signal()
+  answerRequest { lock.lock() }
+}
+
+@inline(never) func moveMoney(_ one: NSLock, _ other: NSLock, _ ready: () -> Void) {
+  one.lock()
+  ready()
+  other.lock()
+  kept.add(1, ordering: .relaxed)
+}
+
+private func deadlockOfMutexes() {
+  let (one, other) = (NSLock(), NSLock())
+  one.lock()
+  onThread("keeper") { begun in moveMoney(other, one, begun) }
+  answerRequest { other.lock() }
+}
+
+private func deadlockOfMutexAndQueue() {
+  let lock = NSLock()
+  let queue = DispatchQueue(label: "orders")
+  lock.lock()
+  let hasBegun = DispatchSemaphore(value: 0)
+  queue.async {
+    hasBegun.signal()
+    lock.lock()
+  }
+  hasBegun.wait()
+  answerRequest { storeOrder(queue) }
+}
+
+private func deadlockOfThree() {
+  let locks = (NSLock(), NSLock(), NSLock())
+  let areTaken = DispatchSemaphore(value: 0)
+  locks.0.lock()
+  onThread("two") { begun in
+    moveMoney(locks.1, locks.2) {
+      begun()
+      areTaken.wait()
+    }
+  }
+  onThread("three") { begun in
+    moveMoney(locks.2, locks.0) {
+      begun()
+      areTaken.wait()
+    }
+  }
+  for _ in 0..<2 { areTaken.signal() }
+  answerRequest { locks.1.lock() }
+}
+
+private func lockTwice() {
+  let lock = NSLock()
+  lock.lock()
+  answerRequest { lock.lock() }
+}
+
+private func waitForTheDead() {
+  let lock = NSLock()
+  let isGone = DispatchSemaphore(value: 0)
+  Thread.detachNewThread {
+    lock.lock()
+    isGone.signal()
+  }
+  isGone.wait()
+  answerRequest { lock.lock() }
+}
+
+/// Nobody owns a semaphore.
+private func waitForSignal() {
+  let semaphore = DispatchSemaphore(value: 0)
+  onThread("keeper") { begun in
+    begun()
+    rebuildIndex()
+    semaphore.signal()
+  }
+  answerRequest { semaphore.wait() }
+}
+
+private func waitForCondition() {
+  let condition = NSCondition()
+  onThread("keeper") { begun in
+    begun()
+    rebuildIndex()
+    condition.lock()
+    condition.signal()
+    condition.unlock()
+  }
+  answerRequest {
+    condition.lock()
+    condition.wait()
+    condition.unlock()
+  }
+}
