@@ -26,6 +26,7 @@ extension Watchdog {
       ///
       /// - Parameter actor: The actor that iterates.
       /// - Returns: As ``next()``.
+      @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
       public mutating func next(isolation actor: isolated (any Actor)?) async -> StallReport? {
         await reports.next(isolation: actor)
       }
