@@ -1,6 +1,7 @@
 #include "observer_lock.h"
 
 #include "clinux_memory.h"
+#include "clinux_task.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -19,12 +20,44 @@ void observer_lock_know_queues(uint32_t owner_offset) {
   atomic_store_explicit(&queue_owner, owner_offset, memory_order_relaxed);
 }
 
-/* Whether TID is a thread of this process. */
-static bool is_thread(int32_t tid) {
+bool observer_lock_chain_add(struct observer_lock_chain *chain, int32_t tid) {
+  for (uint32_t place = 0; place < chain->count; place++)
+    if (chain->tids[place] == tid)
+      return false;
+  if (chain->count == OBSERVER_LOCK_CHAIN_MAX)
+    return false;
+  chain->tids[chain->count++] = tid;
+  return true;
+}
+
+enum { HOLDER_PAUSE_NS = 1000000, HOLDER_REST_NS = 500000000 };
+
+static void set_next(struct observer_holders *holders, int32_t tid, uint64_t next_ns) {
+  uint32_t place = (uint32_t)tid % OBSERVER_HOLDERS_MAX;
+  holders->tids[place] = tid;
+  holders->next_ns[place] = next_ns;
+}
+
+bool observer_holders_take(struct observer_holders *holders, int32_t tid, uint64_t now_ns) {
+  uint32_t place = (uint32_t)tid % OBSERVER_HOLDERS_MAX;
+  if (holders->tids[place] == tid && now_ns < holders->next_ns[place])
+    return false;
+  set_next(holders, tid, now_ns + HOLDER_PAUSE_NS);
+  return true;
+}
+
+void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64_t now_ns) {
+  set_next(holders, tid, now_ns + HOLDER_REST_NS);
+}
+
+/* 0 where TID is a thread of this process, ESRCH where it is none, another errno value where the kernel does not tell.
+ */
+static int thread_error(int32_t tid) {
   int saved_errno = errno;
   bool is_there = tid > 0 && syscall(SYS_tgkill, (pid_t)syscall(SYS_getpid), tid, 0) == 0;
+  int error = is_there ? 0 : tid > 0 ? errno : ESRCH;
   errno = saved_errno;
-  return is_there;
+  return error;
 }
 
 static bool read_words(uint64_t address, uint32_t *words, size_t count) {
@@ -41,17 +74,19 @@ enum {
   WRITE_LOCKED = 2,       /* PTHREAD_RWLOCK_WRLOCKED of pthread_rwlock_common.c */
   WRITER_IS_AWAITED = 3,  /* the value that who waits for a writer expects: 1 | PTHREAD_RWLOCK_FUTEX_USED */
   MUTEX_KIND_MAX = 0x3ff, /* all flags of pthreadP.h */
+  SHARED = 128,           /* PTHREAD_MUTEX_PSHARED_BIT */
   ROBUST = 16,            /* PTHREAD_MUTEX_ROBUST_NORMAL_NP */
 };
 
-static void set(struct observer_lock *lock, enum observer_lock_kind kind, uint64_t address, uint32_t holder) {
-  lock->is_orphaned = !is_thread((int32_t)holder);
-  /* Of all words only a mutex's tell enough to believe them without a thread. */
-  if (holder == 0 || (lock->is_orphaned && kind != OBSERVER_LOCK_MUTEX))
-    return;
+static void set_known(struct observer_lock *lock, enum observer_lock_kind kind, uint64_t address, uint32_t holder) {
   lock->kind = kind;
   lock->holder = (int32_t)holder;
   lock->address = address;
+}
+
+static void set(struct observer_lock *lock, enum observer_lock_kind kind, uint64_t address, uint32_t holder) {
+  if (thread_error((int32_t)holder) == 0)
+    set_known(lock, kind, address, holder);
 }
 
 /* A lock whose word has its holder's id. */
@@ -66,25 +101,33 @@ static void find_mutex(uint64_t address, uint32_t expected, struct observer_lock
   if (!read_words(address, words, MUTEX_WORDS) || words[MUTEX_LOCK] != expected || words[MUTEX_KIND] > MUTEX_KIND_MAX)
     return;
   uint32_t owner = words[MUTEX_OWNER];
+  /* That of one which processes share may be a thread of another one. */
+  if ((words[MUTEX_KIND] & SHARED) != 0 || words[MUTEX_USERS] == 0 || owner == 0 || owner > CLINUX_TASKS_MAX)
+    return;
   /* Of a robust one the word itself has the owner. */
   bool is_robust = (words[MUTEX_KIND] & ROBUST) != 0 && (expected & FUTEX_TID_MASK) == owner;
-  if ((expected == CONTENDED || is_robust) && words[MUTEX_USERS] > 0 && owner <= FUTEX_TID_MASK)
-    set(lock, OBSERVER_LOCK_MUTEX, address, owner);
+  if (expected != CONTENDED && !is_robust)
+    return;
+  int error = thread_error((int32_t)owner);
+  if (error != 0 && error != ESRCH)
+    return;
+  set_known(lock, OBSERVER_LOCK_MUTEX, address, owner);
+  lock->is_orphaned = error == ESRCH;
 }
 
 /* WORD is which of the lock's is waited for. */
 static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *lock) {
   uint32_t words[RWLOCK_WORDS];
   uint64_t begin = address - word * sizeof words[0];
-  if (read_words(begin, words, RWLOCK_WORDS) && (words[RWLOCK_READERS] & WRITE_LOCKED) != 0 &&
-      words[RWLOCK_WRITER] <= FUTEX_TID_MASK)
+  if (read_words(begin, words, RWLOCK_WORDS) && words[word] == WRITER_IS_AWAITED &&
+      (words[RWLOCK_READERS] & WRITE_LOCKED) != 0 && words[RWLOCK_WRITER] <= CLINUX_TASKS_MAX)
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
 /* A thread's end: the kernel clears the word then (set_tid_address(2)). */
 static void find_thread(uint64_t address, uint32_t expected, struct observer_lock *lock) {
   uint32_t word;
-  if (expected <= FUTEX_TID_MASK && read_words(address, &word, 1) && word == expected)
+  if (expected <= CLINUX_TASKS_MAX && read_words(address, &word, 1) && word == expected)
     set(lock, OBSERVER_LOCK_THREAD, address, word);
 }
 
@@ -95,9 +138,12 @@ enum { SYNC_QUEUE = -40, SYNC_WAITER = 4 };
 static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock) {
   uint32_t offset = atomic_load_explicit(&queue_owner, memory_order_relaxed), waiter, owner;
   uint64_t queue;
+  lock->is_queues = offset == 0;
   if (offset != 0 && read_words(address + SYNC_WAITER, &waiter, 1) && (waiter & FUTEX_TID_MASK) == (uint32_t)tid &&
       clinux_memory_read(address + (uint64_t)(int64_t)SYNC_QUEUE, &queue, sizeof queue) && queue % sizeof queue == 0 &&
-      read_words(queue + offset, &owner, 1))
+      read_words(queue + offset, &owner, 1) &&
+      /* Who waits for a queue has those already that lead to it: its own, where another one is its target. */
+      (owner & FUTEX_TID_MASK) != (uint32_t)tid)
     set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
 }
 
@@ -115,21 +161,23 @@ void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6], 
     break;
   case FUTEX_WAIT:
   case FUTEX_WAIT_BITSET:
-    if (expected == UINT32_MAX)
+    if (is_private && expected == UINT32_MAX) {
       find_queue(tid, address, lock);
-    else if (expected == WRITER_IS_AWAITED && (operation & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) {
+    } else if (is_private && expected == WRITER_IS_AWAITED) {
       find_rwlock(address, RWLOCK_PHASE, lock);
       if (lock->kind == OBSERVER_LOCK_NONE)
         find_rwlock(address, RWLOCK_WRITERS, lock);
     } else {
-      find_mutex(address, expected, lock);
-      if (lock->kind == OBSERVER_LOCK_NONE && !is_private)
+      if (!is_private)
         find_thread(address, expected, lock);
+      if (lock->kind == OBSERVER_LOCK_NONE)
+        find_mutex(address, expected, lock);
     }
     break;
   default:
     break;
   }
+  lock->is_timed = arguments[3] != 0;
 }
 
 int32_t observer_lock_holder(const struct observer_lock *lock) {

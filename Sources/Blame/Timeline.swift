@@ -18,13 +18,15 @@ enum Timeline {
   private static let shortest = 0.05
   /// Fewer samples are none, either.
   private static let fewest = 3
+  /// A stall is looked at in no more parts than this.
+  private static let finest = 1000
   /// The most stretches.
   private static let most = 8
 
   private struct Run {
     var range: Range<Int>
     var times: [FunctionIdentity?: Duration]
-    var time: Duration { times.values.reduce(.zero, +) }
+    var time: Duration
     /// Who has most of it.
     var function: FunctionIdentity? {
       let heaviest = times.max { one, other in
@@ -40,10 +42,18 @@ enum Timeline {
   /// The stretches of `observations`, which are of one thread, where sample number n belongs to `functions[n]`. Empty where there is
   /// but one: it says nothing new.
   static func stretches(_ observations: Observations, _ functions: [FunctionIdentity?]) -> [TimelineStretch] {
+    // So many samples at once that there are few runs, however many samples there are.
+    let step = (functions.count + Self.finest - 1) / Self.finest
     var runs = merged(
-      zip(observations.stacks.indices, functions).map { place, function in
-        Run(range: place..<place + 1, times: [function: observations.stacks[place].stack.time])
-      }
+      stride(from: 0, to: functions.count, by: max(1, step))
+        .map { begin in
+          var run = Run(range: begin..<min(begin + step, functions.count), times: [:], time: .zero)
+          for place in run.range {
+            run.times[functions[place], default: .zero] += observations.stacks[place].stack.time
+            run.time += observations.stacks[place].stack.time
+          }
+          return run
+        }
     )
     let least = shortest * observations.duration.inSeconds
     while runs.count > 1, let place = runs.indices.min(by: { runs[$0].time < runs[$1].time }),
@@ -73,7 +83,8 @@ enum Timeline {
   private static func joined(_ one: Run, _ next: Run) -> Run {
     Run(
       range: one.range.lowerBound..<next.range.upperBound,
-      times: one.times.merging(next.times) { $0 + $1 }
+      times: one.times.merging(next.times) { $0 + $1 },
+      time: one.time + next.time
     )
   }
 

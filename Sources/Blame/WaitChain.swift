@@ -51,6 +51,8 @@ struct WaitGraph {
     var thread: ObservedThread
     /// What it held, and whether it did so still afterwards; `nil` where it is one of the work's own threads.
     var holds: (address: UInt64, isHeld: Bool)?
+
+    func isSame(as other: Look) -> Bool { sample.age == other.sample.age && (holds == nil) == (other.holds == nil) }
   }
 
   /// What tells chains apart.
@@ -85,8 +87,9 @@ struct WaitGraph {
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     (self.stall, self.stacks, self.rules, self.resolve) = (stall, stacks, rules, resolve)
-    for sample in stall.samples where !sample.isInTheWay {
-      let id = sample.threadID ?? stall.thread.id
+    // Which thread a sample is of that waited for nothing, is not known where the work may have changed threads.
+    for sample in stall.samples {
+      guard let id = sample.lock?.waiterID ?? sample.threadID else { continue }
       let thread = ObservedThread(id: id, name: id == stall.thread.id ? stall.thread.name : "")
       looks[id, default: []].append(Look(sample: sample, thread: thread, holds: nil))
     }
@@ -102,13 +105,13 @@ struct WaitGraph {
     var groups: [Signature: Group] = [:]
     for (sample, time) in observations.sampleTimes where sample.lock != nil {
       guard let (signature, holders, isNamed) = follow(sample) else { continue }
-      var group =
-        groups[signature] ?? Group(holders: holders.map { _ in [] }, isNamed: isNamed)
-      group.time += time
-      group.waiters.append(sample)
-      for (place, look) in holders.enumerated() { if let look { group.holders[place].append(look) } }
-      for place in isNamed.indices { group.isNamed[place] = group.isNamed[place] && isNamed[place] }
-      groups[signature] = group
+      add(
+        sample,
+        time,
+        holders,
+        isNamed,
+        to: &groups[signature, default: Group(holders: holders.map { _ in [] }, isNamed: isNamed)]
+      )
     }
     let heaviest = groups.sorted {
       $0.value.time != $1.value.time
@@ -117,18 +120,29 @@ struct WaitGraph {
     return heaviest.prefix(Self.chainsMax).map { signature, group in chain(signature, group, observations) }
   }
 
+  private func add(_ sample: Sample, _ time: Duration, _ holders: [Look?], _ isNamed: [Bool], to group: inout Group) {
+    group.time += time
+    group.waiters.append(sample)
+    for (place, look) in holders.enumerated() {
+      group.isNamed[place] = group.isNamed[place] && isNamed[place]
+      // The same look may be the nearest of several samples.
+      guard let look, group.holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
+      group.holders[place].append(look)
+    }
+  }
+
   /// From what `sample` found the thread waiting for to the one who holds everything up; with each what was seen of its holder at
   /// about that time, and whether the function that waits has such a name. `nil` where it waited for something else.
   private mutating func follow(_ sample: Sample) -> (Signature, [Look?], [Bool])? {
-    var seen: Set<Int32> = sample.isInTheWay ? [] : [sample.threadID ?? stall.thread.id]
+    var seen: Set<Int32> = sample.lock.map { [$0.waiterID] } ?? []
     var signature = Signature(locks: [], isCycle: false)
     var holders: [Look?] = []
     var areNamed: [Bool] = []
     var waiter = sample
     while let lock = waiter.lock, signature.locks.count < Self.linksMax {
       let isNamed = isWaiting(waiter, for: lock.kind)
-      // What looked like a lock was none.
-      if isNamed == false { break }
+      // What looked like a lock was none. Where not even a thread stands behind it, the name must say so.
+      if isNamed == false || (lock.isOrphaned && isNamed == nil) { break }
       let look = nearest(lock.holderID, to: sample.age)
       signature.locks.append(lock)
       holders.append(look)
@@ -143,16 +157,17 @@ struct WaitGraph {
     return signature.locks.isEmpty ? nil : (signature, holders, areNamed)
   }
 
-  /// What was seen of thread `id` nearest to when the work was `age` old; `nil` where that is too far off to tell.
+  /// What was seen of thread `id` nearest to when the work was `age` old; `nil` where that is too far off to tell. What did nothing
+  /// between two looks did nothing at any time between them.
   private func nearest(_ id: Int32, to age: Duration) -> Look? {
     guard let all = looks[id] else { return nil }
     let next = all.partitioningIndex { $0.sample.age >= age }
     let near = all[max(0, next - 1)..<min(all.count, next + 1)]
     func distance(_ look: Look) -> Duration { look.sample.age < age ? age - look.sample.age : look.sample.age - age }
-    guard let found = near.min(by: { distance($0) < distance($1) }), distance(found) <= stall.threshold / 4 else {
-      return nil
-    }
-    return found
+    guard let found = near.min(by: { distance($0) < distance($1) }) else { return nil }
+    let times = near.compactMap(\.sample.cpuTime)
+    let isStill = near.count == 2 && times.count == 2 && times[0] == times[1]
+    return isStill || distance(found) <= stall.threshold / 4 ? found : nil
   }
 
   /// Whether the thread was in a function that waits for a lock of `kind`; `nil` where no function there has a name.
@@ -172,7 +187,9 @@ struct WaitGraph {
     let links = signature.locks.enumerated().map { place, lock in
       let holders = group.holders[place]
       let held = holders.filter { $0.holds.map { $0.address == lock.address && $0.isHeld } ?? false }
-      let isCertain = !held.isEmpty || group.waiters.count > 1 || lock.isOrphaned
+      // Twice: by who holds it, or by who waits for it.
+      let waiters = place == 0 ? group.waiters.count : group.holders[place - 1].count
+      let isCertain = !held.isEmpty || waiters > 1
       let observed = seen(holders)
       let suspects = Suspects(observed.stacks.map(\.stack), total: observed.duration)
       return WaitLink(
@@ -190,21 +207,25 @@ struct WaitGraph {
       links: links,
       share: observations.share(of: group.time),
       sampleCount: group.waiters.count,
-      isDeadlock: signature.isCycle && links.allSatisfy(\.isConfirmed) && stoodStill(group)
+      isDeadlock: isDeadlock(signature, group) && links.allSatisfy(\.isConfirmed)
     )
   }
 
-  /// Whether nobody of a cycle used a processor between two looks.
-  private func stoodStill(_ group: Group) -> Bool {
-    func isOne(_ times: [Duration?]) -> Bool {
-      let known = times.compactMap(\.self)
-      return known.count > 1 && Set(known).count == 1
+  /// Whether it is a cycle that nobody can leave: none of the waits ends by itself, each thread was looked at twice and used no
+  /// processor in between, and it was so to the last. What has ended was none.
+  private func isDeadlock(_ signature: Signature, _ group: Group) -> Bool {
+    func stoodStill(_ samples: [Sample]) -> Bool {
+      let times = samples.compactMap(\.cpuTime)
+      return samples.count > 1 && times.count == samples.count && Set(times).count == 1
     }
-    let waiters = Dictionary(grouping: group.waiters) { $0.threadID }.values
-    return waiters.contains { isOne($0.map(\.cpuTime)) }
-      && group.holders.allSatisfy { looks in
-        let own = looks.filter { $0.holds == nil }, others = looks.filter { $0.holds != nil }
-        return [own, others].allSatisfy { $0.isEmpty || isOne($0.map(\.sample.cpuTime)) } && !looks.isEmpty
+    guard signature.isCycle, !stall.hasEnded, !signature.locks.contains(where: \.isTimed),
+      group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
+    else { return false }
+    // Several threads may wait for those of the cycle.
+    return Dictionary(grouping: group.waiters) { $0.lock?.waiterID ?? 0 }.values
+      .contains { samples in
+        let last = stall.samples.last { $0.threadID == samples[0].threadID && !$0.isInTheWay }
+        return stoodStill(samples) && samples.map(\.age).max() == last?.age
       }
   }
 
@@ -223,14 +244,17 @@ struct WaitGraph {
 }
 
 extension HeldLock.Kind {
-  /// Whether the function called `name` waits for such a thing.
-  fileprivate func isWaitedFor(in name: String) -> Bool {
-    switch self {
+  /// Whether the function with the raw name `symbol` waits for such a thing: one of the C library's or libdispatch's.
+  fileprivate func isWaitedFor(in symbol: String) -> Bool {
+    // glibc has names of its own for what it exports: `__GI___pthread_mutex_lock`.
+    let own = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
+    let name = own.drop { $0 == "_" }
+    return switch self {
     case .word, .unknown: true
-    case .mutex: name.contains("mutex")
-    case .readWriteLock: name.contains("rwlock")
-    case .thread: name.contains("join")
-    case .queue: name.lowercased().contains("dispatch")
+    case .mutex: name.hasPrefix("pthread_mutex_")
+    case .readWriteLock: name.hasPrefix("pthread_rwlock_")
+    case .thread: name.hasPrefix("pthread_") && name.contains("join")
+    case .queue: name.hasPrefix("dispatch_") || name.hasPrefix("DISPATCH_WAIT")
     }
   }
 }

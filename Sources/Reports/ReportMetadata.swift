@@ -38,7 +38,7 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
-    if let chain = waitChains.first, let last = chain.links.last {
+    if let chain = waitChains.first, chain.share >= 0.5, let last = chain.links.last {
       pairs["culprit.waited_for"] = last.kind.rawValue
       pairs["culprit.deadlock"] = "\(chain.isDeadlock)"
       pairs["culprit.holder.thread.id"] = "\(last.holder.id)"

@@ -107,7 +107,8 @@ enum WaitChainText {
       .map { number, link in
         let isLast = number == chain.links.count - 1
         let closes = isLast && chain.isDeadlock
-        var text = "\(link.isLikely ? "likely " : "")\(holder(link)), \(doing(link))"
+        let doing = doing(link)
+        var text = (link.isLikely ? "likely " : "") + holder(link) + (doing.isEmpty ? "" : ", \(doing)")
         if closes {
           text += ", which is one of those that wait"
         } else if !isLast {
@@ -123,9 +124,11 @@ enum WaitChainText {
     else {
       return nil
     }
-    if chain.isDeadlock { return "in a deadlock with \(name(first))" }
+    if chain.isDeadlock {
+      return chain.links.count == 1 ? "in a deadlock with itself" : "in a deadlock with \(name(first))"
+    }
     let function = last.culprit.map { " in \($0.function.displayName)" } ?? ""
-    return "waiting for \(name(last))\(function)"
+    return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "waiting for \(name(last))\(function)"
   }
 
   private static func name(_ link: StallReport.WaitLink) -> String {

@@ -22,15 +22,28 @@ package struct HeldLock: Hashable, Sendable {
   package var address: UInt64
   /// The kernel's id of the thread that held it.
   package var holderID: Int32
-  /// Whether that thread had ended.
+  /// The kernel's id of the thread that waited.
+  package var waiterID: Int32
+  /// Whether the holder had ended.
   package var isOrphaned: Bool
+  /// Whether the wait would have ended by itself.
+  package var isTimed: Bool
 
-  /// What the thread `holderID` held.
-  package init(kind: Kind, address: UInt64, holderID: Int32, isOrphaned: Bool = false) {
+  /// What the thread `holderID` held, and the thread `waiterID` waited for.
+  package init(
+    kind: Kind,
+    address: UInt64,
+    holderID: Int32,
+    waiterID: Int32,
+    isOrphaned: Bool = false,
+    isTimed: Bool = false
+  ) {
     self.kind = kind
     self.address = address
     self.holderID = holderID
+    self.waiterID = waiterID
     self.isOrphaned = isOrphaned
+    self.isTimed = isTimed
   }
 }
 

@@ -332,9 +332,16 @@ private struct RecordingBuilder {
   /// The lock at the end of a sample; `nil` where there is none.
   private static func lock(_ reader: inout ByteReader) -> HeldLock? {
     guard let kind = reader.number(UInt8.self), kind != 0, let address = reader.number(UInt64.self),
-      let holder = reader.signed(), let flags = reader.number(UInt8.self)
+      let holder = reader.signed(), let waiter = reader.signed(), let flags = reader.number(UInt8.self)
     else { return nil }
-    return HeldLock(kind: HeldLock.Kind(code: kind), address: address, holderID: holder, isOrphaned: flags & 1 != 0)
+    return HeldLock(
+      kind: HeldLock.Kind(code: kind),
+      address: address,
+      holderID: holder,
+      waiterID: waiter,
+      isOrphaned: flags & 1 != 0,
+      isTimed: flags & 2 != 0
+    )
   }
 
   /// The descriptor at the end of a sample; `nil` where there is none.

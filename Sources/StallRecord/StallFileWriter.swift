@@ -129,7 +129,8 @@ package enum StallFileWriter {
     writer.append(lock.kind.code)
     writer.append(lock.address)
     writer.append(lock.holderID)
-    writer.append(UInt8(lock.isOrphaned ? 1 : 0))
+    writer.append(lock.waiterID)
+    writer.append(UInt8(lock.isOrphaned ? 1 : 0) | UInt8(lock.isTimed ? 2 : 0))
   }
 
   private static func append(_ descriptor: Descriptor?, to writer: inout ByteWriter) {

@@ -63,7 +63,7 @@ struct Synthetic {
     let isSystem = name.hasPrefix("c.")
     var resolved = ResolvedFrame(
       function: name,
-      rawName: name,
+      rawName: isSystem ? String(name.dropFirst(2)) : name,
       module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
       address: .file(FileAddress(frame.lookupAddress.value))
     )

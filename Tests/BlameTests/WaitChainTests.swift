@@ -9,7 +9,7 @@ import Testing
   private let locks = ["c.start", "handle", "c.pthread_mutex_lock"]
 
   private func mutex(_ address: UInt64, _ holder: Int32) -> HeldLock {
-    HeldLock(kind: .mutex, address: address, holderID: holder)
+    HeldLock(kind: .mutex, address: address, holderID: holder, waiterID: 1)
   }
 
   /// A stall of thread 1 that takes a second and waits for `lock` all the time. Other threads did what `holders` says, each with
@@ -22,12 +22,14 @@ import Testing
     cpu: [Duration]? = nil
   ) -> Stall {
     var stall = synthetic.stall(Array(repeating: functions ?? locks, count: 10), cpu: cpu)
+    stall.hasEnded = false
     for place in stall.samples.indices { stall.samples[place].lock = lock }
     for holder in holders {
       let seen = synthetic.stall(Array(repeating: holder.stack, count: 10), cpu: cpu)
       stall.holders += seen.samples.map { sample in
         var sample = sample
         sample.lock = holder.lock
+        sample.lock?.waiterID = holder.id
         let thread = ObservedThread(id: holder.id, name: "thread \(holder.id)")
         return HolderSample(address: holder.address, thread: thread, isHeld: isHeld, sample: sample)
       }
@@ -79,6 +81,59 @@ import Testing
     #expect(chain.isDeadlock == standsStill)
   }
 
+  /// What ended was none; nor is what ends by itself, what went on in the end, or what was seen once only.
+  @Test mutating func whatCanBeLeftIsNoDeadlock() {
+    func isDeadlock(_ stall: Stall) -> Bool? { synthetic.blame(stall).waitChains.first?.isDeadlock }
+    let whole = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))],
+      cpu: still
+    )
+    #expect(isDeadlock(whole) == true)
+    var ended = whole
+    ended.hasEnded = true
+    #expect(isDeadlock(ended) == false)
+    var timed = whole
+    for place in timed.holders.indices { timed.holders[place].sample.lock?.isTimed = true }
+    #expect(isDeadlock(timed) == false)
+    var left = whole
+    left.samples[9].lock = nil
+    #expect(isDeadlock(left) == false)
+    var once = whole
+    once.holders = [whole.holders[5]]
+    #expect(isDeadlock(once) == false)
+    var moved = whole
+    moved.holders[4].sample.cpuTime = .milliseconds(6)
+    #expect(isDeadlock(moved) == false)
+  }
+
+  /// A thread that has handed the work over to the one that waits is not that one.
+  @Test mutating func workThatChangesThreadsWaitsWhereItIs() throws {
+    // Declared on thread 1, it waits on thread 5 for what thread 1 holds.
+    var stall = stall(
+      waitingFor: mutex(100, 1),
+      [(1, 100, ["c.start", "other", "c.read"], nil)],
+      cpu: still
+    )
+    for place in stall.samples.indices { stall.samples[place].lock?.waiterID = 5 }
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(!chain.isDeadlock && chain.links.map { $0.culprit?.frame.function } == ["other"])
+  }
+
+  /// However few looks are kept of a long stall: what used no processor between two of them stood still between them.
+  @Test mutating func longDeadlocksStayTold() throws {
+    var long = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "move", "c.pthread_mutex_lock"], mutex(200, 1))],
+      cpu: still
+    )
+    for place in long.samples.indices { long.samples[place].age = .seconds(60 * place + 30) }
+    long.duration = .seconds(600)
+    for place in long.holders.indices { long.holders[place].sample.age = .seconds(place == 9 ? 570 : 60 * place) }
+    let chain = try #require(synthetic.blame(long).waitChains.first)
+    #expect(chain.isDeadlock && chain.share.fraction > 0.99)
+  }
+
   /// Without processor times nobody knows whether anything moved.
   @Test mutating func whatIsNotKnownToStandStillIsNoDeadlock() {
     let stall = stall(
@@ -99,6 +154,17 @@ import Testing
     let condition = ["c.start", "handle", "c.pthread_cond_wait"]
     let stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)], in: condition)
     #expect(synthetic.blame(stall).waitChains.isEmpty)
+    // A name of the application's own says nothing, the C library's own names do.
+    for (name, isLock) in [
+      ("withMutex", false), ("my_pthread_mutex_lock", false), ("c.__GI___pthread_mutex_lock", true),
+    ] {
+      let stall = self.stall(
+        waitingFor: mutex(100, 2),
+        [(2, 100, ["c.start", "rebuild"], nil)],
+        in: ["c.start", "handle", name, "c.futex_wait"]
+      )
+      #expect(synthetic.blame(stall).waitChains.isEmpty != isLock, "\(name)")
+    }
     // The kernel knows of a word with the holder's id whose it is.
     var word = stall
     for place in word.samples.indices { word.samples[place].lock?.kind = .word }

@@ -57,7 +57,8 @@ import Testing
   /// What only looks like a lock, or whose holder is no thread of this process, is none.
   @Test func whatIsNoneIsNotTaken() {
     let none = OBSERVER_LOCK_NONE.rawValue
-    let stranger: UInt32 = 0x3fff_fffe
+    // No thread has the greatest number that there is.
+    let stranger: UInt32 = 4_194_304
     #expect(find([2, 1, 0, 1, 0], wait, expecting: 2).kind == none)
     #expect(find([1, 1, me, 1, 0], wait, expecting: 2).kind == none)
     #expect(find([2, 1, me, 0, 0], wait, expecting: 2).kind == none)
@@ -72,6 +73,8 @@ import Testing
     #expect(find([.max], wait, expecting: .max).kind == none)
     // One that has ended while it held a mutex is told.
     let orphan = find([2, 1, stranger, 1, 0], wait, expecting: 2)
+    // Of one that processes share it may be another process's.
+    #expect(find([2, 1, stranger, 1, 128], 0, expecting: 2).kind == none)
     #expect(orphan.kind == OBSERVER_LOCK_MUTEX.rawValue && orphan.is_orphaned && orphan.holder == Int32(stranger))
   }
 
@@ -85,5 +88,24 @@ import Testing
     }
     observer_lock_find(clinux_task_self(), 0, [0, 0, 0, 0, 0, 0], &lock)
     #expect(lock.kind == OBSERVER_LOCK_NONE.rawValue)
+  }
+
+  /// Many may wait for the same thread: it is looked at once in a while, and left alone where it does not answer.
+  @Test func holdersAreLeftInPeace() {
+    var holders = observer_holders()
+    let start: UInt64 = 1_000_000_000
+    #expect(observer_holders_take(&holders, 7, start) && !observer_holders_take(&holders, 7, start + 999_999))
+    #expect(observer_holders_take(&holders, 8, start) && observer_holders_take(&holders, 7, start + 1_000_000))
+    observer_holders_rest(&holders, 7, start + 2_000_000)
+    #expect(!observer_holders_take(&holders, 7, start + 501_999_999))
+    #expect(observer_holders_take(&holders, 7, start + 502_000_000))
+  }
+
+  @Test func aChainHasEachThreadOnce() {
+    var chain = observer_lock_chain()
+    for tid in 1...Int32(OBSERVER_LOCK_CHAIN_MAX) {
+      #expect(observer_lock_chain_add(&chain, tid) && !observer_lock_chain_add(&chain, 1))
+    }
+    #expect(!observer_lock_chain_add(&chain, 100))
   }
 }

@@ -129,7 +129,13 @@ private func recording(_ minor: UInt16) -> Recording {
     )
   }
   if minor >= 7 {
-    recording.stalls[0].samples[2].lock = HeldLock(kind: .mutex, address: 157, holderID: 163, isOrphaned: true)
+    recording.stalls[0].samples[2].lock = HeldLock(
+      kind: .mutex,
+      address: 157,
+      holderID: 163,
+      waiterID: 102,
+      isOrphaned: true
+    )
     recording.stalls[0].holders = [
       HolderSample(
         address: 167,
@@ -141,7 +147,7 @@ private func recording(_ minor: UInt16) -> Recording {
           outcome: .captured,
           cpuTime: nanoseconds(181),
           activity: .inSystemCall(202),
-          lock: HeldLock(kind: .queue, address: 191, holderID: 193)
+          lock: HeldLock(kind: .queue, address: 191, holderID: 193, waiterID: 173, isTimed: true)
         )
       )
     ]
@@ -471,7 +477,8 @@ private struct DocumentedFormat {
     if try number(1, "waits for") != 0 {
       try number(8, "lock")
       try number(4, "holder")
-      try number(1, "gone")
+      try number(4, "waiter")
+      try number(1, "flags")
     }
   }
 

@@ -23,7 +23,34 @@ struct observer_lock {
   int32_t holder;   /* the thread; 0: none that is known */
   uint64_t address; /* of the lock, of the word in the joined thread's descriptor, or of the queue */
   bool is_orphaned; /* the holder has ended */
+  bool is_timed;    /* the wait ends by itself */
+  bool is_queues;   /* it may be a queue: where those have their owner is not known yet */
 };
+
+/* Threads that wait for each other, the first one for the second. */
+enum { OBSERVER_LOCK_CHAIN_MAX = 8 };
+struct observer_lock_chain {
+  uint32_t count;
+  int32_t tids[OBSERVER_LOCK_CHAIN_MAX];
+};
+
+/* Adds TID to CHAIN. Returns false, having done nothing, where it is in it, or the chain is full. Async-signal-safe:
+ * yes. Threads: any. */
+CLINUX_NO_LOCKS bool observer_lock_chain_add(struct observer_lock_chain *chain, int32_t tid);
+
+/* Threads that were looked at as holders, and when each may be looked at again: many may wait for the same one. */
+enum { OBSERVER_HOLDERS_MAX = 64 };
+struct observer_holders {
+  int32_t tids[OBSERVER_HOLDERS_MAX];
+  uint64_t next_ns[OBSERVER_HOLDERS_MAX];
+};
+
+/* Whether thread TID may be looked at now, at NOW_NS: not within a millisecond of the last time. Of two threads that
+ * have the same place here one makes room. Async-signal-safe: yes. Threads: the sampler whose HOLDERS it is. */
+CLINUX_NO_LOCKS bool observer_holders_take(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
+
+/* Notes that TID has not answered: it is left alone for a while. Async-signal-safe: yes. Threads: the same. */
+CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
 /* Says that libdispatch's queues have the id of who runs something of them so many bytes from their beginning, for
  * good. Async-signal-safe: yes. Threads: any, once. */

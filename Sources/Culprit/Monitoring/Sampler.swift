@@ -29,10 +29,10 @@ struct Sampler: ~Copyable {
   /// The pause after a count of what waits in a queue, in times that it took, and the time that is believed.
   private let countPause: UInt64 = 63
   private let countTimeMax: UInt64 = 20_000_000
-  /// So many are followed that wait for each other, and the pause between two looks at the same one.
-  private let holdersMax = 8
-  private let holderPause: UInt64 = 2_000_000
-  private var lastHolder: (index: Int, threadID: Int32, address: UInt64, time: UInt64) = (-1, 0, 0, 0)
+  /// The threads that were looked at as holders of locks.
+  private let holders: UnsafeMutablePointer<observer_holders>
+  /// So many events are to have room before a holder is looked at.
+  private let eventsKept: UInt32 = 32
   private var reader: ThreadReader
   private var allThreads: AllThreadsCapture
 
@@ -52,8 +52,15 @@ struct Sampler: ~Copyable {
     self.stalls = stalls
     self.backoffs = backoffs
     self.ring = ring
+    holders = .allocate(capacity: 1)
+    holders.initialize(to: observer_holders())
     reader = ThreadReader(sampling, number)
     allThreads = AllThreadsCapture(sampling)
+  }
+
+  deinit {
+    // SAFETY: it was allocated by this value's initializer and nobody else has it.
+    holders.deallocate()
   }
 
   /// Works until it is told to stop. The supervisor must have been told that this one is ready.
@@ -346,22 +353,24 @@ struct Sampler: ~Copyable {
       event.waiting = waiting(target.queueHeadAddress, index)
       reader.endStep()
     }
-    if !reader.write(&event, to: ring) { observer_work_lose(sampling, place, work.item) }
+    // A look at a holder is none at the work.
+    let isHolder = target.whose == OBSERVER_OF_HOLDER
+    if !reader.write(&event, to: ring), !isHolder { observer_work_lose(sampling, place, work.item) }
+    if isHolder, reading.status != OBSERVER_CAPTURED {
+      observer_holders_rest(holders, target.threadID, clinux_clock_ns())
+    }
     if event.lock.holder != 0, !event.lock.is_orphaned { sampleHolder(of: event.lock, target) }
   }
 
   /// Samples who holds `lock`, which the thread of `target` waits for.
   @_noLocks private mutating func sampleHolder(of lock: observer_lock, _ target: ThreadReader.Target) {
-    guard target.depth < holdersMax, lock.holder != target.threadID, lock.holder != clinux_task_self(),
-      !reader.isAsked(target.index, lock.holder, asHolder: true)
-    else { return }
-    // Where many wait for the same one, a look at it is one for all of them.
-    let now = clinux_clock_ns()
-    let isKnown =
-      lastHolder.index == target.index && lastHolder.threadID == lock.holder && lastHolder.address == lock.address
-    guard !isKnown || now &- lastHolder.time >= holderPause else { return }
-    lastHolder = (target.index, lock.holder, lock.address, now)
     var one = ThreadReader.Target()
+    one.chain = target.chain
+    _ = observer_lock_chain_add(&one.chain, target.threadID)
+    guard lock.holder != clinux_task_self(), observer_lock_chain_add(&one.chain, lock.holder),
+      reader.mayAskHolder(lock.holder), observer_ring_has_room(ring, eventsKept),
+      observer_holders_take(holders, lock.holder, clinux_clock_ns())
+    else { return }
     one.index = target.index
     one.slot = target.slot
     one.item = target.item
@@ -369,8 +378,8 @@ struct Sampler: ~Copyable {
     one.whose = OBSERVER_OF_HOLDER
     one.threadID = lock.holder
     one.thread = observer_visit_begin(lock.holder)
+    guard one.thread != nil else { return }
     one.lock = lock
-    one.depth = target.depth &+ 1
     if let taken = reader.read(one) { emit(taken.target, taken.reading) }
   }
 

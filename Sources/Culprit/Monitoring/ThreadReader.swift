@@ -34,9 +34,9 @@ struct ThreadReader: ~Copyable {
     /// Whose stack is to be taken, and whether it is another thread's than the last one was: its times tell nothing.
     var whose = OBSERVER_OF_WORKER
     var isAnother = false
-    /// What the thread holds that another one waits for, and how many wait for each other up to it; 0 where none does.
+    /// What the thread holds that another one waits for, and those that wait for each other up to it, of a holder.
     var lock = observer_lock()
-    var depth = 0
+    var chain = observer_lock_chain()
     /// Who works on it, where that are several threads; `ownerTIDAddress` is then where one of them is.
     var owners: UnsafePointer<observer_owners>?
 
@@ -54,6 +54,8 @@ struct ThreadReader: ~Copyable {
     var time: UInt64 = 0
     /// The task that the thread ran then, or whose stack it is; 0: none that is known.
     var task: UInt64 = 0
+    /// The processor time that the thread had used when it was found blocked; 0 where it was not.
+    var blockedUsed: UInt64 = 0
   }
 
   /// How long a thread has to answer. One that is starved by others needs its turn twice: the kernel must find it on a
@@ -62,6 +64,9 @@ struct ThreadReader: ~Copyable {
 
   /// The same for a thread of which the kernel does not tell what it does: it is most likely blocked.
   private static let blindPatience: UInt64 = 100_000_000
+
+  /// The most holders of locks that are asked at a time.
+  private static let holdersAsked = 8
 
   /// How often answers are to be collected while some are outstanding: the kernel's tick.
   let tick: UInt64
@@ -112,15 +117,27 @@ struct ThreadReader: ~Copyable {
     sent.deallocate()
   }
 
-  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given. As a
-  /// holder, or as whoever works.
-  @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0, asHolder: Bool = false) -> Bool {
+  /// Whether the thread of a target with this index has been asked and has not answered yet; `threadID`, where it is given. Holders
+  /// of locks are left out.
+  @_noLocks func isAsked(_ index: Int, _ threadID: Int32 = 0) -> Bool {
     guard openCount > 0 else { return false }
     for place in 0..<sentMade where sent[place].isOpen && sent[place].target.index == index {
-      guard (sent[place].target.whose == OBSERVER_OF_HOLDER) == asHolder else { continue }
+      guard sent[place].target.whose != OBSERVER_OF_HOLDER else { continue }
       if threadID == 0 || sent[place].target.threadID == threadID { return true }
     }
     return false
+  }
+
+  /// Whether thread `threadID` is to be asked as a holder of a lock: nobody else has asked it, and there is room for more important
+  /// ones.
+  @_noLocks func mayAskHolder(_ threadID: Int32) -> Bool {
+    guard openCount > 0 else { return true }
+    var holders = 0
+    for place in 0..<sentMade where sent[place].isOpen {
+      if sent[place].target.threadID == threadID { return false }
+      if sent[place].target.whose == OBSERVER_OF_HOLDER { holders &+= 1 }
+    }
+    return holders < Self.holdersAsked && openCount < Int(OBSERVER_REQUESTS_MAX) / 2
   }
 
   /// Takes the stack of `target`, or asks for it: then `nil` is returned, and the answer comes from ``nextAnswer(_:)``.
@@ -285,6 +302,12 @@ struct ThreadReader: ~Copyable {
     if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
     if isInCall {
       observer_lock_find(target.threadID, reading.threadStatus.call, &arguments.0, &event.lock)
+      // What it waited for it may have by now.
+      if event.lock.kind != OBSERVER_LOCK_NONE.rawValue, reading.blockedUsed != 0,
+        clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed
+      {
+        event.lock = observer_lock()
+      }
     }
     if target.whose == OBSERVER_OF_HOLDER {
       var lock = target.lock
@@ -327,6 +350,7 @@ struct ThreadReader: ~Copyable {
     let status = observer_capture_passively(target.thread, target.slot, target.item, &reading.threadStatus, &copy)
     if status == OBSERVER_CAPTURED, let copy {
       reading.time = copy.pointee.taken_ns
+      reading.blockedUsed = copy.pointee.blocked_used_ns
       reading.task = unwind(copy, target)
       if reading.task == 0, target.task != 0 { reading.task = observer_swift_task_current(target.threadID) }
       observer_capture_release(copy)
@@ -356,7 +380,9 @@ struct ThreadReader: ~Copyable {
 
   /// Says that what comes may hold up this sampler, and that it has not.
   @_noLocks func beginStep(_ target: Target) {
-    let index = target.slot == nil ? -1 : Int32(truncatingIfNeeded: target.index)
+    // Who holds up a sampler as a holder is avoided; the work goes on being sampled.
+    let isWork = target.slot != nil && target.whose != OBSERVER_OF_HOLDER
+    let index = isWork ? Int32(truncatingIfNeeded: target.index) : -1
     observer_sampler_begin_step(sampling, number, index, target.threadID)
   }
   @_noLocks func endStep() { observer_sampler_end_step(sampling, number) }

@@ -81,10 +81,9 @@ struct StallFileAppender: ~Copyable {
     owed += modules.map { StallFileWriter.record(of: $0) }
     var saved = holder
     saved.sample.stack = stack.flatMap { save($0) }
-    let isWhole = saved.sample.stack != nil || stack == nil
     let isNew = named.insert(holder.thread).inserted
     let name = isNew ? StallFileWriter.record(of: holder.thread) : []
-    if !append(name + StallFileWriter.record(of: saved, stallID: stall.id)) || !isWhole { unsaved += 1 }
+    _ = append(name + StallFileWriter.record(of: saved, stallID: stall.id))
   }
 
   /// Adds another thread.

@@ -68,10 +68,10 @@ final class StallFileQueue: Sendable {
     if !isTaken { refused.add(1, ordering: .relaxed) }
   }
 
-  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it.
+  /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it. One that finds no room is
+  /// not counted: it is none of the work's.
   func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
-    let isTaken = put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
-    if !isTaken { refused.add(1, ordering: .relaxed) }
+    put(bytes: Self.bytes(of: stack)) { $0.add(holder, stack, modules) }
   }
 
   /// Adds another thread.

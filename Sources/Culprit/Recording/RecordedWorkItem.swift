@@ -47,11 +47,11 @@ struct RecordedWorkItem: ~Copyable {
 
   /// Adds a look at a thread that holds what the work item's waits for.
   mutating func add(_ holder: HolderSample, stack: Stack?) {
-    guard holders.add(holder, stack: stack) else { return }
     cost.add(holder.sample)
+    let kept = holders.add(holder, stack: stack)
     guard stall != nil else { return }
     stall?.cost = cost
-    save(holder, stack)
+    if kept { save(holder, stack) }
   }
 
   /// A call that was restarted, and of which the code does not say which it is, is the one that was seen there before.

@@ -263,11 +263,7 @@ final class Recorder: Sendable {
         captured.sample.descriptor = descriptor
       }
       // Nobody needs to know how queues look before a thread waits for what may be one.
-      if head.activity == OBSERVER_IN_CALL.rawValue, head.lock.kind == OBSERVER_LOCK_NONE.rawValue,
-        head.descriptor.target_bytes == 0
-      {
-        _ = QueueLayout.current
-      }
+      if head.lock.is_queues { _ = QueueLayout.current }
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
         box(index, head, &state).item.add(captured)
         return
@@ -462,7 +458,7 @@ final class Recorder: Sendable {
       isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
       waitingCount: head.waiting,
       descriptor: Self.descriptor(head.descriptor),
-      lock: Self.lock(head.lock)
+      lock: Self.lock(head.lock, of: head.tid)
     )
     return CapturedSample(
       sample: sample,
@@ -472,13 +468,15 @@ final class Recorder: Sendable {
     )
   }
 
-  private static func lock(_ found: observer_lock) -> HeldLock? {
+  private static func lock(_ found: observer_lock, of waiter: Int32) -> HeldLock? {
     guard found.kind != OBSERVER_LOCK_NONE.rawValue else { return nil }
     return HeldLock(
       kind: HeldLock.Kind(code: UInt8(truncatingIfNeeded: found.kind)),
       address: found.address,
       holderID: found.holder,
-      isOrphaned: found.is_orphaned
+      waiterID: waiter,
+      isOrphaned: found.is_orphaned,
+      isTimed: found.is_timed
     )
   }
 

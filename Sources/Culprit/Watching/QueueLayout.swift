@@ -2,7 +2,6 @@ import CCulpritLinux
 import CCulpritObserver
 import Dispatch
 import Glibc
-import Synchronization
 
 /// Where libdispatch's queues keep the thread that drains them and what waits.
 ///
@@ -40,7 +39,8 @@ struct QueueLayout: Hashable, Sendable {
   private struct Looks {
     /// Nothing was added; one block, which waits; two; three.
     var idle, one, two, three: [UInt64]
-    /// While this thread ran one of its blocks.
+    /// Of another queue: nothing was added; while this thread ran something of it.
+    var beside: [UInt64] = []
     var running: [UInt64] = []
     var threadID: UInt32 = 0
     /// What may wait, by its address.
@@ -53,32 +53,29 @@ struct QueueLayout: Hashable, Sendable {
     self.init(looks)
   }
 
-  /// Looks at a new queue. Returns `nil` when nobody runs its blocks, or its words cannot be read.
+  /// Looks at a new queue, and at another one that runs something on this thread. Returns `nil` when their words cannot be read.
   private static func look() -> Looks? {
     let queue = DispatchQueue(label: "culprit.layout")
-    @Sendable func now() -> [UInt64] { content(object(of: queue), words: words) }
-    let idle = now()
+    func now(_ queue: DispatchQueue) -> [UInt64] { content(object(of: queue), words: words) }
+    let idle = now(queue)
     queue.suspend()
     queue.async {}
-    let one = now()
-    let measured = Mutex<(id: UInt32, content: [UInt64])>((0, []))
-    queue.async {
-      let running = (id: UInt32(bitPattern: clinux_task_self()), content: now())
-      measured.withLock { $0 = running }
-    }
-    let two = now()
-    let done = DispatchSemaphore(value: 0)
-    queue.async { done.signal() }
-    var looks = Looks(idle: idle, one: one, two: two, three: now())
+    let one = now(queue)
+    queue.async {}
+    let two = now(queue)
+    queue.async {}
+    var looks = Looks(idle: idle, one: one, two: two, three: now(queue))
     // What waits stays where it is as long as the queue is suspended.
     for word in two where word != 0 && !idle.contains(word) {
       looks.waiting[word] = content(word, words: waitingWords)
     }
     queue.resume()
-    // Where all of Dispatch's threads are taken, nobody is to wait for one here.
-    guard done.wait(timeout: .now() + .seconds(1)) == .success else { return nil }
-    (looks.threadID, looks.running) = measured.withLock { $0 }
-    let all = [looks.idle, looks.one, looks.two, looks.three, looks.running]
+    // On this thread: nobody waits for one of Dispatch's, which may all be taken.
+    let another = DispatchQueue(label: "culprit.layout")
+    looks.beside = now(another)
+    looks.threadID = UInt32(bitPattern: clinux_task_self())
+    looks.running = another.sync { now(another) }
+    let all = [looks.idle, looks.one, looks.two, looks.three, looks.beside, looks.running]
     return all.allSatisfy { $0.count == words } ? looks : nil
   }
 
@@ -95,7 +92,7 @@ struct QueueLayout: Hashable, Sendable {
     }
     let owners = (0..<Self.words).filter {
       UInt32(truncatingIfNeeded: looks.running[$0]) & Self.threadMask == looks.threadID
-        && UInt32(truncatingIfNeeded: idle[$0]) & Self.threadMask != looks.threadID
+        && UInt32(truncatingIfNeeded: looks.beside[$0]) & Self.threadMask != looks.threadID
     }
     guard ends.count == 1, owners.count == 1 else { return nil }
     let (first, last) = ends[0]

@@ -24,6 +24,9 @@ let scenarios: [String: @Sendable () -> Void] = [
   "semaphore": waitForSignal,
   "condition": waitForCondition,
   "sleep": { usleep(1_500_000) },
+  "stream": waitForStream,
+  "timed-deadlock": deadlockForAWhile,
+  "target-queue": waitForTargetQueue,
 ]
 
 private func nameThread(_ name: String) {
@@ -293,4 +296,62 @@ private func waitForCondition() {
     condition.wait()
     condition.unlock()
   }
+}
+
+/// The lock of a stream looks much like a mutex, and has its owner as an address.
+private func waitForStream() {
+  let stream = Stream()
+  onThread("keeper") { begun in
+    flockfile(stream.file)
+    begun()
+    rebuildIndex()
+    funlockfile(stream.file)
+  }
+  answerRequest { flockfile(stream.file) }
+}
+
+private final class Stream: @unchecked Sendable {
+  // SAFETY: the C library locks it.
+  let file = tmpfile()
+}
+
+private final class PlainMutex: @unchecked Sendable {
+  // SAFETY: the lock itself is made for several threads.
+  let pointer = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  init() { pthread_mutex_init(pointer, nil) }
+
+  func lock() { pthread_mutex_lock(pointer) }
+
+  /// Gives up after `milliseconds`.
+  func lock(within milliseconds: Int) {
+    var end = timespec()
+    clock_gettime(CLOCK_REALTIME, &end)
+    end.tv_sec += milliseconds / 1000
+    pthread_mutex_timedlock(pointer, &end)
+  }
+}
+
+/// Two that wait for each other, and give up in the end.
+private func deadlockForAWhile() {
+  let (one, other) = (PlainMutex(), PlainMutex())
+  one.lock()
+  onThread("keeper") { begun in
+    other.lock()
+    begun()
+    one.lock(within: 30_000)
+  }
+  answerRequest { other.lock(within: 30_000) }
+}
+
+/// Whoever waits for a queue with a target has the queue itself already, and waits for the target.
+private func waitForTargetQueue() {
+  let outer = DispatchQueue(label: "outer")
+  let inner = DispatchQueue(label: "inner", target: outer)
+  let isBusy = DispatchSemaphore(value: 0)
+  outer.async {
+    isBusy.signal()
+    rebuildIndex()
+  }
+  isBusy.wait()
+  answerRequest { inner.sync { _ = kept.add(1, ordering: .relaxed) } }
 }
