@@ -101,11 +101,16 @@ package final class ServiceProcess {
   @discardableResult
   package func end() -> Int32 { Spawn.end(process) ?? -1 }
 
-  /// What its threads whose names begin with `prefix` have written so far, as the kernel counts it: bytes and calls of
-  /// write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.
-  package func written(byThreads prefix: String) -> (bytes: Int, calls: Int, dirtied: Int) {
+  /// What its threads whose names begin with `prefix`, and not with `exception`, have written so far, as the kernel counts it:
+  /// bytes and calls of write(2) and its like, and bytes of pages that were made dirty and are to reach the disk at some time.
+  package func written(
+    byThreads prefix: String,
+    except exception: String? = nil
+  ) -> (bytes: Int, calls: Int, dirtied: Int) {
+    let passedOver = exception.map { "\($0)*) ;; " } ?? ""
     let text = try? Shell.run(
-      "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in \(prefix)*) cat $task/io;; esac; done"
+      "cd /proc/\(process)/task && for task in *; do case $(cat $task/comm) in "
+        + "\(passedOver)\(prefix)*) cat $task/io;; esac; done"
     )
     func sum(_ name: String) -> Int {
       (text ?? "").split(separator: "\n").filter { $0.hasPrefix(name + ": ") }

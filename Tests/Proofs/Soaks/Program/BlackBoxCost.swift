@@ -8,8 +8,11 @@ struct BlackBoxCost {
   /// How long is measured.
   private static let seconds = 10.0
 
+  /// Threads that read memory, by writing it into a file in memory, and write nothing else: the kernel counts both alike.
+  private static let sampler = "culprit-sample"
+
   private struct Counts {
-    /// What the watchdog's threads wrote.
+    /// What the watchdog's threads wrote; the bytes that are to reach the disk are those of all of them.
     var threads = (bytes: 0, calls: 0, dirtied: 0)
     /// Bytes that the device got, and how often it was told to make them safe.
     var device: (bytes: Int, flushes: Int)?
@@ -48,11 +51,16 @@ struct BlackBoxCost {
     let box = BlackBoxDirectory(path: directory)
     func file() -> String? { (try? box.names([".stall"]))?.first { $0.contains("-\(service.process)-") } }
     func stall() -> Stall? { file().flatMap { box.stall($0) }?.recording.stalls.first }
-    // What the beginning of a stall costs is another matter: modules and all threads.
-    while stall()?.others?.isComplete != true || stall()?.samples.count ?? 0 < 20 { usleep(10_000) }
+    // What the beginning of a stall costs is another matter: modules and all threads; and so is what is written once when it is a
+    // hang: names.
+    while stall()?.others?.isComplete != true || stall()?.notes.contains(where: { $0.kind == .hang }) != true {
+      usleep(10_000)
+    }
+    usleep(1_000_000)
     func counts() -> Counts {
       var counts = Counts()
-      counts.threads = service.written(byThreads: "culprit-")
+      counts.threads = service.written(byThreads: "culprit-", except: Self.sampler)
+      counts.threads.dirtied = service.written(byThreads: "culprit-").dirtied
       counts.device = disk?.written
       counts.samples = Double(stall()?.samples.count ?? 0)
       var information = stat()
