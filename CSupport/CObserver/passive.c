@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "observer_descriptor.h"
 #include "observer_passive.h"
 
 #include "clinux_clock.h"
@@ -47,6 +48,14 @@ static bool take_number(const char **text, const char *end, uint64_t *value) {
   *text = at;
   *value = result;
   return at > digits;
+}
+
+int32_t observer_awaited_descriptor(const struct observer_thread_status *status) {
+  return observer_descriptor_number(status->call, status->arguments);
+}
+
+void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status, struct observer_lock *lock) {
+  observer_lock_find(tid, status->call, status->arguments, lock);
 }
 
 struct observer_thread_status observer_thread_status_parse(const char *text, size_t length) {

@@ -26,7 +26,9 @@ package struct WaitChain: Hashable, Sendable {
   package var share: Share
   /// How many samples found it so.
   package var sampleCount: Int
-  /// Whether the last link leads back to a thread of the chain, each was found twice, and none did anything in between.
+  /// Whether the last link leads back to a thread of the chain.
+  package var isCycle: Bool
+  /// Whether that is a cycle that nobody can leave: each was found twice, and none did anything in between.
   package var isDeadlock: Bool
 }
 
@@ -57,11 +59,38 @@ struct WaitGraph {
 
   /// What tells chains apart.
   private struct Signature: Hashable {
-    var locks: [HeldLock]
-    var isCycle: Bool
+    struct Link: Hashable {
+      var kind: HeldLock.Kind
+      var address: UInt64
+      var holderID: Int32
+      var isOrphaned: Bool
+    }
+
+    var links: [Link] = []
+    var isCycle = false
 
     /// A fixed order.
-    var order: [UInt64] { locks.flatMap { [$0.address, UInt64(UInt32(bitPattern: $0.holderID))] } }
+    var order: [UInt64] { links.flatMap { [$0.address, UInt64(UInt32(bitPattern: $0.holderID))] } }
+  }
+
+  /// What a sample leads to.
+  private struct Way {
+    var signature = Signature()
+    /// For each link what was seen of its holder at about that time, and whether the function that waits has a name that says so.
+    var holders: [Look?] = []
+    var isNamed: [Bool] = []
+    /// Whether a wait ends by itself.
+    var isTimed = false
+
+    /// A ring has no first link: that with the lowest address is, whoever of it waits.
+    mutating func beginAtLowest() {
+      let places = signature.links.indices
+      guard let first = places.min(by: { signature.links[$0].address < signature.links[$1].address }) else { return }
+      func turned<Element>(_ all: [Element]) -> [Element] { Array(all[first...] + all[..<first]) }
+      signature.links = turned(signature.links)
+      holders = turned(holders)
+      isNamed = turned(isNamed)
+    }
   }
 
   private struct Group {
@@ -71,12 +100,18 @@ struct WaitGraph {
     var holders: [[Look]]
     /// Whether functions have names that say that they wait for such locks.
     var isNamed: [Bool]
+    var isTimed = false
+
+    init(_ way: Way) {
+      holders = way.holders.map { _ in [] }
+      isNamed = way.isNamed
+    }
   }
 
   /// So many frames of a stack are looked at for the function that waits.
   private static let waitingFrames = 8
   /// The most chains that are worked out.
-  private static let chainsMax = 4
+  private static let chainsMax = 16
   /// The most links of a chain.
   private static let linksMax = 16
 
@@ -104,14 +139,8 @@ struct WaitGraph {
   mutating func chains(_ observations: Observations) -> [WaitChain] {
     var groups: [Signature: Group] = [:]
     for (sample, time) in observations.sampleTimes where sample.lock != nil {
-      guard let (signature, holders, isNamed) = follow(sample) else { continue }
-      add(
-        sample,
-        time,
-        holders,
-        isNamed,
-        to: &groups[signature, default: Group(holders: holders.map { _ in [] }, isNamed: isNamed)]
-      )
+      guard let way = follow(sample) else { continue }
+      add(sample, time, way, to: &groups[way.signature, default: Group(way)])
     }
     let heaviest = groups.sorted {
       $0.value.time != $1.value.time
@@ -120,41 +149,52 @@ struct WaitGraph {
     return heaviest.prefix(Self.chainsMax).map { signature, group in chain(signature, group, observations) }
   }
 
-  private func add(_ sample: Sample, _ time: Duration, _ holders: [Look?], _ isNamed: [Bool], to group: inout Group) {
+  private func add(_ sample: Sample, _ time: Duration, _ way: Way, to group: inout Group) {
     group.time += time
     group.waiters.append(sample)
-    for (place, look) in holders.enumerated() {
-      group.isNamed[place] = group.isNamed[place] && isNamed[place]
+    group.isTimed = group.isTimed || way.isTimed
+    for (place, look) in way.holders.enumerated() {
+      group.isNamed[place] = group.isNamed[place] && way.isNamed[place]
       // The same look may be the nearest of several samples.
       guard let look, group.holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
       group.holders[place].append(look)
     }
   }
 
-  /// From what `sample` found the thread waiting for to the one who holds everything up; with each what was seen of its holder at
-  /// about that time, and whether the function that waits has such a name. `nil` where it waited for something else.
-  private mutating func follow(_ sample: Sample) -> (Signature, [Look?], [Bool])? {
+  /// From what `sample` found the thread waiting for to the one who holds everything up. `nil` where it waited for something else.
+  private mutating func follow(_ sample: Sample) -> Way? {
     var seen: Set<Int32> = sample.lock.map { [$0.waiterID] } ?? []
-    var signature = Signature(locks: [], isCycle: false)
-    var holders: [Look?] = []
-    var areNamed: [Bool] = []
+    var way = Way()
     var waiter = sample
-    while let lock = waiter.lock, signature.locks.count < Self.linksMax {
-      let isNamed = isWaiting(waiter, for: lock.kind)
-      // What looked like a lock was none. Where not even a thread stands behind it, the name must say so.
-      if isNamed == false || (lock.isOrphaned && isNamed == nil) { break }
-      let look = nearest(lock.holderID, to: sample.age)
-      signature.locks.append(lock)
-      holders.append(look)
-      areNamed.append(isNamed ?? false)
+    while let lock = waiter.lock, way.holders.count < Self.linksMax {
+      let name = isWaiting(waiter, for: lock.kind)
+      // What looked like a lock was none. Where not even a thread stands behind it, the name must say so. And nobody holds what
+      // he waits for: it was read when it had changed hands.
+      if name == false || (lock.isOrphaned && name == nil)
+        || way.signature.links.contains(where: { $0.address == lock.address })
+      {
+        break
+      }
+      var look = nearest(lock.holderID, to: sample.age)
+      if look?.sample.lock?.address == lock.address, lock.holderID != lock.waiterID { look = nil }
+      // Who waits for a queue that has another one for its target has it already, and has run nothing of it.
+      let hasRun =
+        lock.kind != .queue || look.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
+      way.signature.links.append(
+        Signature.Link(kind: lock.kind, address: lock.address, holderID: lock.holderID, isOrphaned: lock.isOrphaned)
+      )
+      way.holders.append(look)
+      way.isNamed.append(name ?? false && hasRun)
+      way.isTimed = way.isTimed || lock.isTimed
       guard seen.insert(lock.holderID).inserted else {
-        signature.isCycle = true
+        way.signature.isCycle = true
+        if lock.holderID == sample.lock?.waiterID { way.beginAtLowest() }
         break
       }
       guard let look else { break }
       waiter = look.sample
     }
-    return signature.locks.isEmpty ? nil : (signature, holders, areNamed)
+    return way.holders.isEmpty ? nil : way
   }
 
   /// What was seen of thread `id` nearest to when the work was `age` old; `nil` where that is too far off to tell. What did nothing
@@ -184,21 +224,22 @@ struct WaitGraph {
   }
 
   private func chain(_ signature: Signature, _ group: Group, _ observations: Observations) -> WaitChain {
-    let links = signature.locks.enumerated().map { place, lock in
+    let count = signature.links.count
+    let isFree = signature.isCycle && hasTask(group)
+    let links = signature.links.enumerated().map { place, link in
       let holders = group.holders[place]
-      let held = holders.filter { $0.holds.map { $0.address == lock.address && $0.isHeld } ?? false }
+      let held = holders.filter { $0.holds.map { $0.address == link.address && $0.isHeld } ?? false }
       // Twice: by who holds it, or by who waits for it.
-      let waiters = place == 0 ? group.waiters.count : group.holders[place - 1].count
-      let isCertain = !held.isEmpty || waiters > 1
+      let waiters = place > 0 ? group.holders[place - 1].count : signature.isCycle ? group.holders[count - 1].count : 0
+      let isCertain = !held.isEmpty || waiters > 1 || (place == 0 && group.waiters.count > 1)
       let observed = seen(holders)
       let suspects = Suspects(observed.stacks.map(\.stack), total: observed.duration)
       return WaitLink(
-        kind: lock.kind,
-        address: lock.address,
-        holder: (holders.last { !$0.thread.name.isEmpty } ?? holders.last)?.thread
-          ?? ObservedThread(id: lock.holderID, name: ""),
-        isOrphaned: lock.isOrphaned,
-        isConfirmed: isCertain && group.isNamed[place],
+        kind: link.kind,
+        address: link.address,
+        holder: ObservedThread(id: link.holderID, name: name(of: link.holderID)),
+        isOrphaned: link.isOrphaned,
+        isConfirmed: isCertain && group.isNamed[place] && !isFree,
         culprit: suspects.culprit().map { observed.claim(on: $0.function) },
         stack: observed.last?.stack.frames.reversed().map(\.resolved) ?? []
       )
@@ -207,8 +248,24 @@ struct WaitGraph {
       links: links,
       share: observations.share(of: group.time),
       sampleCount: group.waiters.count,
+      isCycle: signature.isCycle,
       isDeadlock: isDeadlock(signature, group) && links.allSatisfy(\.isConfirmed)
     )
+  }
+
+  private func name(of id: Int32) -> String {
+    if id == stall.thread.id, !stall.thread.name.isEmpty { return stall.thread.name }
+    if let name = looks[id]?.last(where: { !$0.thread.name.isEmpty })?.thread.name { return name }
+    return stall.others?.threads.first { $0.thread.id == id }?.thread.name ?? ""
+  }
+
+  /// Whether a thread of a group ran a task. What a task has locked it may let go of on another thread, when it has been suspended:
+  /// the thread that is said to hold it does something else then.
+  private func hasTask(_ group: Group) -> Bool {
+    let samples = group.waiters + group.holders.flatMap { $0.map(\.sample) }
+    return Set(samples.compactMap(\.stack)).contains {
+      stacks.indices.contains($0) && TaskStack(stacks[$0]).kind == .task
+    }
   }
 
   /// Whether it is a cycle that nobody can leave: none of the waits ends by itself, each thread was looked at twice and used no
@@ -218,7 +275,7 @@ struct WaitGraph {
       let times = samples.compactMap(\.cpuTime)
       return samples.count > 1 && times.count == samples.count && Set(times).count == 1
     }
-    guard signature.isCycle, !stall.hasEnded, !signature.locks.contains(where: \.isTimed),
+    guard signature.isCycle, !stall.hasEnded, !group.isTimed,
       group.holders.allSatisfy({ stoodStill($0.map(\.sample)) })
     else { return false }
     // Several threads may wait for those of the cycle.
@@ -254,7 +311,7 @@ extension HeldLock.Kind {
     case .mutex: name.hasPrefix("pthread_mutex_")
     case .readWriteLock: name.hasPrefix("pthread_rwlock_")
     case .thread: name.hasPrefix("pthread_") && name.contains("join")
-    case .queue: name.hasPrefix("dispatch_") || name.hasPrefix("DISPATCH_WAIT")
+    case .queue: ["DISPATCH_WAIT_FOR_QUEUE", "dispatch_sync", "dispatch_barrier"].contains(where: name.hasPrefix)
     }
   }
 }

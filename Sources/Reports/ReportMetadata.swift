@@ -57,7 +57,7 @@ extension StallReport {
     case .culprit:
       guard let culprit else { return stuck }
       let place = culprit.function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? ""
-      let holder = WaitChainText.headline(waitChains).map { ", \($0)" } ?? ""
+      let holder = WaitChainText.headline(waitChains, of: thread.id).map { ", \($0)" } ?? ""
       return "\(stuck): \(culprit.function.displayName)\(place) took \(Formatting.percent(culprit.share))\(holder)"
     case .noStacks: return "\(stuck): no stack was captured"
     default: return "\(stuck): no single culprit"

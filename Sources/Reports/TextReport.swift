@@ -84,11 +84,14 @@ struct TextReport: Sendable {
 
   /// Who held what the work waited for.
   private func waitChains(_ page: Page) -> [String] {
-    report.waitChains.filter { $0.share >= Self.worthTelling }.prefix(Self.chains)
+    let worth = report.waitChains.filter { $0.share >= Self.worthTelling }
+    let lines = worth.prefix(Self.chains)
       .flatMap { chain in
         page.section(chain.isDeadlock ? "DEADLOCK" : "HOLDER", WaitChainText.heading(chain))
           + WaitChainText.lines(chain).flatMap(page.item) + [""]
       }
+    let rest = page.continuation(WaitChainText.rest(worth, shown: Self.chains))
+    return rest.isEmpty ? lines : lines.dropLast() + rest + [""]
   }
 
   private var isPool: Bool { report.source.kind == .pool }

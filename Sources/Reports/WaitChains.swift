@@ -11,7 +11,9 @@ extension StallReport {
     package var seconds: Seconds
     /// How many samples found it so.
     public var sampleCount: Int
-    /// Whether the last link leads back to a thread of the chain: each was found twice, and none used a processor in between.
+    /// Whether the last link leads back to a thread of the chain.
+    public var isCycle: Bool
+    /// Whether that is a cycle that nobody can leave: each was found twice, and none used a processor in between.
     public var isDeadlock: Bool
 
     /// How much of the stall that was.
@@ -87,6 +89,7 @@ extension ReportMaker {
       share: chain.share.fraction,
       seconds: Seconds(chain.share.time),
       sampleCount: chain.sampleCount,
+      isCycle: chain.isCycle,
       isDeadlock: chain.isDeadlock
     )
   }
@@ -96,8 +99,11 @@ extension ReportMaker {
 enum WaitChainText {
   /// What the work waited for, and how long.
   static func heading(_ chain: StallReport.WaitChain) -> String {
-    let time = "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall"
+    let time =
+      "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall "
+      + "(\(Formatting.count(chain.sampleCount, "sample")))"
     guard let first = chain.links.first else { return time }
+    if chain.isDeadlock, chain.links.count > 1 { return "\(chain.links.count) threads wait for each other, \(time)" }
     return "waiting for \(object(first)), \(time)"
   }
 
@@ -105,50 +111,62 @@ enum WaitChainText {
   static func lines(_ chain: StallReport.WaitChain) -> [String] {
     chain.links.enumerated()
       .map { number, link in
-        let isLast = number == chain.links.count - 1
-        let closes = isLast && chain.isDeadlock
         let doing = doing(link)
-        var text = (link.isLikely ? "likely " : "") + holder(link) + (doing.isEmpty ? "" : ", \(doing)")
-        if closes {
-          text += ", which is one of those that wait"
-        } else if !isLast {
-          text += ", itself waiting for \(object(chain.links[number + 1]))"
+        var text = (link.isLikely ? "likely " : "") + holder(link, isAlone: chain.isCycle && chain.links.count == 1)
+        if !doing.isEmpty { text += ", \(doing)" }
+        let next = number + 1 < chain.links.count ? chain.links[number + 1] : chain.isCycle ? chain.links[0] : nil
+        if let next, chain.links.count > 1 {
+          // A ring leads back to what is told first.
+          let isSame = chain.isDeadlock && number + 1 == chain.links.count
+          text += ", itself waiting for " + (isSame ? "the \(noun(next)) above" : object(next))
         }
         return text
       }
+      + (chain.isCycle && !chain.isDeadlock ? ["a deadlock, unless another thread lets go of it, or a wait ends"] : [])
   }
 
-  /// Who holds the work up, for a headline; `nil` where that is less than half of the stall.
-  static func headline(_ chains: [StallReport.WaitChain]) -> String? {
-    guard let chain = chains.first, chain.share >= 0.5, let first = chain.links.first, let last = chain.links.last
-    else {
-      return nil
-    }
-    if chain.isDeadlock {
-      return chain.links.count == 1 ? "in a deadlock with itself" : "in a deadlock with \(name(first))"
-    }
-    let function = last.culprit.map { " in \($0.function.displayName)" } ?? ""
-    return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "waiting for \(name(last))\(function)"
+  /// What others held, beside `shown` of `chains`; empty where there is nothing.
+  static func rest(_ chains: [StallReport.WaitChain], shown: Int) -> String {
+    let rest = chains.dropFirst(shown)
+    let share = rest.reduce(0) { $0 + $1.share }
+    return rest.isEmpty
+      ? "" : "and \(Formatting.count(rest.count, "other holder")), \(Formatting.percent(share)) of the stall in all"
+  }
+
+  /// Who holds up the work of thread `id`, for a headline; `nil` where that is less than half of the stall.
+  static func headline(_ chains: [StallReport.WaitChain], of id: Int32) -> String? {
+    guard let chain = chains.first, chain.share >= 0.5, let last = chain.links.last else { return nil }
+    let other = chain.links.first { $0.holder.id != id }
+    if chain.isDeadlock { return "in a deadlock with \(other.map(name) ?? "itself")" }
+    let holder = chain.isCycle ? other ?? last : last
+    let function = holder.culprit.map { " in \($0.function.displayName)" } ?? ""
+    return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "waiting for \(name(holder))\(function)"
   }
 
   private static func name(_ link: StallReport.WaitLink) -> String {
     "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(printable(link.holder.name))\"")
   }
 
-  private static func holder(_ link: StallReport.WaitLink) -> String {
+  /// Whether `isAlone` in waiting for what it has itself.
+  private static func holder(_ link: StallReport.WaitLink, isAlone: Bool) -> String {
+    if isAlone { return "\(name(link)) had it already" }
     if link.kind == .threadEnd { return "\(name(link)) had not ended" }
     if link.hasHolderEnded { return "\(name(link)) held it and has ended: nobody is left to let go" }
-    return link.kind == .queue ? "\(name(link)) ran something of it" : "\(name(link)) held it"
+    return "\(name(link)) \(link.kind == .queue ? "had it" : "held it")"
   }
 
   private static func object(_ link: StallReport.WaitLink) -> String {
+    "\(link.kind == .threadEnd ? "the" : "a") \(noun(link))"
+  }
+
+  private static func noun(_ link: StallReport.WaitLink) -> String {
     switch link.kind {
-    case .lock: "a lock"
-    case .mutex: "a mutex"
-    case .readWriteLock: "a read-write lock"
-    case .threadEnd: "the end of a thread"
-    case .queue: "a dispatch queue"
-    default: "something of the kind \(printable(link.kind.rawValue))"
+    case .lock: "lock"
+    case .mutex: "mutex"
+    case .readWriteLock: "read-write lock"
+    case .threadEnd: "end of a thread"
+    case .queue: "dispatch queue"
+    default: "thing of the kind \(printable(link.kind.rawValue))"
     }
   }
 

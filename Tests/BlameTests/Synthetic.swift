@@ -55,6 +55,13 @@ struct Synthetic {
     )
   }
 
+  /// Has stack number `number` be a task's, which another function awaits.
+  mutating func addCaller(to number: Int) {
+    stacks[number].frames += [
+      StackFrame(RuntimeAddress(address("awaiter")), .asyncCaller), StackFrame(RuntimeAddress(0xfff0), .taskStart),
+    ]
+  }
+
   /// Has stack number `number` end before its outermost function.
   mutating func cut(_ number: Int) { stacks[number].end = .noUnwindInformation }
 

@@ -107,6 +107,39 @@ import Testing
     #expect(isDeadlock(moved) == false)
   }
 
+  /// Nobody holds what he waits for: it had changed hands when it was read.
+  @Test mutating func whoWaitsForItDoesNotHoldIt() throws {
+    let stall = stall(
+      waitingFor: mutex(100, 2),
+      [(2, 100, ["c.start", "small", "c.pthread_mutex_lock"], mutex(100, 3)), (3, 100, ["c.start", "big"], nil)],
+      cpu: still
+    )
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(chain.links.map(\.holder.id) == [2] && chain.links[0].culprit == nil && !chain.isCycle)
+  }
+
+  /// A task may let go on another thread of what it has locked on this one.
+  @Test mutating func whatTasksHaveLockedIsNotStuckForSure() throws {
+    var stall = stall(waitingFor: mutex(100, 1), [], cpu: still)
+    for place in synthetic.stacks.indices {
+      synthetic.addCaller(to: place)
+    }
+    stall.hasEnded = false
+    let chain = try #require(synthetic.blame(stall).waitChains.first)
+    #expect(chain.isCycle && !chain.isDeadlock && chain.links[0].isConfirmed == false)
+  }
+
+  /// Two threads of the work that wait for the same one are one chain.
+  @Test mutating func whoeverWaitsTheChainIsOne() throws {
+    var stall = stall(waitingFor: mutex(100, 2), [(2, 100, ["c.start", "rebuild"], nil)])
+    for place in stall.samples.indices {
+      stall.samples[place].threadID = Int32(5 + place % 2)
+      stall.samples[place].lock?.waiterID = Int32(5 + place % 2)
+    }
+    let chains = synthetic.blame(stall).waitChains
+    #expect(chains.count == 1 && chains[0].share.fraction > 0.99 && chains[0].sampleCount == 10)
+  }
+
   /// A thread that has handed the work over to the one that waits is not that one.
   @Test mutating func workThatChangesThreadsWaitsWhereItIs() throws {
     // Declared on thread 1, it waits on thread 5 for what thread 1 holds.

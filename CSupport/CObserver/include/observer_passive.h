@@ -10,6 +10,7 @@
 
 #include "observer_base.h"
 #include "observer_capture.h"
+#include "observer_lock.h"
 
 enum observer_activity {
   OBSERVER_ACTIVITY_UNKNOWN = 0,  /* the kernel does not tell */
@@ -30,6 +31,12 @@ struct observer_thread_status {
   uint64_t sp;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED: the stack pointer */
   uint64_t pc;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED: the program counter */
 };
+
+/* What the call of STATUS is on and waits for: observer_descriptor_number and observer_lock_find of its arguments.
+ * Async-signal-safe: yes. Threads: any that may read memory. */
+CLINUX_NO_LOCKS int32_t observer_awaited_descriptor(const struct observer_thread_status *status);
+CLINUX_NO_LOCKS void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status,
+                                           struct observer_lock *lock);
 
 /* Parses TEXT, of LENGTH bytes, as the kernel writes that file. Anything else is OBSERVER_ACTIVITY_UNKNOWN.
  * Async-signal-safe: yes. Threads: any. */

@@ -296,12 +296,13 @@ struct ThreadReader: ~Copyable {
     }
     // A thread that runs has no call, and one that is begun anew has other arguments.
     let isInCall = event.activity == OBSERVER_IN_CALL.rawValue && target.slot != nil
-    var arguments = reading.threadStatus.arguments
-    let number = isInCall ? observer_descriptor_number(reading.threadStatus.call, &arguments.0) : -1
+    // As a whole: a pointer to the first of a tuple's elements is one to that alone.
+    var status = reading.threadStatus
+    let number = isInCall ? observer_awaited_descriptor(&status) : -1
     event.descriptor.number = -1
     if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
     if isInCall {
-      observer_lock_find(target.threadID, reading.threadStatus.call, &arguments.0, &event.lock)
+      observer_awaited_lock(target.threadID, &status, &event.lock)
       // What it waited for it may have by now.
       if event.lock.kind != OBSERVER_LOCK_NONE.rawValue, reading.blockedUsed != 0,
         clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed

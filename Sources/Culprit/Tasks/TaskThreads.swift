@@ -69,10 +69,11 @@ struct TaskThreads: ~Copyable {
         )
       }
     }
-    guard clinux_memory_read(pointer &+ UInt64(bitPattern: layout.task), &words.0, 8),
-      clinux_memory_read(pointer &+ UInt64(bitPattern: layout.tracking), &words.1, 8)
+    var (task, tracking): (UInt64, UInt64) = (0, 0)
+    guard clinux_memory_read(pointer &+ UInt64(bitPattern: layout.task), &task, 8),
+      clinux_memory_read(pointer &+ UInt64(bitPattern: layout.tracking), &tracking, 8)
     else { return nil }
-    return (words.0, words.1)
+    return (task, tracking)
   }
 
   /// Lists the threads when there may be others.

@@ -197,7 +197,10 @@ private struct StallDamage: DamageCheck {
     }
     let resolve = resolver(read)
     let blame = Blame(stall: stall, stacks: read.stacks, resolve: resolve)
-    if let culprit = blame.culprit?.frame.function, !suspects.contains(culprit) {
+    // Of functions that the compiler has merged, who called them tells which one it was.
+    if let culprit = blame.culprit?.frame.function,
+      !suspects.contains(where: { $0 == culprit || $0.hasPrefix(culprit + " or a function like it") })
+    {
       return "culprit \(culprit), none of \(suspects.sorted().joined(separator: ", "))"
     }
     let report = ReportBuilder(read, resolve: resolve).report(of: stall, blame: blame)
