@@ -135,7 +135,11 @@ private struct StallDamage: DamageCheck {
     for frame in recording.stacks.flatMap(\.frames) { names[frame.lookupAddress] = symbolizer.resolve(frame) }
     self.names = names
     suspects = Self.holders(of: stall, recording.stacks, names)
-    functions = Set(names.values.joined().map(\.displayName))
+    // Of functions that the compiler has merged, who called them tells which one it was.
+    let called = recording.stacks.flatMap { stack in
+      stack.frames.flatMap { names[$0.lookupAddress] ?? [] }.namingMergedFunctions()
+    }
+    functions = Set((names.values.joined() + called).map(\.displayName))
     let others = stall.others?.threads.map(\.thread) ?? []
     threads = Dictionary((others + [stall.thread]).map { ($0.id, $0.name) }) { first, _ in first }
   }
@@ -149,7 +153,7 @@ private struct StallDamage: DamageCheck {
     let seen = stall.samples.compactMap(\.stack)
     var counts: [String: Int] = [:]
     for stack in seen {
-      let frames = stacks[stack].frames.flatMap { names[$0.lookupAddress] ?? [] }
+      let frames = stacks[stack].frames.flatMap { names[$0.lookupAddress] ?? [] }.namingMergedFunctions()
       for name in Set(frames.map(\.displayName)) { counts[name, default: 0] += 1 }
     }
     return Set(counts.filter { $0.value * 5 >= seen.count * 2 }.keys)
@@ -197,10 +201,7 @@ private struct StallDamage: DamageCheck {
     }
     let resolve = resolver(read)
     let blame = Blame(stall: stall, stacks: read.stacks, resolve: resolve)
-    // Of functions that the compiler has merged, who called them tells which one it was.
-    if let culprit = blame.culprit?.frame.function,
-      !suspects.contains(where: { $0 == culprit || $0.hasPrefix(culprit + " or a function like it") })
-    {
+    if let culprit = blame.culprit?.frame.function, !suspects.contains(culprit) {
       return "culprit \(culprit), none of \(suspects.sorted().joined(separator: ", "))"
     }
     let report = ReportBuilder(read, resolve: resolve).report(of: stall, blame: blame)
