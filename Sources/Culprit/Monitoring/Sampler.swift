@@ -288,11 +288,21 @@ struct Sampler: ~Copyable {
     return target
   }
 
-  /// Tells the recorder of a sample.
+  /// Tells the recorder of a sample, and of those of threads that hold what its thread waits for.
   @_noLocks private mutating func emit(_ target: ThreadReader.Target, _ reading: ThreadReader.Reading) {
+    // One after the other, and not one within the other: only the beginning of this thread's stack is kept in memory.
+    var next: (target: ThreadReader.Target, reading: ThreadReader.Reading)? = (target, reading)
+    while let one = next { next = emitOne(one.target, one.reading) }
+  }
+
+  /// Tells the recorder of a sample. Returns what was seen of who holds what its thread waits for, if that is there already.
+  @_noLocks private mutating func emitOne(
+    _ target: ThreadReader.Target,
+    _ reading: ThreadReader.Reading
+  ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
     guard let slot = target.slot else {
       allThreads.write(target, reading, reader, ring)
-      return
+      return nil
     }
     // A thread that is registered stays.
     if let thread = target.thread { observer_visit_end(thread) }
@@ -305,13 +315,13 @@ struct Sampler: ~Copyable {
       let isAnothers = observer_slot_owner(target.ownerTIDAddress) != target.threadID
       reader.endStep()
       // The others of several owners work on.
-      if isAnothers, target.owners != nil { return }
+      if isAnothers, target.owners != nil { return nil }
       if isAnothers { reading = reader.nobody() }
     }
     // The thread runs another task by now.
-    if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return }
+    if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return nil }
     switch reading.status {
-    case OBSERVER_WORK_ITEM_OVER: return
+    case OBSERVER_WORK_ITEM_OVER: return nil
     // Who holds the work up is asked each time, and then once until it has answered.
     case _ where target.whose == OBSERVER_OF_HOLDER: break
     case OBSERVER_CAPTURED: backoffs[index].answered(target.threadID)
@@ -321,7 +331,7 @@ struct Sampler: ~Copyable {
     }
     let work = observer_work_read(sampling, place)
     // The monitor has gone on, or another sampler has.
-    guard work.item == target.item, isActive else { return }
+    guard work.item == target.item, isActive else { return nil }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
     event.slot = place
@@ -359,18 +369,22 @@ struct Sampler: ~Copyable {
     if isHolder, reading.status != OBSERVER_CAPTURED {
       observer_holders_rest(holders, target.threadID, clinux_clock_ns())
     }
-    if event.lock.holder != 0, !event.lock.is_orphaned { sampleHolder(of: event.lock, target) }
+    return event.lock.holder != 0 && !event.lock.is_orphaned ? readHolder(of: event.lock, target) : nil
   }
 
-  /// Samples who holds `lock`, which the thread of `target` waits for.
-  @_noLocks private mutating func sampleHolder(of lock: observer_lock, _ target: ThreadReader.Target) {
+  /// Looks at who holds `lock`, which the thread of `target` waits for. Returns `nil` where the answer comes later, or he is left
+  /// alone.
+  @_noLocks private mutating func readHolder(
+    of lock: observer_lock,
+    _ target: ThreadReader.Target
+  ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
     var one = ThreadReader.Target()
     one.chain = target.chain
     _ = observer_lock_chain_add(&one.chain, target.threadID)
     guard lock.holder != clinux_task_self(), observer_lock_chain_add(&one.chain, lock.holder),
       reader.mayAskHolder(lock.holder), observer_ring_has_room(ring, eventsKept),
       observer_holders_take(holders, lock.holder, clinux_clock_ns())
-    else { return }
+    else { return nil }
     one.index = target.index
     one.slot = target.slot
     one.item = target.item
@@ -378,9 +392,9 @@ struct Sampler: ~Copyable {
     one.whose = OBSERVER_OF_HOLDER
     one.threadID = lock.holder
     one.thread = observer_visit_begin(lock.holder)
-    guard one.thread != nil else { return }
+    guard one.thread != nil else { return nil }
     one.lock = lock
-    if let taken = reader.read(one) { emit(taken.target, taken.reading) }
+    return reader.read(one)
   }
 
   /// Counts what waits in the queue with that head; 0 where it was counted a moment ago.
