@@ -24,8 +24,8 @@ struct StallFileAppender: ~Copyable {
   /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
-  /// Threads that the file has the names of.
-  private var named: Set<ObservedThread> = []
+  /// The threads that the file has names of, with the last one.
+  private var names: [Int32: String] = [:]
   /// Samples that the file does not have, and other threads.
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
@@ -81,8 +81,8 @@ struct StallFileAppender: ~Copyable {
     owed += modules.map { StallFileWriter.record(of: $0) }
     var saved = holder
     saved.sample.stack = stack.flatMap { save($0) }
-    let isNew = named.insert(holder.thread).inserted
-    let name = isNew ? StallFileWriter.record(of: holder.thread) : []
+    let isKnown = names.updateValue(holder.thread.name, forKey: holder.thread.id) == holder.thread.name
+    let name = isKnown ? [] : StallFileWriter.record(of: holder.thread)
     _ = append(name + StallFileWriter.record(of: saved, stallID: stall.id))
   }
 

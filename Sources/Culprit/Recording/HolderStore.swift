@@ -14,11 +14,15 @@ struct HolderStore {
   private var stride = 1
   /// So many have come of each thread since the last one that was kept.
   private var skipped: [Int32: Int] = [:]
+  /// So many threads have come that were not known.
+  private var strangers = 0
 
   /// Adds `holder`, with its stack when there is one. Returns whether it is kept.
   mutating func add(_ holder: HolderSample, stack: Stack?) -> Bool {
-    if skipped[holder.thread.id] == nil, skipped.count >= Self.threadsMax { skipped = [:] }
-    let count = skipped[holder.thread.id, default: stride - 1] + 1
+    if skipped.count >= Self.threadsMax, skipped[holder.thread.id] == nil { skipped = [:] }
+    // Each new one would be the first of its thread, and where threads come once each all of them would be kept.
+    let count = (skipped[holder.thread.id] ?? stride - 1 - strangers % stride) + 1
+    if skipped[holder.thread.id] == nil { strangers += 1 }
     guard count >= stride else {
       skipped[holder.thread.id] = count
       return false
