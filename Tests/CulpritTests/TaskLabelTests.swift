@@ -13,12 +13,12 @@ import Testing
     (String(repeating: "a", count: 54) + "ä", String(repeating: "a", count: 54) + "ä"),
     (String(repeating: "a", count: 54) + "€", String(repeating: "a", count: 54)),
   ]) func whatFitsIsKept(text: String, kept: String) {
-    #expect(Recorder.text(of: TaskLabel(text).label) == kept)
+    #expect(TaskLabel(text).label.string == kept)
   }
 
   /// It is the innermost one's, a child has it by its parent, and outside there is none.
   @Test func labelsAreBoundToTasks() async {
-    func label() -> String? { TaskLabel.current.map { Recorder.text(of: $0.label) } }
+    func label() -> String? { TaskLabel.current.map { $0.label.string } }
     #expect(label() == nil)
     await Watchdog.withLabel("outer") {
       #expect(label() == "outer")

@@ -198,14 +198,6 @@ struct RecordedWorkItem: ~Copyable {
   }
 }
 
-/// A look at a watched thread, as it came out of the ring.
-struct CapturedSample {
-  var sample: Sample
-  var stack: Stack?
-  var gap: Duration
-  var lost: UInt64
-}
-
 /// Distinct stacks, each of which has a place.
 struct StackTable {
   private(set) var stacks: [Stack] = []

@@ -257,7 +257,7 @@ final class Recorder: Sendable {
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
-      var captured = capturedSample(event)
+      var captured = CapturedSample(event)
       if var descriptor = captured.sample.descriptor {
         state.sockets.complete(&descriptor)
         captured.sample.descriptor = descriptor
@@ -373,7 +373,7 @@ final class Recorder: Sendable {
     case OBSERVER_EVENT_THREAD.rawValue:
       guard !PosixThread.isOurs(head.tid) else { return }
       guard state.allThreads?.number == head.all_threads else { return }
-      let captured = capturedSample(event)
+      let captured = CapturedSample(event)
       let thread = ThreadSample(
         thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
         stack: nil,
@@ -424,73 +424,6 @@ final class Recorder: Sendable {
       (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     }
     return WallTime(nanosecondsSince1970: wall &- (earlier &- time))
-  }
-
-  private func capturedSample(_ event: UnsafePointer<observer_event>) -> CapturedSample {
-    // SAFETY: as in handle(_:_:); `count` frames follow the event in the ring.
-    let head = event.pointee
-    let frames = UnsafeBufferPointer(start: observer_event_frames(event), count: Int(head.count))
-    let stack = Stack(
-      frames: frames.map { frame in
-        let address = RuntimeAddress(frame.address)
-        let isKnown = frame.offset != UNWIND_NO_OFFSET
-        let start = isKnown ? RuntimeAddress(frame.address &- UInt64(frame.offset)) : nil
-        let kind = FrameKind(rawValue: UInt8(truncatingIfNeeded: frame.kind)) ?? .programCounter
-        return StackFrame(address, kind, functionStart: start)
-      },
-      end: StackEnd(rawValue: UInt8(truncatingIfNeeded: head.end)) ?? .failed,
-      joinedFrom: head.joined_from == 0 ? nil : Int(head.joined_from),
-      omission: head.left_out == 0
-        ? nil : Stack.Omission(index: Int(UNWIND_FRAMES_INNER), count: Int(head.left_out))
-    )
-    let sample = Sample(
-      age: Duration(wholeNanoseconds: head.age_ns),
-      stack: nil,
-      outcome: CaptureOutcome(rawValue: UInt8(truncatingIfNeeded: head.status)) ?? .noAnswer,
-      cpuTime: head.cpu_ns == 0 ? nil : Duration(wholeNanoseconds: head.cpu_ns),
-      activity: ThreadActivity(code: UInt8(truncatingIfNeeded: head.activity), call: head.call),
-      handlerTime: Duration(wholeNanoseconds: head.handler_ns),
-      unwindTime: Duration(wholeNanoseconds: head.unwind_ns),
-      label: Self.text(of: head.label),
-      progress: head.queue_head,
-      runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
-      threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
-      isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
-      waitingCount: head.waiting,
-      descriptor: Self.descriptor(head.descriptor),
-      lock: Self.lock(head.lock, of: head.tid)
-    )
-    return CapturedSample(
-      sample: sample,
-      stack: stack.frames.isEmpty ? nil : stack,
-      gap: Duration(wholeNanoseconds: head.gap_ns),
-      lost: head.lost
-    )
-  }
-
-  private static func lock(_ found: observer_lock, of waiter: Int32) -> HeldLock? {
-    guard found.kind != OBSERVER_LOCK_NONE.rawValue else { return nil }
-    return HeldLock(
-      kind: HeldLock.Kind(code: UInt8(truncatingIfNeeded: found.kind)),
-      address: found.address,
-      holderID: found.holder,
-      waiterID: waiter,
-      isOrphaned: found.is_orphaned,
-      isTimed: found.is_timed
-    )
-  }
-
-  private static func descriptor(_ found: observer_descriptor) -> Descriptor? {
-    guard found.target_bytes > 0 else { return nil }
-    return Descriptor(
-      number: found.number,
-      target: withUnsafeBytes(of: found.target) { String(decoding: $0.prefix(Int(found.target_bytes)), as: UTF8.self) },
-      isCut: found.is_cut
-    )
-  }
-
-  static func text(of label: observer_label) -> String {
-    withUnsafeBytes(of: label.text) { String(decoding: $0.prefix(Int(label.bytes)), as: UTF8.self) }
   }
 
   private func finish(_ item: inout RecordedWorkItem) {

@@ -142,7 +142,7 @@ final class TaskProbe: Sendable {
     @Sendable func isFound() -> Bool {
       var (value, found) = (layout.value, observer_label())
       observer_swift_task_label(&value, current, &found)
-      return found.bytes > 0 && Recorder.text(of: found) == Recorder.text(of: label.label)
+      return found.bytes > 0 && found.string == label.label.string
     }
     guard !isFound() else { return false }
     return await TaskLabel.$current.withValue(label) {
