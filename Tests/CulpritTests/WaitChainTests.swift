@@ -6,8 +6,11 @@ import Testing
 
 /// Threads that wait for each other: who holds what the work waits for is told, with what that thread did.
 @Suite(.serialized) struct WaitChainTests {
-  private func report(_ scenario: String) throws -> StallReport {
-    let child = try ChildProcess(ChildProcess.built("waiting-process"), [scenario, "json"])
+  private static let optimised = ProcessInfo.processInfo.environment["CULPRIT_TEST_OPTIMISED"]
+
+  private func report(_ scenario: String, in directory: String? = nil) throws -> StallReport {
+    let program = directory.map { "\($0)/waiting-process" } ?? ChildProcess.built("waiting-process")
+    let child = try ChildProcess(program, [scenario, "json"])
     return try #require(
       try? JSONDecoder().decode(StallReport.self, from: Data(child.output.utf8)),
       "\(scenario): \(child)"
@@ -34,6 +37,23 @@ import Testing
     #expect(words.contains("HOLDER waiting for ") && words.contains("% of that time in \(function)"), "\(report)")
     #expect(report.headline.contains(" took ") && report.headline.contains(function), "\(report.headline)")
     #expect(report.metadata["culprit.holder.function"] == function && report.metadata["culprit.waited_for"] == kind)
+  }
+
+  /// The compiler takes liberties there that it does not take in code for debugging.
+  @Test(
+    .enabled(if: optimised != nil, "tools/test without arguments builds the program"),
+    arguments: [("mutex", "mutex"), ("swift-mutex", "lock"), ("write-lock", "readWriteLock"), ("queue", "queue")]
+  )
+  func optimisedCodeFindsHolders(scenario: String, kind: String) throws {
+    let report = try report(scenario, in: Self.optimised)
+    let link = try #require(report.waitChains.first?.links.first, "\(report)")
+    #expect(link.kind.rawValue == kind && link.culprit?.function.name == "rebuildIndex()", "\(report)")
+  }
+
+  @Test(.enabled(if: optimised != nil, "tools/test without arguments builds the program"))
+  func optimisedCodeFindsDeadlocks() throws {
+    let report = try report("deadlock", in: Self.optimised)
+    #expect(report.waitChains.first?.isDeadlock == true, "\(report)")
   }
 
   /// Who waits himself is followed to the one who does not.

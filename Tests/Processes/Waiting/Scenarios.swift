@@ -9,8 +9,9 @@ let scenarios: [String: @Sendable () -> Void] = [
   "recursive": { waitForLock(NSRecursiveLock()) },
   "computing-holder": { waitForLock(NSLock(), whileHeld: computeForLong) },
   "swift-mutex": waitForSwiftMutex,
-  "write-lock": waitForReadWriteLock,
-  "read-lock": waitForReaders,
+  "write-lock": { waitForReadWriteLock(held: { pthread_rwlock_wrlock($0) }, wanted: { pthread_rwlock_rdlock($0) }) },
+  // Readers do not leave their names.
+  "read-lock": { waitForReadWriteLock(held: { pthread_rwlock_rdlock($0) }, wanted: { pthread_rwlock_wrlock($0) }) },
   "join": waitForThread,
   "queue": waitForQueue,
   "once": waitForGlobal,
@@ -99,27 +100,18 @@ private final class ReadWriteLock: @unchecked Sendable {
   init() { pthread_rwlock_init(pointer, nil) }
 }
 
-private func waitForReadWriteLock() {
+private func waitForReadWriteLock(
+  held: @escaping @Sendable (UnsafeMutablePointer<pthread_rwlock_t>) -> Int32,
+  wanted: @escaping (UnsafeMutablePointer<pthread_rwlock_t>) -> Int32
+) {
   let lock = ReadWriteLock()
   onThread("keeper") { begun in
-    pthread_rwlock_wrlock(lock.pointer)
+    _ = held(lock.pointer)
     begun()
     rebuildIndex()
     pthread_rwlock_unlock(lock.pointer)
   }
-  answerRequest { pthread_rwlock_rdlock(lock.pointer) }
-}
-
-/// Readers do not leave their names.
-private func waitForReaders() {
-  let lock = ReadWriteLock()
-  onThread("keeper") { begun in
-    pthread_rwlock_rdlock(lock.pointer)
-    begun()
-    rebuildIndex()
-    pthread_rwlock_unlock(lock.pointer)
-  }
-  answerRequest { pthread_rwlock_wrlock(lock.pointer) }
+  answerRequest { _ = wanted(lock.pointer) }
 }
 
 private func waitForThread() {
