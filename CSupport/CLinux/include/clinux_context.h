@@ -23,12 +23,13 @@
 /* The calling thread's context. In the static part of a thread's storage: looking it up allocates nothing. */
 extern _Thread_local int clinux_context __attribute__((tls_model("initial-exec")));
 
-/* Enters a context that no thread is in. Returns its number from 1 on, or 0 when every one is taken.
+/* Enters a context that no thread is in. Who enters one must have SIGXFSZ blocked for as long as he is in it: memory is
+ * read by writing it to a file (clinux_memory.h). Returns its number from 1 on, or 0 when every one is taken.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_context_enter(void);
 
 /* Makes CLINUX_WATCHERS_CONTEXT the calling thread's. Async-signal-safe: yes. Threads: one that looks at others, for
- * good. */
+ * good, with SIGXFSZ blocked. */
 CLINUX_NO_LOCKS void clinux_context_enter_watchers(void);
 
 /* Says that no thread is in one: in the child after fork(2). Async-signal-safe: yes. Threads: the child's only one. */
