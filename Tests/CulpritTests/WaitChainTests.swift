@@ -6,7 +6,7 @@ import Testing
 
 /// Threads that wait for each other: who holds what the work waits for is told, with what that thread did.
 @Suite(.serialized) struct WaitChainTests {
-  private static let optimised = ProcessInfo.processInfo.environment["CULPRIT_TEST_OPTIMISED"]
+  private static let optimised = ProcessInfo.processInfo.environment["OPTIMISED_PROGRAMS"]
 
   private func report(_ scenario: String, in directory: String? = nil) throws -> StallReport {
     let program = directory.map { "\($0)/waiting-process" } ?? ChildProcess.built("waiting-process")
