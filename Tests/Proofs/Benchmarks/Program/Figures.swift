@@ -71,3 +71,8 @@ func median(_ values: [Double]) -> Double {
   let middle = sorted.count / 2
   return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
+
+/// What keeps a benchmark from measuring.
+struct BenchError: Error, CustomStringConvertible {
+  var description: String
+}

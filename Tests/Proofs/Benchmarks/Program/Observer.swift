@@ -37,7 +37,7 @@ private struct ObserverBench {
     let watchdog = try Watchdog()
     defer { watchdog.stop() }
     for count in [8, 64, 900] { try watchBystander(beside: count, watchdog, figures) }
-    try countThreads(2000, watchdog, figures)
+    try benchThreads(figures)
   }
 
   private func prepare() throws {
@@ -136,22 +136,6 @@ private struct ObserverBench {
     figures.print("bystander.ratio.\(count)", median(with) / median(without), "times", in: 0...2)
     figures.print("bystander.ratio_stopping_all.\(count)", median(stopping) / median(without), "times")
   }
-
-  /// Captures `count` threads, none of which may be missing.
-  private func countThreads(_ count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
-    guard let crowd = peer_crowd_start(UInt32(count)) else {
-      throw BenchError(description: "cannot start \(count) threads")
-    }
-    defer { peer_crowd_stop(crowd) }
-    let began = clinux_clock_ns()
-    let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
-    let time = Double(clinux_clock_ns() - began)
-    let captured = all.threads.filter { $0.outcome == .captured && $0.stack.map { !stacks[$0].frames.isEmpty } == true }
-    figures.print("threads.captured", Double(captured.count), "threads", in: Double(count)...Double.infinity)
-    figures.print("threads.lost", Double(all.threads.count - captured.count + all.leftOut), "threads", in: 0...0)
-    figures.print("threads.time", time / 1e6, "ms")
-    figures.print("threads.time_each", time / 1000 / Double(all.threads.count), "us")
-  }
 }
 
 /// A thread that computes, for taking its stack by signal.
@@ -191,8 +175,4 @@ private struct Spinner {
 private func percentile(_ percent: Int, _ values: [Double]) -> Double {
   let sorted = values.sorted()
   return sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, sorted.count * percent / 100)]
-}
-
-private struct BenchError: Error, CustomStringConvertible {
-  var description: String
 }

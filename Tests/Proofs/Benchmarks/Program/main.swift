@@ -15,6 +15,7 @@ let benchmarks: [String: Benchmark] = [
   "sources-briefly": { figures, _ in try benchSourcesBriefly(figures) },
   "symbols": { figures, _ in try benchSymbols(figures) }, "tasks": { figures, _ in try benchTasks(figures) },
   "tasks-briefly": { figures, _ in try benchTasksBriefly(figures) },
+  "threads": { figures, _ in try benchThreads(figures) },
 ]
 
 let table = OptionTable(
@@ -33,6 +34,7 @@ let table = OptionTable(
       symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost
       tasks     Swift's pool: is what holds its threads named, is nothing else, and what does looking at them cost;
                 tasks-briefly: in a minute
+      threads   what capturing each of 2,000 threads takes
 
     Example:
       $ tools/bench healthy

@@ -1,0 +1,36 @@
+import BenchmarkPeers
+import CCulpritLinux
+import Culprit
+import CulpritStallRecord
+
+/// What capturing every thread of a process with many of them takes.
+func benchThreads(_ figures: Figures) throws {
+  let watchdog = try Watchdog()
+  defer { watchdog.stop() }
+  try captureCrowd(of: 2000, watchdog, figures)
+}
+
+/// Captures `count` threads over and over. None may be missing, and the times are those of the median capture: one is
+/// as long as what else the processors have to do makes it.
+private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figures) throws {
+  guard let crowd = peer_crowd_start(UInt32(count)) else {
+    throw BenchError(description: "cannot start \(count) threads")
+  }
+  defer { peer_crowd_stop(crowd) }
+  var times: [(whole: Double, each: Double)] = []
+  var (captured, lost) = (Int.max, 0)
+  for _ in 0..<15 {
+    let began = clinux_clock_ns()
+    let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
+    let time = Double(clinux_clock_ns() - began)
+    let whole = all.threads.filter { $0.outcome == .captured && $0.stack.map { !stacks[$0].frames.isEmpty } == true }
+    captured = min(captured, whole.count)
+    lost = max(lost, all.threads.count - whole.count + all.leftOut)
+    times.append((time, time / Double(all.threads.count)))
+  }
+  figures.print("threads.captured", Double(captured), "threads", in: Double(count)...Double.infinity)
+  figures.print("threads.lost", Double(lost), "threads", in: 0...0)
+  figures.print("threads.time", median(times.map(\.whole)) / 1e6, "ms")
+  figures.print("threads.time_first", times[0].each / 1000, "us")
+  figures.print("threads.time_each", median(times.map(\.each)) / 1000, "us")
+}
