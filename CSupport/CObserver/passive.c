@@ -189,7 +189,9 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   *seen = read_status(descriptor);
   if (waits_for_our_signal(seen))
     atomic_store_explicit(&thread->kept_out_until_ns, clinux_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
-  if (descriptor >= 0 && !observer_thread_remains(thread)) {
+  /* That is a third of what a look costs. */
+  bool is_doubtful = seen->activity == OBSERVER_ACTIVITY_UNKNOWN || observer_thread_may_be_another(thread);
+  if (descriptor >= 0 && is_doubtful && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (seen->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_STATE_UNKNOWN;

@@ -82,8 +82,8 @@ bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   return ring->capacity - used >= (events + UINT64_C(1)) * longest;
 }
 
-bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
-                         const struct unwind_frame *frames, uint32_t count) {
+bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
+                       const struct unwind_frame *frames, uint32_t count) {
   uint64_t bytes = sizeof(struct entry) + sizeof *event + (uint64_t)count * sizeof *frames;
   uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
   uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -105,6 +105,13 @@ bool observer_ring_write(struct observer_ring *ring, const struct observer_event
   if (count > 0)
     memcpy(written->frames, frames, (size_t)count * sizeof *frames);
   atomic_store_explicit(&ring->head, head + bytes, memory_order_release);
+  return true;
+}
+
+bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
+                         const struct unwind_frame *frames, uint32_t count) {
+  if (!observer_ring_add(ring, event, frames, count))
+    return false;
   clinux_notify(ring->published);
   return true;
 }

@@ -157,6 +157,12 @@ void observer_thread_let_go(struct observer_thread *thread) {
   atomic_fetch_sub_explicit(&thread->state, OBSERVER_THREAD_HELD, memory_order_release);
 }
 
+/* Length of the ticks in which the kernel tells when threads were started; 0: not known. */
+static uint64_t tick_ns(void) {
+  uint64_t a_second = getauxval(AT_CLKTCK);
+  return a_second > 0 ? UINT64_C(1000000000) / a_second : 0;
+}
+
 /* When the thread of this STAT file was started, CLOCK_BOOTTIME, rounded down: its field 22, in ticks (proc(5)).
  * UINT64_MAX when the text has no such field. */
 static uint64_t started_ns(const char *text, long length) {
@@ -170,8 +176,13 @@ static uint64_t started_ns(const char *text, long length) {
   bool is_number = false;
   for (; at < length && text[at] >= '0' && text[at] <= '9'; at++, is_number = true)
     ticks = ticks * 10 + (uint64_t)(text[at] - '0');
-  uint64_t a_second = getauxval(AT_CLKTCK);
-  return is_number && a_second > 0 ? ticks * (UINT64_C(1000000000) / a_second) : UINT64_MAX;
+  return is_number && tick_ns() > 0 ? ticks * tick_ns() : UINT64_MAX;
+}
+
+bool observer_thread_may_be_another(const struct observer_thread *thread) {
+  uint64_t tick = tick_ns(), now = clinux_clock_boot_ns();
+  return atomic_load_explicit(&thread->self_address, memory_order_relaxed) != 0 || tick == 0 ||
+         now - now % tick > atomic_load_explicit(&thread->registered_ns, memory_order_relaxed);
 }
 
 bool observer_thread_remains(const struct observer_thread *thread) {

@@ -67,7 +67,7 @@ struct observer_event {
   uint32_t left_out;                     /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from;                  /* the first frame that is an earlier stack's, 0 if none is */
   uint32_t whose;                        /* enum observer_whose; samples only */
-  uint64_t order;                        /* of the events of all rings; set by observer_ring_write */
+  uint64_t order;                        /* of the events of all rings; set by observer_ring_add */
   struct unwind_frame frames[];
 };
 
@@ -100,7 +100,7 @@ uint32_t observer_ring_published(const struct observer_ring *ring);
 void observer_ring_wait(const struct observer_ring *ring, uint32_t seen);
 
 /* Makes observer_ring_wait return. Async-signal-safe: yes. Threads: any. */
-void observer_ring_wake_reader(struct observer_ring *ring);
+CLINUX_NO_LOCKS void observer_ring_wake_reader(struct observer_ring *ring);
 
 /* Whether there is room for so many EVENTS, however many frames they have.
  * Async-signal-safe: yes. Threads: the writer. */
@@ -111,6 +111,11 @@ CLINUX_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, ui
  * Async-signal-safe: yes. Threads: the writer. */
 CLINUX_NO_LOCKS bool observer_ring_write(struct observer_ring *ring, const struct observer_event *event,
                                          const struct unwind_frame *frames, uint32_t count);
+
+/* The same without waking the reader: observer_ring_wake_reader is to be called when there are enough for him, and
+ * before the writer waits for anything. Async-signal-safe: yes. Threads: the writer. */
+CLINUX_NO_LOCKS bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
+                                       const struct unwind_frame *frames, uint32_t count);
 
 /* RING's oldest event, or NULL when there is none. Where an event of one ring came because of one of another, read the
  * ring of the cause last, and take the event whose order is lowest. Valid until observer_ring_consume.

@@ -87,6 +87,10 @@ CLINUX_NO_LOCKS void observer_thread_let_go(struct observer_thread *thread);
  * Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
 CLINUX_NO_LOCKS bool observer_thread_remains(const struct observer_thread *thread);
 
+/* Whether the above can tell another thread from THREAD: not within the tick in which that was registered, unless
+ * THREAD has told where its memory is. Async-signal-safe: yes. Threads: those of the watchdog that look at threads. */
+CLINUX_NO_LOCKS bool observer_thread_may_be_another(const struct observer_thread *thread);
+
 /* Threads registered now. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS uint32_t observer_thread_count(void);
 

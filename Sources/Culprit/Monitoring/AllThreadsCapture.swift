@@ -25,6 +25,9 @@ struct AllThreadsCapture: ~Copyable {
   private var leftOut: UInt64 = 0
   /// Threads that were asked and have not answered yet.
   private var asked = 0
+  /// Threads that the recorder has not been woken for, and for how many it is: to wake it takes a tenth of a look.
+  private var untold = 0
+  private let toldAtOnce = 32
   private var began: UInt64 = 0
   private(set) var isUnderWay = false
 
@@ -45,6 +48,7 @@ struct AllThreadsCapture: ~Copyable {
     if !isUnderWay {
       guard begin(ring, requests) else { return 1_000_000 }
     }
+    defer { tell(ring) }
     let sliceEnd = clinux_clock_ns() &+ slice
     while next < count {
       let now = clinux_clock_ns()
@@ -53,8 +57,10 @@ struct AllThreadsCapture: ~Copyable {
         next = count
         break
       }
+      // Samples that are due come first.
+      guard now < sliceEnd else { return 0 }
       // Every thread that was asked may answer at once.
-      guard now < sliceEnd, asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
+      guard asked < askedMax, observer_ring_has_room(ring, UInt32(OBSERVER_REQUESTS_MAX)) else {
         return 1_000_000
       }
       capture(&reader, ring)
@@ -114,7 +120,18 @@ struct AllThreadsCapture: ~Copyable {
     if reading.status == OBSERVER_THREAD_GONE { return }
     var event = event(OBSERVER_EVENT_THREAD)
     reader.describe(target, reading, &event)
-    if !reader.write(&event, to: ring) { leftOut &+= 1 }
+    guard reader.add(&event, to: ring) else {
+      leftOut &+= 1
+      return
+    }
+    untold &+= 1
+    if untold >= toldAtOnce { tell(ring) }
+  }
+
+  /// Wakes the recorder, if there is something that it has not been woken for.
+  @_noLocks mutating func tell(_ ring: OpaquePointer) {
+    if untold > 0 { observer_ring_wake_reader(ring) }
+    untold = 0
   }
 
   @_noLocks private func event(_ kind: observer_event_kind) -> observer_event {

@@ -316,7 +316,9 @@ struct ThreadReader: ~Copyable {
       event.is_held = observer_lock_holder(&lock) == target.threadID
     }
     let hasTimes = target.threadID != 0 && !target.isAnother
-    event.cpu_ns = hasTimes ? clinux_clock_thread_cpu_ns(target.threadID) : 0
+    // Of a blocked thread it has been read.
+    event.cpu_ns =
+      !hasTimes ? 0 : reading.blockedUsed != 0 ? reading.blockedUsed : clinux_clock_thread_cpu_ns(target.threadID)
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
     event.run_delay_ns =
       target.slot == nil || !hasTimes ? .max : clinux_task_run_delay_ns(target.threadID)
@@ -330,6 +332,11 @@ struct ThreadReader: ~Copyable {
   /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.
   @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_write(ring, &event, frames, stack.count)
+  }
+
+  /// The same without waking the reader of `ring`.
+  @_noLocks func add(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
+    observer_ring_add(ring, &event, frames, stack.count)
   }
 
   @_noLocks private mutating func clear() {

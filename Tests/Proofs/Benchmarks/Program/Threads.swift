@@ -2,6 +2,7 @@ import BenchmarkPeers
 import CCulpritLinux
 import Culprit
 import CulpritStallRecord
+import Glibc
 
 /// What capturing every thread of a process with many of them takes.
 func benchThreads(_ figures: Figures) throws {
@@ -17,20 +18,30 @@ private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figure
     throw BenchError(description: "cannot start \(count) threads")
   }
   defer { peer_crowd_stop(crowd) }
-  var times: [(whole: Double, each: Double)] = []
+  var times: [(whole: Double, each: Double, processor: Double)] = []
   var (captured, lost) = (Int.max, 0)
   for _ in 0..<15 {
     let began = clinux_clock_ns()
+    let used = usedProcessorTime()
     let (all, stacks) = try watchdog.captureStacks(timeout: .seconds(60))
     let time = Double(clinux_clock_ns() - began)
+    let processor = usedProcessorTime() - used
     let whole = all.threads.filter { $0.outcome == .captured && $0.stack.map { !stacks[$0].frames.isEmpty } == true }
     captured = min(captured, whole.count)
     lost = max(lost, all.threads.count - whole.count + all.leftOut)
-    times.append((time, time / Double(all.threads.count)))
+    times.append((time, time / Double(all.threads.count), processor / Double(all.threads.count)))
   }
   figures.print("threads.captured", Double(captured), "threads", in: Double(count)...Double.infinity)
   figures.print("threads.lost", Double(lost), "threads", in: 0...0)
   figures.print("threads.time", median(times.map(\.whole)) / 1e6, "ms")
   figures.print("threads.time_first", times[0].each / 1000, "us")
+  figures.print("threads.processor_each", median(times.map(\.processor)) / 1000, "us")
   figures.print("threads.time_each", median(times.map(\.each)) / 1000, "us")
+}
+
+/// The processor time that this process has used, in nanoseconds.
+private func usedProcessorTime() -> Double {
+  var time = timespec()
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+  return Double(time.tv_sec) * 1e9 + Double(time.tv_nsec)
 }
