@@ -75,8 +75,8 @@ void observer_join(const struct stack_copy *copy, struct unwind_work_item item, 
     cunwind_join(unwinders[clinux_context], copy, item, stack);
 }
 
-void observer_unwind_forget(void) {
+void observer_unwind_begin_look(void) {
   clinux_module_forget();
   if (unwinders[clinux_context])
-    cunwind_forget(unwinders[clinux_context]);
+    cunwind_begin_look(unwinders[clinux_context]);
 }

@@ -10,7 +10,7 @@ bool cunwind_cursor_resume(struct walk *walk, struct cursor *cursor) {
 }
 
 bool cunwind_cursor_begin(struct walk *walk, struct cursor *cursor) {
-  cunwind_memory_forget(walk->unwinder);
+  cunwind_memory_forget(walk->unwinder, false);
   return cunwind_cursor_resume(walk, cursor);
 }
 
@@ -62,15 +62,6 @@ static void clear(struct walk *walk) {
   walk->missing = -1;
 }
 
-/* Whether the instruction before CURSOR's address is a call. */
-static bool follows_call(struct cursor *cursor) {
-  struct unwinder *unwinder = cursor->walk->unwinder;
-  uint8_t code[UNWIND_CALL_BYTES];
-  uint64_t pc, target;
-  return cunwind_cursor_pc(cursor, &pc) && cunwind_read(unwinder, pc - sizeof code, code, sizeof code) &&
-         unwinder->architecture->call_before(code, pc, &target) != UNWIND_CALL_NONE;
-}
-
 int cunwind_cursor_step(struct cursor *cursor, bool interrupted) {
   struct walk *walk = cursor->walk;
   clear(walk);
@@ -78,16 +69,8 @@ int cunwind_cursor_step(struct cursor *cursor, bool interrupted) {
     walk->no_info = true;
     return -1;
   }
-  /* What was learnt goes by the address alone, which means one thing where a thread was interrupted and another where a
-   * call returns to: after the call of a function that does not return there is another function, or a part with
-   * another frame. */
-  bool ambiguous = interrupted && follows_call(cursor);
-  if (ambiguous)
-    cunwind_cursor_forget(walk->unwinder);
-  int result = walk->unwinder->cfi->step(cursor);
+  int result = walk->unwinder->cfi->step(cursor, interrupted);
   cursor->returns_to = 0;
-  if (ambiguous)
-    cunwind_cursor_forget(walk->unwinder);
   /* Where unwind information is not enough libunwind guesses, and takes a guess that fails for the end. */
   if (result == 0 && (walk->beyond_copy || walk->missing >= 0 || walk->no_info || walk->no_module || walk->unreadable))
     return -1;

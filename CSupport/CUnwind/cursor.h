@@ -1,7 +1,8 @@
 /* Steps from frame to frame by unwind tables. Internal to CUnwind.
  *
- * libunwind takes them. Where it is missing, or the stack is of another architecture than this process, a cursor stays
- * in the frame that it was set to: callers are then found by what the code does (no_cfi.h). */
+ * Simple rules take them (rule_cursor.h), or libunwind does. Where it is missing, or the stack is of another
+ * architecture than this process, a cursor stays in the frame that it was set to: callers are then found by what the
+ * code does (no_cfi.h). */
 #ifndef CURSOR_H
 #define CURSOR_H
 
@@ -14,16 +15,29 @@
 #define CURSOR_WORDS 128
 #endif
 
+/* A frame that simple rules have led to. */
+struct rule_frame {
+  uint64_t pc, sp;
+  uint64_t saved;                        /* a bit for each register that is */
+  uint64_t places[UNWIND_REGISTERS_MAX]; /* where; the others are the walk's */
+};
+
 struct cursor {
   struct walk *walk;
   uint64_t returns_to; /* as the walk's, as long as the cursor is there */
-  uint64_t words[CURSOR_WORDS];
+  bool by_rules;       /* RULES has its frame, not libunwind's cursor */
+  bool is_returned_to; /* with rules: its frame made a call */
+  uint32_t steps;      /* with rules: that have been taken */
+  union {
+    struct rule_frame rules;
+    uint64_t words[CURSOR_WORDS];
+  };
 };
 
 /* What takes the steps. Each function is what the one of its name below is to cursors that it was given. */
 struct cfi_steps {
   bool (*resume)(struct walk *walk, struct cursor *cursor);
-  int (*step)(struct cursor *cursor);
+  int (*step)(struct cursor *cursor, bool interrupted);
   bool (*find_register)(struct cursor *cursor, int number, uint64_t *value);
   bool (*find_function)(struct cursor *cursor, struct code_range *range);
   bool (*describes)(struct walk *walk, uint64_t address);

@@ -1,5 +1,6 @@
 #include "decode.h"
 
+#include "known_modules.h"
 #include "process_memory.h"
 
 #include <string.h>
@@ -16,6 +17,10 @@ bool cunwind_read_code(struct unwinder *unwinder, uint64_t address, uint8_t *cod
 size_t cunwind_decode_at(struct unwinder *unwinder, uint64_t address, struct code_operation *operations, int *count) {
   uint8_t code[CODE_BYTES];
   *count = 0;
-  return cunwind_read_code(unwinder, address, code) ? unwinder->architecture->decode(code, address, operations, count)
-                                                    : 0;
+  if (!cunwind_read_code(unwinder, address, code))
+    return 0;
+  /* What follows from it is remembered. */
+  if (!cunwind_is_kept(unwinder, address))
+    cunwind_learnt_elsewhere(unwinder);
+  return unwinder->architecture->decode(code, address, operations, count);
 }

@@ -3,6 +3,7 @@
 #include "private_library.h"
 #include "process_memory.h"
 #include "unwind_tables.h"
+#include "unwinder.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -208,7 +209,29 @@ static bool resume_at(struct walk *walk, struct cursor *cursor) {
   return libunwind.init_remote(native(cursor), walk->unwinder->address_space, walk) == 0;
 }
 
-static int step(struct cursor *cursor) { return libunwind.step(native(cursor)); }
+/* Whether the instruction before CURSOR's address is a call. */
+static bool follows_call(struct cursor *cursor) {
+  struct unwinder *unwinder = cursor->walk->unwinder;
+  uint8_t code[UNWIND_CALL_BYTES];
+  uint64_t pc, target;
+  return cunwind_cursor_pc(cursor, &pc) && cunwind_read(unwinder, pc - sizeof code, code, sizeof code) &&
+         unwinder->architecture->call_before(code, pc, &target) != UNWIND_CALL_NONE;
+}
+
+static void forget(struct unwinder *unwinder) { libunwind.flush_cache(unwinder->address_space, 0, 0); }
+
+static int step(struct cursor *cursor, bool interrupted) {
+  /* What was learnt goes by the address alone, which means one thing where a thread was interrupted and another where a
+   * call returns to: after the call of a function that does not return there is another function, or a part with
+   * another frame. */
+  bool ambiguous = interrupted && follows_call(cursor);
+  if (ambiguous)
+    forget(cursor->walk->unwinder);
+  int result = libunwind.step(native(cursor));
+  if (ambiguous)
+    forget(cursor->walk->unwinder);
+  return result;
+}
 
 /* Where there is a link register, libunwind takes its number for that of the program counter. */
 static bool find_link(struct cursor *cursor, int number, uint64_t *value) {
@@ -258,8 +281,6 @@ static bool was_interrupted(struct cursor *before, struct cursor *now) {
 #endif
 }
 
-static void forget(struct unwinder *unwinder) { libunwind.flush_cache(unwinder->address_space, 0, 0); }
-
 static const struct cfi_steps steps = {
     .resume = resume_at,
     .step = step,
@@ -283,7 +304,8 @@ const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_cach
   if (has_large_caches)
     libunwind.set_cache_size(space, 1024, 0);
   unwinder->address_space = space;
-  unwinder->cfi = &steps;
+  unwinder->library = &steps;
+  cunwind_use_rules(unwinder, true);
   return NULL;
 }
 

@@ -1,5 +1,7 @@
 #include "process_memory.h"
 
+#include "known_modules.h"
+
 #include <string.h>
 
 /* Memory of the process outside the copy, read a page at a time because a frame that is met for the first time costs
@@ -9,10 +11,11 @@ enum { PAGE_BYTES = 4096, PAGES = 64 };
 struct page {
   uint64_t address; /* 0: empty */
   bool is_whole;    /* all of it could be read; if not, it is read piece by piece */
-  uint8_t bytes[PAGE_BYTES];
+  bool is_constant; /* it can change with its module alone */
 };
 struct process_memory {
   struct page pages[PAGES];
+  uint8_t bytes[PAGES][PAGE_BYTES]; /* theirs; not beside what is looked through for every stack */
 };
 
 size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
@@ -20,12 +23,20 @@ size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
 /* So far below the copy memory counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
-static const struct page *page_at(struct unwinder *unwinder, uint64_t address) {
-  struct page *page = &unwinder->memory->pages[address / PAGE_BYTES % PAGES];
+static struct page *place_of(struct unwinder *unwinder, uint64_t address) {
+  return &unwinder->memory->pages[address / PAGE_BYTES % PAGES];
+}
+
+/* The page at ADDRESS, and its bytes. */
+static const struct page *page_at(struct unwinder *unwinder, uint64_t address, const uint8_t **bytes) {
+  struct page *page = place_of(unwinder, address);
+  uint8_t *room = unwinder->memory->bytes[page - unwinder->memory->pages];
   if (page->address != address) {
     page->address = address;
-    page->is_whole = unwinder->process.read(unwinder->process.context, address, page->bytes, PAGE_BYTES);
+    page->is_whole = unwinder->process.read(unwinder->process.context, address, room, PAGE_BYTES);
+    page->is_constant = page->is_whole && cunwind_is_constant(unwinder, address);
   }
+  *bytes = room;
   return page;
 }
 
@@ -34,11 +45,11 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
   while (length > 0) {
     uint64_t offset = address % PAGE_BYTES;
     size_t here = PAGE_BYTES - offset < length ? (size_t)(PAGE_BYTES - offset) : length;
+    const uint8_t *bytes;
     if (address < PAGE_BYTES)
       return false;
-    const struct page *page = page_at(unwinder, address - offset);
-    if (page->is_whole)
-      memcpy(to, page->bytes + offset, here);
+    if (page_at(unwinder, address - offset, &bytes)->is_whole)
+      memcpy(to, bytes + offset, here);
     else if (!unwinder->process.read(unwinder->process.context, address, to, here))
       return false;
     to += here;
@@ -46,6 +57,11 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
     length -= here;
   }
   return true;
+}
+
+bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address) {
+  const struct page *page = place_of(unwinder, address);
+  return page->address == address - address % PAGE_BYTES && page->is_constant;
 }
 
 bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
@@ -88,10 +104,14 @@ bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value) {
 }
 
 bool cunwind_find_module(struct unwinder *unwinder, uint64_t address, struct unwind_module *module) {
-  return unwinder->process.find_module(unwinder->process.context, address, module);
+  bool is_found = unwinder->process.find_module(unwinder->process.context, address, module);
+  if (is_found)
+    cunwind_module_met(unwinder, module);
+  return is_found;
 }
 
-void cunwind_memory_forget(struct unwinder *unwinder) {
+void cunwind_memory_forget(struct unwinder *unwinder, bool all) {
   for (int index = 0; index < PAGES; index++)
-    unwinder->memory->pages[index].address = 0;
+    if (all || !unwinder->memory->pages[index].is_constant)
+      unwinder->memory->pages[index].address = 0;
 }

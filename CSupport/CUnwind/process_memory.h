@@ -19,8 +19,12 @@ bool cunwind_word(struct walk *walk, uint64_t address, uint64_t *value);
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_find_module(struct unwinder *unwinder, uint64_t address, struct unwind_module *module);
 
-/* Forgets pages that were read: what a thread may write to must be read anew for every stack.
+/* Whether the page of ADDRESS, which was just read, is one that is kept from stack to stack.
  * Async-signal-safe: yes. Threads: as cunwind_unwind. */
-void cunwind_memory_forget(struct unwinder *unwinder);
+bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address);
+
+/* Forgets pages that were read: what a thread may write to must be read anew for every stack, ALL of them when modules
+ * may have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+void cunwind_memory_forget(struct unwinder *unwinder, bool all);
 
 #endif

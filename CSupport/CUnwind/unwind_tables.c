@@ -1,5 +1,6 @@
 #include "unwind_tables.h"
 
+#include "eh_frame.h"
 #include "process_memory.h"
 
 #include <string.h>
@@ -16,16 +17,13 @@ struct eh_frame_hdr {
 };
 enum { DW_EH_PE_udata4 = 0x03, DW_EH_PE_pcrel_sdata4 = 0x1b, DW_EH_PE_datarel_sdata4 = 0x3b };
 
-/* Sizes of encoded addresses, by the low four bits of the encoding; and the encoding of none. */
-enum { DW_EH_PE_format = 0x0f, DW_EH_PE_omit = 0xff };
-
 /* An entry of the table behind it, by which functions are sorted: offsets from the head. */
 struct eh_frame_entry {
   int32_t function, description;
 };
 
-/* Answers that are remembered, and the longest augmentation of a CIE that is read. */
-enum { REMEMBERED = 256, AUGMENTATION_MAX = 16 };
+/* Answers that are remembered. */
+enum { REMEMBERED = 256 };
 
 struct unwind_tables {
   struct {
@@ -62,6 +60,10 @@ static uint64_t function_of(const struct unwind_table *table, struct eh_frame_en
   return table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.function;
 }
 
+static uint64_t description_of(const struct unwind_table *table, struct eh_frame_entry entry) {
+  return table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description;
+}
+
 /* Finds the index of TABLE's first function that begins behind ADDRESS; its count if none does. */
 static bool first_behind(struct unwinder *unwinder, const struct unwind_table *table, uint64_t address,
                          uint32_t *index) {
@@ -80,128 +82,27 @@ static bool first_behind(struct unwinder *unwinder, const struct unwind_table *t
   return true;
 }
 
-/* The part of .eh_frame that is read: Linux Standard Base Core, "The .eh_frame section". */
-struct reader {
-  struct unwinder *unwinder;
-  uint64_t at;
-  bool failed;
-};
-
-static uint64_t take(struct reader *reader, size_t bytes) {
-  uint64_t value = 0;
-  if (!cunwind_read(reader->unwinder, reader->at, &value, bytes))
-    reader->failed = true;
-  reader->at += bytes;
-  return value;
-}
-
-static uint64_t take_leb128(struct reader *reader) {
-  uint64_t value = 0, byte;
-  int shift = 0;
-  do {
-    byte = take(reader, 1);
-    if (shift < 64)
-      value |= (byte & 0x7f) << shift;
-    shift += 7;
-  } while ((byte & 0x80) != 0 && !reader->failed);
-  return value;
-}
-
-/* Begins to read the entry of .eh_frame at AT, behind its length; it reaches up to *END. */
-static struct reader entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end) {
-  struct reader reader = {.unwinder = unwinder, .at = at};
-  uint64_t length = take(&reader, 4);
-  if (length == UINT32_MAX)
-    length = take(&reader, 8);
-  *end = reader.at + length;
-  return reader;
-}
-
-static size_t encoded_bytes(uint8_t encoding) {
-  switch (encoding & DW_EH_PE_format) {
-  case 0x02: /* udata2, sdata2 */
-  case 0x0a:
-    return 2;
-  case 0x03: /* udata4, sdata4 */
-  case 0x0b:
-    return 4;
-  case 0x00: /* an address, udata8, sdata8 */
-  case 0x04:
-  case 0x0c:
-    return 8;
-  default:
-    return 0;
-  }
-}
-
-/* What a CIE says of its FDEs: how their addresses are encoded, the unit in which their rows advance, the column of the
- * return address, and from where to where the instructions of their first row are. */
-struct encodings {
-  uint8_t function, lsda;
-  bool has_augmentation;
-  uint64_t code_unit, return_column;
-  uint64_t start, end;
-};
-
-static bool read_cie(struct unwinder *unwinder, uint64_t at, struct encodings *encodings) {
-  *encodings = (struct encodings){.lsda = DW_EH_PE_omit};
-  struct reader reader = entry_at(unwinder, at, &encodings->end);
-  char augmentation[AUGMENTATION_MAX];
-  size_t length = 0;
-  take(&reader, 4); /* 0: it is a CIE */
-  uint8_t version = (uint8_t)take(&reader, 1);
-  do {
-    if (length == sizeof augmentation)
-      return false;
-    augmentation[length] = (char)take(&reader, 1);
-  } while (augmentation[length++] != 0 && !reader.failed);
-  encodings->code_unit = take_leb128(&reader);
-  take_leb128(&reader);
-  encodings->return_column = version == 1 ? take(&reader, 1) : take_leb128(&reader);
-  encodings->start = reader.at;
-  if (augmentation[0] != 'z')
-    return !reader.failed && augmentation[0] == 0;
-  encodings->has_augmentation = true;
-  uint64_t bytes = take_leb128(&reader);
-  encodings->start = reader.at + bytes;
-  for (size_t index = 1; augmentation[index] != 0; index++)
-    switch (augmentation[index]) {
-    case 'R':
-      encodings->function = (uint8_t)take(&reader, 1);
-      break;
-    case 'L':
-      encodings->lsda = (uint8_t)take(&reader, 1);
-      break;
-    case 'P':
-      reader.at += encoded_bytes((uint8_t)take(&reader, 1));
-      break;
-    default: /* 'S', 'B' and others that have no data */
-      break;
-    }
-  return !reader.failed;
-}
-
 /* Reads the FDE that ENTRY of TABLE leads to. */
 static bool read_fde(struct unwinder *unwinder, const struct unwind_table *table, struct eh_frame_entry entry,
                      struct code_range *range) {
-  struct encodings encodings;
+  struct entry_format format;
   uint64_t end;
-  struct reader reader = entry_at(unwinder, table->module.eh_frame_hdr + (uint64_t)(int64_t)entry.description, &end);
+  struct entry_reader reader = cunwind_entry_at(unwinder, description_of(table, entry), &end);
   uint64_t cie = reader.at;
-  cie -= take(&reader, 4);
-  if (reader.failed || !read_cie(unwinder, cie, &encodings))
+  cie -= cunwind_take(&reader, 4);
+  if (reader.failed || !cunwind_read_cie(unwinder, cie, &format))
     return false;
-  size_t bytes = encoded_bytes(encodings.function);
+  size_t bytes = cunwind_encoded_bytes(format.function);
   if (bytes == 0)
     return false;
   reader.at += bytes;
   range->start = function_of(table, entry);
-  range->end = range->start + take(&reader, bytes);
+  range->end = range->start + cunwind_take(&reader, bytes);
   range->catches = false;
-  if (encodings.has_augmentation) {
-    take_leb128(&reader);
-    size_t lsda_bytes = encodings.lsda == DW_EH_PE_omit ? 0 : encoded_bytes(encodings.lsda);
-    range->catches = lsda_bytes > 0 && take(&reader, lsda_bytes) != 0;
+  if (format.has_augmentation) {
+    cunwind_take_leb128(&reader);
+    size_t lsda_bytes = format.lsda == DW_EH_PE_omit ? 0 : cunwind_encoded_bytes(format.lsda);
+    range->catches = lsda_bytes > 0 && cunwind_take(&reader, lsda_bytes) != 0;
   }
   return !reader.failed;
 }
@@ -214,6 +115,15 @@ static bool find_entry(struct unwinder *unwinder, uint64_t address, struct unwin
   return cunwind_find_table(unwinder, address, table, &in_module) && first_behind(unwinder, table, address, &behind) &&
          behind > 0 && read_entry(unwinder, table, behind - 1, entry) && read_fde(unwinder, table, *entry, range) &&
          address < range->end;
+}
+
+bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range) {
+  struct unwind_table table;
+  struct eh_frame_entry entry;
+  if (!find_entry(unwinder, address, &table, &entry, range))
+    return false;
+  *description = description_of(&table, entry);
+  return address >= range->start;
 }
 
 bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct code_range *range) {
@@ -233,7 +143,7 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
 }
 
 /* What follows an instruction of a row: LEB128 numbers, or a number and a block of bytes. DWARF 5, section 6.4.2. */
-static void skip_operands(struct reader *reader, uint8_t instruction) {
+static void skip_operands(struct entry_reader *reader, uint8_t instruction) {
   int numbers = 0;
   bool has_block = false;
   switch (instruction) {
@@ -259,24 +169,24 @@ static void skip_operands(struct reader *reader, uint8_t instruction) {
     reader->failed = true;
   }
   while (numbers-- > 0)
-    take_leb128(reader);
+    cunwind_take_leb128(reader);
   if (has_block)
-    reader->at += take_leb128(reader);
+    reader->at += cunwind_take_leb128(reader);
 }
 
 /* The same for an instruction that gives register *NUMBER a rule. Returns false when INSTRUCTION is none of those. */
-static bool take_rule(struct reader *reader, uint8_t instruction, uint64_t *number) {
+static bool take_rule(struct entry_reader *reader, uint8_t instruction, uint64_t *number) {
   if (instruction >= 0x80) { /* offset, restore */
     *number = instruction & 0x3f;
     if (instruction < 0xc0)
-      take_leb128(reader);
+      cunwind_take_leb128(reader);
     return true;
   }
   switch (instruction) {
   case 0x06: /* restore_extended, undefined, same_value */
   case 0x07:
   case 0x08:
-    *number = take_leb128(reader);
+    *number = cunwind_take_leb128(reader);
     return true;
   case 0x05: /* offset_extended, register, offset_extended_sf, val_offset, val_offset_sf, GNU_negative_offset_extended
               */
@@ -285,13 +195,13 @@ static bool take_rule(struct reader *reader, uint8_t instruction, uint64_t *numb
   case 0x14:
   case 0x15:
   case 0x2f:
-    *number = take_leb128(reader);
-    take_leb128(reader);
+    *number = cunwind_take_leb128(reader);
+    cunwind_take_leb128(reader);
     return true;
   case 0x10: /* expression, val_expression */
   case 0x16:
-    *number = take_leb128(reader);
-    reader->at += take_leb128(reader);
+    *number = cunwind_take_leb128(reader);
+    reader->at += cunwind_take_leb128(reader);
     return true;
   default:
     return false;
@@ -299,10 +209,10 @@ static bool take_rule(struct reader *reader, uint8_t instruction, uint64_t *numb
 }
 
 /* The distance that INSTRUCTION advances by, in the CIE's unit; 0 if it does not. */
-static uint64_t take_advance(struct reader *reader, uint8_t instruction) {
+static uint64_t take_advance(struct entry_reader *reader, uint8_t instruction) {
   if (instruction >= 0x40 && instruction < 0x80)
     return instruction & 0x3f;
-  return instruction >= 0x02 && instruction <= 0x04 ? take(reader, (size_t)1 << (instruction - 2)) : 0;
+  return instruction >= 0x02 && instruction <= 0x04 ? cunwind_take(reader, (size_t)1 << (instruction - 2)) : 0;
 }
 
 /* What the rows of a table say of one register. */
@@ -313,13 +223,13 @@ struct rule {
 };
 
 /* Goes through the instructions from READER's place to END, of rows that begin at ROW, up to the one of ADDRESS. */
-static void run_rows(struct reader *reader, uint64_t end, uint64_t row, uint64_t address, uint64_t code_unit,
+static void run_rows(struct entry_reader *reader, uint64_t end, uint64_t row, uint64_t address, uint64_t code_unit,
                      struct rule *rule) {
   enum { DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_restore_state = 0x0b, DW_CFA_restore = 0xc0 };
   enum { INSTRUCTIONS_MAX = 1000 };
   uint64_t number;
   for (int count = 0; reader->at < end && row <= address && !reader->failed && count < INSTRUCTIONS_MAX; count++) {
-    uint8_t instruction = (uint8_t)take(reader, 1);
+    uint8_t instruction = (uint8_t)cunwind_take(reader, 1);
     uint64_t distance = take_advance(reader, instruction) * code_unit;
     row += distance;
     if (distance > 0)
@@ -341,24 +251,16 @@ static bool find_rule(struct unwinder *unwinder, uint64_t address, int number, b
   struct unwind_table table;
   struct eh_frame_entry entry;
   struct code_range range;
-  struct encodings encodings;
+  struct entry_format format;
+  struct entry_reader reader;
   uint64_t end;
-  if (!find_entry(unwinder, address, &table, &entry, &range))
+  if (!find_entry(unwinder, address, &table, &entry, &range) ||
+      !cunwind_open_fde(unwinder, description_of(&table, entry), &format, &reader, &end))
     return false;
-  struct reader reader = entry_at(unwinder, table.module.eh_frame_hdr + (uint64_t)(int64_t)entry.description, &end);
-  uint64_t cie = reader.at;
-  cie -= take(&reader, 4);
-  if (reader.failed || !read_cie(unwinder, cie, &encodings))
-    return false;
-  *rule = (struct rule){.number = number < 0 ? encodings.return_column : (uint64_t)number};
-  struct reader first = {.unwinder = unwinder, .at = encodings.start};
-  run_rows(&first, encodings.end, range.start, range.start, encodings.code_unit, rule);
-  reader.at += 2 * encoded_bytes(encodings.function);
-  if (encodings.has_augmentation) {
-    uint64_t bytes = take_leb128(&reader);
-    reader.at += bytes;
-  }
-  run_rows(&reader, end, range.start, whole_function ? range.end : address, encodings.code_unit, rule);
+  *rule = (struct rule){.number = number < 0 ? format.return_column : (uint64_t)number};
+  struct entry_reader first = {.unwinder = unwinder, .at = format.start};
+  run_rows(&first, format.end, range.start, range.start, format.code_unit, rule);
+  run_rows(&reader, end, range.start, whole_function ? range.end : address, format.code_unit, rule);
   return !first.failed && !reader.failed;
 }
 

@@ -27,6 +27,10 @@ bool cunwind_table_function(struct unwinder *unwinder, uint64_t address, struct 
  * or ADDRESS itself is described. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_gap(struct unwinder *unwinder, uint64_t address, struct code_range *range);
 
+/* Finds where the table of its module describes the code at ADDRESS: the FDE is at *DESCRIPTION. Returns false when no
+ * table does. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+bool cunwind_table_entry(struct unwinder *unwinder, uint64_t address, uint64_t *description, struct code_range *range);
+
 /* Whether the table says that code at ADDRESS has no caller: its return address is undefined there.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 bool cunwind_table_is_outermost(struct unwinder *unwinder, uint64_t address);

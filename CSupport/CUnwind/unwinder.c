@@ -7,9 +7,11 @@
 #include "frame_pointer_recovery.h"
 #include "function_start.h"
 #include "join.h"
+#include "known_modules.h"
 #include "no_cfi.h"
 #include "process_memory.h"
 #include "return_path.h"
+#include "rule_cursor.h"
 #include "unwind_tables.h"
 
 #include <string.h>
@@ -94,7 +96,9 @@ static const struct {
   size_t (*bytes)(void);
 } parts[] = {
     {offsetof(struct unwinder, memory), cunwind_memory_bytes},
+    {offsetof(struct unwinder, modules), cunwind_modules_bytes},
     {offsetof(struct unwinder, tables), cunwind_tables_bytes},
+    {offsetof(struct unwinder, rules), cunwind_rules_bytes},
     {offsetof(struct unwinder, starts), cunwind_function_starts_bytes},
     {offsetof(struct unwinder, solver), cunwind_solver_bytes},
     {offsetof(struct unwinder, call_sites), cunwind_call_sites_bytes},
@@ -129,11 +133,20 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
 }
 
 void cunwind_forget(struct unwinder *unwinder) {
+  cunwind_modules_forget(unwinder);
+  cunwind_memory_forget(unwinder, true);
   cunwind_solver_forget(unwinder);
   cunwind_function_starts_forget(unwinder);
   cunwind_tables_forget(unwinder);
   cunwind_call_sites_forget(unwinder);
   cunwind_cursor_forget(unwinder);
+}
+
+void cunwind_begin_look(struct unwinder *unwinder) {
+  /* What calls lead to can change with no module. */
+  cunwind_call_sites_forget(unwinder);
+  if (!cunwind_modules_remain(unwinder))
+    cunwind_forget(unwinder);
 }
 
 void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_stack *stack) {

@@ -11,9 +11,12 @@ struct unwinder {
   const struct unwind_architecture *architecture;
   struct unwind_process process;
   const struct cfi_steps *cfi;       /* what uses unwind tables; NULL: nothing does */
-  void *address_space;               /* of CFI's: its caches and their lock */
+  const struct cfi_steps *library;   /* libunwind, which CFI asks where it does not know itself */
+  void *address_space;               /* of LIBRARY's: its caches and their lock */
   struct process_memory *memory;     /* pages that were read */
+  struct known_modules *modules;     /* that code was looked up in */
   struct unwind_tables *tables;      /* functions that were looked up */
+  struct frame_rules *rules;         /* rows of theirs */
   struct function_starts *starts;    /* the same of those that no table has */
   struct solver *solver;             /* what functions do to their frames */
   struct call_sites *call_sites;     /* which functions calls lead to */

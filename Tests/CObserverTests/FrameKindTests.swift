@@ -307,7 +307,7 @@ import Testing
       let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
       try #require(thread.signalled().isComplete(showing: whole))
       dlclose(library)
-      observer_unwind_forget()
+      observer_unwind_begin_look()
       try sightings(of: thread, count: 20) { seen in
         try #require(seen.end == UNWIND_END_NO_MODULE)
         try #require(seen.names == ["frames_spin", "leave_when_stopped"], "\(seen.names)")
@@ -315,19 +315,19 @@ import Testing
     }
   }
 
-  /// Another library at the same address, with other frames.
-  @Test func aLibraryThatWasReplaced() throws {
+  /// Another library at the same address, with other frames: whether or not a build-id tells them apart.
+  @Test(arguments: ["sha1", "none"]) func aLibraryThatWasReplaced(buildID: String) throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
-    let former = try loaded(frameBytes: 256, name: "former", in: directory)
+    let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
     let address = dlsym(former, "enter_library")
     try checkComplete(slot: 3052, { frames_leave(enter.body, $0) }, showing: whole)
     dlclose(former)
-    let latter = try loaded(frameBytes: 1024, name: "latter", in: directory)
+    let latter = try loaded(frameBytes: 1024, name: "latter", in: directory, buildID: buildID)
     defer { dlclose(latter) }
     try #require(dlsym(latter, "enter_library") == address, "the loader has put it elsewhere")
-    observer_unwind_forget()
+    observer_unwind_begin_look()
     try checkComplete(slot: 3053, { frames_leave(enter.body, $0) }, showing: whole)
   }
 
@@ -338,7 +338,12 @@ import Testing
   }
 
   /// Compiles and loads a library whose function keeps `frameBytes` bytes on its stack while it calls another.
-  private func loaded(frameBytes: Int, name: String, in directory: String) throws -> UnsafeMutableRawPointer {
+  private func loaded(
+    frameBytes: Int,
+    name: String,
+    in directory: String,
+    buildID: String = "none"
+  ) throws -> UnsafeMutableRawPointer {
     let source = """
       void enter_library(void (*body)(const volatile int *), const volatile int *stop) {
         volatile char room[\(frameBytes)];
@@ -347,7 +352,8 @@ import Testing
         room[1] = room[0];
       }
       """
-    let path = try compiledLibrary(source, name: name, in: directory, options: ["-O1", "-fomit-frame-pointer"])
+    let options = ["-O1", "-fomit-frame-pointer", "-Wl,--build-id=\(buildID)"]
+    let path = try compiledLibrary(source, name: name, in: directory, options: options)
     let library = try #require(dlopen(path, RTLD_NOW))
     let symbol = try #require(dlsym(library, "enter_library"))
     enter.symbol.store(Int(bitPattern: symbol), ordering: .releasing)

@@ -118,6 +118,9 @@ final class FixtureUnwinder {
     return true
   }
 
+  /// Whether steps are taken by rules that are remembered, or all of them by libunwind.
+  func useRules(_ use: Bool) { cunwind_use_rules(unwinder, use) }
+
   /// Makes `stack` what is read from now on.
   private func use(_ stack: RecordedStack) {
     memory.pointee.deallocate()
@@ -143,10 +146,16 @@ final class FixtureUnwinder {
   /// The work item that stacks are of.
   static let item = unwind_work_item(slot: 1, generation: 1, began_ns: 1, tid: 1)
 
-  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept of `item`.
-  func unwind(_ stack: RecordedStack, joins: Bool = false, item: unwind_work_item = item) -> Found {
+  /// Unwinds `stack`; with `joins`, keeps it or joins it with what was kept of `item`. What was learnt about code is
+  /// forgotten before, unless it `remembers` that.
+  func unwind(
+    _ stack: RecordedStack,
+    joins: Bool = false,
+    remembers: Bool = false,
+    item: unwind_work_item = item
+  ) -> Found {
     use(stack)
-    cunwind_forget(unwinder)
+    if !remembers { cunwind_forget(unwinder) }
     var registers = unwind_registers()
     withUnsafeMutableBytes(of: &registers.values) { raw in
       let values = raw.bindMemory(to: UInt64.self)

@@ -27,8 +27,8 @@ CLINUX_NO_LOCKS void observer_unwind(const struct stack_copy *copy, struct unwin
 CLINUX_NO_LOCKS void observer_join(const struct stack_copy *copy, struct unwind_work_item item,
                                    struct unwind_stack *stack);
 
-/* Forgets what was learnt about code. To be called before a stall is sampled: a module may have been replaced since.
- * Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
-CLINUX_NO_LOCKS void observer_unwind_forget(void);
+/* Forgets what was learnt about code, unless all modules are what they were (cunwind_begin_look). To be called before a
+ * stall is sampled. Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
+CLINUX_NO_LOCKS void observer_unwind_begin_look(void);
 
 #endif

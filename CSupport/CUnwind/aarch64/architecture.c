@@ -114,6 +114,8 @@ const struct unwind_architecture cunwind_aarch64 = {
     .frame_pointer = X29,
     .result = X0,
     .link = X30,
+    /* What libunwind makes of its rows has been compared with nothing. */
+    .return_column = UNWIND_NO_REGISTER,
     /* syscall(2), "Architecture calling conventions". */
     .arguments = {X0, X0 + 1, X0 + 2, X0 + 3, X0 + 4, X0 + 5},
     /* Procedure Call Standard for the Arm 64-bit Architecture, section 6.1.1. */

@@ -36,6 +36,8 @@ struct unwind_architecture {
   int sp, pc, frame_pointer;
   int result;              /* a function's result is returned in it, and exceptions are passed to their handler */
   int link;                /* a call leaves the return address in it; UNWIND_NO_REGISTER where that is on the stack */
+  int return_column;       /* the number that unwind tables give the return address; UNWIND_NO_REGISTER where their rows
+                              are left to libunwind (frame_rule.h) */
   int arguments[6];        /* these pass the arguments of system calls */
   uint64_t call_clobbered; /* a call may change these: a bit for each */
 

@@ -62,8 +62,17 @@ void cunwind_unwind(struct unwinder *unwinder, const struct stack_copy *copy, st
 void cunwind_join(struct unwinder *unwinder, const struct stack_copy *copy, struct unwind_work_item item,
                   struct unwind_stack *stack);
 
-/* Forgets what was learnt about code. To be called before a stall is sampled: a module may have been replaced since.
+/* Forgets what was learnt about code, unless each module that it is in is what it was: at the same place, with the same
+ * build-id. To be called before a stall is sampled: a module may have been replaced since. Async-signal-safe: as
+ * cunwind_unwind. Threads: as cunwind_unwind. */
+void cunwind_begin_look(struct unwinder *unwinder);
+
+/* Forgets what was learnt about code, whatever modules are there.
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_forget(struct unwinder *unwinder);
+
+/* Lets UNWINDER take steps by rules that it remembers (docs/unwinding.md), as it does, or leave them all to libunwind:
+ * for comparing. Without effect in plain mode. Async-signal-safe: yes. Threads: as cunwind_unwind. */
+void cunwind_use_rules(struct unwinder *unwinder, bool use);
 
 #endif

@@ -173,6 +173,7 @@ const struct unwind_architecture cunwind_x86_64 = {
     .frame_pointer = RBP,
     .result = RAX,
     .link = UNWIND_NO_REGISTER,
+    .return_column = RIP,
     /* syscall(2), "Architecture calling conventions". */
     .arguments = {RDI, RSI, RDX, R10, R8, R9},
     /* System V ABI, AMD64 supplement, figure 3.4. */

@@ -115,14 +115,13 @@ struct Sampler: ~Copyable {
     reader.beginCollecting()
     while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
     let used = min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX))
-    var hasForgotten = false
+    var hasBegun = false
     var index: UInt32 = 0
     while index < used, isActive {
       if observer_work_take(sampling, index) {
-        // A module may have been replaced by another one since. What is forgotten costs a microsecond a frame to learn
-        // again.
-        if !hasForgotten { observer_unwind_forget() }
-        hasForgotten = true
+        // A module may have been replaced by another one since: what was learnt about its code is forgotten then.
+        if !hasBegun { observer_unwind_begin_look() }
+        hasBegun = true
         lastWork = clinux_clock_ns()
         sample(Int(index))
       }
@@ -131,7 +130,7 @@ struct Sampler: ~Copyable {
     var wait = UInt64.max
     let requests = observer_control_threads_wanted(control)
     if isActive, observer_capture_all_is_wanted(sampling, requests) {
-      if !allThreads.isUnderWay { observer_unwind_forget() }
+      if !allThreads.isUnderWay { observer_unwind_begin_look() }
       lastWork = clinux_clock_ns()
       wait = allThreads.advance(&reader, ring, requests: requests)
     }
@@ -302,6 +301,7 @@ struct Sampler: ~Copyable {
   ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
     guard let slot = target.slot else {
       allThreads.write(target, reading, reader, ring)
+      allThreads.tell(ring)
       return nil
     }
     // A thread that is registered stays.

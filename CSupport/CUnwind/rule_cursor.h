@@ -1,0 +1,12 @@
+/* Steps by simple rules (frame_rule.h), which are remembered: a step is then a few reads of the copied stack. Where
+ * there is no simple rule libunwind takes all steps over, from the frame on that the cursor was set to; it comes to the
+ * same frame by the same rows. Internal to CUnwind. */
+#ifndef RULE_CURSOR_H
+#define RULE_CURSOR_H
+
+#include "cursor.h"
+
+/* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
+size_t cunwind_rules_bytes(void);
+
+#endif

@@ -1,0 +1,56 @@
+import CCulpritUnwind
+import SplitMix
+import Testing
+
+/// Rules that are remembered lead to the same frames as libunwind's steps: the first time, and when they are known.
+@Suite struct RuleTests {
+  /// The stack as it was recorded, and with some of its words changed: frames that lead nowhere, or back.
+  private func variants(of stack: RecordedStack) -> [RecordedStack] {
+    var random = SplitMix(4711)
+    return [stack]
+      + (0..<24).map { _ in
+        var other = stack
+        for _ in 0..<Int.random(in: 1...4, using: &random) where other.bytes.count >= 8 {
+          let at = Int.random(in: 0..<other.bytes.count / 8, using: &random) * 8
+          let from = Int.random(in: 0..<other.bytes.count / 8, using: &random) * 8
+          let isCopied = Bool.random(using: &random)
+          for byte in 0..<8 {
+            other.bytes[at + byte] = isCopied ? other.bytes[from + byte] : UInt8.random(in: 0...255, using: &random)
+          }
+        }
+        return other
+      }
+  }
+
+  @Test(arguments: RecordedStack.everything) func framesAreThoseOfTheLibrary(stack: RecordedStack) throws {
+    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
+    let withRules = try FixtureUnwinder(stack.architecture, usesTables: true)
+    let without = try FixtureUnwinder(stack.architecture, usesTables: true)
+    without.useRules(false)
+    for variant in variants(of: stack) {
+      let expected = without.unwind(variant)
+      #expect(withRules.unwind(variant) == expected, "cold")
+      #expect(withRules.unwind(variant, remembers: true) == expected, "warm")
+    }
+  }
+
+  /// A rule is read once: what it was read from is not asked for again.
+  @Test(arguments: RecordedStack.everything.filter { $0.name == "chain-c-1" })
+  func aRuleIsRemembered(stack: RecordedStack) throws {
+    if let reason = FixtureUnwinder.missing(for: stack.architecture) { try Test.cancel("\(reason)") }
+    let unwinder = try FixtureUnwinder(stack.architecture, usesTables: true)
+    let found = unwinder.unwind(stack)
+    // The stack without the tables.
+    var bare = stack
+    let tables = stack.modules.map(\.header)
+    #expect(!tables.isEmpty)
+    let lookups = unwinder.moduleLookups
+    #expect(unwinder.unwind(stack, remembers: true) == found)
+    #expect(unwinder.moduleLookups < lookups / 2)
+    bare.memory.removeAll { piece in
+      tables.contains { $0 >= piece.address && $0 - piece.address < UInt64(piece.bytes.count) }
+    }
+    #expect(unwinder.unwind(bare, remembers: true) == found)
+    #expect(unwinder.unwind(bare) != found)
+  }
+}
