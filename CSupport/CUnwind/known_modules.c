@@ -1,7 +1,5 @@
 #include "known_modules.h"
 
-#include "process_memory.h"
-
 #include <elf.h>
 #include <string.h>
 

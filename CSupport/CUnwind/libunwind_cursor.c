@@ -2,8 +2,8 @@
 
 #include "private_library.h"
 #include "process_memory.h"
+#include "rule_cursor.h"
 #include "unwind_tables.h"
-#include "unwinder.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -305,7 +305,7 @@ const char *cunwind_use_libunwind(struct unwinder *unwinder, bool has_large_cach
     libunwind.set_cache_size(space, 1024, 0);
   unwinder->address_space = space;
   unwinder->library = &steps;
-  cunwind_use_rules(unwinder, true);
+  unwinder->cfi = cunwind_rule_steps(unwinder);
   return NULL;
 }
 

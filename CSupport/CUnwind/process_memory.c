@@ -14,7 +14,8 @@ struct page {
   bool is_constant; /* it can change with its module alone */
 };
 struct process_memory {
-  struct page pages[PAGES];
+  struct page pages[PAGES];         /* in pairs, in one of which a page has its place */
+  bool is_second[PAGES / 2];        /* of each pair: the second was asked for last */
   uint8_t bytes[PAGES][PAGE_BYTES]; /* theirs; not beside what is looked through for every stack */
 };
 
@@ -23,14 +24,20 @@ size_t cunwind_memory_bytes(void) { return sizeof(struct process_memory); }
 /* So far below the copy memory counts as stack. */
 #define BELOW_STACK_BYTES (UINT64_C(64) << 10)
 
-static struct page *place_of(struct unwinder *unwinder, uint64_t address) {
-  return &unwinder->memory->pages[address / PAGE_BYTES % PAGES];
+/* The place of the page at ADDRESS if that is there, or else the one of its pair that was not asked for last. */
+static struct page *place_of(struct process_memory *memory, uint64_t address) {
+  uint64_t pair = (address / PAGE_BYTES ^ address / PAGE_BYTES / PAGES) % (PAGES / 2);
+  struct page *pages = &memory->pages[2 * pair];
+  if (pages[memory->is_second[pair]].address != address)
+    memory->is_second[pair] = !memory->is_second[pair];
+  return &pages[memory->is_second[pair]];
 }
 
 /* The page at ADDRESS, and its bytes. */
 static const struct page *page_at(struct unwinder *unwinder, uint64_t address, const uint8_t **bytes) {
-  struct page *page = place_of(unwinder, address);
-  uint8_t *room = unwinder->memory->bytes[page - unwinder->memory->pages];
+  struct process_memory *memory = unwinder->memory;
+  struct page *page = place_of(memory, address);
+  uint8_t *room = memory->bytes[page - memory->pages];
   if (page->address != address) {
     page->address = address;
     page->is_whole = unwinder->process.read(unwinder->process.context, address, room, PAGE_BYTES);
@@ -60,7 +67,7 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
 }
 
 bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address) {
-  const struct page *page = place_of(unwinder, address);
+  const struct page *page = place_of(unwinder->memory, address - address % PAGE_BYTES);
   return page->address == address - address % PAGE_BYTES && page->is_constant;
 }
 

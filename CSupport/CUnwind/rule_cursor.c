@@ -3,7 +3,6 @@
 #include "frame_rule.h"
 #include "process_memory.h"
 #include "unwind_tables.h"
-#include "unwinder.h"
 
 /* Rules that are remembered: as many as are looked up in the stacks of a large program. */
 enum { REMEMBERED = 512, LOWEST_ADDRESS = 4096 };
@@ -170,7 +169,6 @@ static const struct cfi_steps steps = {
     .forget = forget,
 };
 
-void cunwind_use_rules(struct unwinder *unwinder, bool use) {
-  if (unwinder->library)
-    unwinder->cfi = use && unwinder->architecture->return_column != UNWIND_NO_REGISTER ? &steps : unwinder->library;
+const struct cfi_steps *cunwind_rule_steps(const struct unwinder *unwinder) {
+  return unwinder->architecture->return_column != UNWIND_NO_REGISTER ? &steps : unwinder->library;
 }

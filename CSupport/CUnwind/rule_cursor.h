@@ -9,4 +9,8 @@
 /* Bytes of an unwinder's part. Async-signal-safe: yes. Threads: any. */
 size_t cunwind_rules_bytes(void);
 
+/* The steps by rules of UNWINDER, which has a library; the library's own where rules are not read for its architecture.
+ * Async-signal-safe: yes. Threads: any. */
+const struct cfi_steps *cunwind_rule_steps(const struct unwinder *unwinder);
+
 #endif

@@ -132,6 +132,11 @@ struct unwinder *cunwind_create(void *memory, const struct unwind_architecture *
   return unwinder;
 }
 
+void cunwind_use_rules(struct unwinder *unwinder, bool use) {
+  if (unwinder->library)
+    unwinder->cfi = use ? cunwind_rule_steps(unwinder) : unwinder->library;
+}
+
 void cunwind_forget(struct unwinder *unwinder) {
   cunwind_modules_forget(unwinder);
   cunwind_memory_forget(unwinder, true);

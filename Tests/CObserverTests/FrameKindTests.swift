@@ -321,6 +321,7 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]
     let former = try loaded(frameBytes: 256, name: "former", in: directory, buildID: buildID)
+    observer_unwind_begin_look()
     let address = dlsym(former, "enter_library")
     try checkComplete(slot: 3052, { frames_leave(enter.body, $0) }, showing: whole)
     dlclose(former)
