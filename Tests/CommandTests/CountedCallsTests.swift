@@ -16,7 +16,6 @@ import Testing
     #expect(try number("sleeping.passive") > 5)
     #expect(try number("computing.signalled") > 5)
     #expect(try number("threads") >= 2)
-    #expect(try number("sampler.unwinder_locks") > 0)
     #expect(try number("recorder.allocations") > 0)
   }
 }

@@ -65,6 +65,20 @@ func startBystander() {
   )
 }
 
+/// Somebody in code of which no rule is remembered: about that libunwind is asked, whose locks the fork is about.
+func startUndescribed() {
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { _ in
+      workload_without_unwind_information(.max, nil)
+      return nil
+    },
+    nil
+  )
+}
+
 nonisolated(unsafe) var parentsWatchdog: Watchdog?
 
 /// The child has no watchdog: its parent's does nothing here, and one of its own works.
@@ -116,6 +130,7 @@ for argument in CommandLine.arguments.dropFirst() {
 startBystander()
 
 if forks {
+  startUndescribed()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   parentsWatchdog = watchdog
   watchdog.onStall { print("parent: \($0.source.name): \($0.culprit?.function.name ?? "nobody")") }
