@@ -280,6 +280,17 @@ func programs(_ folder: String) -> [Target] {
       path: "\(folder)/Tasks/Program"
     ),
     .target(name: "Processors", path: "\(folder)/Tasks/Processors", linkerSettings: [.linkedLibrary("dl")]),
+    // Stalls whose causes are known, and work in C and C++ for them.
+    .executableTarget(
+      name: "causes-process",
+      dependencies: ["CauseWork", "Culprit"],
+      path: "\(folder)/Causes/Program"
+    ),
+    .target(
+      name: "CauseWork",
+      path: "\(folder)/Causes/Native",
+      linkerSettings: [.linkedLibrary("dl"), .linkedLibrary("pthread"), .linkedLibrary("z")]
+    ),
   ]
 }
 

@@ -1,0 +1,214 @@
+// Work in C and C++ that stalls for a known cause, each piece in a function of its own, and what has to happen around
+// it. Ends are moments of CLOCK_MONOTONIC in nanoseconds. None of it is async-signal-safe. Threads: any, one piece at a
+// time.
+#ifndef CAUSE_WORK_H
+#define CAUSE_WORK_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static inline uint64_t cause_now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/// The calling thread's processor time.
+static inline uint64_t cause_processor_time(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+// Computing.
+void price_baskets(uint64_t end);
+void allocate_buffers(uint64_t end);
+void format_receipts(uint64_t end);
+void rank_products(uint64_t end);
+void compress_archive(uint64_t end);
+/// A thread delivers after MILLISECONDS; spin_for_delivery looks for it without a pause.
+void begin_delivery(unsigned milliseconds);
+void spin_for_delivery(void);
+void enter_multiply_rates(uint64_t end);
+void enter_create_sessions(uint64_t end);
+void enter_sort_shelves(uint64_t end);
+void enter_scan_log_lines(uint64_t end);
+void enter_write_summary(uint64_t end);
+/// Computes while a thread of its own waits for the lock that is held meanwhile.
+void enter_recount_stock(uint64_t end);
+
+// Deallocation. What is built takes about MILLISECONDS to free.
+void build_history(unsigned milliseconds);
+void free_history(uint64_t end);
+void enter_build_customers(unsigned milliseconds);
+void enter_clear_customers(uint64_t end);
+void enter_build_events(unsigned milliseconds);
+void enter_clear_events(uint64_t end);
+
+// Locks: what begins with hold_ gives the lock to another thread, or to a child process, for MILLISECONDS.
+void hold_ledger(unsigned milliseconds);
+void book_payment(void);
+void hold_prices(unsigned milliseconds);
+void read_prices(void);
+void hold_log(unsigned milliseconds);
+void write_log_line(void);
+pid_t hold_spool_file(const char *path, unsigned milliseconds);
+void lock_spool_file(const char *path);
+pid_t hold_invoice_number(const char *path, unsigned milliseconds);
+void lock_invoice_number(const char *path);
+/// THREADS threads serve customers for a tenth of a second each, in turn with whoever books seats.
+void begin_serving(unsigned threads, uint64_t end);
+void book_seats(uint64_t end);
+void enter_hold_register(unsigned milliseconds);
+void enter_open_register(void);
+void enter_hold_statistics(unsigned milliseconds);
+void enter_update_statistics(void);
+/// The holder wants next what the calling thread has, once it has let go.
+void enter_hold_accounts(unsigned milliseconds);
+void enter_move_money(void);
+
+// Deadlocks: after begin_ another thread has the lock that the next call wants.
+void begin_returning_goods(void);
+void transfer_stock(void);
+void begin_three_deliveries(void);
+void load_truck(void);
+void open_account_twice(void);
+/// Both give up, the calling thread after MILLISECONDS.
+void begin_closing_branch(void);
+void close_branch_in_time(unsigned milliseconds);
+void enter_begin_refund(void);
+void enter_charge_card(void);
+/// Of tasks on Swift's pool: what each of them waits for only another one would send.
+void wait_for_reply(void);
+
+// Signals: somebody gives one after MILLISECONDS.
+void begin_shipment(unsigned milliseconds);
+void await_shipment(void);
+void begin_payment(unsigned milliseconds);
+void await_payment(void);
+void begin_notice(unsigned milliseconds);
+void await_notice(void);
+void begin_forecast(unsigned milliseconds);
+void await_forecast(void);
+void enter_begin_printing(unsigned milliseconds);
+void enter_await_printer(void);
+void enter_begin_quote(unsigned milliseconds);
+void enter_await_quote(void);
+
+// Threads' ends.
+void begin_import(unsigned milliseconds);
+void await_import(void);
+void enter_begin_flushing(unsigned milliseconds);
+void enter_stop_flusher(void);
+
+// What is made once: by another thread, for MILLISECONDS.
+void begin_currency_table(unsigned milliseconds);
+void show_currency(void);
+void enter_begin_tax_rules(unsigned milliseconds);
+void enter_apply_tax(void);
+void enter_begin_country_names(unsigned milliseconds);
+void enter_show_country(void);
+
+// The loader: another thread has its lock for MILLISECONDS.
+void begin_listing_modules(unsigned milliseconds);
+void open_plugin(void);
+/// PATH is a named pipe: opening it as a library takes until somebody writes to it.
+void begin_loading_driver(const char *path, unsigned milliseconds);
+void find_entry_point(void);
+void enter_list_libraries(void);
+
+// Files.
+void save_ledger(const char *directory, uint64_t end);
+void append_to_ledger(const char *directory, uint64_t end);
+void scan_archive(const char *path, uint64_t end);
+void list_spool_directory(const char *directory, uint64_t end);
+void enter_append_journal(const char *directory, uint64_t end);
+void enter_log_requests(const char *directory, uint64_t end);
+/// Returns 0, or an errno value.
+int cause_fill_file(const char *path, uint64_t bytes);
+int cause_make_files(const char *directory, unsigned count);
+
+// The network: a descriptor of a connection whose other end answers after MILLISECONDS, or -1.
+int begin_warehouse(unsigned milliseconds);
+void ask_warehouse(int descriptor);
+void enter_await_answer(int descriptor);
+void poll_warehouse(int descriptor);
+/// The port of a socket that accepts nothing more, or -1; *LISTENER is to be closed.
+int begin_busy_bank(int *listener);
+void connect_to_bank(int port, unsigned milliseconds);
+/// One whose other end reads nothing for MILLISECONDS.
+int begin_slow_reader(unsigned milliseconds);
+void upload_images(int descriptor);
+
+// Other processes. Children end by themselves, with their parent, or by cause_end_child.
+void cause_end_child(pid_t child);
+/// A child that writes a line to DESCRIPTOR after MILLISECONDS.
+pid_t cause_late_writer(int descriptor, unsigned milliseconds);
+/// One that reads all there is from DESCRIPTOR after MILLISECONDS.
+pid_t cause_late_reader(int descriptor, unsigned milliseconds);
+/// One that computes, on the processor PROCESSOR.
+pid_t cause_busy_child(int processor);
+/// One that stops its parent for MILLISECONDS, AFTER milliseconds from now.
+pid_t cause_stopper(unsigned after, unsigned milliseconds);
+/// A program, by its path; its arguments end with NULL.
+pid_t cause_program(const char *path, char *const arguments[]);
+/// One that opens the named pipe PATH for writing after MILLISECONDS.
+pid_t cause_late_opener(const char *path, unsigned milliseconds);
+void read_stock_report(int descriptor);
+void open_order_pipe(const char *path);
+void send_backlog(int descriptor);
+void enter_ask_helper(int descriptor);
+void run_backup(pid_t child);
+void run_night_script(void);
+void enter_convert_images(pid_t child);
+
+// Sleeping.
+void throttle_requests(uint64_t end);
+void await_tick(unsigned milliseconds);
+void poll_nothing_new(unsigned milliseconds);
+void enter_back_off(unsigned milliseconds);
+void enter_pace_retries(unsigned milliseconds);
+
+// Processors.
+/// Pins the calling thread to the processor PROCESSOR. Returns 0 or an errno value.
+int cause_pin(int processor);
+/// The first processor that the calling thread may use.
+int cause_first_processor(void);
+/// Gives the calling thread the lowest priority there is: SCHED_IDLE, or where IS_NICE nice 19. Returns 0 or an errno
+/// value.
+int cause_lower_priority(int is_nice);
+void forecast_demand(uint64_t end);
+void enter_fit_curve(uint64_t end);
+
+// Memory.
+/// Returns memory whose pages each come MILLISECONDS after they are touched, PAGES of them; NULL and errno where
+/// userfaultfd(2) is refused.
+char *cause_late_pages(unsigned pages, unsigned milliseconds);
+void look_up_record(const char *page);
+void enter_search_index(const char *pages, unsigned count);
+/// Reads the file at PATH by its mapping, in no order.
+void scan_mapped_file(const char *path, uint64_t end);
+
+// Short jobs of 10 ms.
+void handle_message(void);
+void enter_apply_event(void);
+void store_measurement(void);
+
+// Two causes in one function: the first for two thirds of the time.
+void reconcile_books(const char *directory, uint64_t end);
+void enter_poll_and_parse(uint64_t end);
+void begin_auction(unsigned milliseconds);
+void close_auction(void);
+void enter_begin_checkout(unsigned milliseconds);
+void enter_check_out(unsigned milliseconds);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,89 @@
+import CauseWork
+import Culprit
+import Foundation
+
+extension Scenario {
+  static let congestion = [
+    // Nobody has half of it: the same amount of each of four kinds of jobs.
+    Scenario("congestion-queue", .swift, .congestion, also: [.computing, .sleep], nil) { stage in
+      try crowdQueue(stage) { number in
+        switch number % 4 {
+        case 0: handle_message()
+        case 1: enter_apply_event()
+        case 2: store_measurement()
+        default: updateCounter()
+        }
+      }
+    },
+    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement", [.loadSensitive]) {
+      stage in
+      try crowdQueue(stage) { _ in store_measurement() }
+    },
+    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()", [.loadSensitive]) {
+      stage in
+      try crowdPool(stage) { renderPreview() }
+    },
+    // What looks like sleeping is many that sleep for a moment.
+    Scenario("congestion-cpp-pool", .cpp, .congestion, also: [.sleep], "shop::applyEvent", [.nearMiss]) { stage in
+      try crowdPool(stage) { enter_apply_event() }
+    },
+    Scenario("near-congestion-sleeping", .c, .congestion, also: [.sleep], "handle_message", [.nearMiss]) { stage in
+      try crowdQueue(stage) { _ in handle_message() }
+    },
+    // One block that does not end, on a queue that more waits for.
+    Scenario("near-congestion-stuck", .swift, .sleep, also: [.congestion], "importPrices()", [.nearMiss]) { stage in
+      let queue = DispatchQueue(label: "orders")
+      let watch = try stage.watchdog.watchQueue(queue)
+      usleep(300_000)
+      queue.async { stage.measure { importPrices() } }
+      for _ in 0..<20 { queue.async { updateCounter() } }
+      queue.sync {}
+      watch.stop()
+    },
+  ]
+}
+
+/// A watched queue with more small blocks than it can do at once.
+private func crowdQueue(_ stage: Stage, _ job: @escaping @Sendable (Int) -> Void) throws {
+  let queue = DispatchQueue(label: "orders")
+  let watch = try stage.watchdog.watchQueue(queue)
+  usleep(300_000)
+  for number in 0..<220 { queue.async { job(number) } }
+  queue.sync {}
+  usleep(200_000)
+  watch.stop()
+}
+
+/// The same of Swift's pool, whose threads have as much each.
+private func crowdPool(_ stage: Stage, _ job: @escaping @Sendable () -> Void) throws {
+  let watch = try stage.watchdog.watchConcurrency()
+  usleep(500_000)
+  let all = DispatchGroup()
+  for _ in 0..<220 * ProcessInfo.processInfo.activeProcessorCount {
+    all.enter()
+    Task.detached {
+      job()
+      all.leave()
+    }
+  }
+  all.wait()
+  usleep(200_000)
+  watch.stop()
+}
+
+@inline(never) private func updateCounter() {
+  Thread.sleep(forTimeInterval: 0.01)
+  keep(1)
+}
+
+@inline(never) private func renderPreview() {
+  let end = until(0.01)
+  var value: UInt64 = 1
+  while cause_now() < end { for _ in 0..<1000 { value = value &* 1_181_783_497_276_652_981 &+ (value >> 27) } }
+  keep(Int(value & 31))
+}
+
+@inline(never) private func importPrices() {
+  usleep(1_800_000)
+  keep(2)
+}

@@ -1,0 +1,90 @@
+import CauseWork
+import Foundation
+
+extension Scenario {
+  static let deadlocks = [
+    Scenario("deadlock-swift-queue", .swift, .deadlock, "storeReturn(on:)", holder: "acceptReturn(_:)", [.deadlock]) {
+      stage in
+      let lock = NSLock()
+      let queue = DispatchQueue(label: "returns")
+      lock.lock()
+      let hasBegun = DispatchSemaphore(value: 0)
+      queue.async {
+        hasBegun.signal()
+        acceptReturn(lock)
+      }
+      hasBegun.wait()
+      try stage.endlessTurn { storeReturn(on: queue) }
+    },
+    Scenario("deadlock-swift-locks", .swift, .deadlock, "sendParcel(_:)", holder: "payPostage(_:)", [.deadlock]) {
+      stage in
+      let (parcels, postage) = (NSLock(), NSLock())
+      parcels.lock()
+      onThread("postage") { begun in
+        postage.lock()
+        begun()
+        payPostage(parcels)
+      }
+      try stage.endlessTurn { sendParcel(postage) }
+    },
+    Scenario("deadlock-c-two", .c, .deadlock, "transfer_stock", holder: "return_goods", [.deadlock]) { stage in
+      begin_returning_goods()
+      try stage.endlessTurn { transfer_stock() }
+    },
+    Scenario("deadlock-c-three", .c, .deadlock, "load_truck", holder: "leave_dock", [.deadlock]) { stage in
+      begin_three_deliveries()
+      try stage.endlessTurn { load_truck() }
+    },
+    Scenario("deadlock-c-self", .c, .deadlock, "open_account_twice", holder: "open_account_twice", [.deadlock]) {
+      stage in
+      try stage.endlessTurn { open_account_twice() }
+    },
+    Scenario("deadlock-cpp-two", .cpp, .deadlock, "shop::chargeCard", holder: "shop::refundPurchase", [.deadlock]) {
+      stage in
+      enter_begin_refund()
+      try stage.endlessTurn { enter_charge_card() }
+    },
+    // Tasks have all threads, and wait for what only another task would signal.
+    Scenario("deadlock-swift-pool", .swift, .deadlock, also: [.signal], "awaitReply(_:)") { stage in
+      try fillPool(stage) { awaitReply(DispatchSemaphore(value: 0)) }
+    },
+    Scenario("deadlock-c-pool", .c, .deadlock, also: [.signal], "wait_for_reply") { stage in
+      try fillPool(stage) { wait_for_reply() }
+    },
+  ]
+}
+
+private func fillPool(_ stage: Stage, _ wait: @escaping @Sendable () -> Void) throws {
+  let watch = try stage.watchdog.watchConcurrency()
+  // Until the pool's threads are known.
+  usleep(300_000)
+  stage.finishLater()
+  for _ in 0..<ProcessInfo.processInfo.activeProcessorCount * 2 { Task.detached { wait() } }
+  withExtendedLifetime(watch) { while true { pause() } }
+}
+
+@inline(never) private func acceptReturn(_ lock: NSLock) {
+  lock.lock()
+  keep(1)
+  lock.unlock()
+}
+
+@inline(never) private func storeReturn(on queue: DispatchQueue) {
+  queue.sync { keep(2) }
+  keep(3)
+}
+
+@inline(never) private func payPostage(_ lock: NSLock) {
+  lock.lock()
+  keep(4)
+}
+
+@inline(never) private func sendParcel(_ lock: NSLock) {
+  lock.lock()
+  keep(5)
+}
+
+@inline(never) private func awaitReply(_ reply: DispatchSemaphore) {
+  reply.wait()
+  keep(6)
+}

@@ -1,0 +1,48 @@
+import CauseWork
+import Foundation
+
+extension Scenario {
+  static let memory = [
+    Scenario("memory-c-fault", .c, .memory, "look_up_record", [.root]) { stage in
+      let page = try latePages(1, each: 1800)
+      try stage.turn { look_up_record(page) }
+    },
+    Scenario("memory-cpp-faults", .cpp, .memory, "shop::searchIndex", [.root]) { stage in
+      let pages = try latePages(18, each: 100)
+      try stage.turn { enter_search_index(pages, 18) }
+    },
+    Scenario("memory-swift-fault", .swift, .memory, "sumLedger(_:)", [.root]) { stage in
+      let pages = try latePages(6, each: 300)
+      // SAFETY: as many bytes are mapped as are said to be there.
+      try stage.turn { sumLedger(UnsafeBufferPointer(start: pages, count: 6 * 4096)) }
+    },
+    // A file several times as large as the memory that the process may have.
+    Scenario("memory-c-thrashing", .c, .memory, also: [.file], "scan_mapped_file", [.root]) { stage in
+      let path = "\(stage.directory)/index"
+      let limit = 48 << 20
+      let group = try ControlGroup(
+        "memory",
+        settings: [("memory.limit_in_bytes", "\(limit)")],
+        orUnified: [("memory.max", "\(limit)")]
+      )
+      defer { group.leave() }
+      try group.enter()
+      guard cause_fill_file(path, 512 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
+      try stage.turn { scan_mapped_file(path, until(2)) }
+    },
+  ]
+}
+
+/// Memory whose pages come late.
+private func latePages(_ count: UInt32, each milliseconds: UInt32) throws -> UnsafeMutablePointer<CChar> {
+  guard let pages = cause_late_pages(count, milliseconds) else {
+    throw Unavailable("userfaultfd(2) is refused: \(String(cString: strerror(errno)))")
+  }
+  return pages
+}
+
+@inline(never) private func sumLedger(_ ledger: UnsafeBufferPointer<CChar>) {
+  var sum = 0
+  for place in stride(from: 0, to: ledger.count, by: 4096) { sum += Int(ledger[place]) }
+  keep(sum)
+}

@@ -1,0 +1,128 @@
+import CauseWork
+import Culprit
+import Foundation
+import Glibc
+import Synchronization
+
+/// Where a scenario is played: under a watchdog, which reports the stall.
+final class Stage: Sendable {
+  let watchdog: Watchdog
+  /// A fresh one, which is removed in the end.
+  let directory: String
+  private let reports = Mutex<[StallReport]>([])
+  private let measured = Mutex<Measures?>(nil)
+
+  /// What a thread had while it was stalled, as it measured that itself.
+  struct Measures: Encodable {
+    var wallSeconds: Double
+    var cpuSeconds: Double
+    /// How long it was ready, and had no processor.
+    var delaySeconds: Double
+
+    static var now: Measures {
+      Measures(
+        wallSeconds: Double(cause_now()) / 1e9,
+        cpuSeconds: Double(cause_processor_time()) / 1e9,
+        delaySeconds: delay
+      )
+    }
+
+    /// The second number of schedstat.
+    private static var delay: Double {
+      let text = (try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)) ?? ""
+      return text.split(separator: " ").dropFirst().first.flatMap { Double($0) }.map { $0 / 1e9 } ?? 0
+    }
+  }
+
+  init() throws {
+    directory = "\(NSTemporaryDirectory())/causes-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(600), interval: .milliseconds(50)))
+    watchdog.onStall { [self] report in reports.withLock { $0.append(report) } }
+  }
+
+  /// A turn of the loop "orders", on the calling thread.
+  func turn(_ work: () -> Void) throws {
+    let loop = try watchdog.watchLoop(named: "orders")
+    loop.withTurn { measure(work) }
+  }
+
+  /// A turn that does not end by itself: the watch does.
+  func endlessTurn(_ work: () -> Void) throws {
+    finishLater()
+    try watchdog.watchLoop(named: "orders").withTurn(work)
+  }
+
+  func finishLater() {
+    Thread.detachNewThread { [self] in
+      usleep(3_000_000)
+      finish()
+    }
+  }
+
+  /// Runs `work`, and notes what the thread had meanwhile.
+  func measure(_ work: () -> Void) {
+    let before = Measures.now
+    work()
+    let after = Measures.now
+    let had = Measures(
+      wallSeconds: after.wallSeconds - before.wallSeconds,
+      cpuSeconds: after.cpuSeconds - before.cpuSeconds,
+      delaySeconds: after.delaySeconds - before.delaySeconds
+    )
+    measured.withLock { $0 = had }
+  }
+
+  /// Prints the truth and the report, and ends the process.
+  func finish() -> Never {
+    watchdog.stop()
+    // A source may have stalled a second time, for a moment, after what counts.
+    guard let report = reports.withLock({ $0.max { $0.duration < $1.duration } }) else {
+      leave(with: 1, saying: "causes-process: there was no report")
+    }
+    let measured = measured.withLock { $0 }
+    print(measured.map { Self.json($0) } ?? "{}")
+    print(Self.json(report))
+    leave(with: 0)
+  }
+
+  func leave(with status: Int32, saying text: String? = nil) -> Never {
+    if let text { FileHandle.standardError.write(Data("\(text)\n".utf8)) }
+    try? FileManager.default.removeItem(atPath: directory)
+    fflush(nil)
+    _exit(status)
+  }
+
+  private static func json(_ value: some Encodable) -> String {
+    (try? JSONEncoder().encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? "{}"
+  }
+}
+
+/// The moment so many seconds from now, as `CauseWork` counts.
+func until(_ seconds: Double) -> UInt64 { cause_now() + UInt64(seconds * 1e9) }
+
+/// Runs `body` on a thread called `name`, and waits until it says that it has begun.
+func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
+  let hasBegun = DispatchSemaphore(value: 0)
+  let thread = Thread {
+    try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
+    body { hasBegun.signal() }
+  }
+  thread.start()
+  hasBegun.wait()
+}
+
+/// Runs `body` in a task, and waits until it has ended.
+func inTask(_ body: @escaping @Sendable () async -> Void) {
+  let isOver = DispatchSemaphore(value: 0)
+  Task.detached {
+    await body()
+    isOver.signal()
+  }
+  isOver.wait()
+}
+
+/// A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
+let kept = Atomic(0)
+
+func keep(_ number: Int) { kept.add(number, ordering: .relaxed) }

@@ -1,0 +1,114 @@
+import CauseWork
+import Culprit
+import Foundation
+
+extension Scenario {
+  /// What tasks and actors are held up by, in sections that suspend and on the pool's threads.
+  static let tasks = [
+    Scenario("sleep-task", .swift, .sleep, "awaitRetry()") { stage in try section(stage) { await awaitRetry() } },
+    Scenario("computing-task", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
+      try section(stage) { resizeImage(until: until(1.8)) }
+    },
+    Scenario("computing-actor", .swift, .computing, "Ledger.recount(until:)", work: .json) { stage in
+      let ledger = Ledger()
+      try section(stage) { await ledger.recount(until: until(1.8)) }
+    },
+    // The one thing that a task runs without a pause, on one of the pool's threads.
+    Scenario("computing-job", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
+      try job(stage) { resizeImage(until: until(1.8)) }
+    },
+    Scenario("signal-job", .swift, .signal, "awaitDispatch(_:)") { stage in
+      let semaphore = DispatchSemaphore(value: 0)
+      onThread("dispatching") { begun in
+        begun()
+        usleep(2_300_000)
+        semaphore.signal()
+      }
+      try job(stage) { awaitDispatch(semaphore) }
+    },
+    Scenario("signal-continuation", .swift, .signal, "awaitCourier()") { stage in
+      try section(stage) { await awaitCourier() }
+    },
+    Scenario("file-task", .swift, .file, "writeExport(to:until:)") { stage in
+      try section(stage) { writeExport(to: "\(stage.directory)/export", until: until(1.8)) }
+    },
+    Scenario("computing-queue", .swift, .computing, "filterReviews(until:)", work: .text) { stage in
+      let queue = DispatchQueue(label: "orders")
+      let watch = try stage.watchdog.watchQueue(queue)
+      usleep(300_000)
+      queue.async { stage.measure { filterReviews(until: until(1.8)) } }
+      queue.sync {}
+      watch.stop()
+    },
+  ]
+}
+
+/// A watched section of a task, which may be suspended in it.
+private func section(_ stage: Stage, _ body: @escaping @Sendable () async -> Void) throws {
+  inTask {
+    // Where tasks keep things is found out by the first section.
+    await stage.watchdog.withSection("first", threshold: .milliseconds(600)) {
+      try? await Task.sleep(nanoseconds: 300_000_000)
+    }
+    await stage.watchdog.withSection("orders", threshold: .milliseconds(600)) { await body() }
+  }
+}
+
+/// What a task runs on one of the pool's threads, all of which are watched.
+private func job(_ stage: Stage, _ body: @escaping @Sendable () -> Void) throws {
+  let watch = try stage.watchdog.watchConcurrency()
+  usleep(500_000)
+  inTask { stage.measure(body) }
+  usleep(200_000)
+  watch.stop()
+}
+
+@inline(never) private func awaitRetry() async {
+  try? await Task.sleep(nanoseconds: 1_800_000_000)
+  keep(1)
+}
+
+@inline(never) private func resizeImage(until end: UInt64) {
+  var value: UInt64 = 1
+  while cause_now() < end { for _ in 0..<5000 { value = value &* 6_364_136_223_846_793_005 &+ (value >> 13) } }
+  keep(Int(value & 63))
+}
+
+private actor Ledger {
+  @inline(never) func recount(until end: UInt64) {
+    let text = Data("[\(Array(repeating: "[1, 2.5, \"seven\"]", count: 300).joined(separator: ", "))]".utf8)
+    while cause_now() < end { keep(((try? JSONSerialization.jsonObject(with: text)) as? [Any])?.count ?? 0) }
+  }
+}
+
+@inline(never) private func awaitDispatch(_ semaphore: DispatchSemaphore) {
+  semaphore.wait()
+  keep(2)
+}
+
+@inline(never) private func awaitCourier() async {
+  await withCheckedContinuation { continuation in
+    Thread.detachNewThread {
+      usleep(1_800_000)
+      continuation.resume()
+    }
+  }
+  keep(3)
+}
+
+@inline(never) private func writeExport(to path: String, until end: UInt64) {
+  let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+  let bytes = [UInt8](repeating: 7, count: 8192)
+  while cause_now() < end {
+    keep(pwrite(file, bytes, bytes.count, 0))
+    keep(Int(fdatasync(file)))
+  }
+  close(file)
+}
+
+@inline(never) private func filterReviews(until end: UInt64) {
+  let reviews = (0..<100).map { "Review \($0): a very good tea, and a fair price" }
+  while cause_now() < end {
+    for review in reviews { keep(review.lowercased().split(separator: " ").filter { $0.contains("a") }.count) }
+  }
+}
