@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -134,6 +135,15 @@ NOT_INLINED void run_night_script(void) {
 
 /* Processors. */
 
+uint64_t cause_delay(void) {
+  char text[100] = "";
+  unsigned long long used = 0, delay = 0;
+  int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  cause_ignore(read(file, text, sizeof text - 1));
+  close(file);
+  return sscanf(text, "%llu %llu", &used, &delay) == 2 ? delay : 0;
+}
+
 int cause_pin(int processor) {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -150,10 +160,10 @@ int cause_first_processor(void) {
   return 0;
 }
 
-int cause_lower_priority(int is_nice) {
+int cause_lower_priority(int nice) {
   struct sched_param none = {0};
-  if (is_nice)
-    return setpriority(PRIO_PROCESS, (id_t)gettid(), 19) == 0 ? 0 : errno;
+  if (nice <= 19)
+    return setpriority(PRIO_PROCESS, (id_t)gettid(), nice) == 0 ? 0 : errno;
   return sched_setscheduler(0, SCHED_IDLE, &none) == 0 ? 0 : errno;
 }
 

@@ -102,10 +102,8 @@ static void *read_late(void *argument) {
 }
 
 int begin_slow_reader(unsigned milliseconds) {
-  int few = 1 << 14;
   if (connect_pair(gallery) != 0)
     return -1;
-  setsockopt(gallery[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof few);
   cause_thread("gallery", read_late, milliseconds);
   return gallery[0];
 }

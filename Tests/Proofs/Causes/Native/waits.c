@@ -93,7 +93,7 @@ NOT_INLINED static void simulate_weather(unsigned milliseconds) {
 
 static void *make_forecast(void *argument) {
   cause_begun();
-  cause_lower_priority(1);
+  cause_lower_priority(19);
   simulate_weather(cause_argument(argument));
   sem_post(&forecast);
   return NULL;

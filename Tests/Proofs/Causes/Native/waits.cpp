@@ -221,17 +221,15 @@ struct CountryNames {
   }
 };
 
-static CountryNames &countryNames(unsigned time) {
+NOT_INLINED void showCountry(unsigned time) {
   static CountryNames names(time);
-  return names;
+  cause_sink = cause_sink + static_cast<uint64_t>(names.count);
 }
 
 static void *loadCountryNames(void *argument) {
-  countryNames(cause_argument(argument));
+  showCountry(cause_argument(argument));
   return nullptr;
 }
-
-NOT_INLINED void showCountry() { cause_sink = cause_sink + static_cast<uint64_t>(countryNames(0).count); }
 
 // The loader.
 
@@ -379,7 +377,7 @@ void enter_stop_flusher(void) { shop::stopFlusher(); }
 void enter_begin_tax_rules(unsigned time) { cause_thread("tax", shop::loadTax, time); }
 void enter_apply_tax(void) { shop::applyTax(); }
 void enter_begin_country_names(unsigned time) { cause_thread("countries", shop::loadCountryNames, time); }
-void enter_show_country(void) { shop::showCountry(); }
+void enter_show_country(void) { shop::showCountry(0); }
 void enter_list_libraries(void) { shop::listLibraries(); }
 void enter_append_journal(const char *directory, uint64_t end) { shop::appendJournal(directory, end); }
 void enter_log_requests(const char *directory, uint64_t end) { shop::logRequests(directory, end); }

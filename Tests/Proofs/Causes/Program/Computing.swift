@@ -40,16 +40,17 @@ extension Scenario {
     Scenario("computing-swift-dictionary", .swift, .computing, "groupSales(until:)", work: .collections) { stage in
       try stage.turn { groupSales(until: until(1.8)) }
     },
-    Scenario("computing-swift-objects", .swift, .computing, "createBaskets(until:)", work: .allocation) { stage in
+    Scenario("computing-swift-arrays", .swift, .computing, "createBaskets(until:)", work: .allocation) { stage in
       try stage.turn { createBaskets(until: until(1.8)) }
     },
-    Scenario("computing-swift-spinning", .swift, .computing, "spinForAnswer()", work: .ownCode) { stage in
+    Scenario("computing-swift-spinning", .swift, .computing, "spinForAnswer(_:)", work: .ownCode) { stage in
+      let answer = Answer()
       onThread("answering") { begun in
         begun()
         usleep(1_800_000)
-        isAnswered.store(true, ordering: .releasing)
+        answer.isThere.store(true, ordering: .releasing)
       }
-      try stage.turn { spinForAnswer() }
+      try stage.turn { spinForAnswer(answer) }
     },
     Scenario("computing-c", .c, .computing, "price_baskets", work: .ownCode) { stage in
       try stage.turn { price_baskets(until(1.8)) }
@@ -178,26 +179,19 @@ private struct Person {
   }
 }
 
-private final class Basket {
-  var goods: [Int]
-  var next: Basket?
-  init(_ number: Int, _ next: Basket?) {
-    goods = [number]
-    self.next = next
-  }
-}
-
 @inline(never) private func createBaskets(until end: UInt64) {
   while cause_now() < end {
-    var last: Basket?
-    for number in 0..<200 { last = Basket(number, last) }
-    keep(last?.goods.count ?? 0)
+    var baskets: [[Int]] = []
+    for number in 0..<500 { baskets.append([number, number]) }
+    keep(baskets.count)
   }
 }
 
-private let isAnswered = Atomic(false)
+private final class Answer: Sendable {
+  let isThere = Atomic(false)
+}
 
-@inline(never) private func spinForAnswer() {
-  while !isAnswered.load(ordering: .acquiring) {}
+@inline(never) private func spinForAnswer(_ answer: Answer) {
+  while !answer.isThere.load(ordering: .acquiring) {}
   keep(1)
 }

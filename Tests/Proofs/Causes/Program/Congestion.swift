@@ -6,20 +6,16 @@ extension Scenario {
   static let congestion = [
     // Nobody has half of it: the same amount of each of four kinds of jobs.
     Scenario("congestion-queue", .swift, .congestion, also: [.computing, .sleep], nil) { stage in
-      try crowdQueue(stage) { number in
-        switch number % 4 {
-        case 0: handle_message()
-        case 1: enter_apply_event()
-        case 2: store_measurement()
-        default: updateCounter()
-        }
-      }
+      try crowdQueue(
+        stage,
+        [{ handle_message() }, { enter_apply_event() }, { store_measurement() }, { updateCounter() }]
+      )
     },
-    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement", [.loadSensitive]) {
+    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement") {
       stage in
-      try crowdQueue(stage) { _ in store_measurement() }
+      try crowdQueue(stage, [{ store_measurement() }])
     },
-    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()", [.loadSensitive]) {
+    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") {
       stage in
       try crowdPool(stage) { renderPreview() }
     },
@@ -28,7 +24,7 @@ extension Scenario {
       try crowdPool(stage) { enter_apply_event() }
     },
     Scenario("near-congestion-sleeping", .c, .congestion, also: [.sleep], "handle_message", [.nearMiss]) { stage in
-      try crowdQueue(stage) { _ in handle_message() }
+      try crowdQueue(stage, [{ handle_message() }])
     },
     // One block that does not end, on a queue that more waits for.
     Scenario("near-congestion-stuck", .swift, .sleep, also: [.congestion], "importPrices()", [.nearMiss]) { stage in
@@ -44,11 +40,11 @@ extension Scenario {
 }
 
 /// A watched queue with more small blocks than it can do at once.
-private func crowdQueue(_ stage: Stage, _ job: @escaping @Sendable (Int) -> Void) throws {
+private func crowdQueue(_ stage: Stage, _ jobs: [@Sendable () -> Void]) throws {
   let queue = DispatchQueue(label: "orders")
   let watch = try stage.watchdog.watchQueue(queue)
   usleep(300_000)
-  for number in 0..<220 { queue.async { job(number) } }
+  for number in 0..<220 { queue.async(execute: jobs[number % jobs.count]) }
   queue.sync {}
   usleep(200_000)
   watch.stop()

@@ -3,34 +3,34 @@ import Foundation
 
 extension Scenario {
   static let files = [
-    Scenario("file-swift-synchronize", .swift, .file, "storeOrders(in:until:)") { stage in
+    Scenario("file-swift-synchronize", .swift, .file, "storeOrders(in:until:)", [.loadSensitive]) { stage in
       try stage.turn { storeOrders(in: stage.directory, until: until(1.8)) }
     },
-    Scenario("file-swift-contents", .swift, .file, also: [.computing], "loadTemplates(from:until:)", [.loadSensitive]) {
+    Scenario("file-swift-contents", .swift, .file, also: [.computing], "loadTemplates(from:until:)") {
       stage in
       try makeFiles(in: stage, 300)
       try stage.turn { loadTemplates(from: stage.directory, until: until(1.8)) }
     },
-    Scenario("file-c-fsync", .c, .file, "save_ledger") { stage in
+    Scenario("file-c-fsync", .c, .file, "save_ledger", [.loadSensitive]) { stage in
       try stage.turn { save_ledger(stage.directory, until(1.8)) }
     },
-    Scenario("file-c-dsync", .c, .file, "append_to_ledger") { stage in
+    Scenario("file-c-dsync", .c, .file, "append_to_ledger", [.loadSensitive]) { stage in
       try stage.turn { append_to_ledger(stage.directory, until(1.8)) }
     },
     // All of it is in memory: the kernel computes.
-    Scenario("file-c-reading", .c, .file, also: [.computing], "scan_archive", [.loadSensitive]) { stage in
+    Scenario("file-c-reading", .c, .file, also: [.computing], "scan_archive") { stage in
       let path = "\(stage.directory)/archive"
       guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
       try stage.turn { scan_archive(path, until(1.8)) }
     },
-    Scenario("file-c-listing", .c, .file, also: [.computing], "list_spool_directory", [.loadSensitive]) { stage in
+    Scenario("file-c-listing", .c, .file, also: [.computing], "list_spool_directory") { stage in
       try makeFiles(in: stage, 1000)
       try stage.turn { list_spool_directory(stage.directory, until(1.8)) }
     },
-    Scenario("file-cpp-fdatasync", .cpp, .file, "shop::appendJournal") { stage in
+    Scenario("file-cpp-fdatasync", .cpp, .file, "shop::appendJournal", [.loadSensitive]) { stage in
       try stage.turn { enter_append_journal(stage.directory, until(1.8)) }
     },
-    Scenario("file-cpp-flushing", .cpp, .file, also: [.computing], "shop::logRequests", [.loadSensitive]) { stage in
+    Scenario("file-cpp-flushing", .cpp, .file, also: [.computing], "shop::logRequests") { stage in
       try stage.turn { enter_log_requests(stage.directory, until(1.8)) }
     },
   ]

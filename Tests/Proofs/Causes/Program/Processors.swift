@@ -13,22 +13,21 @@ extension Scenario {
       stage in
       try withQuota(0.2) { try stage.turn { planRoutes(until: until(2.2)) } }
     },
-    Scenario("processor-c-idle", .c, .noProcessor, also: [.computing], "forecast_demand") { stage in
-      try besideBusyChildren(3, lowered: { cause_lower_priority(0) }) {
-        try stage.turn { forecast_demand(until(2.2)) }
-      }
+    // So little of a processor that it may not even come to tell where it is.
+    Scenario("processor-c-idle", .c, .noProcessor, also: [.computing], nil) { stage in
+      try besideBusyChildren(3, priority: 20) { try stage.turn { forecast_demand(until(2.2)) } }
     },
     Scenario("processor-swift-nice", .swift, .noProcessor, also: [.computing], "planRoutes(until:)") { stage in
-      try besideBusyChildren(3, lowered: { cause_lower_priority(1) }) {
+      try besideBusyChildren(2, priority: 10) {
         try stage.turn { planRoutes(until: until(2.2)) }
       }
     },
   ]
 
   static let nearMisses = [
-    // The lower of two priorities is not needed for it: there are four for one processor.
+    // Five that compute have one processor.
     Scenario("near-busy-machine", .cpp, .noProcessor, also: [.computing], "shop::fitCurve", [.nearMiss]) { stage in
-      try besideBusyChildren(4, lowered: { 0 }) { try stage.turn { enter_fit_curve(until(2.2)) } }
+      try besideBusyChildren(4, priority: 0) { try stage.turn { enter_fit_curve(until(2.2)) } }
     },
     // So little of a processor that it looks like waiting.
     Scenario("near-quota", .swift, .noProcessor, also: [.computing], "planRoutes(until:)", [.nearMiss, .root]) {
@@ -77,11 +76,13 @@ private func withQuota(_ share: Double, _ body: () throws -> Void) throws {
 }
 
 /// Runs `body` on a processor that so many children keep busy. Other threads of the process stay where they are.
-private func besideBusyChildren(_ count: Int, lowered: () -> Int32, _ body: () throws -> Void) throws {
+private func besideBusyChildren(_ count: Int, priority: Int32, _ body: () throws -> Void) throws {
   let processor = cause_first_processor()
   let children = (0..<count).map { _ in cause_busy_child(processor) }
   defer { for child in children { cause_end_child(child) } }
-  guard cause_pin(processor) == 0, lowered() == 0 else { throw Unavailable("the thread cannot be placed") }
+  guard cause_pin(processor) == 0, cause_lower_priority(priority) == 0 else {
+    throw Unavailable("the thread cannot be placed")
+  }
   try body()
 }
 

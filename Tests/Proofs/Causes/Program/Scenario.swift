@@ -38,7 +38,7 @@ struct Scenario: Sendable {
 
   var name: String { truth.name }
 
-  /// `play` watches and stalls. What computes most of the time is load-sensitive by itself.
+  /// `play` watches and stalls. What computes is load-sensitive by itself.
   init(
     _ name: String,
     _ language: Language,
@@ -50,6 +50,8 @@ struct Scenario: Sendable {
     _ traits: Set<Trait> = [],
     play: @escaping @Sendable (Stage) throws -> Void
   ) {
+    let causes = [cause] + also
+    let isComputing = cause != .noProcessor && (causes.contains(.computing) || cause == .deallocation)
     truth = Truth(
       name: name,
       language: language,
@@ -62,7 +64,7 @@ struct Scenario: Sendable {
       needs: traits.contains(.root) ? "root" : nil,
       nearMiss: traits.contains(.nearMiss) ? true : nil,
       mixed: traits.contains(.mixed) ? true : nil,
-      loadSensitive: traits.contains(.loadSensitive) || cause == .computing || cause == .deallocation ? true : nil
+      loadSensitive: isComputing || traits.contains(.loadSensitive) ? true : nil
     )
     self.play = play
   }

@@ -23,14 +23,8 @@ final class Stage: Sendable {
       Measures(
         wallSeconds: Double(cause_now()) / 1e9,
         cpuSeconds: Double(cause_processor_time()) / 1e9,
-        delaySeconds: delay
+        delaySeconds: Double(cause_delay()) / 1e9
       )
-    }
-
-    /// The second number of schedstat.
-    private static var delay: Double {
-      let text = (try? String(contentsOfFile: "/proc/thread-self/schedstat", encoding: .utf8)) ?? ""
-      return text.split(separator: " ").dropFirst().first.flatMap { Double($0) }.map { $0 / 1e9 } ?? 0
     }
   }
 

@@ -14,7 +14,7 @@ extension Scenario {
     },
     Scenario("signal-group", .swift, .signal, "awaitImages(_:)") { stage in
       let group = DispatchGroup()
-      for _ in 0..<3 { DispatchQueue.global().async(group: group) { usleep(1_800_000) } }
+      for _ in 0..<2 { DispatchQueue.global().async(group: group) { usleep(1_800_000) } }
       try stage.turn { awaitImages(group) }
     },
     Scenario("signal-nscondition", .swift, .signal, "awaitTable(_:)") { stage in
@@ -111,23 +111,23 @@ extension Scenario {
 
   static let loaders = [
     // Another thread looks through the list of modules, and takes its time.
-    Scenario("loader-c-open", .c, .loader, "open_plugin") { stage in
+    Scenario("loader-c-open", .c, .loader, "open_plugin", holder: "inspect_module") { stage in
       begin_listing_modules(1800)
       try stage.turn { open_plugin() }
     },
-    Scenario("loader-cpp-list", .cpp, .loader, "shop::listLibraries") { stage in
+    Scenario("loader-cpp-list", .cpp, .loader, "shop::listLibraries", holder: "inspect_module") { stage in
       begin_listing_modules(1800)
       try stage.turn { enter_list_libraries() }
     },
     // Another thread opens a library from a file that does not come.
-    Scenario("loader-c-symbol", .c, .loader, "find_entry_point") { stage in
+    Scenario("loader-c-symbol", .c, .loader, "find_entry_point", holder: "load_driver") { stage in
       let path = try namedPipe(in: stage)
       try path.withCString { path in
         begin_loading_driver(path, 1800)
         try stage.turn { find_entry_point() }
       }
     },
-    Scenario("loader-swift-symbol", .swift, .loader, "findModule(named:)") { stage in
+    Scenario("loader-swift-symbol", .swift, .loader, "findModule(named:)", holder: "load_driver") { stage in
       let path = try namedPipe(in: stage)
       try path.withCString { path in
         begin_loading_driver(path, 1800)

@@ -25,6 +25,10 @@ static inline uint64_t cause_processor_time(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+/// How long the calling thread was ready and had no processor. Allocates nothing: after millions of blocks have been
+/// freed an allocation may take as long as that did.
+uint64_t cause_delay(void);
+
 // Computing.
 void price_baskets(uint64_t end);
 void allocate_buffers(uint64_t end);
@@ -179,9 +183,8 @@ void enter_pace_retries(unsigned milliseconds);
 int cause_pin(int processor);
 /// The first processor that the calling thread may use.
 int cause_first_processor(void);
-/// Gives the calling thread the lowest priority there is: SCHED_IDLE, or where IS_NICE nice 19. Returns 0 or an errno
-/// value.
-int cause_lower_priority(int is_nice);
+/// Gives the calling thread the priority NICE, or where that is more than 19 SCHED_IDLE. Returns 0 or an errno value.
+int cause_lower_priority(int nice);
 void forecast_demand(uint64_t end);
 void enter_fit_curve(uint64_t end);
 
