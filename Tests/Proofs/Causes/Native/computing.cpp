@@ -49,27 +49,18 @@ NOT_INLINED void createSessions(uint64_t end) {
   }
 }
 
-struct Shelf {
-  std::string label;
-  int height;
-};
-
 NOT_INLINED void sortShelves(uint64_t end) {
-  std::vector<Shelf> shelves;
+  std::vector<std::string> shelves;
   for (int i = 0; i < 2000; i++)
-    shelves.push_back({"shelf number " + std::to_string(i * 7919 % 2003), i});
+    shelves.push_back("shelf number " + std::to_string(i * 7919 % 2003));
   uint32_t random = 1;
   while (cause_now() < end) {
+    std::sort(shelves.begin(), shelves.end());
     for (size_t i = shelves.size() - 1; i > 0; i--) {
       random = random * 1664525u + 1013904223u;
       std::swap(shelves[i], shelves[(random >> 8) % i]);
     }
-    for (int round = 0; round < 3; round++) {
-      std::sort(shelves.begin(), shelves.end(), [round](const Shelf &left, const Shelf &right) {
-        return round % 2 == 0 ? left.label < right.label : left.height % 97 < right.height % 97;
-      });
-    }
-    cause_sink = cause_sink + static_cast<uint64_t>(shelves[0].height);
+    cause_sink = cause_sink + shelves[0].size();
   }
 }
 

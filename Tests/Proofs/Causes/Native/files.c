@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static char block[1 << 16];
@@ -72,6 +73,16 @@ int cause_fill_file(const char *path, uint64_t bytes) {
     error = write(file, block, sizeof block) == (ssize_t)sizeof block ? 0 : errno;
   close(file);
   return error;
+}
+
+uint64_t cause_forget_file(const char *path) {
+  struct stat found = {0};
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  fstat(file, &found);
+  fsync(file);
+  posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  close(file);
+  return (uint64_t)major(found.st_dev) << 32 | minor(found.st_dev);
 }
 
 int cause_make_files(const char *directory, unsigned count) {

@@ -176,28 +176,29 @@ NOT_INLINED void book_seats(uint64_t end) {
 
 /* Those that wait for each other. */
 
-static pthread_mutex_t shelf = PTHREAD_MUTEX_INITIALIZER, store = PTHREAD_MUTEX_INITIALIZER;
+/* A ring of locks is told from the lowest address on. */
+static struct { pthread_mutex_t shelf, store; } goods = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 NOT_INLINED static void return_goods(void) {
-  pthread_mutex_lock(&shelf);
+  pthread_mutex_lock(&goods.shelf);
   cause_sink += 1;
 }
 
 static void *returning(void *argument) {
   (void)argument;
-  pthread_mutex_lock(&store);
+  pthread_mutex_lock(&goods.store);
   cause_begun();
   return_goods();
   return NULL;
 }
 
 void begin_returning_goods(void) {
-  pthread_mutex_lock(&shelf);
+  pthread_mutex_lock(&goods.shelf);
   cause_thread("returns", returning, 0);
 }
 
 NOT_INLINED void transfer_stock(void) {
-  pthread_mutex_lock(&store);
+  pthread_mutex_lock(&goods.store);
   cause_sink += 2;
 }
 
@@ -240,7 +241,7 @@ NOT_INLINED void open_account_twice(void) {
   cause_sink += 2;
 }
 
-static pthread_mutex_t branch = PTHREAD_MUTEX_INITIALIZER, vault = PTHREAD_MUTEX_INITIALIZER;
+static struct { pthread_mutex_t branch, vault; } bank = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 /* CLOCK_REALTIME, which timed locks count by. */
 static struct timespec in(unsigned milliseconds) {
@@ -255,26 +256,26 @@ static struct timespec in(unsigned milliseconds) {
 
 NOT_INLINED static void lock_branch_in_time(void) {
   struct timespec time = in(20000);
-  if (pthread_mutex_timedlock(&branch, &time) == 0)
+  if (pthread_mutex_timedlock(&bank.branch, &time) == 0)
     cause_sink += 1;
 }
 
 static void *closing(void *argument) {
   (void)argument;
-  pthread_mutex_lock(&vault);
+  pthread_mutex_lock(&bank.vault);
   cause_begun();
   lock_branch_in_time();
   return NULL;
 }
 
 void begin_closing_branch(void) {
-  pthread_mutex_lock(&branch);
+  pthread_mutex_lock(&bank.branch);
   cause_thread("closing", closing, 0);
 }
 
 NOT_INLINED void close_branch_in_time(unsigned milliseconds) {
   struct timespec time = in(milliseconds);
-  if (pthread_mutex_timedlock(&vault, &time) == ETIMEDOUT)
+  if (pthread_mutex_timedlock(&bank.vault, &time) == ETIMEDOUT)
     cause_sink += 1;
 }
 

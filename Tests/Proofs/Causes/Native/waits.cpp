@@ -114,22 +114,23 @@ NOT_INLINED void moveMoney() {
   current.mutex.unlock();
 }
 
-static std::mutex card, purse;
+// A ring of locks is told from the lowest address on.
+static struct { std::mutex card, purse; } wallet;
 
 NOT_INLINED static void refundPurchase() {
-  std::lock_guard<std::mutex> lock(card);
+  std::lock_guard<std::mutex> lock(wallet.card);
   cause_sink = cause_sink + 5;
 }
 
 static void *refund(void *) {
-  std::lock_guard<std::mutex> lock(purse);
+  std::lock_guard<std::mutex> lock(wallet.purse);
   cause_begun();
   refundPurchase();
   return nullptr;
 }
 
 NOT_INLINED void chargeCard() {
-  std::lock_guard<std::mutex> lock(purse);
+  std::lock_guard<std::mutex> lock(wallet.purse);
   cause_sink = cause_sink + 6;
 }
 
@@ -356,7 +357,7 @@ void enter_hold_accounts(unsigned time) { cause_thread("auditor", shop::audit, t
 void enter_move_money(void) { shop::moveMoney(); }
 
 void enter_begin_refund(void) {
-  shop::card.lock();
+  shop::wallet.card.lock();
   cause_thread("refund", shop::refund, 0);
 }
 

@@ -27,6 +27,12 @@ extension Scenario {
       try makeFiles(in: stage, 1000)
       try stage.turn { list_spool_directory(stage.directory, until(1.8)) }
     },
+    Scenario("file-c-slow-disk", .c, .file, "scan_archive", [.root]) { stage in
+      try withSlowDisk(stage) { path in try stage.turn { scan_archive(path, until(1.8)) } }
+    },
+    Scenario("file-swift-slow-disk", .swift, .file, "importOrders(from:until:)", [.root]) { stage in
+      try withSlowDisk(stage) { path in try stage.turn { importOrders(from: path, until: until(1.8)) } }
+    },
     Scenario("file-cpp-fdatasync", .cpp, .file, "shop::appendJournal", [.loadSensitive]) { stage in
       try stage.turn { enter_append_journal(stage.directory, until(1.8)) }
     },
@@ -34,6 +40,22 @@ extension Scenario {
       try stage.turn { enter_log_requests(stage.directory, until(1.8)) }
     },
   ]
+}
+
+/// Runs `body` with a file that is on the disk only, which may be asked forty times in a second.
+func withSlowDisk(_ stage: Stage, _ body: (String) throws -> Void) throws {
+  let path = "\(stage.directory)/index"
+  guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
+  let disk = cause_forget_file(path)
+  let device = "\(disk >> 32):\(disk & 0xffff_ffff)"
+  let group = try ControlGroup(
+    "blkio",
+    settings: [("blkio.throttle.read_iops_device", "\(device) 40")],
+    orUnified: [("io.max", "\(device) riops=40")]
+  )
+  defer { group.leave() }
+  try group.enter()
+  try body(path)
 }
 
 private func makeFiles(in stage: Stage, _ count: UInt32) throws {
@@ -53,6 +75,12 @@ private func makeFiles(in stage: Stage, _ count: UInt32) throws {
     try? file.synchronize()
     keep(1)
   }
+  try? file.close()
+}
+
+@inline(never) private func importOrders(from path: String, until end: UInt64) {
+  guard let file = FileHandle(forReadingAtPath: path) else { return }
+  while cause_now() < end { keep((try? file.read(upToCount: 100_000))?.count ?? 0) }
   try? file.close()
 }
 

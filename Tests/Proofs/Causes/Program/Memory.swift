@@ -16,8 +16,8 @@ extension Scenario {
       // SAFETY: as many bytes are mapped as are said to be there.
       try stage.turn { sumLedger(UnsafeBufferPointer(start: pages, count: 6 * 4096)) }
     },
-    // A file several times as large as the memory that the process may have.
-    Scenario("memory-c-thrashing", .c, .memory, also: [.file], "scan_mapped_file", [.root]) { stage in
+    // A file several times as large as the memory that the process may have: the kernel computes as long as it waits.
+    Scenario("memory-c-thrashing", .c, .memory, also: [.file, .computing], "scan_mapped_file", [.root]) { stage in
       let path = "\(stage.directory)/index"
       let limit = 48 << 20
       let group = try ControlGroup(
@@ -29,6 +29,10 @@ extension Scenario {
       try group.enter()
       guard cause_fill_file(path, 512 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
       try stage.turn { scan_mapped_file(path, until(2)) }
+    },
+    // The same with a slow disk.
+    Scenario("memory-c-slow-disk", .c, .memory, also: [.file], "scan_mapped_file", [.root]) { stage in
+      try withSlowDisk(stage) { path in try stage.turn { scan_mapped_file(path, until(1.8)) } }
     },
   ]
 }

@@ -79,7 +79,14 @@ private func withQuota(_ share: Double, _ body: () throws -> Void) throws {
 private func besideBusyChildren(_ count: Int, priority: Int32, _ body: () throws -> Void) throws {
   let processor = cause_first_processor()
   let children = (0..<count).map { _ in cause_busy_child(processor) }
-  defer { for child in children { cause_end_child(child) } }
+  let areGone = DispatchSemaphore(value: 0)
+  // By another thread: this one may not even come to see that its time is up.
+  Thread.detachNewThread {
+    usleep(2_500_000)
+    for child in children { cause_end_child(child) }
+    areGone.signal()
+  }
+  defer { areGone.wait() }
   guard cause_pin(processor) == 0, cause_lower_priority(priority) == 0 else {
     throw Unavailable("the thread cannot be placed")
   }

@@ -84,12 +84,19 @@ extension Scenario {
   ]
 
   static let initializations = [
-    Scenario("initialization-static", .swift, .initialization, "showPrice()", holder: "loadExchangeRates()") { stage in
+    Scenario("initialization-static", .swift, .initialization, "access to Rates.current", holder: "loadExchangeRates()")
+    { stage in
       Thread.detachNewThread { keep(Rates.current.count) }
       isLoading.wait()
       try stage.turn { showPrice() }
     },
-    Scenario("initialization-global", .swift, .initialization, "translateTitle()", holder: "loadTranslations()") {
+    Scenario(
+      "initialization-global",
+      .swift,
+      .initialization,
+      "access to global translations",
+      holder: "loadTranslations()"
+    ) {
       stage in
       Thread.detachNewThread { keep(translations.count) }
       isLoading.wait()

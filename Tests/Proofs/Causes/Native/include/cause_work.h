@@ -135,6 +135,8 @@ void enter_append_journal(const char *directory, uint64_t end);
 void enter_log_requests(const char *directory, uint64_t end);
 /// Returns 0, or an errno value.
 int cause_fill_file(const char *path, uint64_t bytes);
+/// Has the file at PATH on the disk only. Returns its device, the major number in the upper half.
+uint64_t cause_forget_file(const char *path);
 int cause_make_files(const char *directory, unsigned count);
 
 // The network: a descriptor of a connection whose other end answers after MILLISECONDS, or -1.
