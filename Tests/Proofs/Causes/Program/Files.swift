@@ -42,7 +42,7 @@ extension Scenario {
   ]
 }
 
-/// Runs `body` with a file that is on the disk only, which may be asked forty times in a second.
+/// Runs `body` with a file that is on the disk only, which gives half a megabyte in a second.
 func withSlowDisk(_ stage: Stage, _ body: (String) throws -> Void) throws {
   let path = "\(stage.directory)/index"
   guard cause_fill_file(path, 64 << 20) == 0 else { throw Unavailable("there is no room in \(stage.directory)") }
@@ -50,8 +50,8 @@ func withSlowDisk(_ stage: Stage, _ body: (String) throws -> Void) throws {
   let device = "\(disk >> 32):\(disk & 0xffff_ffff)"
   let group = try ControlGroup(
     "blkio",
-    settings: [("blkio.throttle.read_iops_device", "\(device) 40")],
-    orUnified: [("io.max", "\(device) riops=40")]
+    settings: [("blkio.throttle.read_bps_device", "\(device) 500000")],
+    orUnified: [("io.max", "\(device) rbps=500000")]
   )
   defer { group.leave() }
   try group.enter()

@@ -12,7 +12,7 @@ struct Scenario: Sendable {
 
   /// What is computed.
   enum Work: String, Encodable {
-    case ownCode, allocation, text, json, regularExpressions, sorting, compression, collections, dates
+    case ownCode, allocation, text, json, regularExpressions, sorting, compression, collections
   }
 
   enum Trait { case nearMiss, mixed, loadSensitive, deadlock, root }
