@@ -142,9 +142,9 @@ NOT_INLINED void free_history(uint64_t end) {
 void build_history(unsigned milliseconds) {
   enum { TRIAL = 500000, MOST = 20000000 };
   history = chain(TRIAL);
-  uint64_t begin = cause_now();
+  uint64_t begin = cause_processor_time();
   free_history(UINT64_MAX);
-  uint64_t count = (uint64_t)TRIAL * milliseconds * 1000000u / (cause_now() - begin + 1);
+  uint64_t count = (uint64_t)TRIAL * milliseconds * 1000000u / (cause_processor_time() - begin + 1);
   history = chain(count < MOST ? (size_t)count : MOST);
 }
 

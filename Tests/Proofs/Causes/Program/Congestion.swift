@@ -11,12 +11,10 @@ extension Scenario {
         [{ handle_message() }, { enter_apply_event() }, { store_measurement() }, { updateCounter() }]
       )
     },
-    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement") {
-      stage in
+    Scenario("congestion-c-queue", .c, .congestion, also: [.computing], "store_measurement") { stage in
       try crowdQueue(stage, [{ store_measurement() }])
     },
-    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") {
-      stage in
+    Scenario("congestion-swift-pool", .swift, .congestion, also: [.computing], "renderPreview()") { stage in
       try crowdPool(stage) { renderPreview() }
     },
     // What looks like sleeping is many that sleep for a moment.

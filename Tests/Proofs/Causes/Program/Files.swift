@@ -6,8 +6,7 @@ extension Scenario {
     Scenario("file-swift-synchronize", .swift, .file, "storeOrders(in:until:)", [.loadSensitive]) { stage in
       try stage.turn { storeOrders(in: stage.directory, until: until(1.8)) }
     },
-    Scenario("file-swift-contents", .swift, .file, also: [.computing], "loadTemplates(from:until:)") {
-      stage in
+    Scenario("file-swift-contents", .swift, .file, also: [.computing], "loadTemplates(from:until:)") { stage in
       try makeFiles(in: stage, 300)
       try stage.turn { loadTemplates(from: stage.directory, until: until(1.8)) }
     },

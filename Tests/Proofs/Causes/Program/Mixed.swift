@@ -9,8 +9,7 @@ extension Scenario {
       try stage.turn { reconcile_books(stage.directory, until(2)) }
     },
     Scenario("mixed-lock-sleep", .cpp, .lock, also: [.sleep], "shop::checkOut", holder: "shop::repriceBasket", [.mixed])
-    {
-      stage in
+    { stage in
       enter_begin_checkout(1300)
       try stage.turn { enter_check_out(700) }
     },

@@ -96,8 +96,7 @@ extension Scenario {
       .initialization,
       "access to global translations",
       holder: "loadTranslations()"
-    ) {
-      stage in
+    ) { stage in
       Thread.detachNewThread { keep(translations.count) }
       isLoading.wait()
       try stage.turn { translateTitle() }
