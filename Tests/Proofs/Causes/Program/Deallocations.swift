@@ -15,7 +15,7 @@ extension Scenario {
       try stage.turn { free_history(until(1.8)) }
     },
     Scenario("deallocation-cpp-map", .cpp, .deallocation, "shop::clearCustomers") { stage in
-      enter_build_customers(2500)
+      enter_build_customers(1600)
       try stage.turn { enter_clear_customers(until(1.8)) }
     },
     Scenario("deallocation-cpp-list", .cpp, .deallocation, "shop::clearEvents") { stage in
@@ -50,14 +50,23 @@ private func buildCatalogue() -> [Category] {
   keep(catalogue.count)
 }
 
+/// Lists that grow in turn, so that nothing is beside what comes after it.
 private func buildOrders() -> [[String]] {
   func orders(_ count: Int) -> [[String]] {
-    (0..<count).map { number in (0..<5000).map { "an article with a name that does not fit, \($0 + number)" } }
+    var orders: [[String]] = []
+    for _ in 0..<(count + 99) / 100 {
+      var turn = Array(repeating: [String](), count: 100)
+      for number in 0..<5000 {
+        for place in turn.indices { turn[place].append("an article with a name that does not fit, \(number)") }
+      }
+      orders += turn
+    }
+    return orders
   }
-  var few = orders(10)
+  var few = orders(100)
   let begin = cause_processor_time()
   forgetOrders(&few, until: .max)
-  let enough = 10 * 1_600_000_000 / (cause_processor_time() - begin + 1)
+  let enough = 100 * 1_600_000_000 / (cause_processor_time() - begin + 1)
   return orders(min(Int(enough), 2500))
 }
 
