@@ -54,8 +54,8 @@ private func buildCatalogue() -> [Category] {
 private func buildOrders() -> [[String]] {
   func orders(_ count: Int) -> [[String]] {
     var orders: [[String]] = []
-    for _ in 0..<(count + 99) / 100 {
-      var turn = Array(repeating: [String](), count: 100)
+    for _ in 0..<(count + 249) / 250 {
+      var turn = Array(repeating: [String](), count: 250)
       for number in 0..<5000 {
         for place in turn.indices { turn[place].append("an article with a name that does not fit, \(number)") }
       }
@@ -63,11 +63,11 @@ private func buildOrders() -> [[String]] {
     }
     return orders
   }
-  var few = orders(100)
+  var few = orders(250)
   let begin = cause_processor_time()
   forgetOrders(&few, until: .max)
-  let enough = 100 * 1_600_000_000 / (cause_processor_time() - begin + 1)
-  return orders(min(Int(enough), 2500))
+  let enough = 250 * 1_600_000_000 / (cause_processor_time() - begin + 1)
+  return orders(min(Int(enough), 4000))
 }
 
 @inline(never) private func forgetOrders(_ orders: inout [[String]], until end: UInt64) {
