@@ -52,7 +52,7 @@ func demangle(_ rawName: String) -> DemangledName {
 private func demangleWhole(_ rawName: String) -> DemangledName {
   // No compiler makes a name of such a length for a function that somebody would recognise.
   guard rawName.utf8.count <= 8192 else { return DemangledName(short: rawName, full: rawName, swiftModule: nil) }
-  if rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0"),
+  if isMangledSwift(rawName),
     let full = takeString(swiftDemangle(rawName, UInt(rawName.utf8.count), nil, nil, 0)), full != rawName
   {
     return DemangledName(SwiftName(demangled: full, owner: globalOwner(of: rawName)), full: full)
@@ -74,6 +74,21 @@ private func demangleWhole(_ rawName: String) -> DemangledName {
   }
   if let glue = SwiftGlue(rawName) { return DemangledName(glue, full: rawName) }
   return DemangledName(short: rawName, full: rawName, swiftModule: nil)
+}
+
+/// Whether `rawName` may be given to Swift's demangler, which ends the process for some names that no compiler makes. Mangled names
+/// are letters, digits, underscores and dollar signs (docs/ABI/Mangling.rst of Swift's), and have a dot before what LLVM has added.
+private func isMangledSwift(_ rawName: String) -> Bool {
+  guard rawName.hasPrefix("$s") || rawName.hasPrefix("$S") || rawName.hasPrefix("_T0") else { return false }
+  return rawName.utf8.allSatisfy { byte in
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"),
+      UInt8(ascii: "_"), UInt8(ascii: "$"), UInt8(ascii: "."):
+      true
+    default: false
+    }
+  }
 }
 
 private let asyncMain = "async_Main"
