@@ -68,12 +68,18 @@ static bool wait_for(int kind, uint64_t asked) {
 static void check_time(struct quiet_thread *thread) {
   uint64_t asked = 1000000 * (1 + next_random(thread) % 40);
   uint64_t profiling = stress_profiling;
+  uint64_t stopped = stress_stopped_ns(thread->shared);
   uint64_t began = stress_now_ns();
   bool timed_out = wait_for(thread->kind, asked);
   int error = errno;
   uint64_t took = stress_now_ns() - began;
   if (profiling % 2 != 0 || profiling != stress_profiling || (timed_out && took >= asked))
     return;
+  /* What SIGSTOP has interrupted the kernel begins anew, unless a signal comes before that. */
+  if (!timed_out && error == EINTR && stress_stopped_ns(thread->shared) != stopped) {
+    thread->shared->early++;
+    return;
+  }
   char text[160];
   snprintf(text, sizeof text, "%s of %llu ns %s after %llu ns%s%s", names[thread->kind], (unsigned long long)asked,
            timed_out ? "returned" : "failed", (unsigned long long)took, timed_out ? "" : ": ",

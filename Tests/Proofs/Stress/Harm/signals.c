@@ -41,6 +41,8 @@ void stress_beat(struct stress_shared *shared) { shared->beats++; }
 
 uint64_t stress_beats(struct stress_shared *shared) { return shared->beats; }
 
+uint64_t stress_early(struct stress_shared *shared) { return shared->early; }
+
 bool stress_is_quiet(struct stress_shared *shared, int32_t tid) {
   for (size_t index = 0; index < sizeof shared->quiet / sizeof shared->quiet[0]; index++)
     if (shared->quiet[index] == tid)

@@ -17,6 +17,8 @@ final class Supervisor {
   private var counts: [Event: Int] = [:]
   private var acts: [String: Int] = [:]
   private var errors: [String: Int] = [:]
+  /// Calls that returned early when SIGSTOP had interrupted them.
+  private var early: UInt64 = 0
   private var outside: [String: Int] = [:]
   private var hogs: [(process: pid_t, until: UInt64)] = []
 
@@ -90,6 +92,7 @@ final class Supervisor {
         }
       }
       let now = stress_now_ns()
+      early = stress_early(shared)
       if stress_beats(shared) != beats { (beats, beatAt) = (stress_beats(shared), now) }
       if now - beatAt > 120_000_000_000 {
         fail("the service gave no sign of life for two minutes, after \(lastAct)")
@@ -233,6 +236,12 @@ final class Supervisor {
     figures.print("harm.stalls", stalls, "stalls", in: 1...1e12)
     figures.print("harm.named", Double(counts[.named, default: 0]), "stalls", in: stalls * 0.99...max(1, stalls * 1.01))
     figures.print("harm.false_reports", Double(counts[.false, default: 0]), "reports", in: 0...0)
+    figures.print(
+      "harm.early_after_stop",
+      Double(early),
+      "calls",
+      in: 0...max(1, Double(outside["stop", default: 0]) / 100)
+    )
     figures.print("harm.service_errors", Double(errors.values.reduce(0, +)), "errors", in: 0...0)
   }
 }

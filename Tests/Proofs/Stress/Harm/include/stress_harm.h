@@ -11,6 +11,7 @@
 struct stress_shared {
   _Atomic uint64_t stopped_ns; /* for how long the service has been stopped by SIGSTOP, up to the last SIGCONT */
   _Atomic int32_t quiet[16];   /* threads that check every return: they are sent no signal that is not blocked there */
+  _Atomic uint64_t early;      /* calls that returned early when SIGSTOP had interrupted them */
   _Atomic uint64_t beats;      /* grows as long as the service is alive */
 };
 
@@ -21,8 +22,13 @@ struct stress_shared *stress_share(const char *path);
 /* For how long the service has been stopped so far. Threads: any. */
 uint64_t stress_stopped_ns(struct stress_shared *shared);
 
-/* Adds to that. Threads: the one that stops it. */
+/* Adds to it. Threads: the one that stops it. */
 void stress_add_stopped(struct stress_shared *shared, uint64_t ns);
+
+/* How many calls of threads that check every return have returned early when SIGSTOP had interrupted them. Threads:
+ * any.
+ */
+uint64_t stress_early(struct stress_shared *shared);
 
 /* Tells that the service is alive; how often it has. Threads: any. */
 void stress_beat(struct stress_shared *shared);
