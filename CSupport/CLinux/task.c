@@ -144,9 +144,9 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
-/* The second of the three numbers in the schedstat file of DESCRIPTOR; UINT64_MAX when it cannot be read, or the kernel
- * does not count: a thread that has run has had a slice, the third number. */
-static uint64_t read_run_delay(int descriptor) {
+/* The second of the three numbers in the schedstat file of DESCRIPTOR, and in TURNS the third one; UINT64_MAX when it
+ * cannot be read, or the kernel does not count: a thread that has run has had a turn. */
+static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
   char text[64];
   long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
   uint64_t numbers[3] = {0};
@@ -156,6 +156,7 @@ static uint64_t read_run_delay(int descriptor) {
       numbers[number] = numbers[number] * 10 + (uint64_t)(text[at] - '0');
     else
       number++;
+  *turns = numbers[2];
   return numbers[2] > 0 ? numbers[1] : UINT64_MAX;
 }
 
@@ -164,17 +165,17 @@ uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
   bool is_ours = clinux_descriptor_is_ours(&schedule);
   /* Where the service has closed it, it is opened each time. */
   int descriptor = is_ours ? schedule.number : open_schedule();
-  uint64_t waited = read_run_delay(descriptor);
+  uint64_t turns, waited = read_run_delay(descriptor, &turns);
   if (!is_ours && descriptor >= 0)
     syscall(SYS_close, descriptor);
   errno = saved_errno;
   return waited == UINT64_MAX ? 0 : waited;
 }
 
-uint64_t clinux_task_run_delay_ns(int32_t tid) {
+uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns) {
   int saved_errno = errno;
   int descriptor = clinux_task_open_file(tid, "/schedstat");
-  uint64_t waited = read_run_delay(descriptor);
+  uint64_t waited = read_run_delay(descriptor, turns);
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);
   errno = saved_errno;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,29 @@ static int32_t polled(const uint64_t arguments[6]) {
   return arguments[1] == 1 && clinux_memory_read(arguments[0], &one, sizeof one) ? one.fd : -1;
 }
 
+/* What select(2) waits for below the first argument, in any of its three sets, where that is one descriptor. */
+static int32_t selected(const uint64_t arguments[6]) {
+  uint64_t all[FD_SETSIZE / 64] = {0}, set[FD_SETSIZE / 64];
+  uint64_t count = arguments[0] < FD_SETSIZE ? arguments[0] : FD_SETSIZE, words = (count + 63) / 64;
+  for (int which = 1; which <= 3; which++) {
+    if (arguments[which] == 0 || words == 0)
+      continue;
+    if (!clinux_memory_read(arguments[which], set, words * sizeof set[0]))
+      return -1;
+    for (uint64_t word = 0; word < words; word++)
+      all[word] |= set[word];
+  }
+  int32_t found = -1;
+  for (uint64_t number = 0; number < count; number++) {
+    if ((all[number / 64] >> number % 64 & 1) == 0)
+      continue;
+    if (found >= 0)
+      return -1;
+    found = (int32_t)number;
+  }
+  return found;
+}
+
 int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]) {
   switch (call) {
 #ifdef SYS_poll
@@ -23,6 +47,11 @@ int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]) {
 #endif
   case SYS_ppoll:
     return polled(arguments);
+#ifdef SYS_select
+  case SYS_select:
+#endif
+  case SYS_pselect6:
+    return selected(arguments);
 #ifdef SYS_epoll_wait
   case SYS_epoll_wait:
 #endif
@@ -84,6 +113,73 @@ static void write_name(char *name, int32_t number) {
   *name = '\0';
 }
 
+/* Which of its arguments is the path of CALL; -1 if none is. */
+static int path_argument(int64_t call) {
+  switch (call) {
+#ifdef SYS_open
+  case SYS_open:
+  case SYS_stat:
+  case SYS_lstat:
+  case SYS_access:
+  case SYS_rename:
+  case SYS_mkdir:
+  case SYS_rmdir:
+  case SYS_creat:
+  case SYS_link:
+  case SYS_unlink:
+  case SYS_symlink:
+  case SYS_readlink:
+  case SYS_chmod:
+  case SYS_chown:
+#endif
+  case SYS_truncate:
+  case SYS_statfs:
+  case SYS_execve:
+  case SYS_getxattr:
+  case SYS_setxattr:
+    return 0;
+#ifdef SYS_newfstatat
+  case SYS_newfstatat:
+#endif
+#ifdef SYS_renameat
+  case SYS_renameat:
+#endif
+  case SYS_openat:
+  case SYS_openat2:
+  case SYS_statx:
+  case SYS_faccessat:
+  case SYS_faccessat2:
+  case SYS_renameat2:
+  case SYS_unlinkat:
+  case SYS_mkdirat:
+  case SYS_readlinkat:
+  case SYS_fchmodat:
+  case SYS_fchownat:
+  case SYS_linkat:
+  case SYS_utimensat:
+    return 1;
+  default:
+    return -1;
+  }
+}
+
+static void keep_end(const char *text, size_t length, bool is_cut, struct observer_descriptor *descriptor) {
+  size_t kept = length < sizeof descriptor->target ? length : sizeof descriptor->target;
+  descriptor->is_cut = is_cut || length > kept;
+  /* The end of a path tells more than its beginning. */
+  memcpy(descriptor->target, text + length - kept, kept);
+  descriptor->target_bytes = (uint32_t)kept;
+}
+
+void observer_path_read(int64_t call, const uint64_t arguments[6], struct observer_descriptor *descriptor) {
+  int place = path_argument(call);
+  char path[512];
+  size_t bytes = place < 0 ? 0 : clinux_memory_read_some(arguments[place], path, sizeof path);
+  size_t length = strnlen(path, bytes);
+  if (length > 0)
+    keep_end(path, length, length == bytes, descriptor);
+}
+
 static void read_target(int32_t number, struct observer_descriptor *descriptor) {
   /* The main thread may have exited: its directory is empty then. */
   char name[40] = "/proc/thread-self/fd/", target[1024];
@@ -91,11 +187,7 @@ static void read_target(int32_t number, struct observer_descriptor *descriptor) 
   long bytes = syscall(SYS_readlinkat, AT_FDCWD, name, target, sizeof target);
   if (bytes <= 0)
     return;
-  size_t kept = (size_t)bytes < sizeof descriptor->target ? (size_t)bytes : sizeof descriptor->target;
-  descriptor->is_cut = (size_t)bytes > kept || bytes == sizeof target;
-  /* The end of a path tells more than its beginning. */
-  memcpy(descriptor->target, target + bytes - kept, kept);
-  descriptor->target_bytes = (uint32_t)kept;
+  keep_end(target, (size_t)bytes, bytes == sizeof target, descriptor);
 }
 
 void observer_descriptor_read(int32_t number, struct observer_descriptor *descriptor) {

@@ -54,6 +54,10 @@ int32_t observer_awaited_descriptor(const struct observer_thread_status *status)
   return observer_descriptor_number(status->call, status->arguments);
 }
 
+void observer_awaited_path(const struct observer_thread_status *status, struct observer_descriptor *descriptor) {
+  observer_path_read(status->call, status->arguments, descriptor);
+}
+
 void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status, struct observer_lock *lock) {
   observer_lock_find(tid, status->call, status->arguments, lock);
 }

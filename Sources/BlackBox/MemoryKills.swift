@@ -39,7 +39,7 @@ package struct MemoryKills: Hashable, Sendable {
   /// The same of a process with this `/proc/self/cgroup` and `/proc/self/mountinfo`.
   static func counts(groups: String, mounts: String, machine: String) -> [MemoryKills] {
     var found: [MemoryKills] = []
-    for directory in directories(groups: groups, mounts: mounts) {
+    for directory in ControlGroups.directories(of: "memory", groups: groups, mounts: mounts) {
       // A group for which the memory controller is not enabled has no count: its processes belong to the next one above.
       guard let count = count(in: directory, isOwn: found.isEmpty), let inode = SmallFile.inode(directory) else {
         continue
@@ -61,59 +61,6 @@ package struct MemoryKills: Hashable, Sendable {
       return count <= former.count ? .none : isOwn ? .inOwnGroup : .above
     }
     return .none
-  }
-
-  /// The directories of the group with a count of memory, and of those that contain it, the nearest first.
-  ///
-  /// Only groups of version 2 count what is killed in groups below them, and not even those when the hierarchy is mounted with
-  /// memory_localevents: without that the groups above say nothing about this process, and are left out.
-  ///
-  /// - Parameters:
-  ///   - groups: `/proc/self/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
-  ///   - mounts: `/proc/self/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
-  /// - Returns: Their paths.
-  static func directories(groups: String, mounts: String) -> [String] {
-    var found: [String] = []
-    for line in groups.split(separator: "\n") {
-      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-      guard parts.count == 3 else { continue }
-      let isSecond = parts[0] == "0" && parts[1].isEmpty
-      guard isSecond || parts[1].split(separator: ",").contains("memory") else { continue }
-      for mount in mounts.split(separator: "\n") {
-        let fields = mount.split(separator: " ")
-        guard let dash = fields.firstIndex(of: "-"), dash >= 6, fields.count > dash + 3 else { continue }
-        let isIts =
-          isSecond
-          ? fields[dash + 1] == "cgroup2"
-          : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains("memory")
-        let root = fields[3] == "/" ? "" : unescaped(fields[3])
-        // A container sees a part of the tree; what is outside it cannot be read.
-        guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
-        let countsBelow = isSecond && !fields[dash + 3].split(separator: ",").contains("memory_localevents")
-        var rest = parts[2].dropFirst(root.count).split(separator: "/")
-        while true {
-          found.append(([unescaped(fields[4])] + rest.map(String.init)).joined(separator: "/"))
-          guard countsBelow, !rest.isEmpty else { break }
-          rest.removeLast()
-        }
-        break
-      }
-    }
-    return found
-  }
-
-  /// A path of mountinfo as it is: blanks, tabs, line feeds and backslashes are written as three octal digits (proc(5)).
-  private static func unescaped(_ path: Substring) -> String {
-    var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
-    var text = parts.popFirst().map(String.init) ?? ""
-    for part in parts {
-      if let code = UInt8(part.prefix(3), radix: 8) {
-        text += String(UnicodeScalar(code)) + part.dropFirst(3)
-      } else {
-        text += "\\" + part
-      }
-    }
-    return text
   }
 
   /// The count of the group at `path`: its own, without the groups below it, where it is this process's group and the kernel

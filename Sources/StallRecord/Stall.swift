@@ -138,6 +138,11 @@ package struct Sample: Hashable, Sendable {
   package var descriptor: Descriptor?
   /// What the thread waited for that another one held, where it was blocked in such a thing.
   package var lock: HeldLock?
+  /// What the kernel had counted by then, and what the system call was given.
+  package var evidence = SampleEvidence()
+
+  /// The arguments of the system call that the thread was blocked in; `nil` where it was in none, or they are not known.
+  package var arguments: [UInt64]? { evidence.arguments.isEmpty ? nil : evidence.arguments }
 
   /// So much is counted.
   package static let waitingCountMax: UInt32 = 1000
@@ -158,7 +163,8 @@ package struct Sample: Hashable, Sendable {
     isInTheWay: Bool = false,
     waitingCount: UInt32 = 0,
     descriptor: Descriptor? = nil,
-    lock: HeldLock? = nil
+    lock: HeldLock? = nil,
+    evidence: SampleEvidence = SampleEvidence()
   ) {
     self.age = age
     self.stack = stack
@@ -175,6 +181,7 @@ package struct Sample: Hashable, Sendable {
     self.waitingCount = waitingCount
     self.descriptor = descriptor
     self.lock = lock
+    self.evidence = evidence
   }
 }
 
@@ -242,6 +249,14 @@ package struct Stall: Hashable, Sendable, Identifiable {
     self.others = others
     self.cost = cost
     self.notes = notes
+  }
+}
+
+extension Stall {
+  /// What tells it from the stalls of all other processes of the host.
+  package func reportID(in process: ObservedProcess?) -> String {
+    guard let process else { return "\(began.nanosecondsSince1970)-\(id)" }
+    return "\(process.id)-\(process.watchedSince.nanosecondsSince1970)-\(id)"
   }
 }
 

@@ -310,6 +310,8 @@ private struct RecordingBuilder {
     let descriptor = Self.descriptor(&reader)
     // Files before version 1.7 do not.
     let lock = Self.lock(&reader)
+    // Files before version 1.8 do not.
+    let evidence = SampleEvidence(&reader)
     return Sample(
       age: age,
       stack: stackPlaces[stack],
@@ -325,7 +327,8 @@ private struct RecordingBuilder {
       isInTheWay: isInTheWay,
       waitingCount: waitingCount,
       descriptor: descriptor,
-      lock: lock
+      lock: lock,
+      evidence: evidence
     )
   }
 
@@ -456,3 +459,34 @@ package func hexadecimal(_ bytes: [UInt8]) -> String {
 }
 
 func hexadecimal(_ number: UInt32) -> String { "0x" + String(number, radix: 16) }
+
+extension SampleEvidence {
+  /// That at the end of a sample.
+  fileprivate init(_ reader: inout ByteReader) {
+    self.init()
+    guard let parts = reader.number(UInt8.self) else { return }
+    if parts & 1 != 0 { arguments = (0..<6).compactMap { _ in reader.number(UInt64.self) } }
+    if parts & 2 != 0 {
+      let count = reader.number(UInt8.self) ?? 0
+      words = (0..<Int(count)).compactMap { _ in reader.number(UInt32.self) }
+    }
+    if parts & 4 != 0 { kernelFunction = reader.text() ?? "" }
+    if parts & 8 != 0 { turns = reader.number(UInt64.self) }
+    if parts & 16 != 0 {
+      var read = ThreadCounters()
+      for count in ThreadCounters.all { read[keyPath: count] = reader.number(UInt64.self) ?? 0 }
+      counters = read
+    }
+    guard parts & 32 != 0 else { return }
+    func time() -> Duration? {
+      reader.number(UInt64.self).flatMap { $0 == .max ? nil : Duration(wholeNanoseconds: $0) }
+    }
+    var read = SurroundingCounters()
+    read.throttled = time()
+    read.memoryStalled = time()
+    read.diskStalled = time()
+    read.runnableThreads = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
+    read.processors = reader.number(UInt32.self).flatMap { $0 == 0 ? nil : $0 }
+    surroundings = read
+  }
+}

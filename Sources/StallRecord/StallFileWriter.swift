@@ -119,6 +119,35 @@ package enum StallFileWriter {
     writer.append(sample.waitingCount)
     append(sample.descriptor, to: &writer)
     append(sample.lock, to: &writer)
+    append(sample.evidence, to: &writer)
+  }
+
+  /// Which parts there are, and each of them.
+  private static func append(_ evidence: SampleEvidence, to writer: inout ByteWriter) {
+    let parts: [(UInt8, Bool)] = [
+      (1, !evidence.arguments.isEmpty), (2, !evidence.words.isEmpty), (4, !evidence.kernelFunction.isEmpty),
+      (8, evidence.turns != nil), (16, evidence.counters != nil), (32, evidence.surroundings != nil),
+    ]
+    writer.append(parts.reduce(0) { $0 | ($1.1 ? $1.0 : 0) })
+    if !evidence.arguments.isEmpty {
+      for place in 0..<6 { writer.append(evidence.arguments.indices.contains(place) ? evidence.arguments[place] : 0) }
+    }
+    if !evidence.words.isEmpty {
+      let words = evidence.words.prefix(Int(UInt8.max))
+      writer.append(UInt8(words.count))
+      for word in words { writer.append(word) }
+    }
+    if !evidence.kernelFunction.isEmpty { writer.append(evidence.kernelFunction) }
+    if let turns = evidence.turns { writer.append(turns) }
+    if let counters = evidence.counters {
+      for count in ThreadCounters.all { writer.append(counters[keyPath: count]) }
+    }
+    guard let surroundings = evidence.surroundings else { return }
+    for time in [surroundings.throttled, surroundings.memoryStalled, surroundings.diskStalled] {
+      writer.append(time.map(\.wholeNanoseconds) ?? .max)
+    }
+    writer.append(surroundings.runnableThreads ?? 0)
+    writer.append(surroundings.processors ?? 0)
   }
 
   private static func append(_ lock: HeldLock?, to writer: inout ByteWriter) {

@@ -14,6 +14,9 @@ package struct StallNote: Hashable, Sendable {
     case processorTime
     /// The beginning of the work was not watched; the time is how long.
     case unwatched
+    /// Other work was stuck on the same thread at the same time; the title is its source, the text the id of its report, the time how
+    /// long both were.
+    case overlap
     /// A kind that a newer version wrote, by its number in the file.
     case unknown(UInt8)
   }
@@ -46,6 +49,7 @@ extension StallNote.Kind {
     case .hang: 4
     case .processorTime: 5
     case .unwatched: 6
+    case .overlap: 7
     case .unknown(let code): code
     }
   }
@@ -59,6 +63,7 @@ extension StallNote.Kind {
     case 4: self = .hang
     case 5: self = .processorTime
     case 6: self = .unwatched
+    case 7: self = .overlap
     default: self = .unknown(code)
     }
   }

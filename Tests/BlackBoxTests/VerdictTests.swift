@@ -171,16 +171,27 @@ import Testing
   @Test func mountPointsMayHaveBlanks() {
     let mount = #"35 31 0:32 / /sys/my\040groups\134x\q rw - cgroup2 cgroup2 rw"#
     #expect(
-      MemoryKills.directories(groups: "0::/a\n", mounts: mount) == [#"/sys/my groups\x\q/a"#, #"/sys/my groups\x\q"#]
+      ControlGroups.directories(of: "memory", groups: "0::/a\n", mounts: mount) == [
+        #"/sys/my groups\x\q/a"#, #"/sys/my groups\x\q"#,
+      ]
     )
   }
 
   /// Lines that are not of the documented form are passed over.
   @Test func strangeGroupsAndMountsArePassedOver() {
     let mounts = "short - cgroup2\n35 31 0:32 / /g rw - cgroup2\n36 31 0:32 / /good rw - cgroup2 none rw"
-    #expect(MemoryKills.directories(groups: "0:/a\n0:x:/b\n1::/c\n", mounts: mounts) == [])
-    #expect(MemoryKills.directories(groups: "0::/a\n", mounts: mounts) == ["/good/a", "/good"])
-    #expect(MemoryKills.directories(groups: "4:cpu,memory:/a\n", mounts: mounts) == [])
+    #expect(ControlGroups.directories(of: "memory", groups: "0:/a\n0:x:/b\n1::/c\n", mounts: mounts) == [])
+    #expect(ControlGroups.directories(of: "memory", groups: "0::/a\n", mounts: mounts) == ["/good/a", "/good"])
+    #expect(ControlGroups.directories(of: "memory", groups: "4:cpu,memory:/a\n", mounts: mounts) == [])
+  }
+
+  /// A quota holds for groups below, in both versions.
+  @Test func groupsThatMayThrottleAreFound() {
+    let mounts = "36 31 0:33 / /sys/fs/cgroup/cpu rw shared:3 - cgroup cgroup rw,cpu,cpuacct"
+    #expect(
+      ControlGroups.directories(of: "cpu", groups: "4:memory:/a/b\n1:cpu,cpuacct:/c/d\n", mounts: mounts)
+        == ["/sys/fs/cgroup/cpu/c/d", "/sys/fs/cgroup/cpu/c", "/sys/fs/cgroup/cpu"]
+    )
   }
 
   @Test func groupsAreFoundNearestFirst() {
@@ -190,18 +201,22 @@ import Testing
       37 31 0:34 /pod /sys/fs/cgroup/unified rw shared:4 - cgroup2 cgroup2 rw
       """
     #expect(
-      MemoryKills.directories(groups: "4:memory:/a/b\n1:cpu:/c\n", mounts: mounts)
+      ControlGroups.directories(of: "memory", groups: "4:memory:/a/b\n1:cpu:/c\n", mounts: mounts)
         == ["/sys/fs/cgroup/memory/a/b"]
     )
     #expect(
-      MemoryKills.directories(groups: "0::/pod/box\n", mounts: mounts)
+      ControlGroups.directories(of: "memory", groups: "0::/pod/box\n", mounts: mounts)
         == ["/sys/fs/cgroup/unified/box", "/sys/fs/cgroup/unified"]
     )
     for place in ["/elsewhere", "/podium/box", "/"] {
-      #expect(MemoryKills.directories(groups: "0::\(place)\n", mounts: mounts) == [])
+      #expect(ControlGroups.directories(of: "memory", groups: "0::\(place)\n", mounts: mounts) == [])
     }
     #expect(
-      MemoryKills.directories(groups: "0::/pod/a/b\n", mounts: mounts + ",nsdelegate,memory_localevents")
+      ControlGroups.directories(
+        of: "memory",
+        groups: "0::/pod/a/b\n",
+        mounts: mounts + ",nsdelegate,memory_localevents"
+      )
         == ["/sys/fs/cgroup/unified/a/b"]
     )
   }

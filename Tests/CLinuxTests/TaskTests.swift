@@ -99,9 +99,11 @@ import Testing
       for _ in 0..<10_000 where !clinux_task_is_asleep(sleeper) { usleep(1000) }
       // It does not change while it sleeps.
       let known = try second("/proc/self/task/\(sleeper)/schedstat")
-      #expect(clinux_task_run_delay_ns(sleeper) == known)
+      var turns: UInt64 = 0
+      #expect(clinux_task_run_delay_ns(sleeper, &turns) == known && (turns > 0) == (known != .max))
     }
-    #expect(clinux_task_run_delay_ns(1 << 29) == .max)
+    var turns: UInt64 = 1
+    #expect(clinux_task_run_delay_ns(1 << 29, &turns) == .max && turns == 0)
     var schedule = clinux_task_open_schedule()
     defer { clinux_task_close_schedule(schedule) }
     let before = try second("/proc/thread-self/schedstat")

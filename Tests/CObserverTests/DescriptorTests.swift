@@ -47,10 +47,12 @@ import Testing
   #if arch(x86_64)
     private static let calls: [String: Int64] = [
       "read": 0, "fsync": 74, "recvfrom": 45, "futex": 202, "clock_nanosleep": 230, "ppoll": 271,
+      "pselect6": 270, "openat": 257,
     ]
   #else
     private static let calls: [String: Int64] = [
       "read": 63, "fsync": 82, "recvfrom": 207, "futex": 98, "clock_nanosleep": 115, "ppoll": 73,
+      "pselect6": 72, "openat": 56,
     ]
   #endif
 
@@ -69,6 +71,46 @@ import Testing
       #expect(number("ppoll", [address, 1]) == 11 && number("ppoll", [address, 2]) == -1)
     }
     #expect(number("ppoll", [8, 1]) == -1)
+  }
+
+  /// Of what is selected, one descriptor is told, in whichever set it is.
+  @Test func oneThatIsSelectedIsTold() {
+    func selected(_ sets: [[Int32]?], below count: UInt64) -> Int32 {
+      var memory = [UInt64](repeating: 0, count: 16 * 3)
+      for (which, set) in sets.enumerated() {
+        for number in set ?? [] { memory[16 * which + Int(number) / 64] |= 1 << (UInt64(number) % 64) }
+      }
+      return memory.withUnsafeBytes { bytes in
+        let begin = UInt64(UInt(bitPattern: bytes.baseAddress))
+        let pointers = sets.enumerated().map { $1 == nil ? 0 : begin + UInt64(128 * $0) }
+        let arguments = [count] + pointers + [0, 0]
+        return arguments.withUnsafeBufferPointer {
+          observer_descriptor_number(Self.calls["pselect6"] ?? -1, $0.baseAddress)
+        }
+      }
+    }
+    #expect(selected([[7], nil, nil], below: 8) == 7 && selected([nil, nil, [1000]], below: 1024) == 1000)
+    #expect(selected([[7], [7], nil], below: 8) == 7 && selected([[7], [6], nil], below: 8) == -1)
+    #expect(selected([nil, nil, nil], below: 0) == -1 && selected([[7], nil, nil], below: 7) == -1)
+  }
+
+  @Test func callsHaveTheirPath() {
+    func path(_ path: String) -> String {
+      var found = observer_descriptor()
+      path.withCString { text in
+        let arguments: [UInt64] = [0, UInt64(UInt(bitPattern: text)), 0, 0, 0, 0]
+        observer_path_read(Self.calls["openat"] ?? -1, arguments, &found)
+      }
+      return (found.is_cut ? "…" : "")
+        + withUnsafeBytes(of: found.target) { String(decoding: $0.prefix(Int(found.target_bytes)), as: UTF8.self) }
+    }
+    #expect(path("/srv/journal.db") == "/srv/journal.db" && path("") == "")
+    let long = "/srv/" + String(repeating: "x", count: 300)
+    #expect(path(long) == "…" + long.suffix(Int(OBSERVER_TARGET_BYTES)))
+    var nothing = observer_descriptor()
+    observer_path_read(Self.calls["openat"] ?? -1, [0, 8, 0, 0, 0, 0], &nothing)
+    observer_path_read(Self.calls["read"] ?? -1, [0, 8, 0, 0, 0, 0], &nothing)
+    #expect(nothing.target_bytes == 0)
   }
 
   private func readLink(_ path: String) -> String {

@@ -292,7 +292,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
       guard observer_ring_write(ring, &next, content, 100) else { break }
       count += 1
     }
-    #expect(count > 30)
+    #expect(count > 20)
     for number in 0..<count {
       #expect(observer_ring_read(ring)?.pointee.item == number)
       observer_ring_consume(ring)

@@ -188,6 +188,19 @@ struct DocumentedFormat {
       try number(4, "waiter")
       try number(1, "flags")
     }
+    try evidence()
+  }
+
+  private mutating func evidence() throws {
+    let parts = try number(1, "evidence")
+    if parts & 1 != 0 { for _ in 0..<6 { try number(8, "argument") } }
+    if parts & 2 != 0 { for _ in 0..<(try number(1)) { try number(4, "word") } }
+    if parts & 4 != 0 { try text("kernel") }
+    if parts & 8 != 0 { try number(8, "turns") }
+    if parts & 16 != 0 { for _ in 0..<10 { try number(8, "count") } }
+    guard parts & 32 != 0 else { return }
+    for name in ["throttled", "memory", "disk"] { try optional(8, name) }
+    for name in ["wanted", "processors"] { try number(4, name) }
   }
 
   private mutating func name() throws {

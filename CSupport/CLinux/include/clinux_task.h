@@ -46,9 +46,10 @@ CLINUX_NO_LOCKS void clinux_task_close_schedule(struct clinux_descriptor schedul
 CLINUX_NO_LOCKS uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule);
 
 /* The time, in nanoseconds, that thread TID of this process could have run and had no processor so far, from the same
- * file. What it waits at the moment counts from when it gets one. UINT64_MAX when the kernel does not tell.
+ * file. What it waits at the moment counts from when it gets one. UINT64_MAX when the kernel does not tell. TURNS gets
+ * how often it had got one, 0 when the kernel does not tell.
  * Async-signal-safe: yes. Threads: a sampler. */
-CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid);
+CLINUX_NO_LOCKS uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns);
 
 /* Whether thread TID neither runs nor waits for a processor: its state in /proc/self/task/TID/stat (proc(5)) is not R.
  * False when the kernel does not tell. Async-signal-safe: yes. Threads: any. */

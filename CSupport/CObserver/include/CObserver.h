@@ -26,6 +26,7 @@
  *   observer_swift_task.h  the stacks of tasks
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_descriptor.h  what is behind the descriptor of a system call
+ *   observer_evidence.h    what the kernel tells of a thread and its surroundings beside that
  *   observer_lock.h        who holds what a blocked thread waits for
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_stall.h    the stalls that go on
@@ -40,6 +41,7 @@
 #include "observer_control.h"
 #include "observer_copy.h"
 #include "observer_descriptor.h"
+#include "observer_evidence.h"
 #include "observer_lock.h"
 #include "observer_machine.h"
 #include "observer_owners.h"

@@ -1,4 +1,4 @@
-/* The descriptor that the system call of a blocked thread is on: what is behind it, as the kernel tells it.
+/* The descriptor or the path that the system call of a blocked thread is on: what is behind it, as the kernel tells it.
  *
  * The kernel is asked for no more than a name: a socket or a pipe can be locked by a thread that waits for memory in
  * the middle of a call on it, and whoever asks for its peer or its bytes waits for that. It is asked for by its number.
@@ -20,8 +20,13 @@ struct observer_descriptor {
 };
 
 /* The number of the descriptor that the system call CALL with ARGUMENTS is on; -1 if there is none. Of several that
- * poll(2) waits for none is told. Async-signal-safe: yes. Threads: any that may read memory. */
+ * poll(2) or select(2) wait for none is told. Async-signal-safe: yes. Threads: any that may read memory. */
 CLINUX_NO_LOCKS int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]);
+
+/* Fills DESCRIPTOR, without a number, with the path that the system call CALL with ARGUMENTS was given; leaves it alone
+ * where that has none. Async-signal-safe: yes. Threads: any that may read memory. */
+CLINUX_NO_LOCKS void observer_path_read(int64_t call, const uint64_t arguments[6],
+                                        struct observer_descriptor *descriptor);
 
 /* Fills DESCRIPTOR with what is behind NUMBER. Async-signal-safe: yes. Threads: any that the kernel may hold up. */
 CLINUX_NO_LOCKS void observer_descriptor_read(int32_t number, struct observer_descriptor *descriptor);

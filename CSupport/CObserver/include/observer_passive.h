@@ -10,6 +10,7 @@
 
 #include "observer_base.h"
 #include "observer_capture.h"
+#include "observer_descriptor.h"
 #include "observer_lock.h"
 
 enum observer_activity {
@@ -32,9 +33,12 @@ struct observer_thread_status {
   uint64_t pc;           /* OBSERVER_IN_CALL, OBSERVER_BLOCKED: the program counter */
 };
 
-/* What the call of STATUS is on and waits for: observer_descriptor_number and observer_lock_find of its arguments.
+/* What the call of STATUS is on and waits for: observer_descriptor_number, observer_path_read and observer_lock_find of
+ * its arguments.
  * Async-signal-safe: yes. Threads: any that may read memory. */
 CLINUX_NO_LOCKS int32_t observer_awaited_descriptor(const struct observer_thread_status *status);
+CLINUX_NO_LOCKS void observer_awaited_path(const struct observer_thread_status *status,
+                                           struct observer_descriptor *descriptor);
 CLINUX_NO_LOCKS void observer_awaited_lock(int32_t tid, const struct observer_thread_status *status,
                                            struct observer_lock *lock);
 

@@ -9,6 +9,7 @@
 
 #include "observer_base.h"
 #include "observer_descriptor.h"
+#include "observer_evidence.h"
 #include "observer_lock.h"
 #include "observer_slot.h"
 #include "observer_unwind.h"
@@ -62,6 +63,7 @@ struct observer_event {
   struct observer_label label;
   struct observer_descriptor descriptor; /* of the system call; samples only; none where it has no target */
   struct observer_lock lock;             /* what it waits for; samples only; of no kind where that is nothing */
+  struct observer_evidence evidence;     /* samples only */
   uint64_t holds;                        /* what it holds that another one waits for; of holders only */
   bool is_held;                          /* whether it still did when its stack had been taken */
   uint32_t left_out;                     /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */

@@ -84,6 +84,7 @@ struct ThreadReader: ~Copyable {
   /// Where it is said what this reader is about, in case the kernel holds it up.
   private let sampling: UnsafeMutablePointer<observer_sampling>
   private let number: UInt32
+  private let evidenceTimes: UnsafeMutablePointer<observer_evidence_times>
 
   /// A thread that was asked and has not answered yet.
   private struct Sent {
@@ -104,6 +105,8 @@ struct ThreadReader: ~Copyable {
     frames = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     places = .allocate(capacity: Int(UNWIND_FRAMES_MAX))
     sent = .allocate(capacity: Int(OBSERVER_REQUESTS_MAX))
+    evidenceTimes = .allocate(capacity: 1)
+    evidenceTimes.initialize(to: observer_evidence_times())
     stack = unwind_stack()
     stack.frames = frames
     stack.places = places
@@ -114,6 +117,7 @@ struct ThreadReader: ~Copyable {
     // SAFETY: they were allocated by this value's initializer and nobody else has them.
     frames.deallocate()
     places.deallocate()
+    evidenceTimes.deallocate()
     sent.deallocate()
   }
 
@@ -302,6 +306,7 @@ struct ThreadReader: ~Copyable {
     event.descriptor.number = -1
     if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
     if isInCall {
+      if number < 0 { observer_awaited_path(&status, &event.descriptor) }
       observer_awaited_lock(target.threadID, &status, &event.lock)
       // What it waited for it may have by now.
       if event.lock.kind != OBSERVER_LOCK_NONE.rawValue, reading.blockedUsed != 0,
@@ -320,8 +325,17 @@ struct ThreadReader: ~Copyable {
     event.cpu_ns =
       !hasTimes ? 0 : reading.blockedUsed != 0 ? reading.blockedUsed : clinux_clock_thread_cpu_ns(target.threadID)
     // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
-    event.run_delay_ns =
-      target.slot == nil || !hasTimes ? .max : clinux_task_run_delay_ns(target.threadID)
+    event.run_delay_ns = .max
+    if target.slot != nil, target.threadID != 0 {
+      var turns: UInt64 = 0
+      let delay = clinux_task_run_delay_ns(target.threadID, &turns)
+      if hasTimes { event.run_delay_ns = delay }
+      if hasTimes { event.evidence.turns = turns }
+      observer_evidence_read(target.threadID, &status, evidenceTimes, &event.evidence)
+      // Of another thread than before its counts tell nothing; a call that is begun anew has other arguments.
+      if !hasTimes { event.evidence.has_counters = false }
+      if event.activity != OBSERVER_IN_CALL.rawValue { event.evidence.has_arguments = false }
+    }
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue

@@ -41,7 +41,8 @@ struct CapturedSample {
       isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
       waitingCount: head.waiting,
       descriptor: Self.descriptor(head.descriptor),
-      lock: Self.lock(head.lock, of: head.tid)
+      lock: Self.lock(head.lock, of: head.tid),
+      evidence: SampleEvidence(head.evidence)
     )
     self.stack = stack.frames.isEmpty ? nil : stack
     gap = Duration(wholeNanoseconds: head.gap_ns)

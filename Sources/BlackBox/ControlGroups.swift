@@ -1,0 +1,67 @@
+/// Where the control groups of a process are (cgroups(7)).
+package enum ControlGroups {
+  /// The same of this process.
+  package static func directories(of controller: String) -> [String] {
+    directories(
+      of: controller,
+      groups: SmallFile.text("/proc/self/cgroup") ?? "",
+      mounts: SmallFile.text("/proc/self/mountinfo") ?? ""
+    )
+  }
+
+  /// The directories of the group that `controller` counts for, and of those that contain it, the nearest first.
+  ///
+  /// Only groups of version 2 count what is killed in groups below them, and not even those when the hierarchy is mounted with
+  /// memory_localevents: without that the groups above say nothing about this process, and are left out where memory is counted.
+  ///
+  /// - Parameters:
+  ///   - controller: "memory", "cpu".
+  ///   - groups: `/proc/self/cgroup`: `0::/path` (version 2), `4:memory:/path` (version 1).
+  ///   - mounts: `/proc/self/mountinfo`: `36 35 98:0 /root /mount options - cgroup2 source options`.
+  /// - Returns: Their paths.
+  package static func directories(of controller: String, groups: String, mounts: String) -> [String] {
+    var found: [String] = []
+    for line in groups.split(separator: "\n") {
+      let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3 else { continue }
+      let isSecond = parts[0] == "0" && parts[1].isEmpty
+      guard isSecond || parts[1].split(separator: ",").contains(controller[...]) else { continue }
+      for mount in mounts.split(separator: "\n") {
+        let fields = mount.split(separator: " ")
+        guard let dash = fields.firstIndex(of: "-"), dash >= 6, fields.count > dash + 3 else { continue }
+        let isIts =
+          isSecond
+          ? fields[dash + 1] == "cgroup2"
+          : fields[dash + 1] == "cgroup" && fields[dash + 3].split(separator: ",").contains(controller[...])
+        let root = fields[3] == "/" ? "" : unescaped(fields[3])
+        // A container sees a part of the tree; what is outside it cannot be read.
+        guard isIts, "\(parts[2])/".hasPrefix(root + "/") else { continue }
+        let isLocal = fields[dash + 3].split(separator: ",").contains("memory_localevents")
+        // A quota holds for groups below, whoever counts.
+        let countsBelow = controller == "cpu" || (isSecond && !isLocal)
+        var rest = parts[2].dropFirst(root.count).split(separator: "/")
+        while true {
+          found.append(([unescaped(fields[4])] + rest.map(String.init)).joined(separator: "/"))
+          guard countsBelow, !rest.isEmpty else { break }
+          rest.removeLast()
+        }
+        break
+      }
+    }
+    return found
+  }
+
+  /// A path of mountinfo as it is: blanks, tabs, line feeds and backslashes are written as three octal digits (proc(5)).
+  private static func unescaped(_ path: Substring) -> String {
+    var parts = path.split(separator: "\\", omittingEmptySubsequences: false)[...]
+    var text = parts.popFirst().map(String.init) ?? ""
+    for part in parts {
+      if let code = UInt8(part.prefix(3), radix: 8) {
+        text += String(UnicodeScalar(code)) + part.dropFirst(3)
+      } else {
+        text += "\\" + part
+      }
+    }
+    return text
+  }
+}

@@ -1,0 +1,69 @@
+import CCulpritLinux
+import CCulpritObserver
+import Foundation
+import Glibc
+import Testing
+
+/// What the kernel tells of a thread and its surroundings.
+@Suite(.serialized) struct EvidenceTests {
+  @Test(arguments: [
+    ("read_bytes: 4096\n", "read_bytes:", UInt64(4096)), ("cancelled_read_bytes: 1\nread_bytes: 2", "read_bytes:", 2),
+    ("a\nvoluntary_ctxt_switches:\t17\n", "voluntary_ctxt_switches:", 17), ("some avg10=0.00 total=55\n", "total=", 55),
+    ("", "total=", .max), ("total=", "total=", .max), ("total=x", "total=", .max), ("subtotal=3", "total=", .max),
+  ]) func numbersAreFoundBehindTheirWords(text: String, key: String, number: UInt64) {
+    #expect(observer_evidence_number(text, text.utf8.count, key) == number)
+  }
+
+  private func read(_ tid: Int32, _ times: inout observer_evidence_times) -> observer_evidence {
+    var evidence = observer_evidence()
+    var status = observer_thread_status()
+    status.activity = OBSERVER_RUNNING
+    observer_evidence_read(tid, &status, &times, &evidence)
+    return evidence
+  }
+
+  /// What a thread reads and writes is counted, and not more often than it need be.
+  @Test func aThreadsWorkIsCounted() throws {
+    let tid = clinux_task_self()
+    var times = observer_evidence_times()
+    let first = read(tid, &times)
+    #expect(first.has_counters && first.has_surroundings && !first.has_arguments)
+    #expect(!read(tid, &times).has_counters && !read(tid, &times).has_surroundings)
+    let descriptor = open("/dev/null", O_WRONLY)
+    defer { close(descriptor) }
+    let bytes = [UInt8](repeating: 1, count: 300_000)
+    #expect(write(descriptor, bytes, bytes.count) == bytes.count)
+    // Another thread's readings are its own.
+    times.next_ns = observer_evidence_times().next_ns
+    let second = read(tid, &times)
+    #expect(second.has_counters)
+    let written = second.counters.written_bytes - first.counters.written_bytes
+    #expect(written >= 300_000 && written < 1_000_000)
+    #expect(second.counters.minor_faults >= first.counters.minor_faults)
+    #expect(second.counters.user_ticks + second.counters.system_ticks >= first.counters.user_ticks)
+  }
+
+  @Test func whoIsNotThereHasNothing() {
+    var times = observer_evidence_times()
+    #expect(!read(1 << 29, &times).has_counters)
+  }
+
+  /// Files of both versions of control groups, and what is in none.
+  @Test(arguments: [
+    ("nr_throttled 3\nthrottled_usec 2500\n", UInt64(2_500_000)), ("nr_throttled 3\nthrottled_time 2500\n", 2500),
+    ("usage_usec 7\n", .max),
+  ]) func throttlingIsReadFromWhereItIs(text: String, nanoseconds: UInt64) throws {
+    let path = "/tmp/culprit-cpu-\(getpid())-\(nanoseconds)"
+    try text.write(toFile: path, atomically: false, encoding: .utf8)
+    defer { unlink(path) }
+    // Those of groups that contain each other add up.
+    let names = [strdup(path), strdup("/none/cpu.stat"), strdup(path)]
+    defer { for name in names { free(name) } }
+    observer_evidence_know(names.map { UnsafePointer($0) }, 3, "/none", "/none", 5)
+    defer { observer_evidence_know(nil, 0, nil, nil, 0) }
+    var times = observer_evidence_times()
+    let found = read(clinux_task_self(), &times).surroundings
+    #expect(found.throttled_ns == (nanoseconds == .max ? .max : 2 * nanoseconds))
+    #expect(found.processors == 5 && found.memory_stalled_ns == .max && found.runnable > 0)
+  }
+}
