@@ -139,6 +139,10 @@ package struct Blame: Hashable, Sendable {
   package var taskTimes: TaskTimes?
   /// What the work waited for that other threads held, the heaviest first; the first few.
   package var waitChains: [WaitChain]
+  /// Why the work did not go on, the heaviest first: their shares make up the stall. Empty where there is no sample.
+  package var causes: [Cause]
+  /// What the kernel counted meanwhile.
+  package var counts: StallCounts
   /// The stall in order of time; empty where one function held all of it, or several threads worked.
   package var timeline: [TimelineStretch]
 
@@ -148,11 +152,13 @@ package struct Blame: Hashable, Sendable {
   ///   - stall: The stall.
   ///   - stacks: The stacks that its samples refer to.
   ///   - rules: What counts as the application's own code.
+  ///   - architecture: That of the process, as `uname -m` has it: for the names of system calls.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   package init(
     stall: Stall,
     stacks: [Stack],
     rules: OwnershipRules = OwnershipRules(),
+    architecture: String = "",
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     let isPool = stall.source.kind == .pool
@@ -163,7 +169,11 @@ package struct Blame: Hashable, Sendable {
     labels = observations.labels
     taskTimes = observations.taskTimes
     var graph = WaitGraph(observed, stacks, rules: rules, resolve: resolve)
-    waitChains = graph.chains(observations)
+    let chains = graph.chains(observations)
+    waitChains = chains.all
+    counts = StallCounts(observations.sampleTimes.map(\.sample))
+    let areSeen = !observations.sampleTimes.isEmpty
+    causes = areSeen ? CauseFinder(observed, observations, chains, architecture: architecture).causes() : []
     timeline = []
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress

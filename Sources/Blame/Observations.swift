@@ -31,6 +31,8 @@ struct Observations {
   private(set) var duration: Duration
   /// The samples, with or without a stack, and the time that each stands for.
   let sampleTimes: [(sample: Sample, time: Duration)]
+  /// For each of these where its stack is in ``stacks``; `nil` where it has none.
+  private(set) var places: [Int?] = []
   /// How much of that no sample stands for, because some are missing.
   let unobserved: Duration
 
@@ -50,6 +52,7 @@ struct Observations {
     for (sample, time) in zip(samples, times.all) {
       guard let index = sample.stack, recorded.indices.contains(index), !recorded[index].frames.isEmpty else {
         failures[sample.outcome, default: 0] += 1
+        places.append(nil)
         continue
       }
       let stack = TaskStack(recorded[index])
@@ -60,6 +63,7 @@ struct Observations {
       if recorded[index].joinedFrom != nil { joined += 1 }
       if unknown > 0 { unknownCallers += 1 }
       isCut.append(end != .outermost)
+      places.append(stacks.count)
       stacks.append(
         Observation(
           stack: WeightedStack(frames: frames, time: time),
@@ -149,7 +153,11 @@ struct Observations {
           )
         }
     }
-    guard !outer.isEmpty else { return (weighted(inner, with: awaiting), unknown) }
+    guard !outer.isEmpty else {
+      var frames = weighted(inner, with: awaiting)
+      Deallocation.passOver(&frames)
+      return (frames, unknown)
+    }
     return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)
   }
 

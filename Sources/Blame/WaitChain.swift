@@ -95,6 +95,8 @@ struct WaitGraph {
 
   private struct Group {
     var time = Duration.zero
+    /// The numbers of the samples.
+    var numbers: [Int] = []
     var waiters: [Sample] = []
     /// For each lock what was seen of its holder.
     var holders: [[Look]]
@@ -135,18 +137,23 @@ struct WaitGraph {
     for id in looks.keys { looks[id]?.sort { $0.sample.age < $1.sample.age } }
   }
 
-  /// The chains, those first that took most of the time.
-  mutating func chains(_ observations: Observations) -> [WaitChain] {
+  /// The chains, those first that took most of the time, and for samples, by their numbers, which one they belong to.
+  mutating func chains(_ observations: Observations) -> (all: [WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
-    for (sample, time) in observations.sampleTimes where sample.lock != nil {
+    for (number, (sample, time)) in observations.sampleTimes.enumerated() where sample.lock != nil {
       guard let way = follow(sample) else { continue }
+      groups[way.signature, default: Group(way)].numbers.append(number)
       add(sample, time, way, to: &groups[way.signature, default: Group(way)])
     }
     let heaviest = groups.sorted {
       $0.value.time != $1.value.time
         ? $0.value.time > $1.value.time : $0.key.order.lexicographicallyPrecedes($1.key.order)
     }
-    return heaviest.prefix(Self.chainsMax).map { signature, group in chain(signature, group, observations) }
+    var chainOf: [Int: Int] = [:]
+    for (place, group) in heaviest.prefix(Self.chainsMax).enumerated() {
+      for number in group.value.numbers { chainOf[number] = place }
+    }
+    return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
   }
 
   private func add(_ sample: Sample, _ time: Duration, _ way: Way, to group: inout Group) {

@@ -87,6 +87,7 @@ extension StallReport.Note.Kind {
     case .hang: self = .hang
     case .processorTime: self = .processorTime
     case .unwatched: self = .unwatched
+    case .overlap: self = .overlap
     case .unknown(let number): self = StallReport.Note.Kind(rawValue: "kind\(number)")
     }
   }

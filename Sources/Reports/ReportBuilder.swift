@@ -31,7 +31,7 @@ package struct ReportBuilder {
 
   /// Who is to blame for `stall`.
   package func blame(for stall: Stall) -> Blame {
-    Blame(stall: stall, stacks: recording.stacks, rules: rules, resolve: resolve)
+    Blame(stall: stall, stacks: recording.stacks, rules: rules, architecture: architecture, resolve: resolve)
   }
 
   /// The report of a stall.
@@ -85,7 +85,7 @@ struct ReportMaker {
     let (verdict, reason) = self.verdict(blame)
     return StallReport(
       version: StallReport.formatVersion,
-      id: id(stall, recording.process),
+      id: stall.reportID(in: recording.process),
       process: recording.process.map(process),
       source: StallReport.Source(stall.source),
       thread: StallReport.Thread(stall.thread),
@@ -124,6 +124,8 @@ struct ReportMaker {
         StallReport.TaskTimes(suspendedSeconds: Seconds($0.suspended), readySeconds: Seconds($0.ready))
       },
       knownWaitChains: blame.waitChains.isEmpty ? nil : blame.waitChains.map(waitChain),
+      knownCauses: blame.causes.isEmpty ? nil : blame.causes.map(cause),
+      counts: counts(blame.counts),
       knownTimeline: blame.timeline.isEmpty
         ? nil
         : blame.timeline.map {
@@ -158,12 +160,6 @@ struct ReportMaker {
     case .noSingleCulprit: (.noSingleCulprit, nil)
     case .noStacks(let why): (.noStacks, why)
     }
-  }
-
-  /// What tells it from the stalls of all other processes of the host.
-  private func id(_ stall: Stall, _ process: ObservedProcess?) -> String {
-    guard let process else { return "\(stall.began.nanosecondsSince1970)-\(stall.id)" }
-    return "\(process.id)-\(process.watchedSince.nanosecondsSince1970)-\(stall.id)"
   }
 
   private func process(_ process: ObservedProcess) -> StallReport.Process {
@@ -207,7 +203,7 @@ struct ReportMaker {
         StallReport.Waiting(
           samples: waiting.samples,
           of: waiting.of,
-          systemCall: SystemCalls.text(waiting, architecture),
+          systemCall: SystemCallText.of(waiting, architecture),
           target: waiting.descriptor.flatMap(DescriptorText.of),
           suspendedSamples: waiting.suspended == 0 ? nil : waiting.suspended
         )
@@ -254,11 +250,11 @@ struct ReportMaker {
     case .suspended: StallReport.Activity(kind: .suspended)
     case .enqueued: StallReport.Activity(kind: .enqueued)
     case .inSystemCall(let call):
-      StallReport.Activity(kind: .inSystemCall, systemCall: SystemCalls.name(of: call, architecture: architecture))
+      StallReport.Activity(kind: .inSystemCall, systemCall: SystemCallText.name(of: call, architecture: architecture))
     case .inRestartedCall(let call):
       StallReport.Activity(
         kind: .inRestartedCall,
-        systemCall: call.map { SystemCalls.name(of: $0, architecture: architecture) }
+        systemCall: call.map { SystemCallText.name(of: $0, architecture: architecture) }
       )
     }
   }

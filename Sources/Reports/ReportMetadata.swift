@@ -38,6 +38,13 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
+    let others = overlaps.map(\.text)
+    if !others.isEmpty { pairs["culprit.stall.overlaps"] = others.joined(separator: " ") }
+    if let cause = causes.first {
+      pairs["culprit.cause"] = cause.kind.rawValue
+      pairs["culprit.cause.share"] = Formatting.fixed(cause.share, decimals: 3)
+      pairs["culprit.cause.subject"] = cause.subjects.first?.text
+    }
     if let chain = waitChains.first, chain.share >= 0.5, let last = chain.links.last {
       pairs["culprit.waited_for"] = last.kind.rawValue
       pairs["culprit.deadlock"] = "\(chain.isDeadlock)"
@@ -45,6 +52,16 @@ extension StallReport {
       pairs["culprit.holder.function"] = last.culprit?.function.name
     }
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
+  }
+
+  /// The notes about other work that was stuck on the same thread at the same time, the last one about each.
+  var overlaps: [Note] {
+    var last: [String: Note] = [:]
+    var order: [String] = []
+    for note in notes where note.kind == .overlap {
+      if last.updateValue(note, forKey: note.text) == nil { order.append(note.text) }
+    }
+    return order.compactMap { last[$0] }
   }
 
   /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.

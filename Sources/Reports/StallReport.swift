@@ -77,6 +77,16 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   }
   /// Left out where there are none: earlier versions have no such key.
   package var knownWaitChains: [WaitChain]?
+  /// Why the work did not go on, the heaviest first: the first is the primary cause, and all shares together make up the stall.
+  /// Empty where there is no sample.
+  public var causes: [Cause] {
+    get { knownCauses ?? [] }
+    set { knownCauses = newValue.isEmpty ? nil : newValue }
+  }
+  /// Left out where there are none: earlier versions have no such key.
+  package var knownCauses: [Cause]?
+  /// What the kernel counted while the stall was sampled; `nil` where it was not asked.
+  public var counts: Counts?
   /// Which function held which stretch of the stall, in order of time; empty where one held all of it, or several threads worked.
   public var timeline: [Stretch] {
     get { knownTimeline ?? [] }
@@ -115,7 +125,7 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
     case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
     case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
       waitingWork,
-      taskTimes, knownWaitChains = "waitChains", knownTimeline = "timeline", notes,
+      taskTimes, knownWaitChains = "waitChains", knownCauses = "causes", counts, knownTimeline = "timeline", notes,
       tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }
@@ -329,6 +339,8 @@ extension StallReport {
       public static let processorTime = Kind(rawValue: "processorTime")
       /// The beginning of the work was not watched.
       public static let unwatched = Kind(rawValue: "unwatched")
+      /// Other work was stuck on the same thread at the same time: its source is the title, the id of its report the text.
+      public static let overlap = Kind(rawValue: "overlap")
     }
   }
 

@@ -5,6 +5,8 @@ import CulpritStallRecord
 /// First the answer, then what it rests on: how long, who, what the last stack would have said, the merged call tree.
 struct TextReport: Sendable {
   private let report: StallReport
+  /// Whether it is told what to do about the causes.
+  private let explains: Bool
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 12
@@ -18,17 +20,23 @@ struct TextReport: Sendable {
   private static let labelWidth = 10
   /// The most chains of threads that wait for each other that are shown.
   private static let chains = 2
+  /// The most other stalls of the same thread that are shown.
+  private static let overlaps = 4
   /// The most labels that are shown.
   private static let labels = 5
 
-  /// The text of `report`.
-  init(_ report: StallReport) { self.report = report }
+  /// The text of `report`, with what to do about its causes if it `explains` them.
+  init(_ report: StallReport, explains: Bool = false) {
+    self.report = report
+    self.explains = explains
+  }
 
   /// The report in lines of at most `width` characters, but at least 40.
   func text(width: Int = 100) -> String {
     let page = Page(width: max(40, width), labelWidth: Self.labelWidth)
     var lines = heading(page)
     lines += verdict(page)
+    lines += causes(page)
     lines += waitChains(page)
     lines += contenders(page)
     lines += timeline(page)
@@ -79,6 +87,22 @@ struct TextReport: Sendable {
       "\(Formatting.count(culprit.sampleCount, isSweep ? "thread" : "sample")) of \(report.evidence.stackCount) say so; "
         + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))"
     )
+    return lines + [""]
+  }
+
+  /// Why the work did not go on, and what to do about it where that is asked for.
+  private func causes(_ page: Page) -> [String] {
+    guard !report.causes.isEmpty else { return [] }
+    var lines: [String] = []
+    for (index, text) in CauseText.lines(report).enumerated() {
+      lines += index == 0 ? page.section("WHY", text) : page.continuation(text)
+    }
+    lines.append("")
+    guard explains else { return lines }
+    for (index, cause) in CauseText.toExplain(report).enumerated() {
+      let text = cause.kind.explanation
+      lines += index == 0 ? page.section("ADVICE", text) : page.continuation(text)
+    }
     return lines + [""]
   }
 
@@ -252,6 +276,12 @@ struct TextReport: Sendable {
       let text = title + printable(note.text)
       lines += index == 0 ? page.section("CONTEXT", text) : page.continuation(text)
     }
+    for (index, note) in report.overlaps.prefix(Self.overlaps).enumerated() {
+      let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
+      let text =
+        "\(printable(note.title)) was stuck on this thread as well\(time): one stall, told twice (report \(printable(note.text)))"
+      lines += index == 0 ? page.section("OVERLAP", text) : page.continuation(text)
+    }
     // What was noted last is of the longest time.
     if let note = notes(of: .processorTime).last { lines += page.section("CPU", printable(note.text)) }
     return lines.isEmpty ? [] : lines + [""]
@@ -416,83 +446,17 @@ struct TextReport: Sendable {
 
 }
 
-/// The measures of a page of text.
-private struct Page {
-  var width: Int
-  var labelWidth: Int
-
-  var textWidth: Int { width - labelWidth }
-  var indent: String { String(repeating: " ", count: labelWidth) }
-
-  /// A labelled paragraph.
-  func section(_ label: String, _ text: String) -> [String] {
-    Formatting.wrapped(text, textWidth).enumerated()
-      .map { index, line in
-        (index == 0 ? label + String(repeating: " ", count: labelWidth - label.count) : indent) + line
-      }
-  }
-
-  /// An item of a list below a labelled paragraph.
-  func item(_ text: String) -> [String] {
-    Formatting.wrapped(text, textWidth - 2).enumerated().map { index, line in indent + (index == 0 ? "- " : "  ") + line
-    }
-  }
-
-  /// A paragraph below a labelled one; nothing for an empty text.
-  func continuation(_ text: String) -> [String] { Formatting.wrapped(text, textWidth).map { indent + $0 } }
-}
-
-/// Writes a call tree, a line for each function.
-private struct TreeWriter {
-  /// Branches with a smaller share are summed up in a line.
-  private static let smallestBranch = 0.01
-  /// Deeper branches are not indented any further.
-  private var deepestIndent: Int { width / 5 }
-
-  let width: Int
-  var lines: [String] = []
-
-  /// No bar where the line is too short for it.
-  private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
-
-  mutating func write(_ nodes: [StallReport.Node], depth: Int, isBranch: Bool = true) {
-    let shown = nodes.filter { $0.share >= Self.smallestBranch }
-    for node in shown {
-      let head = figures(share: Formatting.percent(node.share), time: node.time, bar: node.share)
-      let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.function.isOwn ? "*" : " ")
-      let room = width - head.count - margin.count
-      let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
-      let name = node.function.displayName + times
-      let both = name + "  " + Formatting.origin(node.function)
-      lines.append(head + margin + Formatting.fitted(both.count <= room ? both : name, room))
-      // A chain of single callees keeps its column, so that deep stacks stay readable.
-      let isChain = node.children.count == 1 && node.selfTime == .zero
-      write(node.children, depth: isChain ? depth : depth + 1, isBranch: !isChain)
-    }
-    let small = nodes.count - shown.count
-    guard small > 0 else { return }
-    let time = nodes.dropFirst(shown.count).reduce(Duration.zero) { $0 + $1.time }
-    lines.append(
-      figures(share: "", time: time, bar: 0) + indent(depth)
-        + "-  \(small) \(small == 1 ? "branch" : "branches") below 1 %"
-    )
-  }
-
-  private func figures(share: String, time: Duration, bar: Double) -> String {
-    Formatting.right(share, 6) + " " + Formatting.right(Formatting.duration(time), 7) + " "
-      + (barWidth > 0 ? Formatting.bar(bar, width: barWidth) + " " : "")
-  }
-
-  private func indent(_ depth: Int) -> String { String(repeating: " ", count: min(depth, deepestIndent)) }
-}
-
 extension StallReport: CustomStringConvertible {
   /// The report as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
 
   /// The report as text: first the answer, then the evidence.
   ///
-  /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Parameters:
+  ///   - width: The length of a line in characters, at least 40.
+  ///   - explains: Whether it is told what to do about the causes; default: no.
   /// - Returns: The text.
-  public func text(width: Int) -> String { TextReport(self).text(width: width) }
+  public func text(width: Int, explains: Bool = false) -> String {
+    TextReport(self, explains: explains).text(width: width)
+  }
 }

@@ -80,7 +80,9 @@ struct Synthetic {
     return [resolved]
   }
 
-  func blame(_ stall: Stall) -> Blame { Blame(stall: stall, stacks: stacks, resolve: resolve) }
+  func blame(_ stall: Stall, architecture: String = "") -> Blame {
+    Blame(stall: stall, stacks: stacks, architecture: architecture, resolve: resolve)
+  }
 }
 
 extension Blame {

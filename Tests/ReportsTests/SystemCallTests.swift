@@ -18,7 +18,7 @@ private enum KernelHeaders {
     var names: [Int32: Set<String>] = [:]
     for line in text.split(separator: "\n") {
       // The generic numbers of calls that differ by the size of offsets are called otherwise.
-      guard let match = line.wholeMatch(of: /#define __NR(?:3264)?_(\w+) (\d+)/), let number = Int32(match.2) else {
+      guard let match = line.wholeMatch(of: /#define __NR(?:3264)?_(\w+)\s+(\d+)/), let number = Int32(match.2) else {
         continue
       }
       names[number, default: []].insert(String(match.1))
@@ -29,10 +29,10 @@ private enum KernelHeaders {
 
 @Suite struct SystemCallTests {
   @Test(.enabled(if: KernelHeaders.isThere("x86_64"), "there are no headers of the kernel for x86_64"))
-  func namesAreTheKernelsOnX86() throws { try compare("x86_64", count: 47) }
+  func namesAreTheKernelsOnX86() throws { try compare("x86_64", count: 362) }
 
   @Test(.enabled(if: KernelHeaders.isThere("aarch64"), "there are no generic headers of the kernel"))
-  func namesAreTheKernelsOnArm() throws { try compare("aarch64", count: 43) }
+  func namesAreTheKernelsOnArm() throws { try compare("aarch64", count: 305) }
 
   /// Who adds a call changes the count, too.
   private func compare(_ architecture: String, count: Int) throws {
@@ -40,8 +40,7 @@ private enum KernelHeaders {
     try #require(kernel.count > 250)
     var known = 0
     for number in 0..<1000 as Range<Int32> {
-      let name = SystemCalls.name(of: number, architecture: architecture)
-      guard name != "system call \(number)" else { continue }
+      guard let name = SystemCalls.name(of: number, architecture: architecture) else { continue }
       known += 1
       #expect(kernel[number]?.contains(name) == true, "\(number): \(name)")
     }
@@ -49,7 +48,7 @@ private enum KernelHeaders {
   }
 
   @Test func callsOfOtherArchitecturesHaveNumbers() {
-    #expect(SystemCalls.name(of: 1, architecture: "riscv64") == "system call 1")
+    #expect(SystemCallText.name(of: 1, architecture: "riscv64") == "system call 1")
   }
 }
 

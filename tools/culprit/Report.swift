@@ -16,6 +16,7 @@ private let reportTable = OptionTable(
       argument: "COLUMNS",
       help: "length of a line, 40 to 1000; the terminal's, or 100"
     ),
+    CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
     CommandOption(
       "debug-dir",
@@ -72,7 +73,7 @@ func runReport(_ arguments: [String]) throws -> Bool {
     let builder = ReportBuilder(file.recording, rules: rules, resolve: symbolizer.resolve)
     let reports = file.recording.stalls.map { builder.report(of: $0) }
     for report in reports {
-      output.print((isFirst ? "" : "\n") + report.text(width: width))
+      output.print((isFirst ? "" : "\n") + report.text(width: width, explains: parsed.has("explain")))
       isFirst = false
     }
     guard parsed.has("threads") else { return }

@@ -1,0 +1,232 @@
+import CulpritStallRecord
+
+/// What a blocked thread waits for, told from its system call, what that is on, and the functions that have made it.
+///
+/// The call alone says much; that of a futex says nothing, and there the function of the C library, libdispatch or the Swift
+/// runtime that waits does.
+struct AwaitedObjects {
+  /// Why one sample's work did not go on.
+  struct Reason: Hashable {
+    var kind: Cause.Kind
+    var subject: Cause.Subject?
+    var isLikely = false
+
+    init(_ kind: Cause.Kind, _ subject: Cause.Subject? = nil, isLikely: Bool = false) {
+      (self.kind, self.subject, self.isLikely) = (kind, subject, isLikely)
+    }
+
+    init(_ kind: Cause.Kind, _ object: AwaitedObject) { self.init(kind, .object(object)) }
+  }
+
+  let architecture: String
+
+  /// So many frames are looked at for a function that waits.
+  private static let framesMax = 24
+
+  /// Why a thread did not go on that was blocked in the call with `number`, `nil` where it is not known which; `frames`, outermost
+  /// first, are those of its stack.
+  func reason(_ sample: Sample, call number: Int32?, _ frames: [WeightedStack.Frame]) -> Reason {
+    let symbols = Self.innermost(frames)
+    // What is waited for in the end, however that is done.
+    if let reason = Self.first(Self.purposes, symbols) { return reason }
+    let name = number.flatMap { SystemCalls.name(of: $0, architecture: architecture) }
+    switch name {
+    case nil: return Self.first(Self.functions, symbols).map(located(symbols)) ?? Reason(.unknown)
+    case "futex", "futex_waitv", "futex_wait", "restart_syscall":
+      if let found = Self.first(Self.functions, symbols) { return located(symbols)(found) }
+      return Reason(.unknown, .object(.futex))
+    case "nanosleep", "clock_nanosleep": return Reason(.sleep)
+    case "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2":
+      return events(sample, name ?? "")
+    default: break
+    }
+    guard let number, let name else { return Reason(.unknown) }
+    if let kind = Self.calls[name] {
+      switch kind {
+      case .file, .network: return onDescriptor(sample, number, fallback: kind)
+      default: return Reason(kind, Self.objects[name].map { .object($0) } ?? .call(number))
+      }
+    }
+    if Self.transfers.contains(name) { return onDescriptor(sample, number, fallback: .unknown) }
+    return Reason(.unknown, .call(number))
+  }
+
+  /// What is waited for with a lock is told by who waits: of the loader's, of a stream's, of the allocator's.
+  private func located(_ symbols: [Substring]) -> (Reason) -> Reason {
+    { reason in
+      guard reason.kind == .lock else { return reason }
+      return Self.first(Self.lockers, symbols) ?? reason
+    }
+  }
+
+  /// What is polled: one thing, several, or none, which is to sleep.
+  private func events(_ sample: Sample, _ name: String) -> Reason {
+    if let descriptor = sample.descriptor { return self.descriptor(descriptor) ?? Reason(.signal, .events) }
+    if let arguments = sample.arguments {
+      let count = name == "poll" || name == "ppoll" ? arguments[1] : arguments[0]
+      if !name.hasPrefix("epoll"), count == 0 { return Reason(.sleep) }
+    }
+    return Reason(.signal, .events)
+  }
+
+  private func onDescriptor(_ sample: Sample, _ number: Int32, fallback: Cause.Kind) -> Reason {
+    // The kernel's own function tells a peer on this machine from others, also where it has no name.
+    let kernel = sample.evidence.kernelFunction
+    let isLocal = ["unix_", "__unix_", "pipe_", "anon_pipe_", "fifo_", "wait_for_partner"].contains(
+      where: kernel.hasPrefix
+    )
+    if isLocal, let found = sample.descriptor { return Reason(.interProcess, .descriptor(found)) }
+    guard let found = sample.descriptor else { return Reason(fallback, .call(number), isLikely: fallback == .unknown) }
+    return descriptor(found) ?? Reason(fallback, .descriptor(found))
+  }
+
+  /// What somebody waits for at `descriptor`; `nil` where that depends on what is done with it.
+  private func descriptor(_ descriptor: Descriptor) -> Reason? {
+    let target = descriptor.target
+    if target.hasPrefix("socket:[") {
+      let isLocal = descriptor.address.count >= 2 && descriptor.address[0] == 1 && descriptor.address[1] == 0
+      return Reason(isLocal ? .interProcess : .network, .descriptor(descriptor))
+    }
+    if target.hasPrefix("pipe:[") || target.hasPrefix("/dev/pts/") || target == "/dev/tty" {
+      return Reason(.interProcess, .descriptor(descriptor))
+    }
+    if target.hasPrefix("anon_inode:") {
+      let kind = target.dropFirst("anon_inode:".count).filter { $0 != "[" && $0 != "]" }
+      switch kind {
+      case "eventfd": return Reason(.signal, .event)
+      case "timerfd": return Reason(.sleep)
+      case "signalfd": return Reason(.signal, .kernelSignal)
+      case "pidfd": return Reason(.childProcess)
+      case "eventpoll", "inotify", "fanotify": return Reason(.signal, .events)
+      default: return Reason(.signal, .descriptor(descriptor))
+      }
+    }
+    return target.hasPrefix("/") || descriptor.isCut ? Reason(.file, .descriptor(descriptor)) : nil
+  }
+
+  /// The names of the innermost functions that are not the application's own, innermost first, without the underscores that the C
+  /// library puts before what it exports.
+  private static func innermost(_ frames: [WeightedStack.Frame]) -> [Substring] {
+    frames.reversed().prefix { !$0.isApplication }.prefix(framesMax)
+      .compactMap { frame in
+        guard let symbol = frame.resolved.rawName else { return nil }
+        let name = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
+        return name.drop { $0 == "_" }
+      }
+  }
+
+  private typealias Table = [(reason: Reason, names: [String])]
+
+  /// The reason of the innermost of `symbols` that is in `table`.
+  private static func first(_ table: Table, _ symbols: [Substring]) -> Reason? {
+    for symbol in symbols {
+      for line in table where line.names.contains(where: { matches($0, symbol) }) { return line.reason }
+    }
+    return nil
+  }
+
+  /// Whether `symbol` begins with `name`; with a star before that, has it anywhere, and with an equals sign is it.
+  private static func matches(_ name: String, _ symbol: Substring) -> Bool {
+    switch name.first {
+    case "*": symbol.contains(name.dropFirst())
+    case "=": symbol == name.dropFirst()
+    default: symbol.hasPrefix(name)
+    }
+  }
+
+  /// Functions that wait by polling, or by something else that says nothing of it.
+  private static let purposes: Table = [
+    (Reason(.childProcess), ["*waitUntilExit", "=system", "=do_system", "=pclose"]),
+    (Reason(.network, nil), ["getaddrinfo", "gethostbyname", "res_nquery", "res_nsend"]),
+  ]
+
+  /// Functions that wait for something by a futex.
+  private static let functions: Table = [
+    (
+      Reason(.signal, .semaphore),
+      ["sem_wait", "sem_timedwait", "sem_clockwait", "new_sem_", "dispatch_semaphore_wait", "dispatch_sema4_wait"]
+    ),
+    (Reason(.signal, .condition), ["pthread_cond_"]),
+    (Reason(.signal, .future), ["*atomic_futex"]),
+    (Reason(.signal, .group), ["dispatch_group_wait", "dispatch_block_wait"]),
+    (Reason(.signal, .barrier), ["pthread_barrier_wait"]),
+    (
+      Reason(.lock, .queue),
+      ["DISPATCH_WAIT_FOR_QUEUE", "dispatch_sync", "dispatch_barrier_sync", "dispatch_async_and_wait"]
+    ),
+    (
+      Reason(.initialization),
+      ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire", "*call_once"]
+    ),
+    (Reason(.threadEnd), ["pthread_join", "pthread_timedjoin", "pthread_clockjoin", "thread_join"]),
+    (Reason(.lock, .readWriteLock), ["pthread_rwlock_"]),
+    (Reason(.lock, .mutex), ["pthread_mutex_", "lll_lock_wait", "lll_timedlock_wait"]),
+    (Reason(.lock, .lock), ["*_MutexHandle", "*UnfairLock", "os_unfair_lock", "dispatch_unfair_lock", "*lll_lock"]),
+    (Reason(.sleep), ["nanosleep", "usleep", "clock_nanosleep"]),
+  ]
+
+  /// Who waits for a mutex of the C library's own, or of the runtime's.
+  private static let lockers: Table = [
+    (
+      Reason(.loader),
+      [
+        "dlopen", "dl_open", "dl_iterate_phdr", "dlsym", "dl_sym", "dlclose", "dl_close", "dl_addr", "dl_lookup",
+        "rtld_",
+      ]
+    ),
+    (
+      Reason(.lock, .stream),
+      ["flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets"]
+    ),
+    (
+      Reason(.lock, .allocator),
+      ["malloc", "calloc", "realloc", "free", "libc_malloc", "int_malloc", "int_free", "arena_get"]
+    ),
+    (Reason(.initialization), ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire"]),
+  ]
+
+  /// Calls that tell by themselves.
+  private static let calls: [String: Cause.Kind] = {
+    var kinds: [String: Cause.Kind] = [:]
+    func add(_ kind: Cause.Kind, _ names: String) {
+      for name in names.split(separator: " ") { kinds[String(name)] = kind }
+    }
+    add(.childProcess, "wait4 waitid vfork")
+    add(
+      .file,
+      """
+      fsync fdatasync sync syncfs sync_file_range open openat openat2 creat stat lstat fstat newfstatat fstatat statx access \
+      faccessat faccessat2 rename renameat renameat2 unlink unlinkat mkdir mkdirat rmdir link linkat symlink symlinkat \
+      readlink readlinkat chmod fchmod fchmodat chown fchown lchown fchownat truncate ftruncate fallocate getdents \
+      getdents64 copy_file_range statfs fstatfs utimensat mount umount2 getxattr lgetxattr fgetxattr setxattr readahead \
+      fadvise64 msync io_getevents io_pgetevents io_uring_enter io_submit close lseek execve memfd_create
+      """
+    )
+    add(.network, "connect accept accept4 recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg shutdown")
+    add(.lock, "flock fcntl")
+    add(.signal, "pause rt_sigtimedwait rt_sigsuspend semop semtimedop")
+    add(.interProcess, "msgrcv msgsnd mq_timedreceive mq_timedsend")
+    add(
+      .memory,
+      """
+      mmap munmap mprotect madvise mremap brk mlock mlock2 mlockall process_madvise migrate_pages move_pages mbind \
+      process_vm_readv process_vm_writev remap_file_pages
+      """
+    )
+    return kinds
+  }()
+
+  /// Calls that move bytes: what they are on tells.
+  private static let transfers: Set<String> = [
+    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "sendfile",
+    "splice",
+    "tee", "vmsplice", "ioctl",
+  ]
+
+  private static let objects: [String: AwaitedObject] = [
+    "flock": .fileLock, "fcntl": .fileLock, "pause": .kernelSignal, "rt_sigtimedwait": .kernelSignal,
+    "rt_sigsuspend": .kernelSignal, "semop": .semaphoreSet, "semtimedop": .semaphoreSet,
+    "mmap": .addressSpace, "munmap": .addressSpace, "mprotect": .addressSpace, "madvise": .addressSpace,
+    "mremap": .addressSpace, "brk": .addressSpace,
+  ]
+}

@@ -1,0 +1,173 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// Causes in words: what they are, what shows them, and what to do about them.
+enum CauseText {
+  /// Less than this part of a stall is not worth a line beside the first one.
+  private static let worthTelling = 0.03
+  /// The most causes that are told.
+  private static let most = 4
+
+  /// The causes of `report` that are worth a line, each in one, the heaviest first.
+  static func lines(_ report: StallReport) -> [String] {
+    let worth = report.causes.enumerated().filter { $0.offset == 0 || $0.element.share >= worthTelling }.map(\.element)
+    return worth.prefix(most).map { line($0, report) }
+  }
+
+  /// The causes that a reader is told what to do about.
+  static func toExplain(_ report: StallReport) -> [StallReport.Cause] {
+    report.causes.prefix(most).enumerated().filter { $0.offset == 0 || $0.element.share >= 0.1 }.map(\.element)
+  }
+
+  private static func line(_ cause: StallReport.Cause, _ report: StallReport) -> String {
+    let amount = "\(Formatting.percent(cause.share)), \(Formatting.duration(cause.time))"
+    var text = (cause.isLikely && cause.kind != .unknown ? "likely " : "") + "\(what(cause)), \(amount)"
+    let evidence = evidence(cause, report)
+    if !evidence.isEmpty { text += ": \(evidence)" }
+    return text
+  }
+
+  /// What kept the work, in a few words.
+  static func what(_ cause: StallReport.Cause) -> String {
+    let subjects = subjects(cause)
+    func with(_ text: String, _ preposition: String = "") -> String {
+      subjects.isEmpty ? text : "\(text) \(preposition.isEmpty ? "" : preposition + " ")\(subjects)"
+    }
+    switch cause.kind {
+    case .computing: return subjects.isEmpty ? "computing" : "computing (\(subjects))"
+    case .deallocation: return "freeing what is no longer used"
+    case .lock: return subjects.isEmpty ? "waiting for a lock" : "waiting for \(subjects)"
+    case .deadlock:
+      return "a deadlock"
+    case .initialization: return "waiting for another thread to initialize something"
+    case .loader: return "waiting for the loader of libraries"
+    case .threadEnd: return "waiting for a thread to end"
+    case .signal: return subjects.isEmpty ? "waiting to be signalled" : "waiting for \(subjects)"
+    case .awaiting: return "suspended at an await"
+    case .childProcess: return "waiting for a child process"
+    case .interProcess: return with("waiting for another process,", "on")
+    case .network: return with("waiting for a peer,", "on")
+    case .file: return with("reading or writing files,")
+    case .memory: return subjects.isEmpty ? "waiting for memory" : "waiting for memory: \(subjects)"
+    case .congestion: return "more work waiting than could be done"
+    case .noProcessor: return "ready to run, without a processor"
+    case .sleep: return "sleeping on purpose"
+    case .unknown: return subjects.isEmpty ? "unknown" : "unknown, in \(subjects)"
+    default: return "a cause of the kind \(printable(cause.kind.rawValue))"
+    }
+  }
+
+  private static func subjects(_ cause: StallReport.Cause) -> String {
+    let shown = cause.subjects.prefix(3).filter { $0.time * 20 >= cause.time }
+    guard shown.count > 1 else { return shown.first?.text ?? "" }
+    return shown.map { "\($0.text) \(Formatting.percent($0.share))" }.joined(separator: ", ")
+  }
+
+  /// What the kernel counted that shows it.
+  private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
+    guard let counts = report.counts else { return "" }
+    switch cause.kind {
+    case .noProcessor:
+      var parts: [String] = []
+      if let throttled = counts.throttled, throttled > .zero {
+        // All threads of the group are kept from running, each processor for itself.
+        parts.append("the quota of the control group took \(Formatting.duration(min(throttled, cause.time))) of it")
+      }
+      if let runnable = counts.runnableThreads, let processors = counts.processors, runnable > processors {
+        parts.append("\(runnable) threads of the machine wanted \(Formatting.count(Int(processors), "processor"))")
+      }
+      return parts.joined(separator: "; ")
+    case .file:
+      var parts: [String] = []
+      if let read = counts.readBytes, read > 0 {
+        let disk = counts.diskReadBytes ?? 0
+        let from = disk == 0 ? "none of it from a disk" : "\(bytes(disk)) of it from a disk"
+        parts.append("\(bytes(read)) read, \(from)")
+      }
+      if let written = counts.writtenBytes, written > 0 { parts.append("\(bytes(written)) written") }
+      return parts.joined(separator: "; ")
+    case .memory:
+      var parts: [String] = []
+      if let faults = counts.majorFaults, faults > 0 {
+        parts.append("\(Formatting.count(Int(clamping: faults), "page fault")) that needed reading")
+      }
+      if let stalled = counts.memoryStalled, stalled > .zero {
+        parts.append("somebody waited for memory for \(Formatting.duration(stalled)) meanwhile")
+      }
+      return parts.joined(separator: "; ")
+    case .congestion:
+      guard let waiting = report.waitingWork, waiting.count > 0 else { return "" }
+      return "up to \(Formatting.count(waiting.count, "piece")) of work waited at a time"
+    case .signal:
+      guard report.source.kind == .pool, cause.share > 0.95, let waiting = report.waitingWork, waiting.count > 0 else {
+        return ""
+      }
+      return "every thread of the pool does, and work waits for one: if only that would signal it, nobody ever will"
+    default: return ""
+    }
+  }
+
+  private static func bytes(_ count: UInt64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"]
+    var value = Double(count)
+    var unit = 0
+    while value >= 1000, unit < units.count - 1 {
+      value /= 1000
+      unit += 1
+    }
+    return unit == 0 || value >= 100
+      ? "\(Int(value.rounded())) \(units[unit])" : "\(Formatting.fixed(value, decimals: 1)) \(units[unit])"
+  }
+
+  /// `kind` in words.
+  static func work(_ kind: Work.Kind) -> String {
+    switch kind {
+    case .allocation: "allocating memory"
+    case .deallocation: "freeing memory"
+    case .text: "text"
+    case .json: "JSON"
+    case .codable: "encoding and decoding"
+    case .regularExpressions: "regular expressions"
+    case .sorting: "sorting"
+    case .compression: "compression"
+    case .cryptography: "cryptography"
+    case .formatting: "formatting of dates and numbers"
+    case .collections: "dictionaries and sets"
+    case .copying: "copying memory"
+    case .casting: "dynamic casts and lookups of types"
+    case .exceptions: "throwing exceptions"
+    case .locking: "taking and releasing locks"
+    case .loading: "loading libraries"
+    case .fileAccess: "files"
+    case .sockets: "sockets"
+    case .decimals: "decimal numbers"
+    case .reflection: "reflection and printing of values"
+    }
+  }
+
+  /// `object` in words.
+  static func object(_ object: AwaitedObject) -> String {
+    switch object {
+    case .mutex: "a mutex"
+    case .readWriteLock: "a read-write lock"
+    case .lock: "a lock"
+    case .queue: "a dispatch queue"
+    case .fileLock: "a lock of a file"
+    case .stream: "a lock of a stream (stdio)"
+    case .allocator: "a lock of the allocator"
+    case .semaphore: "a semaphore"
+    case .condition: "a condition"
+    case .future: "a future"
+    case .group: "a dispatch group"
+    case .barrier: "a barrier"
+    case .event: "an eventfd"
+    case .events: "events"
+    case .kernelSignal: "a signal of the kernel's"
+    case .semaphoreSet: "a semaphore of System V"
+    case .addressSpace: "the map of the address space"
+    case .pageFault: "a page fault"
+    case .freeThread: "a free thread"
+    case .futex: "futex"
+    }
+  }
+}

@@ -1,0 +1,208 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritBlame
+
+/// Why work did not go on, by what was recorded.
+@Suite struct CauseTests {
+  private var synthetic = Synthetic()
+  private let waits = ["c.start", "handle", "c.read"]
+
+  private mutating func stall(
+    _ functions: [String],
+    _ activity: ThreadActivity = .running,
+    _ change: (Int, inout Sample) -> Void = { _, _ in }
+  ) -> Stall {
+    var stall = synthetic.stall(Array(repeating: functions, count: 20))
+    for place in stall.samples.indices {
+      stall.samples[place].activity = activity
+      stall.samples[place].cpuTime = nil
+      change(place, &stall.samples[place])
+    }
+    return stall
+  }
+
+  private func causes(_ stall: Stall) -> [Cause] { synthetic.blame(stall, architecture: "x86_64").causes }
+
+  /// Shares of all causes make up the stall, whatever it is made of.
+  private func expectWhole(_ causes: [Cause], _ stall: Stall) {
+    let sum = causes.reduce(Duration.zero) { $0 + $1.share.time }
+    #expect(abs((sum - max(stall.duration, stall.samples.map(\.age).max() ?? .zero)).inSeconds) < 1e-6)
+    #expect(causes == causes.sorted { $0.share.time > $1.share.time })
+  }
+
+  /// The number of the call is x86_64's.
+  @Test(arguments: [
+    (Int32(230), "c.clock_nanosleep", Cause.Kind.sleep), (61, "c.wait4", .childProcess), (74, "c.fsync", .file),
+    (45, "c.recv", .network), (73, "c.flock", .lock), (34, "c.pause", .signal), (202, "c.pthread_cond_wait", .signal),
+    (202, "c.__pthread_mutex_lock", .lock), (202, "c.dispatch_once_f", .initialization),
+    (202, "c._ZN5swift14threading_impl9once_slowERNS_6once_t", .initialization),
+    (202, "c.__pthread_clockjoin_ex", .threadEnd), (202, "c.something", .unknown), (9, "c.mmap", .memory),
+    (9999, "c.something", .unknown), (0, "c.read", .unknown), (71, "c.msgrcv", .unknown),
+    (70, "c.msgrcv", .interProcess),
+  ]) mutating func aCallTellsWhatIsWaitedFor(call: Int32, function: String, kind: Cause.Kind) {
+    let stall = stall(["c.start", "handle", function], .inSystemCall(call))
+    let causes = causes(stall)
+    #expect(causes.map(\.kind) == [kind])
+    expectWhole(causes, stall)
+  }
+
+  @Test(
+    arguments: [
+      ("/srv/journal.db", [], Cause.Kind.file), ("socket:[4]", [2, 0, 1, 187, 127, 0, 0, 1], .network),
+      ("socket:[4]", [1, 0], .interProcess), ("pipe:[5]", [], .interProcess), ("anon_inode:[eventfd]", [], .signal),
+      ("anon_inode:[timerfd]", [], .sleep), ("anon_inode:[pidfd]", [], .childProcess),
+      ("/dev/pts/3", [], .interProcess),
+    ] as [(String, [UInt8], Cause.Kind)]
+  ) mutating func whatACallIsOnTellsMore(
+    target: String,
+    address: [UInt8],
+    kind: Cause.Kind
+  ) {
+    let stall = stall(waits, .inSystemCall(0)) { _, sample in
+      sample.descriptor = Descriptor(number: 3, target: target, address: address)
+    }
+    #expect(causes(stall).map(\.kind) == [kind])
+  }
+
+  /// A socket without a name, and a named pipe that nobody has opened yet: only the kernel's function tells.
+  @Test(arguments: ["unix_stream_read_generic", "wait_for_partner"]) mutating func theKernelsFunctionTellsMore(
+    function: String
+  ) {
+    let stall = stall(waits, .inSystemCall(0)) { _, sample in
+      sample.descriptor = Descriptor(number: 3, target: "socket:[4]")
+      sample.evidence.kernelFunction = function
+    }
+    #expect(causes(stall).map(\.kind) == [.interProcess])
+  }
+
+  /// To poll nothing is to sleep.
+  @Test mutating func argumentsTellMore() {
+    let sleeping = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in
+      sample.evidence.arguments = [0, 0, 1500, 0, 0, 0]
+    }
+    let polling = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in
+      sample.evidence.arguments = [4096, 2, 1500, 0, 0, 0]
+    }
+    #expect(causes(sleeping).map(\.kind) == [.sleep] && causes(polling).map(\.kind) == [.signal])
+  }
+
+  /// Who waits for a mutex inside of the loader, stdio or the allocator waits for theirs.
+  @Test mutating func whoWaitsForAMutexTellsWhoseItIs() {
+    func of(_ functions: [String]) -> Cause? {
+      let waiting = ["c.start", "handle"] + functions + ["c.___pthread_mutex_lock", "c.__lll_lock_wait"]
+      let stall = stall(waiting, .inSystemCall(202))
+      return causes(stall).first
+    }
+    #expect(of(["c.dlopen", "c._dl_open"])?.kind == .loader)
+    #expect(of(["c.fputs"])?.parts.first?.subject == .object(.stream))
+    #expect(of(["c.malloc"])?.parts.first?.subject == .object(.allocator))
+    #expect(of([])?.parts.first?.subject == .object(.mutex))
+    // What the application's own functions are called says nothing.
+    let own = stall(["c.start", "sem_wait_for_orders", "c.something"], .inSystemCall(202))
+    #expect(causes(own).map(\.kind) == [.unknown])
+  }
+
+  /// A thread that is ready, and has no processor, does not compute, and does not wait.
+  @Test mutating func timeWithoutAProcessorIsACauseOfItsOwn() throws {
+    let stall = stall(["c.start", "handle"]) { place, sample in
+      sample.cpuTime = sample.age * 0.25
+      sample.runDelay = sample.age * 0.75
+    }
+    let causes = causes(stall)
+    #expect(causes.map(\.kind) == [.noProcessor, .computing])
+    #expect(abs(causes[0].share.fraction - 0.75) < 0.01)
+    expectWhole(causes, stall)
+  }
+
+  /// A wait for a processor is counted when it ends: what was seen meanwhile gets its part all the same.
+  @Test mutating func aWaitForAProcessorThatIsCountedLateCounts() {
+    let stall = stall(["c.start", "handle"]) { place, sample in
+      sample.cpuTime = place < 19 ? .milliseconds(1) : .milliseconds(2)
+      sample.runDelay = place < 19 ? .zero : sample.age
+    }
+    #expect(causes(stall).first?.kind == .noProcessor)
+    expectWhole(causes(stall), stall)
+  }
+
+  @Test mutating func eachPartOfAStallHasItsCause() {
+    let stall = stall(["c.start", "handle", "c.fsync"]) { place, sample in
+      if place >= 12 { sample.activity = .inSystemCall(74) }
+      if place < 4 { sample.activity = .blocked }
+    }
+    let causes = causes(stall)
+    #expect(Set(causes.map(\.kind)) == [.file, .memory])
+    expectWhole(causes, stall)
+  }
+
+  /// Where the kernel does not say what the thread did, its clock does.
+  @Test mutating func clocksTellWhereTheKernelDoesNot() {
+    let stall = stall(["c.start", "handle", "c.sem_wait"], .unknown) { place, sample in
+      sample.cpuTime = sample.age * 0.4
+      sample.runDelay = .zero
+    }
+    let causes = causes(stall)
+    #expect(causes.map(\.kind) == [.signal, .computing] && abs(causes[0].share.fraction - 0.6) < 0.02)
+    expectWhole(causes, stall)
+  }
+
+  /// Samples without a stack, and times without samples, are not left out.
+  @Test mutating func whatIsNotKnownIsUnknown() {
+    let stall = stall(["c.start", "handle"], .unknown)
+    #expect(causes(stall).map(\.kind) == [.unknown])
+    expectWhole(causes(stall), stall)
+    var none = stall
+    none.samples = []
+    #expect(causes(none).isEmpty)
+  }
+
+  /// The outermost function that the application calls tells what is done; what frees does, wherever it is.
+  @Test(arguments: [
+    (["handle", "c.deflate", "c.memcpy"], Cause.Subject.work(.kind(.compression))),
+    (["handle", "c.malloc", "c._int_malloc"], .work(.kind(.allocation))), (["handle"], .work(.ownCode)),
+    (["handle", "c.qsort", "compare"], .work(.ownCode)), (["handle", "c.unheard_of"], .work(.library("c.unheard_of"))),
+    (["handle", "c.regexec"], .work(.kind(.regularExpressions))),
+  ]) mutating func whatIsComputedIsTold(functions: [String], subject: Cause.Subject) {
+    let stall = stall(["c.start"] + functions)
+    #expect(causes(stall).first?.parts.first?.subject == subject)
+  }
+
+  @Test mutating func whatIsFreedIsNoComputation() {
+    let freed = stall(["c.start", "handle", "c._swift_release_dealloc", "c.free"])
+    #expect(causes(freed).map(\.kind) == [.deallocation])
+    // What allocates and frees in turn allocates.
+    var inTurn = freed
+    let allocating = stall(["c.start", "handle", "c.malloc"])
+    for place in inTurn.samples.indices where place.isMultiple(of: 2) {
+      inTurn.samples[place].stack = allocating.samples[place].stack
+    }
+    #expect(causes(inTurn).map(\.kind) == [.computing])
+    expectWhole(causes(inTurn), inTurn)
+  }
+
+  @Test mutating func aQueueThatMovesOnIsCongested() {
+    var stall = stall(["c.start", "handle"]) { place, sample in sample.progress = UInt32(place + 1) }
+    stall.source.kind = .queue
+    #expect(causes(stall).map(\.kind) == [.congestion])
+    for place in stall.samples.indices { stall.samples[place].progress = 1 }
+    #expect(causes(stall).map(\.kind) == [.computing])
+  }
+
+  @Test mutating func countsAreDifferences() {
+    let stall = stall(waits, .inSystemCall(0)) { place, sample in
+      guard place > 3, place.isMultiple(of: 5) else { return }
+      var counters = ThreadCounters()
+      counters.majorFaults = UInt64(100 + place)
+      sample.evidence.counters = counters
+      var surroundings = SurroundingCounters()
+      surroundings.throttled = .seconds(7) + .milliseconds(place)
+      surroundings.runnableThreads = UInt32(20 - place)
+      sample.evidence.surroundings = surroundings
+      sample.evidence.kernelFunction = "folio_wait_bit"
+    }
+    let counts = synthetic.blame(stall, architecture: "x86_64").counts
+    #expect(counts.thread?.majorFaults == 10 && counts.throttled == .milliseconds(10) && counts.runnableThreads == 15)
+    #expect(counts.kernelFunctions.map(\.name) == ["folio_wait_bit"] && counts.kernelFunctions.first?.sampleCount == 3)
+    #expect(counts.memoryStalled == nil && counts.turns == nil && !counts.isEmpty)
+  }
+}

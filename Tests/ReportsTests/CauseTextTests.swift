@@ -1,0 +1,114 @@
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritBlame
+@testable import CulpritReports
+
+/// Causes in words.
+@Suite struct CauseTextTests {
+  private func cause(_ kind: Cause.Kind, _ share: Double = 1, likely: Bool = false, _ subjects: [String] = [])
+    -> StallReport.Cause
+  {
+    StallReport.Cause(
+      kind: StallReport.Cause.Kind(rawValue: kind.rawValue),
+      share: share,
+      seconds: Seconds(.seconds(4) * share),
+      sampleCount: 10,
+      isLikely: likely,
+      subjects: subjects.map {
+        StallReport.Cause.Subject(
+          code: "x",
+          text: $0,
+          share: share / Double(subjects.count),
+          seconds: Seconds(.seconds(4) * share / Double(subjects.count))
+        )
+      }
+    )
+  }
+
+  private func lines(_ causes: [StallReport.Cause], _ change: (inout StallReport) -> Void = { _ in }) -> [String] {
+    let (stall, builder) = exampleStall()
+    var report = builder.report(of: stall)
+    report.causes = causes
+    change(&report)
+    return CauseText.lines(report)
+  }
+
+  @Test func theHeaviestCauseComesFirstAndSmallOnesAreLeftOut() {
+    #expect(
+      lines([cause(.lock, 0.9, ["a mutex"]), cause(.computing, 0.08, ["JSON", "text"]), cause(.file, 0.02)])
+        == ["waiting for a mutex, 90 %, 3.60 s", "computing (JSON 4 %, text 4 %), 8 %, 320 ms"]
+    )
+    #expect(
+      lines([cause(.congestion, 1, likely: true)]) == ["likely more work waiting than could be done, 100 %, 4.00 s"]
+    )
+    #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
+  }
+
+  /// What was counted stands beside what it shows.
+  @Test func evidenceIsShown() {
+    func counted(_ change: (inout StallReport.Counts) -> Void) -> (inout StallReport) -> Void {
+      var counts = StallReport.Counts(kernelFunctions: [])
+      change(&counts)
+      return { [counts] in $0.counts = counts }
+    }
+    #expect(
+      lines([cause(.noProcessor)], counted { $0.throttledSeconds = Seconds(.seconds(9)) })
+        == ["ready to run, without a processor, 100 %, 4.00 s: the quota of the control group took 4.00 s of it"]
+    )
+    #expect(
+      lines(
+        [cause(.noProcessor)],
+        counted {
+          $0.runnableThreads = 7
+          $0.processors = 2
+        }
+      ) == ["ready to run, without a processor, 100 %, 4.00 s: 7 threads of the machine wanted 2 processors"]
+    )
+    #expect(
+      lines(
+        [cause(.file, 1, ["/srv/a"])],
+        counted {
+          $0.readBytes = 12_345_678
+          $0.diskReadBytes = 4096
+          $0.writtenBytes = 12
+        }
+      ) == ["reading or writing files, /srv/a, 100 %, 4.00 s: 12.3 MB read, 4.1 kB of it from a disk; 12 B written"]
+    )
+    #expect(
+      lines([cause(.memory, 1, ["a page fault"])], counted { $0.majorFaults = 1 })
+        == ["waiting for memory: a page fault, 100 %, 4.00 s: 1 page fault that needed reading"]
+    )
+  }
+
+  /// Each kind has its words, its advice, and its line in the documentation.
+  @Test(arguments: Cause.Kind.allCases) func everyKindIsDocumented(kind: Cause.Kind) throws {
+    let page = try String(
+      contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().appending(path: "../../docs/causes.md"),
+      encoding: .utf8
+    )
+    let known = StallReport.Cause.Kind(rawValue: kind.rawValue)
+    #expect(page.contains("| `\(kind.rawValue)` | "))
+    #expect(page.contains("| \(known.explanation) |"))
+    #expect(!CauseText.what(cause(kind)).contains(kind.rawValue) || kind.rawValue.allSatisfy(\.isLowercase))
+    #expect(CauseText.what(cause(kind)) != "a cause of the kind \(kind.rawValue)")
+  }
+
+  @Test func whatToDoIsToldWhenAskedFor() {
+    let (stall, builder) = exampleStall()
+    var report = builder.report(of: stall)
+    report.causes = [cause(.lock, 0.8), cause(.sleep, 0.2), cause(.file, 0.01)]
+    let text = report.text(width: 400, explains: true)
+    #expect(text.contains("ADVICE    " + StallReport.Cause.Kind.lock.explanation))
+    #expect(text.contains(StallReport.Cause.Kind.sleep.explanation))
+    #expect(!text.contains(StallReport.Cause.Kind.file.explanation))
+    #expect(!report.text(width: 400).contains("ADVICE"))
+    #expect(report.metadata["culprit.cause"] == "lock" && report.metadata["culprit.cause.share"] == "0.800")
+  }
+
+  @Test func everySubjectHasItsWords() {
+    for kind in Work.Kind.allCases { #expect(!CauseText.work(kind).isEmpty) }
+    for object in AwaitedObject.allCases { #expect(!CauseText.object(object).isEmpty) }
+  }
+}
