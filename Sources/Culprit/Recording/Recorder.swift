@@ -221,6 +221,7 @@ final class Recorder: Sendable {
     var allThreads: AllThreadsRecord?
     /// Code that was there when a work item came under suspicion may be gone when it is a stall.
     var modules = RecentModules()
+    var overlaps = Overlaps()
   }
 
   /// A capture of all threads that is under way.
@@ -294,6 +295,7 @@ final class Recorder: Sendable {
       box.item.begin(stall, process: process, box: self.box)
       if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.item.add(note) }
+      for note in overlapNotes(box.item, state, at: head.time_ns) { box.item.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
@@ -315,11 +317,31 @@ final class Recorder: Sendable {
           gap: Duration(wholeNanoseconds: head.gap_ns),
           lost: head.lost
         )
+        for note in overlapNotes(box.item, state, at: head.time_ns) { box.item.add(note) }
+        if let known = known(box.item, ended: head.time_ns) { state.overlaps.remember(known) }
         finish(&box.item)
       }
     default:
       break
     }
+  }
+
+  private func known(_ item: borrowing RecordedWorkItem, ended: UInt64? = nil) -> Overlaps.Known? {
+    item.stall.map { stall in
+      Overlaps.Known(
+        reportID: stall.reportID(in: process),
+        threadID: stall.thread.id,
+        source: stall.source,
+        began: item.item,
+        ended: ended
+      )
+    }
+  }
+
+  /// What is to be noted about other stalls of the thread of `item`, by the observer's clock at `now`.
+  private func overlapNotes(_ item: borrowing RecordedWorkItem, _ state: State, at now: UInt64) -> [StallNote] {
+    guard let one = known(item, ended: now) else { return [] }
+    return state.overlaps.notes(of: one, beside: state.items.values.compactMap { known($0.item) }, now: now)
   }
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
