@@ -28,7 +28,14 @@ let scenarios: [String: @Sendable () -> Void] = [
   "stream": waitForStream,
   "timed-deadlock": deadlockForAWhile,
   "target-queue": waitForTargetQueue,
+  "nested": { stallInASection { usleep(1_500_000) } },
+  "nested-computing": { stallInASection(computeForLong) },
 ]
+
+/// A section within the turn of the loop, which has nearly all of its time.
+private func stallInASection(_ body: () -> Void) {
+  watchdog.withSection("render", threshold: .milliseconds(600)) { answerRequest(body) }
+}
 
 private func nameThread(_ name: String) {
   try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)

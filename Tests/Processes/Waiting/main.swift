@@ -25,16 +25,20 @@ watchdog.onStall { report in
     print(report)
   }
 }
-// What never ends is reported when the watch does.
-Thread.detachNewThread {
-  usleep(3_000_000)
+let ending = NSLock()
+/// Ends the process when everything has been reported; who comes second waits for that.
+@Sendable func finish() -> Never {
+  ending.lock()
   watchdog.stop()
   fflush(nil)
   _exit(0)
 }
+// What never ends is reported when the watch does.
+Thread.detachNewThread {
+  usleep(3_000_000)
+  finish()
+}
 let loop = try watchdog.watchLoop(named: "orders")
 loop.withTurn { scenario() }
 // It has ended before that.
-watchdog.stop()
-fflush(nil)
-_exit(0)
+finish()

@@ -1,6 +1,3 @@
-import ChildProcesses
-import Glibc
-
 /// Tasks on Swift's pool: whether what holds its threads is named, and what looking at them costs.
 func benchTasks(_ figures: Figures) throws {
   try benchTaskTrials(figures, count: 60)
@@ -20,17 +17,17 @@ func benchTasksBriefly(_ figures: Figures) throws {
 
 private func benchTaskTrials(_ figures: Figures, count: Int) throws {
   for (name, processors, which) in [("of_two", 2, "all"), ("of_four", 4, "all"), ("one_of_four", 4, "one")] {
-    let facts = try facts(processors, ["trials", which, "\(count)", "17"], figures)
+    let facts = try taskFacts(processors, ["trials", which, "\(count)", "17"], figures)
     figures.print("tasks.trials.\(name)", Double(count), "count")
-    let named = Double(try number("named", facts))
+    let named = Double(try factNumber("named", facts))
     figures.print("tasks.culprit_named.\(name)", named, "count", in: Double(count)...Double(count))
   }
 }
 
 private func benchSections(_ figures: Figures, count: Int) throws {
-  let facts = try facts(4, ["sections", "\(count)", "17"], figures)
+  let facts = try taskFacts(4, ["sections", "\(count)", "17"], figures)
   figures.print("tasks.trials.sections", Double(count), "count")
-  let named = Double(try number("named", facts))
+  let named = Double(try factNumber("named", facts))
   figures.print("tasks.culprit_named.sections", named, "count", in: Double(count)...Double(count))
 }
 
@@ -38,10 +35,10 @@ private func benchSections(_ figures: Figures, count: Int) throws {
 private func benchChains(_ figures: Figures, builds: [String?], count: Int) throws {
   var (chains, complete, wrong) = (0.0, 0.0, 0.0)
   for build in builds {
-    let facts = try facts(4, ["chains", "\(count)", "11"], figures, build: build)
-    chains += try number("chains", facts)
-    complete += try number("complete", facts)
-    wrong += try number("wrong", facts)
+    let facts = try taskFacts(4, ["chains", "\(count)", "11"], figures, build: build)
+    chains += try factNumber("chains", facts)
+    complete += try factNumber("complete", facts)
+    wrong += try factNumber("wrong", facts)
   }
   figures.print("tasks.chains", chains, "count", in: Double(builds.count * count)...Double(builds.count * count))
   figures.print("tasks.chains_complete", 100 * complete / chains, "%", in: 95...100)
@@ -49,46 +46,23 @@ private func benchChains(_ figures: Figures, builds: [String?], count: Int) thro
 }
 
 private func benchHealthyTasks(_ figures: Figures, seconds: Int) throws {
-  let facts = try facts(4, ["healthy", "\(seconds)", "29"], figures)
-  figures.print("tasks.healthy_tasks", try number("tasks", facts), "count")
-  figures.print("tasks.false_reports", try number("reports", facts), "count", in: 0...0)
+  let facts = try taskFacts(4, ["healthy", "\(seconds)", "29"], figures)
+  figures.print("tasks.healthy_tasks", try factNumber("tasks", facts), "count")
+  figures.print("tasks.false_reports", try factNumber("reports", facts), "count", in: 0...0)
 }
 
 private func benchTaskCosts(_ figures: Figures) throws {
-  let cost = try facts(64, ["cost", "20"], figures)
-  figures.print("tasks.cost_64", 100 * (try number("used", cost)), "percent of a processor", in: 0...0.5)
-  let rates = try facts(4, ["rate", "41"], figures).compactMap {
+  let cost = try taskFacts(64, ["cost", "20"], figures)
+  figures.print("tasks.cost_64", 100 * (try factNumber("used", cost)), "percent of a processor", in: 0...0.5)
+  let rates = try taskFacts(4, ["rate", "41"], figures).compactMap {
     $0.hasPrefix("ratio=") ? Double($0.dropFirst(6)) : nil
   }
   figures.print("tasks.rate", median(rates), "of the unwatched rate", in: 0.99...2)
 }
 
-/// What `tasks-process`, as it was built for `build`, says with so many threads in the pool, a line for each fact.
-private func facts(_ processors: Int, _ words: [String], _ figures: Figures, build: String? = nil) throws -> [String] {
-  let directory = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
-  let program = directory + (build.map { "/../\($0)" } ?? "") + "/tasks-process"
-  var environment = ["PROCESSORS=\(processors)"]
-  for name in ["PATH", "HOME"] {
-    if let value = getenv(name) { environment.append("\(name)=\(String(cString: value))") }
-  }
-  let pipe = try Spawn.pipe()
-  let process = try Spawn.process(program, [program] + words, environment: environment, output: pipe.writing)
-  close(pipe.writing)
-  let lines = String(decoding: Spawn.readAll(pipe.reading), as: UTF8.self).split(separator: "\n").map(String.init)
-  close(pipe.reading)
-  let status = Spawn.end(process)
-  guard status == 0 else { throw TasksError(description: "\(words): status \(status ?? -1): \(lines.suffix(3))") }
-  for line in lines where line.hasPrefix("trial=") || line.hasPrefix("report=") || line.hasPrefix("limitations=") {
-    figures.note(line)
-  }
-  return lines
+/// What `tasks-process`, as it was built for `build`, says with so many threads in the pool.
+private func taskFacts(_ processors: Int, _ words: [String], _ figures: Figures, build: String? = nil) throws
+  -> [String]
+{
+  try programFacts("tasks-process", words, figures, environment: ["PROCESSORS=\(processors)"], build: build)
 }
-
-private func number(_ name: String, _ facts: [String]) throws -> Double {
-  guard
-    let value = facts.lazy.compactMap({ $0.hasPrefix(name + "=") ? Double($0.dropFirst(name.count + 1)) : nil }).first
-  else { throw TasksError(description: "no \(name) in \(facts.suffix(5))") }
-  return value
-}
-
-private struct TasksError: Error, CustomStringConvertible { var description: String }

@@ -8,6 +8,9 @@ typealias Benchmark = (Figures, OptionTable.Arguments) throws -> Void
 
 let benchmarks: [String: Benchmark] = [
   "blame": { try BlameTrials($0, $1).run() }, "blame-briefly": { try BlameTrials($0, $1).runBriefly() },
+  "causes": { figures, _ in try benchCauses(figures) },
+  "causes-briefly": { figures, _ in try benchCausesBriefly(figures) },
+  "evidence": { figures, _ in try benchEvidence(figures) },
   "healthy": { figures, _ in try benchHealthy(figures) }, "idle": { figures, _ in try benchIdle(figures) },
   "observer": { figures, _ in try benchObserver(figures) },
   "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
@@ -26,6 +29,9 @@ let table = OptionTable(
     Benchmarks:
       blame     600 random stalls of more than forty kinds of work: is the function that took most of each named, and is
                 what is said of it right? blame-briefly: a dozen of them
+      causes    140 stalls in C, C++ and Swift whose causes are known: are these told, alone and beside four busy
+                processes? causes-briefly: some of them, alone
+      evidence  what reading takes that tells why a blocked thread waits
       healthy   what marking a work item costs
       idle      what a watchdog costs a service that does nothing
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the

@@ -175,3 +175,10 @@ NOT_INLINED void forecast_demand(uint64_t end) {
     cause_sink += value;
   }
 }
+
+void cause_spin(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(3600);
+  for (;;)
+    __asm__ volatile("" ::: "memory");
+}

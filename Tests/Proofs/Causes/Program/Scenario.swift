@@ -7,7 +7,7 @@ struct Scenario: Sendable {
   /// What a watched source can be held up by.
   enum Cause: String, Encodable {
     case computing, deallocation, lock, deadlock, signal, threadEnd, initialization, loader, file, network, interProcess
-    case childProcess, sleep, noProcessor, memory, suspension, congestion
+    case childProcess, sleep, noProcessor, memory, suspension, congestion, awaiting
   }
 
   /// What is computed.
@@ -79,6 +79,17 @@ struct Scenario: Sendable {
   static let all =
     computing + deallocations + locks + deadlocks + signals + threadEnds + initializations + loaders + files + network
     + otherProcesses + sleeping + processors + memory + congestion + tasks + nearMisses + mixed
+}
+
+extension Scenario {
+  /// The first for each cause.
+  static let some: [Scenario] = {
+    var counts: [Cause: Int] = [:]
+    return all.filter { scenario in
+      counts[scenario.truth.cause, default: 0] += 1
+      return counts[scenario.truth.cause] == 1
+    }
+  }()
 }
 
 /// What it takes is not there.

@@ -11,6 +11,7 @@ final class Stage: Sendable {
   let directory: String
   private let reports = Mutex<[StallReport]>([])
   private let measured = Mutex<Measures?>(nil)
+  private let ending = NSLock()
 
   /// What a thread had while it was stalled, as it measured that itself.
   struct Measures: Encodable {
@@ -69,6 +70,8 @@ final class Stage: Sendable {
 
   /// Prints the truth and the report, and ends the process.
   func finish() -> Never {
+    // Who comes second waits for that.
+    ending.lock()
     watchdog.stop()
     // A source may have stalled a second time, for a moment, after what counts.
     guard let report = reports.withLock({ $0.max { $0.duration < $1.duration } }) else {

@@ -26,7 +26,7 @@ extension Scenario {
       }
       try job(stage) { awaitDispatch(semaphore) }
     },
-    Scenario("signal-continuation", .swift, .signal, "awaitCourier()") { stage in
+    Scenario("awaiting-continuation", .swift, .awaiting, "awaitCourier()") { stage in
       try section(stage) { await awaitCourier() }
     },
     Scenario("file-task", .swift, .file, "writeExport(to:until:)", [.loadSensitive]) { stage in

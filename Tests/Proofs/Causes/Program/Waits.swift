@@ -84,8 +84,7 @@ extension Scenario {
   ]
 
   static let initializations = [
-    Scenario("initialization-static", .swift, .initialization, "access to Rates.current", holder: "loadExchangeRates()")
-    { stage in
+    Scenario("initialization-static", .swift, .initialization, "showPrice()", holder: "loadExchangeRates()") { stage in
       Thread.detachNewThread { keep(Rates.current.count) }
       isLoading.wait()
       try stage.turn { showPrice() }
@@ -94,7 +93,7 @@ extension Scenario {
       "initialization-global",
       .swift,
       .initialization,
-      "access to global translations",
+      "translateTitle()",
       holder: "loadTranslations()"
     ) { stage in
       Thread.detachNewThread { keep(translations.count) }

@@ -2,14 +2,15 @@
 //
 //   $ causes-process list            all of them, each a line: what holds it up, and who is to blame
 //   $ causes-process lock-nslock     one: a line with the truth as the program measured it, a line with the report
+//   $ causes-process judge 0         all of them, beside so many busy processes: how many reports were right
+//   $ causes-process judge 4 brief   some of each family
 //
 // Ends with 77 where the machine does not allow what it takes.
 
+import CauseWork
 import Foundation
 import Glibc
 
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
-alarm(100)
 // Who writes to what nobody reads is told by the call.
 signal(SIGPIPE, SIG_IGN)
 
@@ -18,8 +19,25 @@ if words == ["list"] {
   for scenario in Scenario.all { print(scenario.line) }
   exit(0)
 }
+if words == ["spin"] {
+  cause_spin()
+}
+if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) }) {
+  let others = try BusyProcesses(busy)
+  var judgement = Judgement()
+  let chosen = words.last == "brief" ? Scenario.some : Scenario.all
+  for scenario in chosen {
+    judgement.play(scenario)
+    fflush(nil)
+  }
+  others.end()
+  judgement.tell()
+  exit(0)
+}
+// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+alarm(100)
 guard words.count == 1, let scenario = Scenario.all.first(where: { $0.name == words.first }) else {
-  print("usage: causes-process list|NAME")
+  print("usage: causes-process list|NAME|judge BUSY [brief]")
   exit(2)
 }
 let stage = try Stage()

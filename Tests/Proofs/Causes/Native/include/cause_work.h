@@ -212,6 +212,9 @@ void close_auction(void);
 void enter_begin_checkout(unsigned milliseconds);
 void enter_check_out(unsigned milliseconds);
 
+// Keeps a processor busy until the process that started this one has ended.
+void cause_spin(void);
+
 #ifdef __cplusplus
 }
 #endif

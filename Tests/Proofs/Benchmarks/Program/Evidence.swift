@@ -1,0 +1,52 @@
+import CCulpritLinux
+import CCulpritObserver
+import Glibc
+
+/// What reading the evidence of a blocked thread costs a sampler, beside its stack, as often as stalls are sampled.
+func benchEvidence(_ figures: Figures) throws {
+  // A thread that waits for a pipe: its call, what that is on, and the kernel's function are read.
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0, clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else { throw EvidenceError() }
+  let tid = UnsafeMutablePointer<Int32>.allocate(capacity: 2)
+  tid[0] = 0
+  tid[1] = ends[0]
+  var thread = pthread_t()
+  pthread_create(
+    &thread,
+    nil,
+    { argument in
+      // SAFETY: it is what was given below, two numbers that are never freed.
+      let numbers = argument!.assumingMemoryBound(to: Int32.self)
+      numbers[0] = clinux_task_self()
+      var byte: UInt8 = 0
+      _ = read(numbers[1], &byte, 1)
+      return nil
+    },
+    tid
+  )
+  usleep(200_000)
+  var status = observer_thread_status()
+  status.activity = OBSERVER_IN_CALL
+  status.call = 0
+  status.arguments.0 = UInt64(ends[0])
+  var times = observer_evidence_times()
+  var (all, turns): ([Double], UInt64) = ([], 0)
+  for _ in 0..<200 {
+    let begin = clinux_clock_ns()
+    var evidence = observer_evidence()
+    var descriptor = observer_descriptor()
+    observer_descriptor_read(ends[0], &descriptor)
+    _ = clinux_task_run_delay_ns(tid[0], &turns)
+    observer_evidence_read(tid[0], &status, &times, &evidence)
+    all.append(Double(clinux_clock_ns() - begin) / 1000)
+    usleep(40_000)
+  }
+  figures.print("evidence.time_each", median(all), "µs", in: 0...20)
+  figures.print("evidence.time_with_counts", all.sorted()[all.count * 9 / 10], "µs")
+  _ = write(ends[1], [1], 1)
+  pthread_join(thread, nil)
+}
+
+private struct EvidenceError: Error, CustomStringConvertible {
+  var description: String { "there is no pipe, or memory cannot be read" }
+}

@@ -1,0 +1,42 @@
+import ChildProcesses
+import Glibc
+
+/// What the program called `name`, which lies beside this one or was built for `build`, says, a line for each fact. Of what went wrong the
+/// lines are noted.
+func programFacts(
+  _ name: String,
+  _ words: [String],
+  _ figures: Figures,
+  environment: [String] = [],
+  build: String? = nil
+) throws -> [String] {
+  let directory = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
+  let program = directory + (build.map { "/../\($0)" } ?? "") + "/\(name)"
+  var environment = environment
+  for name in ["PATH", "HOME"] {
+    if let value = getenv(name) { environment.append("\(name)=\(String(cString: value))") }
+  }
+  let pipe = try Spawn.pipe()
+  let process = try Spawn.process(program, [program] + words, environment: environment, output: pipe.writing)
+  close(pipe.writing)
+  let lines = String(decoding: Spawn.readAll(pipe.reading), as: UTF8.self).split(separator: "\n").map(String.init)
+  close(pipe.reading)
+  let status = Spawn.end(process)
+  guard status == 0 else { throw FactsError(description: "\(words): status \(status ?? -1): \(lines.suffix(3))") }
+  for line in lines
+  where ["trial=", "report=", "limitations=", "unavailable="].contains(where: line.hasPrefix) && line != "unavailable=0"
+  {
+    figures.note(line)
+  }
+  return lines
+}
+
+/// The number that `facts` have for `name`.
+func factNumber(_ name: String, _ facts: [String]) throws -> Double {
+  guard
+    let value = facts.lazy.compactMap({ $0.hasPrefix(name + "=") ? Double($0.dropFirst(name.count + 1)) : nil }).last
+  else { throw FactsError(description: "no \(name) in \(facts.suffix(5))") }
+  return value
+}
+
+private struct FactsError: Error, CustomStringConvertible { var description: String }
