@@ -5,8 +5,8 @@
 /* Sizes of encoded addresses, by the low four bits of the encoding. */
 enum { DW_EH_PE_format = 0x0f };
 
-/* The longest augmentation of a CIE that is read. */
-enum { AUGMENTATION_MAX = 16 };
+/* The longest augmentation of a CIE that is read, and the longest number, with some padding. */
+enum { AUGMENTATION_MAX = 16, LEB128_BITS_MAX = 7 * 16 };
 
 uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {
   uint64_t value = 0;
@@ -24,6 +24,8 @@ uint64_t cunwind_take_leb128(struct entry_reader *reader) {
     if (shift < 64)
       value |= (byte & 0x7f) << shift;
     shift += 7;
+    if (shift > LEB128_BITS_MAX)
+      reader->failed = true;
   } while ((byte & 0x80) != 0 && !reader->failed);
   return value;
 }
@@ -36,6 +38,8 @@ int64_t cunwind_take_signed_leb128(struct entry_reader *reader) {
     if (shift < 64)
       value |= (byte & 0x7f) << shift;
     shift += 7;
+    if (shift > LEB128_BITS_MAX)
+      reader->failed = true;
   } while ((byte & 0x80) != 0 && !reader->failed);
   if (shift < 64 && (byte & 0x40) != 0)
     value |= ~UINT64_C(0) << shift;
@@ -120,5 +124,5 @@ bool cunwind_open_fde(struct unwinder *unwinder, uint64_t at, struct entry_forma
     uint64_t bytes = cunwind_take_leb128(reader);
     reader->at += bytes;
   }
-  return true;
+  return !reader->failed && reader->at <= *end;
 }

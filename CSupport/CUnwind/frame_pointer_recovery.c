@@ -4,6 +4,7 @@
 #include "caller_registers.h"
 #include "dataflow/solve.h"
 #include "process_memory.h"
+#include "rule_cursor.h"
 
 #include <string.h>
 
@@ -286,6 +287,7 @@ bool cunwind_recover_frame_pointer(const struct cursor *cursor, bool interrupted
   struct caller_registers *known = &unwinder->search->known;
   struct candidate *candidate = &unwinder->search->candidate;
   *search = (struct search){.walk = walk, .cursor = *cursor, .interrupted = interrupted};
+  cunwind_settle(&search->cursor);
   uint64_t sp = 0, pc = 0;
   if (!cunwind_cursor_sp(&search->cursor, &sp) || !cunwind_cursor_pc(&search->cursor, &pc) ||
       !cunwind_cursor_function(&search->cursor, &search->function) || sp < walk->copy->stack_start)

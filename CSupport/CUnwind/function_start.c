@@ -134,6 +134,10 @@ bool cunwind_function_around(struct unwinder *unwinder, uint64_t address, struct
   if (unwinder->starts->remembered[place].address != address) {
     struct code_range between, found = {0};
     bool is_found = cunwind_table_gap(unwinder, address, &between) && find(unwinder, between, address, &found);
+    struct unwind_module module;
+    /* A module may come to be where none is, and nothing that is known changes with it. */
+    if (!is_found && !cunwind_find_module(unwinder, address, &module))
+      return false;
     unwinder->starts->remembered[place].address = address;
     unwinder->starts->remembered[place].function = found;
     unwinder->starts->remembered[place].is_found = is_found;

@@ -57,8 +57,14 @@ bool cunwind_read(struct unwinder *unwinder, uint64_t address, void *destination
       return false;
     if (page_at(unwinder, address - offset, &bytes)->is_whole)
       memcpy(to, bytes + offset, here);
-    else if (!unwinder->process.read(unwinder->process.context, address, to, here))
+    else if (!unwinder->process.read(unwinder->process.context, address, to, here)) {
+      /* A page of a module that is not there now may be at the next look: what follows from its absence is not to last.
+       */
+      struct unwind_module module;
+      if (cunwind_find_module(unwinder, address, &module))
+        cunwind_learnt_elsewhere(unwinder);
       return false;
+    }
     to += here;
     address += here;
     length -= here;

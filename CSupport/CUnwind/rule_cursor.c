@@ -59,6 +59,7 @@ static bool hand_over(struct cursor *cursor) {
   uint64_t last_read = walk->last_read;
   bool beyond_copy = walk->beyond_copy, unreadable = walk->unreadable;
   bool no_module = walk->no_module, no_info = walk->no_info;
+  struct rule_frame rules = cursor->rules;
   cursor->by_rules = false;
   bool is_there = library->resume(walk, cursor);
   for (uint32_t step = 0; is_there && step < cursor->steps; step++)
@@ -71,7 +72,19 @@ static bool hand_over(struct cursor *cursor) {
   walk->unreadable = unreadable;
   walk->no_module = no_module;
   walk->no_info = no_info;
+  if (!is_there) {
+    cursor->rules = rules;
+    cursor->by_rules = true;
+  }
   return is_there;
+}
+
+/* So many steps are gone through again each time without being noticed. */
+enum { STEPS_REPEATED = 64 };
+
+void cunwind_settle(struct cursor *cursor) {
+  if (cursor->by_rules && cursor->steps > STEPS_REPEATED)
+    hand_over(cursor);
 }
 
 static bool find_saved(struct cursor *cursor, int number, uint64_t *value) {

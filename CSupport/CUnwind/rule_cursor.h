@@ -13,4 +13,8 @@ size_t cunwind_rules_bytes(void);
  * Async-signal-safe: yes. Threads: any. */
 const struct cfi_steps *cunwind_rule_steps(const struct unwinder *unwinder);
 
+/* Hands CURSOR over to libunwind where that has many steps to go through again: copies of it that are tried in turn
+ * would each do so. Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
+void cunwind_settle(struct cursor *cursor);
+
 #endif
