@@ -49,7 +49,8 @@ uint64_t observer_evidence_number(const char *text, size_t length, const char *k
     size_t begin = digit;
     for (; digit < length && text[digit] >= '0' && text[digit] <= '9'; digit++)
       number = number * 10 + (uint64_t)(text[digit] - '0');
-    return digit > begin ? number : UINT64_MAX;
+    /* A number at the end may be a part of one. */
+    return digit > begin && digit < length ? number : UINT64_MAX;
   }
   return UINT64_MAX;
 }
@@ -76,7 +77,7 @@ static size_t read_path(const char *path, char *text, size_t capacity) {
  * anything in it. */
 enum { MINOR_FAULTS = 10, MAJOR_FAULTS = 12, USER_TICKS = 14, SYSTEM_TICKS = 15 };
 
-static void read_stat(int32_t tid, struct observer_thread_counters *counters) {
+static bool read_stat(int32_t tid, struct observer_thread_counters *counters) {
   char text[512];
   size_t length = read_task(tid, "/stat", text, sizeof text), at = length;
   while (at > 0 && text[at - 1] != ')')
@@ -97,25 +98,25 @@ static void read_stat(int32_t tid, struct observer_thread_counters *counters) {
     else if (place == SYSTEM_TICKS)
       counters->system_ticks = number;
   }
+  return length > 0;
 }
 
 static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : number; }
 
-/* Returns false where the kernel does not tell. */
+/* Returns false where the kernel does not tell all of it: what is not known is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
-  char text[2048];
+  char text[4096];
   size_t length = read_task(tid, "/status", text, sizeof text);
-  if (length == 0)
-    return false;
-  counters->voluntary_switches = or_zero(observer_evidence_number(text, length, "voluntary_ctxt_switches:"));
-  counters->involuntary_switches = or_zero(observer_evidence_number(text, length, "nonvoluntary_ctxt_switches:"));
-  read_stat(tid, counters);
+  counters->voluntary_switches = observer_evidence_number(text, length, "voluntary_ctxt_switches:");
+  counters->involuntary_switches = observer_evidence_number(text, length, "nonvoluntary_ctxt_switches:");
+  bool is_told = read_stat(tid, counters);
   length = read_task(tid, "/io", text, sizeof text);
-  counters->read_bytes = or_zero(observer_evidence_number(text, length, "rchar:"));
-  counters->written_bytes = or_zero(observer_evidence_number(text, length, "wchar:"));
-  counters->disk_read_bytes = or_zero(observer_evidence_number(text, length, "read_bytes:"));
-  counters->disk_written_bytes = or_zero(observer_evidence_number(text, length, "write_bytes:"));
-  return true;
+  counters->read_bytes = observer_evidence_number(text, length, "rchar:");
+  counters->written_bytes = observer_evidence_number(text, length, "wchar:");
+  counters->disk_read_bytes = observer_evidence_number(text, length, "read_bytes:");
+  counters->disk_written_bytes = observer_evidence_number(text, length, "write_bytes:");
+  return is_told && counters->voluntary_switches != UINT64_MAX && counters->involuntary_switches != UINT64_MAX &&
+         counters->disk_written_bytes != UINT64_MAX;
 }
 
 /* How long cpu.stat at PATH says that the group was kept from running: in microseconds in version 2 of control groups,
@@ -210,17 +211,18 @@ static void read_words(const struct observer_thread_status *seen, struct observe
     evidence->word_count = count;
 }
 
-/* Whether it is time to read the counters of thread TID. */
-static bool take_counters(int32_t tid, uint64_t now_ns, struct observer_evidence_times *times) {
-  uint32_t place = (uint32_t)tid % OBSERVER_COUNTED_THREADS_MAX;
-  if (times->tids[place] == tid && now_ns < times->next_ns[place])
+/* Whether it is time to read what was counted for thread TID and SLOT. */
+static bool take_counters(int32_t tid, uint32_t slot, uint64_t now_ns, struct observer_evidence_times *times) {
+  uint32_t place = ((uint32_t)tid ^ slot * 31) % OBSERVER_COUNTED_THREADS_MAX;
+  if (times->tids[place] == tid && times->slots[place] == slot && now_ns < times->next_ns[place])
     return false;
   times->tids[place] = tid;
+  times->slots[place] = slot;
   times->next_ns[place] = now_ns + PAUSE_NS;
   return true;
 }
 
-void observer_evidence_read(int32_t tid, const struct observer_thread_status *seen,
+void observer_evidence_read(int32_t tid, uint32_t slot, const struct observer_thread_status *seen,
                             struct observer_evidence_times *times, struct observer_evidence *evidence) {
   int saved_errno = errno;
   uint64_t now_ns = clinux_clock_ns();
@@ -232,12 +234,14 @@ void observer_evidence_read(int32_t tid, const struct observer_thread_status *se
   }
   if (seen->activity == OBSERVER_BLOCKED || (seen->activity == OBSERVER_IN_CALL && !is_plain(seen->call)))
     read_kernel_function(tid, evidence);
-  if (take_counters(tid, now_ns, times))
+  if (take_counters(tid, slot, now_ns, times)) {
     evidence->has_counters = read_counters(tid, &evidence->counters);
-  if (now_ns >= times->next_surroundings_ns) {
-    times->next_surroundings_ns = now_ns + PAUSE_NS;
-    read_surroundings(&evidence->surroundings);
+    if (now_ns >= times->next_surroundings_ns) {
+      times->next_surroundings_ns = now_ns + PAUSE_NS;
+      read_surroundings(&times->surroundings);
+    }
     evidence->has_surroundings = true;
+    evidence->surroundings = times->surroundings;
   }
   errno = saved_errno;
 }

@@ -465,7 +465,10 @@ extension SampleEvidence {
   fileprivate init(_ reader: inout ByteReader) {
     self.init()
     guard let parts = reader.number(UInt8.self) else { return }
-    if parts & 1 != 0 { arguments = (0..<6).compactMap { _ in reader.number(UInt64.self) } }
+    if parts & 1 != 0 {
+      let read = (0..<6).compactMap { _ in reader.number(UInt64.self) }
+      if read.count == 6 { arguments = read }
+    }
     if parts & 2 != 0 {
       let count = reader.number(UInt8.self) ?? 0
       words = (0..<Int(count)).compactMap { _ in reader.number(UInt32.self) }

@@ -7,18 +7,19 @@ import Testing
 /// What the kernel tells of a thread and its surroundings.
 @Suite(.serialized) struct EvidenceTests {
   @Test(arguments: [
-    ("read_bytes: 4096\n", "read_bytes:", UInt64(4096)), ("cancelled_read_bytes: 1\nread_bytes: 2", "read_bytes:", 2),
+    ("read_bytes: 4096\n", "read_bytes:", UInt64(4096)), ("cancelled_read_bytes: 1\nread_bytes: 2\n", "read_bytes:", 2),
+    ("read_bytes: 2", "read_bytes:", .max),
     ("a\nvoluntary_ctxt_switches:\t17\n", "voluntary_ctxt_switches:", 17), ("some avg10=0.00 total=55\n", "total=", 55),
     ("", "total=", .max), ("total=", "total=", .max), ("total=x", "total=", .max), ("subtotal=3", "total=", .max),
   ]) func numbersAreFoundBehindTheirWords(text: String, key: String, number: UInt64) {
     #expect(observer_evidence_number(text, text.utf8.count, key) == number)
   }
 
-  private func read(_ tid: Int32, _ times: inout observer_evidence_times) -> observer_evidence {
+  private func read(_ tid: Int32, _ times: inout observer_evidence_times, slot: UInt32 = 0) -> observer_evidence {
     var evidence = observer_evidence()
     var status = observer_thread_status()
     status.activity = OBSERVER_RUNNING
-    observer_evidence_read(tid, &status, &times, &evidence)
+    observer_evidence_read(tid, slot, &status, &times, &evidence)
     return evidence
   }
 
@@ -29,6 +30,9 @@ import Testing
     let first = read(tid, &times)
     #expect(first.has_counters && first.has_surroundings && !first.has_arguments)
     #expect(!read(tid, &times).has_counters && !read(tid, &times).has_surroundings)
+    // Each that watches the thread has what was counted for itself.
+    #expect(read(tid, &times, slot: 1).has_counters && !read(tid, &times, slot: 1).has_counters)
+    #expect(read(tid, &times, slot: 2).has_surroundings)
     let descriptor = open("/dev/null", O_WRONLY)
     defer { close(descriptor) }
     let bytes = [UInt8](repeating: 1, count: 300_000)

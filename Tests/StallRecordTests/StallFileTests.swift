@@ -203,6 +203,31 @@ private func cost(hasEnded: Bool) -> ObservationCost {
     #expect(try StallFile(bytes: StallFileWriter.file(of: recording)).recording == recording)
   }
 
+  /// Arguments are six or none, however a file ends.
+  @Test func evidenceThatIsCutIsLeftOut() throws {
+    var recording = sampleRecording()
+    recording.stalls[0].samples[0].evidence.arguments = [1, 2, 3, 4, 5, 6]
+    let whole = StallFileWriter.record(of: recording.stalls[0].samples[0], stallID: 7)
+    // Without the last argument, as whoever damages a file with care may leave it.
+    var payload = Array(
+      whole[StallFileFormat.recordHeadBytes..<whole.count - StallFileFormat.recordTailBytes].dropLast(8)
+    )
+    var head = ByteWriter()
+    head.append(UInt32(payload.count))
+    head.append(StallFileFormat.RecordKind.sample.rawValue)
+    head.append(UInt16(0))
+    payload = head.bytes + payload
+    var tail = ByteWriter()
+    tail.append(CRC32.checksum(payload[...]))
+    recording.stalls[0].samples = []
+    let stall = recording.stalls[0]
+    let bytes =
+      StallFileWriter.header() + StallFileWriter.record(of: stall.thread) + StallFileWriter.record(ofBeginOf: stall)
+      + payload + tail.bytes
+    let read = try StallFile(bytes: bytes).recording.stalls
+    #expect(read.first?.samples.count == 1 && read.first?.samples.first?.arguments == nil)
+  }
+
   @Test func aStallWithoutAnEndLastsAsLongAsItWasSeen() throws {
     let file = try StallFile(bytes: StallFileWriter.file(of: sampleRecording(hasEnded: false)))
     #expect(file.recording == sampleRecording(hasEnded: false))

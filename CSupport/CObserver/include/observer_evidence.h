@@ -47,11 +47,13 @@ struct observer_evidence {
   struct observer_surroundings surroundings;
 };
 
-/* When what was counted last; one for each thread that reads evidence. */
+/* When what was counted last, for each slot and thread; one for each thread that reads evidence. */
 struct observer_evidence_times {
   int32_t tids[OBSERVER_COUNTED_THREADS_MAX];
+  uint32_t slots[OBSERVER_COUNTED_THREADS_MAX];
   uint64_t next_ns[OBSERVER_COUNTED_THREADS_MAX];
   uint64_t next_surroundings_ns;
+  struct observer_surroundings surroundings; /* as they were then */
 };
 
 /* Where the control group of the process, and those that contain it, count throttling ("…/cpu.stat"), GROUPS of them,
@@ -60,9 +62,9 @@ struct observer_evidence_times {
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
                             const char *io_pressure, uint32_t processors);
 
-/* Reads what there is of thread TID, which SEEN was seen of, a moment after its stack.
+/* Reads what there is of thread TID, which SEEN was seen of, a moment after its stack, for the target slot SLOT.
  * Async-signal-safe: yes. Threads: a sampler, which the kernel may hold up. */
-CLINUX_NO_LOCKS void observer_evidence_read(int32_t tid, const struct observer_thread_status *seen,
+CLINUX_NO_LOCKS void observer_evidence_read(int32_t tid, uint32_t slot, const struct observer_thread_status *seen,
                                             struct observer_evidence_times *times, struct observer_evidence *evidence);
 
 /* The number behind KEY in TEXT of LENGTH bytes, a list of lines or words such as "read_bytes: 4096"; UINT64_MAX if

@@ -299,20 +299,32 @@ struct ThreadReader: ~Copyable {
       event.call = observer_restarted_call(reading.threadStatus.pc)
     }
     // A thread that runs has no call, and one that is begun anew has other arguments.
-    let isInCall = event.activity == OBSERVER_IN_CALL.rawValue && target.slot != nil
     // As a whole: a pointer to the first of a tuple's elements is one to that alone.
     var status = reading.threadStatus
-    let number = isInCall ? observer_awaited_descriptor(&status) : -1
+    let hasTimes = target.threadID != 0 && !target.isAnother
+    event.run_delay_ns = .max
+    // Of many threads that are looked at once these would tell nothing, and cost as much as a look. A thread that holds up
+    // samplers is left alone.
+    if target.slot != nil, target.threadID != 0, reading.status != OBSERVER_SAMPLER_STOPPED,
+      reading.status != OBSERVER_NO_WORKER, reading.status != OBSERVER_THREAD_GONE
+    {
+      readMore(target, &status, hasTimes, &event)
+    }
     event.descriptor.number = -1
-    if number >= 0 { observer_descriptor_read(number, &event.descriptor) }
-    if isInCall {
-      if number < 0 { observer_awaited_path(&status, &event.descriptor) }
+    if event.activity == OBSERVER_IN_CALL.rawValue, target.slot != nil {
+      let number = observer_awaited_descriptor(&status)
+      if number >= 0 {
+        observer_descriptor_read(number, &event.descriptor)
+      } else {
+        observer_awaited_path(&status, &event.descriptor)
+      }
       observer_awaited_lock(target.threadID, &status, &event.lock)
-      // What it waited for it may have by now.
-      if event.lock.kind != OBSERVER_LOCK_NONE.rawValue, reading.blockedUsed != 0,
-        clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed
-      {
+      // What it waited for it may have by now, and what was in its memory may be something else.
+      if reading.blockedUsed != 0, clinux_clock_thread_cpu_ns(target.threadID) != reading.blockedUsed {
         event.lock = observer_lock()
+        event.descriptor = observer_descriptor()
+        event.descriptor.number = -1
+        event.evidence.word_count = 0
       }
     }
     if target.whose == OBSERVER_OF_HOLDER {
@@ -320,27 +332,35 @@ struct ThreadReader: ~Copyable {
       event.holds = lock.address
       event.is_held = observer_lock_holder(&lock) == target.threadID
     }
-    let hasTimes = target.threadID != 0 && !target.isAnother
     // Of a blocked thread it has been read.
     event.cpu_ns =
       !hasTimes ? 0 : reading.blockedUsed != 0 ? reading.blockedUsed : clinux_clock_thread_cpu_ns(target.threadID)
-    // Of many threads that are looked at once it would tell nothing, and costs as much as a look.
-    event.run_delay_ns = .max
-    if target.slot != nil, target.threadID != 0 {
-      var turns: UInt64 = 0
-      let delay = clinux_task_run_delay_ns(target.threadID, &turns)
-      if hasTimes { event.run_delay_ns = delay }
-      if hasTimes { event.evidence.turns = turns }
-      observer_evidence_read(target.threadID, &status, evidenceTimes, &event.evidence)
-      // Of another thread than before its counts tell nothing; a call that is begun anew has other arguments.
-      if !hasTimes { event.evidence.has_counters = false }
-      if event.activity != OBSERVER_IN_CALL.rawValue { event.evidence.has_arguments = false }
-    }
     event.handler_ns = reading.handlerTime
     event.unwind_ns = stack.unwind_ns
     event.end = stack.end.rawValue
     event.left_out = stack.left_out
     event.joined_from = stack.joined_from
+  }
+
+  /// Reads what the kernel tells of the thread beside its stack. Of another thread than before its counts tell nothing (`hasTimes`).
+  @_noLocks private func readMore(
+    _ target: Target,
+    _ status: inout observer_thread_status,
+    _ hasTimes: Bool,
+    _ event: inout observer_event
+  ) {
+    var turns: UInt64 = 0
+    let delay = clinux_task_run_delay_ns(target.threadID, &turns)
+    let place = UInt32(truncatingIfNeeded: target.index)
+    observer_evidence_read(target.threadID, place, &status, evidenceTimes, &event.evidence)
+    // A call that is begun anew has other arguments.
+    if event.activity != OBSERVER_IN_CALL.rawValue { event.evidence.has_arguments = false }
+    guard hasTimes else {
+      event.evidence.has_counters = false
+      return
+    }
+    event.run_delay_ns = delay
+    event.evidence.turns = turns
   }
 
   /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.

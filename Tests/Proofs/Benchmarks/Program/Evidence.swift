@@ -16,7 +16,7 @@ func benchEvidence(_ figures: Figures) throws {
     nil,
     { argument in
       // SAFETY: it is what was given below, two numbers that are never freed.
-      let numbers = argument!.assumingMemoryBound(to: Int32.self)
+      guard let numbers = argument?.assumingMemoryBound(to: Int32.self) else { return nil }
       numbers[0] = clinux_task_self()
       var byte: UInt8 = 0
       _ = read(numbers[1], &byte, 1)
@@ -37,7 +37,7 @@ func benchEvidence(_ figures: Figures) throws {
     var descriptor = observer_descriptor()
     observer_descriptor_read(ends[0], &descriptor)
     _ = clinux_task_run_delay_ns(tid[0], &turns)
-    observer_evidence_read(tid[0], &status, &times, &evidence)
+    observer_evidence_read(tid[0], 0, &status, &times, &evidence)
     all.append(Double(clinux_clock_ns() - begin) / 1000)
     usleep(40_000)
   }
