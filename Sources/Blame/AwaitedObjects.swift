@@ -148,6 +148,7 @@ struct AwaitedObjects {
     ),
     (Reason(.signal, .condition), ["pthread_cond_"]),
     (Reason(.signal, .future), ["*atomic_futex"]),
+    (Reason(.signal, .atomic), ["*__atomic_wait", "*__platform_wait"]),
     (Reason(.signal, .group), ["dispatch_group_wait", "dispatch_block_wait"]),
     (Reason(.signal, .barrier), ["pthread_barrier_wait"]),
     (

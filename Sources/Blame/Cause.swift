@@ -53,6 +53,8 @@ package struct Cause: Hashable, Sendable {
     case descriptor(Descriptor)
     /// A system call, by its number.
     case call(Int32)
+    /// Nothing: there are no samples of that time.
+    case unobserved
   }
 
   /// A part of a cause.
@@ -78,7 +80,7 @@ package struct Cause: Hashable, Sendable {
 /// What a thread waits for, where that is no descriptor.
 package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case mutex, readWriteLock, lock, queue, fileLock, stream, allocator
-  case semaphore, condition, future, group, barrier, event, events, kernelSignal, semaphoreSet
+  case semaphore, condition, future, atomic, group, barrier, event, events, kernelSignal, semaphoreSet
   case addressSpace, pageFault
   case freeThread
   case futex
@@ -99,6 +101,7 @@ package enum Work: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     case allocation, deallocation, text, json, codable, regularExpressions, sorting, compression, cryptography,
       formatting
-    case collections, copying, casting, exceptions, locking, loading, fileAccess, sockets, decimals, reflection
+    case collections, copying, casting, exceptions, locking, loading, fileAccess, sockets, decimals, reflection,
+      pageFaults
   }
 }

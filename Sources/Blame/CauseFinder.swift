@@ -56,34 +56,26 @@ struct CauseFinder {
   /// The causes, the heaviest first.
   func causes() -> [Cause] {
     var sums: [Cause.Kind: Sum] = [:]
-    let uses = uses()
+    let samples = observations.sampleTimes.map(\.sample)
+    let uses = TimeUse.around(samples)
     let congested = congestedSamples()
-    let reasons = observations.sampleTimes.enumerated().map { number, observed in
-      congested.contains(number) ? Reason(.congestion) : reason(number, observed.sample)
+    let reasons = samples.enumerated().map { number, sample in
+      congested.contains(number) ? Reason(.congestion) : reason(number, sample)
     }
     let missed = missedReason(reasons)
+    let running = runningReasons(samples, reasons)
     for (number, observed) in observations.sampleTimes.enumerated() {
-      let reason = reasons[number]
-      let use = Self.mayRun(observed.sample) && reason.kind != .congestion ? uses[number] : Use()
-      func add(_ reason: Reason, _ part: Double) {
-        guard part > 0 else { return }
+      for (reason, part) in parts(observed.sample, reasons[number], uses[number], missed, running[number])
+      where part > 0 {
         sums[reason.kind, default: Sum()].add(reason, observed.time * part)
         sums[reason.kind]?.samples += 1
       }
-      add(Reason(.noProcessor), use.delayed)
-      if observed.sample.activity == .unknown, use.isKnown {
-        // What it used a processor for it has computed, whatever it was said to do.
-        add(ofRunning(frames(number)), 1 - use.delayed - use.waited)
-        add(reason, use.waited)
-        continue
-      }
-      add(reason, 1 - use.delayed - use.waited)
-      add(Self.waitingKinds.contains(reason.kind) ? reason : missed ?? reason, use.waited)
     }
     settleAllocation(&sums)
     settleFaults(&sums)
     let rest = observations.duration - sums.values.reduce(.zero) { $0 + $1.time }
-    if rest.inSeconds > 1e-6 { sums[.unknown, default: Sum()].time += rest }
+    if rest.inSeconds > 1e-6 { sums[.unknown, default: Sum()].add(Reason(.unknown, .unobserved), rest) }
+    settleTraces(&sums)
     return sums.filter { $0.value.time > .zero }.map(cause).sorted(by: Self.isHeavier)
   }
 
@@ -196,7 +188,6 @@ struct CauseFinder {
     return switch work {
     case .kind(.deallocation): Reason(.deallocation)
     case .kind(.fileAccess): Reason(.file)
-    case .kind(.sockets): Reason(.network)
     default: Reason(.computing, .work(work))
     }
   }
@@ -210,98 +201,53 @@ struct CauseFinder {
 
   // MARK: - Several samples
 
-  /// What a thread that was found running did of its time, of that which is known.
-  private struct Use {
-    /// The part in which it was ready, and had no processor.
-    var delayed = 0.0
-    /// The part in which it waited for something, too shortly to be found so.
-    var waited = 0.0
-    /// Whether anything was counted.
-    var isKnown = false
-  }
-
-  /// For each sample of a running thread what the kernel counted around it.
-  ///
-  /// A wait for a processor is counted when it ends: a run of such samples has what was counted from the one before it to the one
-  /// behind it.
-  private func uses() -> [Use] {
-    let samples = observations.sampleTimes.map(\.sample)
-    var uses = [Use](repeating: Use(), count: samples.count)
-    var begin = 0
-    while begin < samples.count {
-      guard Self.mayRun(samples[begin]) else {
-        begin += 1
-        continue
+  /// What a sample's time belongs to: what the kernel counted around it comes first, and only the rest is what was waited for.
+  private func parts(_ sample: Sample, _ reason: Reason, _ use: TimeUse, _ missed: Reason?, _ running: Reason?)
+    -> [(Reason, Double)]
+  {
+    guard use.isKnown, reason.kind != .congestion else { return [(reason, 1)] }
+    switch sample.activity {
+    case .running:
+      // Clocks are read a moment after the stack is taken: a small rest says nothing.
+      guard use.waited > Self.muchWaiting else {
+        let delayed = use.used + use.delayed > 0 ? use.delayed / (use.used + use.delayed) : 0
+        return [(reason, 1 - delayed), (Reason(.noProcessor), delayed)]
       }
-      var end = begin
-      while end + 1 < samples.count, Self.mayRun(samples[end + 1]),
-        samples[end + 1].threadID == samples[begin].threadID
-      {
-        end += 1
+      let waited = Self.waitingKinds.contains(reason.kind) ? reason : missed ?? reason
+      return [(reason, use.used), (Reason(.noProcessor), use.delayed), (waited, use.waited)]
+    case .unknown, .inSystemCall, .inRestartedCall, .blocked:
+      guard use.used + use.delayed > Self.hardlyRunning else { return [(reason, 1)] }
+      let isAtFiles = running == nil && reason.kind == .file
+      let computing = isAtFiles ? reason : running ?? Reason(.computing)
+      return [(computing, use.used), (Reason(.noProcessor), use.delayed), (reason, use.waited)]
+    case .suspended, .enqueued: return [(reason, 1)]
+    }
+  }
+
+  /// For each sample what the thread did when it was last or next found running; `nil` where it never was.
+  private func runningReasons(_ samples: [Sample], _ reasons: [Reason]) -> [Reason?] {
+    var nearest = [(reason: Reason, distance: Int)?](repeating: nil, count: samples.count)
+    func pass(_ order: some Sequence<Int>) {
+      var last: Int?
+      for number in order {
+        if let known = last, samples[known].threadID != samples[number].threadID { last = nil }
+        if samples[number].activity == .running { last = number }
+        if samples[number].activity == .unknown, nearest[number] == nil {
+          nearest[number] = (ofRunning(frames(number)), 0)
+        }
+        guard let last, abs(last - number) < nearest[number]?.distance ?? .max else { continue }
+        nearest[number] = (reasons[last], abs(last - number))
       }
-      divide(begin, end, samples, &uses)
-      begin = end + 1
     }
-    return uses
+    pass(samples.indices)
+    pass(samples.indices.reversed())
+    return nearest.map { $0?.reason }
   }
 
-  /// Whether the kernel has not said that the thread waited.
-  private static func mayRun(_ sample: Sample) -> Bool { sample.activity == .running || sample.activity == .unknown }
-
-  /// What a run is looked at in parts of: that many of its samples at once.
-  private static let window = 8
-
-  private func divide(_ begin: Int, _ end: Int, _ samples: [Sample], _ uses: inout [Use]) {
-    let whole = counted(begin, end, samples)
-    var first = begin
-    while first <= end {
-      let last = min(first + Self.window - 1, end)
-      let part = counted(first, last, samples) ?? whole
-      for number in first...last { uses[number] = part ?? Use() }
-      first = last + 1
-    }
-  }
-
-  /// What the thread did between the sample before `begin` and the one behind `end`; `nil` where nothing was counted.
-  private func counted(_ begin: Int, _ end: Int, _ samples: [Sample]) -> Use? {
-    func isSame(_ number: Int) -> Bool {
-      samples.indices.contains(number) && samples[number].threadID == samples[begin].threadID
-    }
-    let from = isSame(begin - 1) ? begin - 1 : begin
-    let to = isSame(end + 1) ? end + 1 : end
-    guard from < to, let usedBefore = samples[from].cpuTime, let usedAfter = samples[to].cpuTime,
-      let delayBefore = samples[from].runDelay, let delayAfter = samples[to].runDelay,
-      usedAfter >= usedBefore, delayAfter >= delayBefore
-    else { return nil }
-    let used = (usedAfter - usedBefore).inSeconds
-    let delayed = (delayAfter - delayBefore).inSeconds + uncounted(from, to, samples).inSeconds
-    // Half of the way to a neighbour that was found waiting is its own.
-    let passed = (from..<to).reduce(0.0) { sum, number in
-      let areRunning = Self.mayRun(samples[number]) && Self.mayRun(samples[number + 1])
-      return sum + (samples[number + 1].age - samples[number].age).inSeconds * (areRunning ? 1 : 0.5)
-    }
-    guard used + delayed > 0 else { return nil }
-    let known = max(used + delayed, passed)
-    let waited = 1 - (used + delayed) / known
-    // Clocks are read a moment after the stack is taken.
-    guard waited > Self.muchWaiting else { return Use(delayed: delayed / (used + delayed), isKnown: true) }
-    return Use(delayed: delayed / known, waited: waited, isKnown: true)
-  }
-
-  /// A smaller part of the time between samples that is not accounted for says nothing.
+  /// A smaller part of the time between samples of a running thread that is not accounted for says nothing.
   private static let muchWaiting = 0.15
-
-  /// How long the thread was ready without a processor up to the sample `to`, which was not counted yet: it ran all the time as the
-  /// kernel has it, and used nothing.
-  private func uncounted(_ from: Int, _ to: Int, _ samples: [Sample]) -> Duration {
-    var first = to
-    while first > from, samples[first].activity == .running, samples[first - 1].cpuTime == samples[to].cpuTime,
-      samples[first - 1].runDelay == samples[to].runDelay
-    {
-      first -= 1
-    }
-    return samples[to].age - samples[first].age
-  }
+  /// A thread that waits uses less for being woken.
+  private static let hardlyRunning = 0.03
 
   /// The samples in which a queue did what it could, and had more to do: waiting work was taken up just before, or just after.
   private func congestedSamples() -> Set<Int> {
@@ -312,11 +258,21 @@ struct CauseFinder {
   /// Processor time in the kernel of code that is in no system call is that of page faults, where many needed reading: memory is looked
   /// for then, and freed.
   private func settleFaults(_ sums: inout [Cause.Kind: Sum]) {
-    guard hasManyFaults, let counted = faults, var computing = sums[.computing] else { return }
+    guard let counted = faults, var computing = sums[.computing],
+      hasManyFaults || counted.minorFaults >= Self.manySmallFaults
+    else { return }
     let ticks = counted.userTicks + counted.systemTicks
     guard ticks >= Self.enoughTicks else { return }
     let part = Double(counted.systemTicks) / Double(ticks)
     guard part > Self.muchOfTheKernel else { return }
+    let own = Cause.Subject.work(.ownCode)
+    guard hasManyFaults else {
+      // Memory that is used for the first time.
+      let found = min(computing.parts[own] ?? .zero, computing.time * part)
+      sums[.computing]?.parts[own]? -= found
+      sums[.computing]?.parts[.work(.kind(.pageFaults)), default: .zero] += found
+      return
+    }
     var faults = Sum()
     faults.add(Reason(.memory, .pageFault), computing.time * part)
     faults.samples = computing.samples
@@ -328,10 +284,21 @@ struct CauseFinder {
 
   /// Fewer are nothing unusual, and take no time.
   private static let manyFaults: UInt64 = 50
+  /// The same of faults that need no reading.
+  private static let manySmallFaults: UInt64 = 20_000
   /// Fewer ticks tell no share.
   private static let enoughTicks: UInt64 = 20
   /// A smaller part of the processor time in the kernel is that of interrupts and the like.
   private static let muchOfTheKernel = 0.2
+
+  /// What has too little of the stall to be told belongs to what has most.
+  private func settleTraces(_ sums: inout [Cause.Kind: Sum]) {
+    guard let most = sums.max(by: { $0.value.time < $1.value.time })?.key else { return }
+    for (kind, sum) in sums where kind != most && sum.time < observations.duration * 0.001 {
+      sums[most]?.time += sum.time
+      sums[kind] = nil
+    }
+  }
 
   /// What allocates and frees in turn allocates: nothing is destroyed.
   private func settleAllocation(_ sums: inout [Cause.Kind: Sum]) {

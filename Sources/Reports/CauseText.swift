@@ -45,23 +45,28 @@ enum CauseText {
     case .signal: return subjects.isEmpty ? "waiting to be signalled" : "waiting for \(subjects)"
     case .awaiting: return "suspended at an await"
     case .childProcess: return "waiting for a child process"
-    case .interProcess: return with("waiting for another process,", "on")
-    case .network: return with("waiting for a peer,", "on")
-    case .file: return with("reading or writing files,")
+    case .interProcess: return with("waiting for the other end", "of")
+    case .network: return with("waiting for a peer", "on")
+    case .file: return subjects.isEmpty ? "reading or writing files" : "reading or writing files: \(subjects)"
     case .memory: return subjects.isEmpty ? "waiting for memory" : "waiting for memory: \(subjects)"
     case .congestion: return "more work waiting than could be done"
     case .noProcessor: return "ready to run, without a processor"
     case .sleep: return "sleeping on purpose"
-    case .unknown: return subjects.isEmpty ? "unknown" : "unknown, in \(subjects)"
+    case .unknown:
+      let isObserved = cause.subjects.first?.code != "unobserved"
+      return subjects.isEmpty ? "unknown" : "unknown\(isObserved ? ", in" : ":") \(subjects)"
     default: return "a cause of the kind \(printable(cause.kind.rawValue))"
     }
   }
 
   private static func subjects(_ cause: StallReport.Cause) -> String {
     let shown = cause.subjects.prefix(3).filter { $0.time * 20 >= cause.time }
-    guard shown.count > 1 else { return shown.first?.text ?? "" }
-    return shown.map { "\($0.text) \(Formatting.percent($0.share))" }.joined(separator: ", ")
+    guard shown.count > 1 else { return shown.first.map { short($0.text) } ?? "" }
+    return shown.map { "\(short($0.text)) \(Formatting.percent($0.share))" }.joined(separator: ", ")
   }
+
+  /// The end of a long path tells more than its beginning.
+  private static func short(_ text: String) -> String { text.count > 72 ? "…" + text.suffix(70) : text }
 
   /// What the kernel counted that shows it.
   private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
@@ -139,9 +144,10 @@ enum CauseText {
     case .locking: "taking and releasing locks"
     case .loading: "loading libraries"
     case .fileAccess: "files"
-    case .sockets: "sockets"
+    case .sockets: "calls on sockets"
     case .decimals: "decimal numbers"
     case .reflection: "reflection and printing of values"
+    case .pageFaults: "page faults of memory that is used for the first time"
     }
   }
 
@@ -158,6 +164,7 @@ enum CauseText {
     case .semaphore: "a semaphore"
     case .condition: "a condition"
     case .future: "a future"
+    case .atomic: "an atomic to change"
     case .group: "a dispatch group"
     case .barrier: "a barrier"
     case .event: "an eventfd"

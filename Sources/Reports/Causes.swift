@@ -22,7 +22,7 @@ extension StallReport {
     /// What a cause was about.
     public struct Subject: Hashable, Sendable, Codable {
       /// A code for programs: a kind of work (`json`), of what is waited for (`mutex`), or `descriptor`, `systemCall`, `package`,
-      /// `library`.
+      /// `library`, `unobserved`.
       public var code: String
       /// What it was, in words: "JSON", "a mutex", "/srv/journal.db".
       public var text: String
@@ -133,13 +133,21 @@ extension ReportMaker {
       seconds: Seconds(cause.share.time),
       sampleCount: cause.sampleCount,
       isLikely: cause.isLikely,
-      subjects: cause.parts.map { part in
+      subjects: cause.parts.reduce(into: []) { subjects, part in
         let (code, text) = subject(part.subject)
-        return StallReport.Cause.Subject(
-          code: code,
-          text: text,
-          share: part.share.fraction,
-          seconds: Seconds(part.share.time)
+        // A path and the descriptor that it became are the same to a reader.
+        if let place = subjects.firstIndex(where: { $0.text == text }) {
+          subjects[place].share += part.share.fraction
+          subjects[place].seconds = Seconds(subjects[place].time + part.share.time)
+          return
+        }
+        subjects.append(
+          StallReport.Cause.Subject(
+            code: code,
+            text: text,
+            share: part.share.fraction,
+            seconds: Seconds(part.share.time)
+          )
         )
       }
     )
@@ -154,6 +162,7 @@ extension ReportMaker {
     case .object(let object): (object.rawValue, CauseText.object(object))
     case .descriptor(let descriptor):
       ("descriptor", DescriptorText.of(descriptor).map { printable($0) } ?? "descriptor \(descriptor.number)")
+    case .unobserved: ("unobserved", "no samples of that time")
     case .call(let number): ("systemCall", SystemCallText.name(of: number, architecture: architecture))
     }
   }

@@ -25,16 +25,19 @@ extension StallReport.Cause.Kind {
         + "its end by itself."
     case .signal:
       "Nobody owns a semaphore, a condition or a group, so nobody can be named who is late: look for who signals it, and at the other "
-        + "threads of the report. Wait with a timeout, or not at all: let the one who would signal call back, or await it."
+        + "threads of the report. Wait with a timeout, or not at all: let the one who would signal call back, or await it. Where it waits "
+        + "for events, nothing came on its descriptors: look at who should have sent something."
     case .awaiting:
       "The task waits for another one, an actor or a callback; no thread is held up by it. Look at what it awaits: is that started, "
         + "does a continuation get resumed on every way, is the actor busy?"
     case .childProcess:
-      "A child process runs for as long as it likes. Wait for it on a thread that may wait, or be told of its end "
-        + "(terminationHandler, SIGCHLD, a pidfd in the loop), and give it a time limit."
+      "A child process runs for as long as it likes. Read its output before waiting for its end: a child that writes into a full pipe "
+        + "waits for its reader. Wait on a thread that may wait, or be told of its end (terminationHandler, SIGCHLD, a pidfd in the loop), "
+        + "and give it a time limit."
     case .interProcess:
-      "The other end of the pipe or socket did not read or write. Make the descriptor non-blocking and wait for it in the loop, set a time "
-        + "limit, and look at what the other process does."
+      "The other end of the pipe, socket or queue, which may be another process, another thread or somebody at a terminal, did not "
+        + "read or write. Make the descriptor non-blocking and wait for it in the loop, set a time limit, and look at what the other end "
+        + "does."
     case .network:
       "A peer did not answer, and the call has no time limit or a long one. Use non-blocking sockets in the loop, set time limits for "
         + "connecting, reading and writing, and resolve names elsewhere."
@@ -54,8 +57,8 @@ extension StallReport.Cause.Kind {
       "The code asked for the wait. Do not sleep on a thread that others wait for: use a timer of the loop, or Task.sleep in a task; for "
         + "retries, give the work back to the queue with a delay."
     default:
-      "Nothing that was recorded tells what it waited for. Look at the system call and at the last stack; with the symbols of the C "
-        + "library and the runtime (debug packages) more can be told."
+      "For a part of the stall nobody looked, or nothing that was recorded tells what it waited for. Look at the notes, the system "
+        + "call and the last stack; with the symbols of the C library and the runtime (debug packages) more may be told."
     }
   }
 }

@@ -135,7 +135,7 @@ struct ReportMaker {
             culprit: $0.claim.map(finding)
           )
         },
-      notes: stall.notes.map(note),
+      notes: stall.latestNotes.map(note),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
         ? nil

@@ -54,15 +54,8 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// The notes about other work that was stuck on the same thread at the same time, the last one about each.
-  var overlaps: [Note] {
-    var last: [String: Note] = [:]
-    var order: [String] = []
-    for note in notes where note.kind == .overlap {
-      if last.updateValue(note, forKey: note.text) == nil { order.append(note.text) }
-    }
-    return order.compactMap { last[$0] }
-  }
+  /// The notes about other work that was stuck on the same thread at the same time.
+  var overlaps: [Note] { notes.filter { $0.kind == .overlap } }
 
   /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.
   private static let longestValue = 1000

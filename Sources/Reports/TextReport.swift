@@ -279,7 +279,7 @@ struct TextReport: Sendable {
     for (index, note) in report.overlaps.prefix(Self.overlaps).enumerated() {
       let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
       let text =
-        "\(printable(note.title)) was stuck on this thread as well\(time): one stall, told twice (report \(printable(note.text)))"
+        "\(printable(note.title)) was stuck on this thread as well\(time): the same stall, see report \(printable(note.text))"
       lines += index == 0 ? page.section("OVERLAP", text) : page.continuation(text)
     }
     // What was noted last is of the longest time.

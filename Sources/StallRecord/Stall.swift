@@ -253,6 +253,15 @@ package struct Stall: Hashable, Sendable, Identifiable {
 }
 
 extension Stall {
+  /// The notes; of several about the same other stall the last one.
+  package var latestNotes: [StallNote] {
+    var last: [String: Int] = [:]
+    for (place, note) in notes.enumerated() where note.kind == .overlap { last[note.text] = place }
+    return notes.enumerated().filter { $0.element.kind != .overlap || last[$0.element.text] == $0.offset }.map(
+      \.element
+    )
+  }
+
   /// What tells it from the stalls of all other processes of the host.
   package func reportID(in process: ObservedProcess?) -> String {
     guard let process else { return "\(began.nanosecondsSince1970)-\(id)" }

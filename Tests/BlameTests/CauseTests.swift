@@ -135,6 +135,24 @@ import Testing
     expectWhole(causes, stall)
   }
 
+  /// Who runs and waits in turn is divided by what the kernel counted, however the samples found it.
+  @Test(arguments: [2, 3, 20]) mutating func whatIsCountedComesBeforeWhatWasFound(every: Int) {
+    let computing = stall(["c.start", "handle"])
+    var stall = stall(["c.start", "handle", "c.clock_nanosleep"], .inSystemCall(230)) { _, sample in
+      sample.cpuTime = sample.age * 0.4
+      sample.runDelay = sample.age * 0.1
+    }
+    for place in stall.samples.indices where place.isMultiple(of: every) {
+      stall.samples[place].activity = .running
+      stall.samples[place].stack = computing.samples[place].stack
+    }
+    let causes = causes(stall)
+    #expect(causes.map(\.kind) == [.sleep, .computing, .noProcessor])
+    let shares = causes.map(\.share.fraction)
+    #expect(abs(shares[0] - 0.5) < 0.03 && abs(shares[1] - 0.4) < 0.03 && abs(shares[2] - 0.1) < 0.03)
+    expectWhole(causes, stall)
+  }
+
   /// Where the kernel does not say what the thread did, its clock does.
   @Test mutating func clocksTellWhereTheKernelDoesNot() {
     let stall = stall(["c.start", "handle", "c.sem_wait"], .unknown) { place, sample in

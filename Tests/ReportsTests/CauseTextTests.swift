@@ -74,7 +74,7 @@ import Testing
           $0.diskReadBytes = 4096
           $0.writtenBytes = 12
         }
-      ) == ["reading or writing files, /srv/a, 100 %, 4.00 s: 12.3 MB read, 4.1 kB of it from a disk; 12 B written"]
+      ) == ["reading or writing files: /srv/a, 100 %, 4.00 s: 12.3 MB read, 4.1 kB of it from a disk; 12 B written"]
     )
     #expect(
       lines([cause(.memory, 1, ["a page fault"])], counted { $0.majorFaults = 1 })

@@ -317,8 +317,9 @@ final class Recorder: Sendable {
           gap: Duration(wholeNanoseconds: head.gap_ns),
           lost: head.lost
         )
-        for note in overlapNotes(box.item, state, at: head.time_ns) { box.item.add(note) }
-        if let known = known(box.item, ended: head.time_ns) { state.overlaps.remember(known) }
+        let ended = head.item &+ head.age_ns &+ head.gap_ns
+        for note in overlapNotes(box.item, state, at: ended) { box.item.add(note) }
+        if let known = known(box.item, ended: ended) { state.overlaps.remember(known) }
         finish(&box.item)
       }
     default:

@@ -1,0 +1,72 @@
+import CulpritStallRecord
+
+/// What a thread did around one sample, as the kernel counted it: how it was found then is chance, where it runs and waits in turn.
+struct TimeUse {
+  /// The part of the time for which it had a processor, and the one for which it was ready and had none; the rest it waited.
+  var used = 0.0
+  var delayed = 0.0
+  /// Whether anything was counted.
+  var isKnown = false
+
+  var waited: Double { max(0, 1 - used - delayed) }
+
+  /// Between two neighbouring samples of one thread, in seconds.
+  private struct Interval {
+    var passed: Double
+    var used: Double
+    var delayed: Double
+  }
+
+  /// For each of `samples`, those of each thread in order of time, what was counted from the one before it to the one behind it.
+  static func around(_ samples: [Sample]) -> [TimeUse] {
+    var uses = [TimeUse](repeating: TimeUse(), count: samples.count)
+    var begin = 0
+    while begin < samples.count {
+      var end = begin
+      while end + 1 < samples.count, samples[end + 1].threadID == samples[begin].threadID { end += 1 }
+      let intervals = intervals(Array(samples[begin...end]))
+      for place in 0...(end - begin) {
+        let near = [place - 1, place].compactMap { intervals.indices.contains($0) ? intervals[$0] : nil }
+        let passed = near.reduce(0) { $0 + $1.passed }
+        guard passed > 0 else { continue }
+        uses[begin + place].isKnown = true
+        uses[begin + place].used = near.reduce(0) { $0 + $1.used } / passed
+        uses[begin + place].delayed = near.reduce(0) { $0 + $1.delayed } / passed
+      }
+      begin = end + 1
+    }
+    return uses
+  }
+
+  /// What was counted between neighbours; `nil` where something is not known.
+  private static func intervals(_ samples: [Sample]) -> [Interval?] {
+    var all = zip(samples, samples.dropFirst())
+      .map { one, next -> Interval? in
+        guard let before = one.cpuTime, let after = next.cpuTime, after >= before, next.age > one.age,
+          let waitedBefore = one.runDelay, let waitedAfter = next.runDelay, waitedAfter >= waitedBefore
+        else { return nil }
+        let passed = (next.age - one.age).inSeconds
+        let used = min(passed, (after - before).inSeconds)
+        return Interval(passed: passed, used: used, delayed: (waitedAfter - waitedBefore).inSeconds)
+      }
+    // A wait for a processor is counted when it ends: what does not fit was before that.
+    var carried = 0.0
+    for place in all.indices.reversed() {
+      guard let interval = all[place] else {
+        carried = 0
+        continue
+      }
+      let delayed = min(interval.passed - interval.used, interval.delayed + carried)
+      carried = max(0, interval.delayed + carried - delayed)
+      all[place]?.delayed = delayed
+    }
+    // One that lasts is not counted yet: the thread was ready all the time, and used nothing.
+    for place in all.indices.reversed() {
+      guard let interval = all[place], interval.used == 0, interval.delayed == 0, samples[place].activity == .running,
+        samples[place + 1].activity == .running
+      else { break }
+      all[place]?.delayed = interval.passed
+    }
+    return all
+  }
+}
