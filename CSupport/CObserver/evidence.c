@@ -7,13 +7,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 256, PAUSE_NS = 250000000 };
 
-/* Written before samplers are started. */
+/* Whether what follows has been written. */
+static _Atomic bool is_known;
 static struct {
   char cpu_stats[OBSERVER_GROUPS_MAX][PATH_BYTES];
   char memory_pressure[PATH_BYTES], io_pressure[PATH_BYTES];
@@ -34,6 +36,7 @@ void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const
   keep(known.memory_pressure, memory_pressure);
   keep(known.io_pressure, io_pressure);
   known.processors = processors;
+  atomic_store_explicit(&is_known, true, memory_order_release);
 }
 
 uint64_t observer_evidence_number(const char *text, size_t length, const char *key) {
@@ -137,7 +140,10 @@ static uint64_t stalled(const char *path) {
 }
 
 static void read_surroundings(struct observer_surroundings *surroundings) {
-  surroundings->throttled_ns = UINT64_MAX;
+  memset(surroundings, 0, sizeof *surroundings);
+  surroundings->throttled_ns = surroundings->memory_stalled_ns = surroundings->disk_stalled_ns = UINT64_MAX;
+  if (!atomic_load_explicit(&is_known, memory_order_acquire))
+    return;
   for (int group = 0; group < OBSERVER_GROUPS_MAX; group++) {
     uint64_t more = throttled(known.cpu_stats[group]);
     if (more == UINT64_MAX)
@@ -148,7 +154,6 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
   surroundings->memory_stalled_ns = stalled(known.memory_pressure);
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
   surroundings->processors = known.processors;
-  surroundings->runnable = 0;
   /* "5.23 3.02 2.32 9/177 14641": how many of how many threads. */
   char text[128];
   size_t length = read_path("/proc/loadavg", text, sizeof text), at = 0;

@@ -58,7 +58,7 @@ struct observer_evidence_times {
 
 /* Where the control group of the process, and those that contain it, count throttling ("…/cpu.stat"), GROUPS of them,
  * and where waiting for memory and disks is counted ("…/memory.pressure", "…/io.pressure"); longer paths are not used.
- * Async-signal-safe: no. Threads: any, before samplers are started. */
+ * Until then nothing is read there. Async-signal-safe: no. Threads: the recorder, once. */
 void observer_evidence_know(const char *const *cpu_stats, uint32_t groups, const char *memory_pressure,
                             const char *io_pressure, uint32_t processors);
 

@@ -265,6 +265,7 @@ final class Recorder: Sendable {
       }
       // Nobody needs to know how queues look before a thread waits for what may be one.
       if head.lock.is_queues { _ = QueueLayout.current }
+      Surroundings.areKnown
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
         box(index, head, &state).item.add(captured)
         return

@@ -4,8 +4,11 @@ import Glibc
 
 /// Where what a stall's evidence has of the process's control group and the machine is counted.
 enum Surroundings {
-  /// Tells the observer where: found out once, when the watchdog is started.
-  static func tellObserver() {
+  /// Tells the observer where, once: found out when a thread is sampled for the first time, because an idle watchdog needs no memory for
+  /// that.
+  static let areKnown: Void = tellObserver()
+
+  private static func tellObserver() {
     let groups = ControlGroups.directories(of: "cpu").prefix(Int(OBSERVER_GROUPS_MAX)).map { $0 + "/cpu.stat" }
     let own = ControlGroups.directories(of: "memory").first
     let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
