@@ -188,7 +188,7 @@ func processes(_ folder: String) -> [Target] {
     // Is observed while its calls of the allocator and of locks are counted.
     .executableTarget(
       name: "counted-process",
-      dependencies: ["CountedCalls", "Culprit", "CulpritStallRecord"],
+      dependencies: ["CountedCalls", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Counted"
     ),
     // Ends in every way, and says at its next launch how it ended.

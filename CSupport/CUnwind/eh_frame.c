@@ -16,7 +16,8 @@ uint64_t cunwind_take(struct entry_reader *reader, size_t bytes) {
   return value;
 }
 
-uint64_t cunwind_take_leb128(struct entry_reader *reader) {
+/* A number of seven bits a byte; `sign` are the bits above it where its highest one says that it is negative. */
+static uint64_t take_leb128(struct entry_reader *reader, uint64_t *sign) {
   uint64_t value = 0, byte;
   int shift = 0;
   do {
@@ -27,23 +28,18 @@ uint64_t cunwind_take_leb128(struct entry_reader *reader) {
     if (shift > LEB128_BITS_MAX)
       reader->failed = true;
   } while ((byte & 0x80) != 0 && !reader->failed);
+  *sign = shift < 64 && (byte & 0x40) != 0 ? ~UINT64_C(0) << shift : 0;
   return value;
 }
 
+uint64_t cunwind_take_leb128(struct entry_reader *reader) {
+  uint64_t sign;
+  return take_leb128(reader, &sign);
+}
+
 int64_t cunwind_take_signed_leb128(struct entry_reader *reader) {
-  uint64_t value = 0, byte;
-  int shift = 0;
-  do {
-    byte = cunwind_take(reader, 1);
-    if (shift < 64)
-      value |= (byte & 0x7f) << shift;
-    shift += 7;
-    if (shift > LEB128_BITS_MAX)
-      reader->failed = true;
-  } while ((byte & 0x80) != 0 && !reader->failed);
-  if (shift < 64 && (byte & 0x40) != 0)
-    value |= ~UINT64_C(0) << shift;
-  return (int64_t)value;
+  uint64_t sign, value = take_leb128(reader, &sign);
+  return (int64_t)(value | sign);
 }
 
 struct entry_reader cunwind_entry_at(struct unwinder *unwinder, uint64_t at, uint64_t *end) {

@@ -173,7 +173,7 @@ package struct Blame: Hashable, Sendable {
     waitChains = chains.all
     counts = StallCounts(observations.sampleTimes.map(\.sample))
     let areSeen = !observations.sampleTimes.isEmpty
-    causes = areSeen ? CauseFinder(observed, observations, chains, architecture: architecture).causes() : []
+    causes = areSeen ? CauseFinder(observed, observations, chains, counts, architecture: architecture).causes() : []
     timeline = []
     workers = observations.byThread.map { Worker($0, observations: $1) }
     queueProgress = stall.queueProgress

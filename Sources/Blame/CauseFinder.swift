@@ -2,9 +2,8 @@ import CulpritStallRecord
 
 /// Why a stall's work did not go on: what each sample says, in sum.
 ///
-/// The time of a sample in which the thread waited belongs to what it waited for. That of one in which it ran is divided by what
-/// the kernel counted around it: what it used a processor for, and what it was ready for without one. All parts together are
-/// the stall.
+/// The time of a sample is divided by what the kernel counted around it: what the thread used a processor for, and what it was ready
+/// for without one. The rest is what it waited for. All parts together are the stall.
 struct CauseFinder {
   private let stall: Stall
   private let observations: Observations
@@ -12,6 +11,8 @@ struct CauseFinder {
   /// The chain that a sample belongs to, by the sample's number.
   private let chainOf: [Int: Int]
   private let awaited: AwaitedObjects
+  /// What the kernel counted of the thread; `nil` where it was not counted.
+  private let faults: ThreadCounters?
   private typealias Reason = AwaitedObjects.Reason
 
   /// The most parts of a cause that are told.
@@ -21,11 +22,13 @@ struct CauseFinder {
     _ stall: Stall,
     _ observations: Observations,
     _ chains: (all: [WaitChain], of: [Int: Int]),
+    _ counts: StallCounts,
     architecture: String
   ) {
     (self.stall, self.observations) = (stall, observations)
     (self.chains, chainOf) = (chains.all, chains.of)
     awaited = AwaitedObjects(architecture: architecture)
+    faults = counts.thread
   }
 
   private struct Sum {
@@ -58,9 +61,8 @@ struct CauseFinder {
     var sums: [Cause.Kind: Sum] = [:]
     let samples = observations.sampleTimes.map(\.sample)
     let uses = TimeUse.around(samples)
-    let congested = congestedSamples()
     let reasons = samples.enumerated().map { number, sample in
-      congested.contains(number) ? Reason(.congestion) : reason(number, sample)
+      isCongested ? Reason(.congestion) : reason(number, sample)
     }
     let missed = missedReason(reasons)
     let running = runningReasons(samples, reasons)
@@ -132,7 +134,6 @@ struct CauseFinder {
   }
 
   private var hasManyFaults: Bool { (faults?.majorFaults ?? 0) >= Self.manyFaults }
-  private var faults: ThreadCounters? { StallCounts(observations.sampleTimes.map(\.sample)).thread }
 
   // MARK: - One sample
 
@@ -249,10 +250,9 @@ struct CauseFinder {
   /// A thread that waits uses less for being woken.
   private static let hardlyRunning = 0.03
 
-  /// The samples in which a queue did what it could, and had more to do: waiting work was taken up just before, or just after.
-  private func congestedSamples() -> Set<Int> {
-    guard case .moved? = stall.queueProgress else { return [] }
-    return Set(observations.sampleTimes.indices)
+  /// Whether a queue did what it could, and had more to do: waiting work was taken up.
+  private var isCongested: Bool {
+    if case .moved? = stall.queueProgress { true } else { false }
   }
 
   /// Processor time in the kernel of code that is in no system call is that of page faults, where many needed reading: memory is looked

@@ -108,6 +108,20 @@ struct WaitGraph {
       holders = way.holders.map { _ in [] }
       isNamed = way.isNamed
     }
+
+    /// Adds the sample `number`, which leads here.
+    mutating func add(_ number: Int, _ sample: Sample, _ time: Duration, _ way: Way) {
+      numbers.append(number)
+      self.time += time
+      waiters.append(sample)
+      isTimed = isTimed || way.isTimed
+      for (place, look) in way.holders.enumerated() {
+        isNamed[place] = isNamed[place] && way.isNamed[place]
+        // The same look may be the nearest of several samples.
+        guard let look, holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
+        holders[place].append(look)
+      }
+    }
   }
 
   /// So many frames of a stack are looked at for the function that waits.
@@ -142,8 +156,7 @@ struct WaitGraph {
     var groups: [Signature: Group] = [:]
     for (number, (sample, time)) in observations.sampleTimes.enumerated() where sample.lock != nil {
       guard let way = follow(sample) else { continue }
-      groups[way.signature, default: Group(way)].numbers.append(number)
-      add(sample, time, way, to: &groups[way.signature, default: Group(way)])
+      groups[way.signature, default: Group(way)].add(number, sample, time, way)
     }
     let heaviest = groups.sorted {
       $0.value.time != $1.value.time
@@ -154,18 +167,6 @@ struct WaitGraph {
       for number in group.value.numbers { chainOf[number] = place }
     }
     return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
-  }
-
-  private func add(_ sample: Sample, _ time: Duration, _ way: Way, to group: inout Group) {
-    group.time += time
-    group.waiters.append(sample)
-    group.isTimed = group.isTimed || way.isTimed
-    for (place, look) in way.holders.enumerated() {
-      group.isNamed[place] = group.isNamed[place] && way.isNamed[place]
-      // The same look may be the nearest of several samples.
-      guard let look, group.holders[place].last.map({ !$0.isSame(as: look) }) ?? true else { continue }
-      group.holders[place].append(look)
-    }
   }
 
   /// From what `sample` found the thread waiting for to the one who holds everything up. `nil` where it waited for something else.

@@ -303,10 +303,11 @@ struct ThreadReader: ~Copyable {
     var status = reading.threadStatus
     let hasTimes = target.threadID != 0 && !target.isAnother
     event.run_delay_ns = .max
-    // Of many threads that are looked at once these would tell nothing, and cost as much as a look. A thread that holds up
-    // samplers is left alone.
-    if target.slot != nil, target.threadID != 0, reading.status != OBSERVER_SAMPLER_STOPPED,
-      reading.status != OBSERVER_NO_WORKER, reading.status != OBSERVER_THREAD_GONE
+    // Of many threads that are looked at once these would tell nothing, and cost as much as a look; of holders, which may come a
+    // thousand times a second, nobody asks. A thread that holds up samplers is left alone.
+    if target.slot != nil, target.threadID != 0, target.whose != OBSERVER_OF_HOLDER,
+      reading.status != OBSERVER_SAMPLER_STOPPED, reading.status != OBSERVER_NO_WORKER,
+      reading.status != OBSERVER_THREAD_GONE
     {
       readMore(target, &status, hasTimes, &event)
     }
@@ -349,8 +350,6 @@ struct ThreadReader: ~Copyable {
     _ hasTimes: Bool,
     _ event: inout observer_event
   ) {
-    var turns: UInt64 = 0
-    let delay = clinux_task_run_delay_ns(target.threadID, &turns)
     let place = UInt32(truncatingIfNeeded: target.index)
     observer_evidence_read(target.threadID, place, &status, evidenceTimes, &event.evidence)
     // A call that is begun anew has other arguments.
@@ -359,8 +358,7 @@ struct ThreadReader: ~Copyable {
       event.evidence.has_counters = false
       return
     }
-    event.run_delay_ns = delay
-    event.evidence.turns = turns
+    event.run_delay_ns = clinux_task_run_delay_ns(target.threadID, &event.evidence.turns)
   }
 
   /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.

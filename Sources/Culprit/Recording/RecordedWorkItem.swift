@@ -114,8 +114,6 @@ struct RecordedWorkItem: ~Copyable {
   /// Adds a note about the stall.
   mutating func add(_ note: StallNote) {
     guard stall != nil else { return }
-    // What is known later of the same other stall takes the place of what was known before.
-    if note.kind == .overlap { stall?.notes.removeAll { $0.kind == .overlap && $0.text == note.text } }
     stall?.notes.append(note)
     file?.add(note)
   }

@@ -1,5 +1,6 @@
 // Stalls under a watchdog, and counts what the threads on the observing path call meanwhile: the monitor, and a thread that
-// itself calls nothing, so that every call it makes is the signal handler's.
+// itself calls nothing, so that every call it makes is the signal handler's. Another one is in code of which no rule is known, so
+// that libunwind is asked.
 //
 //   $ counted-process
 //   monitor.allocations=0
@@ -9,6 +10,7 @@ import CountedCalls
 import Culprit
 import Glibc
 import Synchronization
+import TestWorkloads
 
 // Whoever starts this may be a thread of Dispatch, which blocks most signals.
 var none = sigset_t()
@@ -83,6 +85,8 @@ watchdog.onStall { report in
 let computing = Computing(try watchdog.watchLoop(named: "computing"))
 let sleeping = try watchdog.watchLoop(named: "sleeping")
 let computingPlace = computing.count()
+// Somebody in code of which no rule is remembered.
+let undescribed = workload_thread_start({ @Sendable _, stop in workload_without_unwind_information(.max, stop) }, nil)
 // Twice, so that nothing which is done once is missed, and nothing that is done again.
 let monitorPlace = counted_calls_begin(counted_calls_find("culprit-monitor"))
 // The one at work is the first that was started.

@@ -36,7 +36,7 @@ private func captureCrowd(of count: Int, _ watchdog: Watchdog, _ figures: Figure
   figures.print("threads.time", median(times.map(\.whole)) / 1e6, "ms")
   figures.print("threads.time_first", times[0].each / 1000, "us")
   figures.print("threads.processor_each", median(times.map(\.processor)) / 1000, "us")
-  figures.print("threads.time_each", median(times.map(\.each)) / 1000, "us")
+  figures.print("threads.time_each", median(times.map(\.each)) / 1000, "us", in: 0...25)
 }
 
 /// The processor time that this process has used, in nanoseconds.

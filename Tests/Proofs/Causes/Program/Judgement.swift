@@ -23,6 +23,9 @@ struct Judgement {
   /// A tick of the kernel's, in seconds.
   private static let tick = 0.01
 
+  /// A thread that ran for no longer had not begun what it stalled for.
+  private static let hardlyRun = 0.02
+
   /// Plays `scenario` and prints a line, if anything of it is wrong or cannot be had.
   mutating func play(_ scenario: Scenario) {
     let process = Process()
@@ -62,10 +65,8 @@ struct Judgement {
     } else {
       faults.append("is said to be \(cause), and is \(allowed.sorted().joined(separator: " or "))")
     }
-    // Nothing is known of a thread that never had a processor.
-    let isSeen = report.verdict != .noStacks
     let culprit = report.culprit?.function.name
-    if culprit == truth.culprit || !isSeen {
+    if culprit == truth.culprit || (report.verdict == .noStacks && Self.neverRan(measured)) {
       culpritRight += 1
     } else {
       faults.append("blames \(culprit ?? "nobody") instead of \(truth.culprit ?? "nobody")")
@@ -107,6 +108,14 @@ struct Judgement {
     let part = delay / wall
     if part > 0.55 { return ["noProcessor"] }
     return part > 0.3 ? [truth.cause.rawValue, "noProcessor"] : [truth.cause.rawValue]
+  }
+
+  /// Whether the thread wanted a processor and had none, by its own measure: nothing can be known of it then.
+  private static func neverRan(_ measured: Measured) -> Bool {
+    guard let wall = measured.wallSeconds, let used = measured.cpuSeconds, let delay = measured.delaySeconds else {
+      return false
+    }
+    return used < hardlyRun && delay > wall / 2
   }
 
   /// The facts, a line for each.
