@@ -95,7 +95,7 @@ let commands: [Target] = [
     ],
     path: "tools/culprit"
   ),
-  .target(name: "ExampleServer", path: "tools/Examples/Server"),
+  .target(name: "ExampleServer", dependencies: ["CulpritOptions"], path: "tools/Examples/Server"),
   .executableTarget(
     name: "example-service",
     dependencies: ["Culprit", "CulpritOptions", "ExampleServer"],
@@ -103,7 +103,7 @@ let commands: [Target] = [
   ),
   .executableTarget(
     name: "example-service-unwatched",
-    dependencies: ["ExampleServer"],
+    dependencies: ["CulpritOptions", "ExampleServer"],
     path: "tools/Examples/Unwatched"
   ),
 ]

@@ -90,10 +90,11 @@ bool clinux_keep_code_resident(uint64_t address, size_t bytes) {
   return false;
 }
 
-bool clinux_keep_stack_resident(void) {
+bool clinux_keep_stack_resident(bool at_once) {
   enum { BYTES = 32 << 10 };
   volatile uint8_t room[BYTES];
-  for (size_t at = 0; at < BYTES; at += PAGE)
-    room[at] = 0;
+  if (at_once)
+    for (size_t at = 0; at < BYTES; at += PAGE)
+      room[at] = 0;
   return clinux_keep_resident((const void *)room, BYTES);
 }

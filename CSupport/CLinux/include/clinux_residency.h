@@ -13,8 +13,8 @@ bool clinux_keep_resident(const void *start, size_t bytes);
  * Async-signal-safe: no. Threads: any. */
 bool clinux_keep_code_resident(uint64_t address, size_t bytes);
 
-/* Keeps the next 32 KiB of the calling thread's stack in memory. Returns whether the process may.
- * Async-signal-safe: no. Threads: any. */
-bool clinux_keep_stack_resident(void);
+/* Keeps the next 32 KiB of the calling thread's stack in memory, AT_ONCE or from when each page is first used. Returns
+ * whether the process may. Async-signal-safe: no. Threads: any. */
+bool clinux_keep_stack_resident(bool at_once);
 
 #endif

@@ -137,15 +137,12 @@ final class Core: Sendable {
     LiveConfiguration.say(policies.problems)
     do {
       let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
-      let recorderThread = try PosixThread(name: "culprit-record") {
-        clinux_keep_stack_resident()
-        recorder.run()
-      }
+      let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
       try remoteModules.start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       Residency.keep(table.pointer, table.stalls)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
-        clinux_keep_stack_resident()
+        clinux_keep_stack_resident(true)
         var monitor = Monitor(
           control: control.pointer,
           slots: table.pointer,

@@ -99,7 +99,7 @@ final class Policies: Sendable {
             systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
-          clinux_keep_stack_resident()
+          clinux_keep_stack_resident(true)
           thread.run()
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.

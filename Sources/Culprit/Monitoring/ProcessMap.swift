@@ -189,13 +189,17 @@ enum ProcessMap {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
+    // Memory that has been written to stays with the allocator: no more of it than is needed.
     var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 64 << 10)
+    bytes.reserveCapacity(32 << 10)
     while true {
-      let count = Glibc.read(descriptor, &chunk, chunk.count)
+      let count = withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 1) { chunk in
+        let count = Glibc.read(descriptor, chunk.baseAddress, chunk.count)
+        if count > 0 { bytes += chunk[..<count] }
+        return count
+      }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
-      bytes += chunk[..<count]
     }
   }
 }

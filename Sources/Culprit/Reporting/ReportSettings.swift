@@ -11,14 +11,15 @@ struct ReportSettings: Sendable {
   var width: Int
   /// How much memory names may take, in bytes, about.
   var symbolMemory: Int
-  /// What counts as the application's own code.
-  var rules: OwnershipRules
+  /// What the service counts as its own code beside the package that was built, and its own functions that are passed over.
+  private let ownModules, wrappers: [String]
 
   /// As `configuration` says.
   init(_ configuration: Configuration) {
     width = configuration.reporting.width
     symbolMemory = configuration.reporting.symbolBytesMax
-    rules = OwnershipRules(own: configuration.reporting.ownModules, wrappers: configuration.reporting.wrappers)
+    ownModules = configuration.reporting.ownModules
+    wrappers = configuration.reporting.wrappers
   }
 
   /// What names the addresses of `recording`, which is of the process `process` as long as that runs.
@@ -41,7 +42,7 @@ struct ReportSettings: Sendable {
   func builder(_ recording: Recording, _ symbolizer: Symbolizer) -> ReportBuilder {
     ReportBuilder(
       recording,
-      rules: rules,
+      rules: OwnershipRules(own: ownModules, wrappers: wrappers),
       architecture: String(cString: observer_machine_name()),
       resolve: symbolizer.resolve
     )

@@ -75,7 +75,7 @@ struct Environment: Sendable {
   ) -> (configuration: Configuration, problems: [String]) {
     var configuration = base
     var problems = unknownNames
-    let fileName = printable(file ?? "", limit: sentencePartMax)
+    var fileName: String { printable(file ?? "", limit: sentencePartMax) }
     for setting in Setting.all {
       guard let text = variables[setting.variable] else { continue }
       if let problem = apply(setting, text, &configuration) { problems.append("\(setting.variable) \(problem)") }

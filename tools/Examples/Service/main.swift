@@ -6,34 +6,12 @@ import Glibc
 // A small HTTP service on loopback, as a service that links Culprit looks: one event loop, a catalog in memory, and a
 // request (POST /rebuild) that does on the loop what should never be done there.
 
-let table = OptionTable(
-  usage: ["example-service [OPTION]..."],
-  summary: "Serves a small catalog over HTTP on 127.0.0.1 until SIGTERM.",
-  options: [
-    CommandOption("port", letter: "p", argument: "PORT", help: "port to listen on; default: any free one"),
-    CommandOption(
-      "directory",
-      letter: "d",
-      argument: "DIR",
-      help: "where stalls are saved; default: nowhere"
-    ),
-    CommandOption("threshold", letter: "t", argument: "MS", help: "what a turn of the loop may take, in ms; 4500"),
-    CommandOption("width", letter: "w", argument: "COLUMNS", help: "length of a line in reports; 100"),
-  ],
-  epilogue: """
-    Requests:
-      GET /search?q=WORD   documents that contain WORD
-      GET /health          "ok"
-      POST /rebuild        builds the index anew (4 s) and writes a snapshot (1 s), on the event loop
-    """
-)
-
 let output = CommandOutput(command: "example-service")
 
 do {
-  let parsed = try table.parse(CommandLine.arguments.dropFirst())
+  let parsed = try ServiceOptions.table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") {
-    output.print(table.help)
+    output.print(ServiceOptions.table.help)
     exit(0)
   }
   let threshold = try parsed.number("threshold", in: 10...3_600_000) ?? 4500

@@ -1,15 +1,23 @@
+import CulpritOptions
 import ExampleServer
 import Glibc
 
-// The example service without Culprit, neither linked nor running: what it costs is measured against this.
+// The example service without a watchdog, and without the library that has one: what that costs is measured against this. It takes the
+// same options; those of the watchdog do nothing.
+
+let output = CommandOutput(command: "example-service-unwatched")
 
 do {
-  let server = try HTTPServer(port: 0, catalog: Catalog(documents: 2_000))
-  let line = Array("listening on 127.0.0.1:\(server.port)\n".utf8)
-  _ = write(STDOUT_FILENO, line, line.count)
+  let parsed = try ServiceOptions.table.parse(CommandLine.arguments.dropFirst())
+  let server = try HTTPServer(
+    port: UInt16(try parsed.number("port", in: 0...65535) ?? 0),
+    catalog: Catalog(documents: 2_000)
+  )
+  output.print("listening on 127.0.0.1:\(server.port)\n")
   server.run { turn in turn() }
+} catch let error as UsageError {
+  output.usage(error)
 } catch {
-  let line = Array("example-service-unwatched: \(error)\n".utf8)
-  _ = write(STDERR_FILENO, line, line.count)
+  output.error("\(error)")
   exit(1)
 }

@@ -1,11 +1,11 @@
 import Glibc
 
-/// What a watchdog costs a service that does nothing: the example service with it, beside the same service without it.
+/// What a watchdog costs a service that does nothing: the example service with it, beside the same service, told the same, without it.
 func benchIdle(_ figures: Figures) throws {
   let directory = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
   let watched = try Service(directory + "/example-service", ["--threshold=4000"])
   defer { watched.stop() }
-  let unwatched = try Service(directory + "/example-service-unwatched", [])
+  let unwatched = try Service(directory + "/example-service-unwatched", ["--threshold=4000"])
   defer { unwatched.stop() }
   // Long enough for start-up to be over and for a tick to be a small part.
   sleep(2)
