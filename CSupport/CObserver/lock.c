@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,9 +15,32 @@
 #define FUTEX_LOCK_PI2 13
 #endif
 
-static _Atomic uint32_t queue_owner;
+static _Atomic uint32_t queue_owner, queue_target;
 
-void observer_lock_know_queues(uint32_t owner_offset) {
+/* Where glibc's struct pthread (nptl/descr.h) has the thread's id, and, on x86_64, its own address (tcbhead_t of
+ * tls.h). */
+#if defined(__x86_64__)
+enum { THREAD_ID = 0x2d0, THREAD_OWN = 0x10 };
+#else
+enum { THREAD_ID = 0xd0, THREAD_OWN = -1 };
+#endif
+static atomic_bool knows_threads;
+
+static bool thread_id(uint64_t descriptor, uint32_t *tid) {
+  uint64_t own = descriptor;
+  bool is_one = descriptor != 0 && descriptor % sizeof own == 0 &&
+                (THREAD_OWN < 0 || clinux_memory_read(descriptor + (uint64_t)THREAD_OWN, &own, sizeof own));
+  return is_one && own == descriptor && clinux_memory_read(descriptor + THREAD_ID, tid, sizeof *tid);
+}
+
+void observer_lock_know_threads(void) {
+  uint32_t tid;
+  bool is_known = thread_id((uint64_t)pthread_self(), &tid) && (int32_t)tid == clinux_task_self();
+  atomic_store_explicit(&knows_threads, is_known, memory_order_relaxed);
+}
+
+void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset) {
+  atomic_store_explicit(&queue_target, target_offset, memory_order_relaxed);
   atomic_store_explicit(&queue_owner, owner_offset, memory_order_relaxed);
 }
 
@@ -124,6 +148,23 @@ static void find_rwlock(uint64_t address, uint64_t word, struct observer_lock *l
     set(lock, OBSERVER_LOCK_RWLOCK, begin, words[RWLOCK_WRITER]);
 }
 
+/* Where the parts of a lock of a FILE (_IO_lock_t of glibc's stdio-lock.h) are: words, and a pointer. */
+enum { STREAM_LOCK = 0, STREAM_COUNT = 1, STREAM_WORDS = 2, STREAM_OWNER = 8 };
+
+/* Its owner is told by the address of the thread's descriptor; false where what is at ADDRESS is no such lock. */
+static bool stream_owner(uint64_t address, uint32_t *owner) {
+  uint64_t descriptor;
+  return atomic_load_explicit(&knows_threads, memory_order_relaxed) &&
+         clinux_memory_read(address + STREAM_OWNER, &descriptor, sizeof descriptor) && thread_id(descriptor, owner);
+}
+
+static void find_stream(uint64_t address, struct observer_lock *lock) {
+  uint32_t words[STREAM_WORDS], owner;
+  if (address % sizeof(uint64_t) == 0 && read_words(address, words, STREAM_WORDS) && words[STREAM_LOCK] == CONTENDED &&
+      words[STREAM_COUNT] != 0 && stream_owner(address, &owner))
+    set(lock, OBSERVER_LOCK_STREAM, address, owner);
+}
+
 /* A thread's end: the kernel clears the word then (set_tid_address(2)). */
 static void find_thread(uint64_t address, uint32_t expected, struct observer_lock *lock) {
   uint32_t word;
@@ -135,16 +176,28 @@ static void find_thread(uint64_t address, uint32_t expected, struct observer_loc
  * is waited for. */
 enum { SYNC_QUEUE = -40, SYNC_WAITER = 4 };
 
+/* A queue that is the target of others has a few of those between it and what is waited for. */
+enum { TARGETS_MAX = 8 };
+
 static void find_queue(int32_t tid, uint64_t address, struct observer_lock *lock) {
   uint32_t offset = atomic_load_explicit(&queue_owner, memory_order_relaxed), waiter, owner;
+  uint32_t target = atomic_load_explicit(&queue_target, memory_order_relaxed);
   uint64_t queue;
   lock->is_queues = offset == 0;
-  if (offset != 0 && read_words(address + SYNC_WAITER, &waiter, 1) && (waiter & FUTEX_TID_MASK) == (uint32_t)tid &&
-      clinux_memory_read(address + (uint64_t)(int64_t)SYNC_QUEUE, &queue, sizeof queue) && queue % sizeof queue == 0 &&
-      read_words(queue + offset, &owner, 1) &&
-      /* Who waits for a queue has those already that lead to it: its own, where another one is its target. */
-      (owner & FUTEX_TID_MASK) != (uint32_t)tid)
-    set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
+  if (offset == 0 || !read_words(address + SYNC_WAITER, &waiter, 1) || (waiter & FUTEX_TID_MASK) != (uint32_t)tid ||
+      !clinux_memory_read(address + (uint64_t)(int64_t)SYNC_QUEUE, &queue, sizeof queue))
+    return;
+  for (int depth = 0; depth < TARGETS_MAX && queue != 0 && queue % sizeof queue == 0; depth++) {
+    if (!read_words(queue + offset, &owner, 1))
+      return;
+    if ((owner & FUTEX_TID_MASK) != (uint32_t)tid) {
+      set(lock, OBSERVER_LOCK_QUEUE, queue, owner & FUTEX_TID_MASK);
+      return;
+    }
+    /* Who waits for a queue has those already that lead to it: then its target is what is waited for. */
+    if (target == 0 || !clinux_memory_read(queue + target, &queue, sizeof queue))
+      return;
+  }
 }
 
 void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6], struct observer_lock *lock) {
@@ -172,6 +225,8 @@ void observer_lock_find(int32_t tid, int64_t call, const uint64_t arguments[6], 
         find_thread(address, expected, lock);
       if (lock->kind == OBSERVER_LOCK_NONE)
         find_mutex(address, expected, lock);
+      if (lock->kind == OBSERVER_LOCK_NONE && is_private && expected == CONTENDED)
+        find_stream(address, lock);
     }
     break;
   default:
@@ -186,6 +241,8 @@ int32_t observer_lock_holder(const struct observer_lock *lock) {
                    : lock->kind == OBSERVER_LOCK_QUEUE  ? atomic_load_explicit(&queue_owner, memory_order_relaxed)
                                                         : 0;
   uint32_t word;
-  bool is_read = lock->kind != OBSERVER_LOCK_NONE && read_words(lock->address + place, &word, 1);
+  bool is_read = lock->kind == OBSERVER_LOCK_STREAM
+                     ? stream_owner(lock->address, &word)
+                     : lock->kind != OBSERVER_LOCK_NONE && read_words(lock->address + place, &word, 1);
   return is_read ? (int32_t)(word & FUTEX_TID_MASK) : 0;
 }

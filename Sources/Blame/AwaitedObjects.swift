@@ -175,16 +175,23 @@ struct AwaitedObjects {
         "rtld_",
       ]
     ),
-    (
-      Reason(.lock, .stream),
-      ["flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets"]
-    ),
+    (Reason(.lock, .stream), streamFunctions),
     (
       Reason(.lock, .allocator),
       ["malloc", "calloc", "realloc", "free", "libc_malloc", "int_malloc", "int_free", "arena_get"]
     ),
     (Reason(.initialization), ["swift_once", "*once_slow", "dispatch_once", "pthread_once", "cxa_guard_acquire"]),
   ]
+
+  /// Functions of the C library that lock a stream.
+  private static let streamFunctions = [
+    "flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets", "putc", "fputc",
+    "getc", "fgetc",
+    "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
+  ]
+
+  /// Whether the C library's function `name`, without underscores before it, locks a stream.
+  static func isStreamFunction(_ name: Substring) -> Bool { streamFunctions.contains(where: name.hasPrefix) }
 
   /// Calls that tell by themselves.
   private static let calls: [String: Cause.Kind] = {

@@ -170,16 +170,17 @@ struct CauseFinder {
     case .initialization, .loader, .threadEnd, .lock: return reason
     default: break
     }
-    let kind: Cause.Kind = link.kind == .thread ? .threadEnd : .lock
+    let kind: Cause.Kind = link.kind == .held(.thread) ? .threadEnd : .lock
     return Reason(kind, .object(Self.object(link.kind)), isLikely: !link.isConfirmed)
   }
 
-  private static func object(_ kind: HeldLock.Kind) -> AwaitedObject {
+  private static func object(_ kind: WaitedFor) -> AwaitedObject {
     switch kind {
-    case .mutex: .mutex
-    case .readWriteLock: .readWriteLock
-    case .queue: .queue
-    case .word, .thread, .unknown: .lock
+    case .held(.mutex): .mutex
+    case .held(.readWriteLock): .readWriteLock
+    case .held(.queue): .queue
+    case .held(.stream): .stream
+    case .held(.word), .held(.thread), .held(.unknown), .initialization: .lock
     }
   }
 

@@ -1,10 +1,18 @@
 import CulpritStallRecord
 
+/// What somebody waited for that a thread held.
+package enum WaitedFor: Hashable, Sendable {
+  /// Something whose words in memory say who holds it.
+  case held(HeldLock.Kind)
+  /// An initialization, by what the stacks of the threads show.
+  case initialization
+}
+
 /// A thread that held what another one waited for.
 package struct WaitLink: Hashable, Sendable {
   /// What it held.
-  package var kind: HeldLock.Kind
-  /// Where that was.
+  package var kind: WaitedFor
+  /// Where that was; 0 where that is not known.
   package var address: UInt64
   /// The thread; without a name where it was not looked at.
   package var holder: ObservedThread
@@ -42,6 +50,7 @@ struct WaitGraph {
   private var looks: [Int32: [Look]] = [:]
   /// Whether the function that a stack is in waits for a lock of such a kind; `nil` where it has no name.
   private var checks: [Check: Bool?] = [:]
+  private var initializers: Initializers
 
   private struct Check: Hashable {
     var stack: Int
@@ -60,7 +69,7 @@ struct WaitGraph {
   /// What tells chains apart.
   private struct Signature: Hashable {
     struct Link: Hashable {
-      var kind: HeldLock.Kind
+      var kind: WaitedFor
       var address: UInt64
       var holderID: Int32
       var isOrphaned: Bool
@@ -138,6 +147,7 @@ struct WaitGraph {
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     (self.stall, self.stacks, self.rules, self.resolve) = (stall, stacks, rules, resolve)
+    initializers = Initializers(stall, stacks, rules: rules, resolve: resolve)
     // Which thread a sample is of that waited for nothing, is not known where the work may have changed threads.
     for sample in stall.samples {
       guard let id = sample.lock?.waiterID ?? sample.threadID else { continue }
@@ -154,8 +164,8 @@ struct WaitGraph {
   /// The chains, those first that took most of the time, and for samples, by their numbers, which one they belong to.
   mutating func chains(_ observations: Observations) -> (all: [WaitChain], of: [Int: Int]) {
     var groups: [Signature: Group] = [:]
-    for (number, (sample, time)) in observations.sampleTimes.enumerated() where sample.lock != nil {
-      guard let way = follow(sample) else { continue }
+    for (number, (sample, time)) in observations.sampleTimes.enumerated() {
+      guard let way = sample.lock == nil ? initialization(sample) : follow(sample) else { continue }
       groups[way.signature, default: Group(way)].add(number, sample, time, way)
     }
     let heaviest = groups.sorted {
@@ -167,6 +177,27 @@ struct WaitGraph {
       for number in group.value.numbers { chainOf[number] = place }
     }
     return (heaviest.prefix(Self.chainsMax).map { chain($0, $1, observations) }, chainOf)
+  }
+
+  /// The way to who initializes what `sample` found the thread waiting for. That was seen once, when all threads were: nobody else can
+  /// do it meanwhile. `nil` where it waited for something else, or it is not known who that is.
+  private mutating func initialization(_ sample: Sample) -> Way? {
+    guard sample.activity.isWaiting, let stack = sample.stack, let found = initializers.thread(waitedForBy: stack)
+    else { return nil }
+    let seen = Sample(
+      age: stall.threshold,
+      stack: found.stack,
+      outcome: found.outcome,
+      cpuTime: found.cpuTime,
+      activity: found.activity
+    )
+    var way = Way()
+    way.signature.links = [
+      Signature.Link(kind: .initialization, address: 0, holderID: found.thread.id, isOrphaned: false)
+    ]
+    way.holders = [Look(sample: seen, thread: found.thread, holds: nil)]
+    way.isNamed = [false]
+    return way
   }
 
   /// From what `sample` found the thread waiting for to the one who holds everything up. `nil` where it waited for something else.
@@ -189,7 +220,12 @@ struct WaitGraph {
       let hasRun =
         lock.kind != .queue || look.map { $0.sample.lock != nil || isWaiting($0.sample, for: .queue) != true } ?? true
       way.signature.links.append(
-        Signature.Link(kind: lock.kind, address: lock.address, holderID: lock.holderID, isOrphaned: lock.isOrphaned)
+        Signature.Link(
+          kind: .held(lock.kind),
+          address: lock.address,
+          holderID: lock.holderID,
+          isOrphaned: lock.isOrphaned
+        )
       )
       way.holders.append(look)
       way.isNamed.append(name ?? false && hasRun)
@@ -319,6 +355,7 @@ extension HeldLock.Kind {
     case .mutex: name.hasPrefix("pthread_mutex_")
     case .readWriteLock: name.hasPrefix("pthread_rwlock_")
     case .thread: name.hasPrefix("pthread_") && name.contains("join")
+    case .stream: AwaitedObjects.isStreamFunction(name)
     case .queue: ["DISPATCH_WAIT_FOR_QUEUE", "dispatch_sync", "dispatch_barrier"].contains(where: name.hasPrefix)
     }
   }

@@ -70,6 +70,7 @@ enum CauseText {
 
   /// What the kernel counted that shows it.
   private static func evidence(_ cause: StallReport.Cause, _ report: StallReport) -> String {
+    if cause.kind == .lock { return fileLocks(report) }
     guard let counts = report.counts else { return "" }
     switch cause.kind {
     case .noProcessor:
@@ -110,6 +111,13 @@ enum CauseText {
       return "every thread of the pool does, and work waits for one: if only that would signal it, nobody ever will"
     default: return ""
     }
+  }
+
+  /// Who had locks of files.
+  private static func fileLocks(_ report: StallReport) -> String {
+    let notes = report.notes.filter { $0.kind == .fileLock }
+    let shown = notes.prefix(2).map { "\(short(printable($0.text))) is locked by \(printable($0.title))" }
+    return shown.joined(separator: "; ") + (notes.count > shown.count ? "; …" : "")
   }
 
   private static func bytes(_ count: UInt64) -> String {

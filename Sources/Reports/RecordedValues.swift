@@ -88,6 +88,7 @@ extension StallReport.Note.Kind {
     case .processorTime: self = .processorTime
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
+    case .fileLock: self = .fileLock
     case .unknown(let number): self = StallReport.Note.Kind(rawValue: "kind\(number)")
     }
   }

@@ -341,6 +341,8 @@ extension StallReport {
       public static let unwatched = Kind(rawValue: "unwatched")
       /// Other work was stuck on the same thread at the same time: its source is the title, the id of its report the text.
       public static let overlap = Kind(rawValue: "overlap")
+      /// The lock of a file was waited for: who had it is the title, the file the text.
+      public static let fileLock = Kind(rawValue: "fileLock")
     }
   }
 

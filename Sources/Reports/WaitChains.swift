@@ -54,19 +54,25 @@ extension StallReport {
       public static let threadEnd = Kind(rawValue: "threadEnd")
       /// A dispatch queue, of which it ran something (`sync`).
       public static let queue = Kind(rawValue: "queue")
+      /// A stream of the C library's, a `FILE`: `print` and `printf` have one for what they print.
+      public static let stream = Kind(rawValue: "stream")
+      /// An initialization that it was at: `std::call_once`, a static variable of a C++ function.
+      public static let initialization = Kind(rawValue: "initialization")
     }
   }
 }
 
 extension StallReport.WaitLink.Kind {
-  init(_ kind: HeldLock.Kind) {
+  init(_ kind: WaitedFor) {
     switch kind {
-    case .word: self = .lock
-    case .mutex: self = .mutex
-    case .readWriteLock: self = .readWriteLock
-    case .thread: self = .threadEnd
-    case .queue: self = .queue
-    case .unknown(let code): self.init(rawValue: "unknown-\(code)")
+    case .held(.word): self = .lock
+    case .held(.mutex): self = .mutex
+    case .held(.readWriteLock): self = .readWriteLock
+    case .held(.thread): self = .threadEnd
+    case .held(.queue): self = .queue
+    case .held(.stream): self = .stream
+    case .held(.unknown(let code)): self.init(rawValue: "unknown-\(code)")
+    case .initialization: self = .initialization
     }
   }
 }
@@ -152,11 +158,13 @@ enum WaitChainText {
     if isAlone { return "\(name(link)) had it already" }
     if link.kind == .threadEnd { return "\(name(link)) had not ended" }
     if link.hasHolderEnded { return "\(name(link)) held it and has ended: nobody is left to let go" }
+    if link.kind == .initialization { return "\(name(link)) was at it" }
     return "\(name(link)) \(link.kind == .queue ? "had it" : "held it")"
   }
 
   private static func object(_ link: StallReport.WaitLink) -> String {
-    "\(link.kind == .threadEnd ? "the" : "a") \(noun(link))"
+    let article = link.kind == .threadEnd ? "the" : link.kind == .initialization ? "an" : "a"
+    return "\(article) \(noun(link))"
   }
 
   private static func noun(_ link: StallReport.WaitLink) -> String {
@@ -166,6 +174,8 @@ enum WaitChainText {
     case .readWriteLock: "read-write lock"
     case .threadEnd: "end of a thread"
     case .queue: "dispatch queue"
+    case .stream: "stream (stdio)"
+    case .initialization: "initialization"
     default: "thing of the kind \(printable(link.kind.rawValue))"
     }
   }
@@ -175,6 +185,10 @@ enum WaitChainText {
     if let culprit = link.culprit {
       let function = culprit.function
       let how = ActivityText.of(culprit)
+      // It was seen once.
+      if link.kind == .initialization {
+        return "seen in \(function.displayName) (\(Formatting.origin(function)))"
+      }
       return
         "\(Formatting.percent(culprit.share)) of that time in \(function.displayName) (\(Formatting.origin(function)))"
         + (how.isEmpty ? "" : ": \(how)")

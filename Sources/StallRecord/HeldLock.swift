@@ -12,6 +12,8 @@ package struct HeldLock: Hashable, Sendable {
     case thread
     /// A dispatch queue, of which somebody ran something.
     case queue
+    /// A stream of the C library's, a `FILE`.
+    case stream
     /// A kind that a newer version wrote, by its number in the file.
     case unknown(UInt8)
   }
@@ -56,6 +58,7 @@ extension HeldLock.Kind {
     case .readWriteLock: 3
     case .thread: 4
     case .queue: 5
+    case .stream: 6
     case .unknown(let code): code
     }
   }
@@ -68,6 +71,7 @@ extension HeldLock.Kind {
     case 3: self = .readWriteLock
     case 4: self = .thread
     case 5: self = .queue
+    case 6: self = .stream
     default: self = .unknown(code)
     }
   }

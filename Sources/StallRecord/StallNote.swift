@@ -17,6 +17,8 @@ package struct StallNote: Hashable, Sendable {
     /// Other work was stuck on the same thread at the same time; the title is its source, the text the id of its report, the time how
     /// long both were.
     case overlap
+    /// Who had the lock of a file that was waited for; the title is who, the text the file.
+    case fileLock
     /// A kind that a newer version wrote, by its number in the file.
     case unknown(UInt8)
   }
@@ -50,6 +52,7 @@ extension StallNote.Kind {
     case .processorTime: 5
     case .unwatched: 6
     case .overlap: 7
+    case .fileLock: 8
     case .unknown(let code): code
     }
   }
@@ -64,6 +67,7 @@ extension StallNote.Kind {
     case 5: self = .processorTime
     case 6: self = .unwatched
     case 7: self = .overlap
+    case 8: self = .fileLock
     default: self = .unknown(code)
     }
   }

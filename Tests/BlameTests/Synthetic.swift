@@ -72,6 +72,7 @@ struct Synthetic {
       function: name,
       rawName: isSystem ? String(name.dropFirst(2)) : name,
       module: isSystem ? "/usr/lib/x86_64-linux-gnu/libc.so.6" : "/opt/shop/shop",
+      start: FileAddress(frame.lookupAddress.value),
       address: .file(FileAddress(frame.lookupAddress.value))
     )
     if name.hasPrefix("d.") {

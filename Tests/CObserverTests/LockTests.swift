@@ -90,6 +90,20 @@ import Testing
     #expect(lock.kind == OBSERVER_LOCK_NONE.rawValue)
   }
 
+  /// A stream's lock has the address of its owner's descriptor, which has the owner's id. Anything else there is no lock of a stream.
+  @Test func streamsHaveOwners() {
+    observer_lock_know_threads()
+    let own = UInt64(pthread_self())
+    func stream(_ words: [UInt32], owner: UInt64) -> observer_lock {
+      find(words + [UInt32(truncatingIfNeeded: owner), UInt32(owner >> 32)], wait, expecting: 2)
+    }
+    let held = stream([2, 1], owner: own)
+    #expect(held.kind == OBSERVER_LOCK_STREAM.rawValue && held.holder == clinux_task_self())
+    let none = OBSERVER_LOCK_NONE.rawValue
+    #expect(stream([2, 0], owner: own).kind == none && stream([1, 1], owner: own).kind == none)
+    for other: UInt64 in [0, 8, own + 4, own + 64, .max - 7] { #expect(stream([2, 1], owner: other).kind == none) }
+  }
+
   /// Many may wait for the same thread: it is looked at once in a while, and left alone where it does not answer.
   @Test func holdersAreLeftInPeace() {
     var holders = observer_holders()

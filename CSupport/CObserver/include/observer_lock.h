@@ -16,6 +16,7 @@ enum observer_lock_kind {
   OBSERVER_LOCK_RWLOCK = 3, /* pthread_rwlock_t that somebody writes under */
   OBSERVER_LOCK_THREAD = 4, /* the end of a thread: pthread_join(3) */
   OBSERVER_LOCK_QUEUE = 5,  /* a queue of libdispatch's, of which somebody runs something: dispatch_sync */
+  OBSERVER_LOCK_STREAM = 6, /* a FILE of the C library's: flockfile(3), and what calls it */
 };
 
 struct observer_lock {
@@ -52,9 +53,13 @@ CLINUX_NO_LOCKS bool observer_holders_take(struct observer_holders *holders, int
 /* Notes that TID has not answered: it is left alone for a while. Async-signal-safe: yes. Threads: the same. */
 CLINUX_NO_LOCKS void observer_holders_rest(struct observer_holders *holders, int32_t tid, uint64_t now_ns);
 
-/* Says that libdispatch's queues have the id of who runs something of them so many bytes from their beginning, for
- * good. Async-signal-safe: yes. Threads: any, once. */
-void observer_lock_know_queues(uint32_t owner_offset);
+/* Says where libdispatch's queues have the id of who runs something of them, and their target, in bytes from their
+ * beginning, for good; TARGET_OFFSET is 0 where that is not known. Async-signal-safe: yes. Threads: any, once. */
+void observer_lock_know_queues(uint32_t owner_offset, uint32_t target_offset);
+
+/* Finds out where a thread's descriptor has the kernel's id of the thread, and whether that is so here. Without it
+ * nobody holds a stream. Async-signal-safe: no. Threads: any. */
+void observer_lock_know_threads(void);
 
 /* Finds what thread TID, which is blocked in CALL with ARGUMENTS, waits for that a thread holds. Its kind is
  * OBSERVER_LOCK_NONE where that is nothing, or nobody. Async-signal-safe: yes. Threads: any that may read memory. */

@@ -82,6 +82,7 @@ final class Core: Sendable {
       throw .unsupported("the C library has no _dl_find_object (glibc 2.35 has), and /proc/self/maps cannot be read")
     }
     if let missing = observer_unwind_start() { throw .unsupported(String(cString: missing)) }
+    observer_lock_know_threads()
     let error = observer_capture_start(configuration.sampling.stackBytesMax)
     guard error == 0 else { throw .unsupported(Self.captureProblem(error)) }
     guard let slots = observer_slot_table(), let stalls = observer_stall_table(),

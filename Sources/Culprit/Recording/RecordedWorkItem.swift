@@ -113,8 +113,9 @@ struct RecordedWorkItem: ~Copyable {
 
   /// Adds a note about the stall.
   mutating func add(_ note: StallNote) {
-    guard stall != nil else { return }
-    stall?.notes.append(note)
+    // Who has a lock of a file is asked again and again.
+    guard let stall, note.kind != .fileLock || !stall.notes.contains(note) else { return }
+    self.stall?.notes.append(note)
     file?.add(note)
   }
 

@@ -222,6 +222,7 @@ final class Recorder: Sendable {
     /// Code that was there when a work item came under suspicion may be gone when it is a stall.
     var modules = RecentModules()
     var overlaps = Overlaps()
+    var fileLocks = FileLocks()
   }
 
   /// A capture of all threads that is under way.
@@ -267,7 +268,9 @@ final class Recorder: Sendable {
       if head.lock.is_queues { _ = QueueLayout.current }
       Surroundings.areKnown
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
-        box(index, head, &state).item.add(captured)
+        let box = box(index, head, &state)
+        box.item.add(captured)
+        if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
         return
       }
       // What is held is known from a sample.

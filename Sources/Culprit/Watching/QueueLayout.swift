@@ -15,6 +15,8 @@ struct QueueLayout: Hashable, Sendable {
   private var lastWaiting: Int
   /// Where what waits has the next of it, from its own beginning; `nil` when that is not found out.
   private var next: Int?
+  /// Where the queue has the one that is its target, from its own beginning; `nil` when that is not found out.
+  private var target: Int?
 
   /// The layout in this process, found out when it is first asked for.
   static let current: QueueLayout? = {
@@ -25,7 +27,7 @@ struct QueueLayout: Hashable, Sendable {
       uncounted: layout.queueHeadAddress(of: .main)
     )
     observer_queue_know(&known)
-    observer_lock_know_queues(UInt32(layout.owner))
+    observer_lock_know_queues(UInt32(layout.owner), UInt32(layout.target ?? 0))
     return layout
   }()
 
@@ -43,6 +45,9 @@ struct QueueLayout: Hashable, Sendable {
     var beside: [UInt64] = []
     var running: [UInt64] = []
     var threadID: UInt32 = 0
+    /// Of a third queue, whose target the other one is, and the address of that one.
+    var targeting: [UInt64] = []
+    var targetAddress: UInt64?
     /// What may wait, by its address.
     var waiting: [UInt64: [UInt64]] = [:]
   }
@@ -75,6 +80,8 @@ struct QueueLayout: Hashable, Sendable {
     looks.beside = now(another)
     looks.threadID = UInt32(bitPattern: clinux_task_self())
     looks.running = another.sync { now(another) }
+    looks.targeting = now(DispatchQueue(label: "culprit.layout", target: another))
+    looks.targetAddress = object(of: another)
     let all = [looks.idle, looks.one, looks.two, looks.three, looks.beside, looks.running]
     return all.allSatisfy { $0.count == words } ? looks : nil
   }
@@ -99,6 +106,8 @@ struct QueueLayout: Hashable, Sendable {
     owner = owners[0] * 8
     firstWaiting = first * 8
     lastWaiting = last * 8
+    let targets = looks.targeting.indices.filter { looks.targeting[$0] == looks.targetAddress }
+    target = targets.count == 1 ? targets[0] * 8 : nil
     // The first has the second for its next, and the second the third.
     guard let block = looks.waiting[two[first]], let another = looks.waiting[two[last]] else { return }
     let nexts = block.indices.filter {

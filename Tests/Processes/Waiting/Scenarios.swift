@@ -26,6 +26,7 @@ let scenarios: [String: @Sendable () -> Void] = [
   "condition": waitForCondition,
   "sleep": { usleep(1_500_000) },
   "stream": waitForStream,
+  "file-lock": waitForFile,
   "timed-deadlock": deadlockForAWhile,
   "target-queue": waitForTargetQueue,
   // A closure of its own would become what "rebuildIndex" is, and the two one function, where it is optimised.
@@ -308,6 +309,25 @@ private func waitForStream() {
     funlockfile(stream.file)
   }
   answerRequest { flockfile(stream.file) }
+}
+
+/// Another process has the lock.
+private func waitForFile() {
+  let path = NSTemporaryDirectory() + "culprit-file-lock-\(getpid())"
+  let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+  unlink(path)
+  let own = "/proc/\(getpid())/fd/\(file)"
+  let keeper = Process()
+  keeper.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+  keeper.arguments = [own, "sleep", "1.5"]
+  guard (try? keeper.run()) != nil else { exit(77) }
+  // Once it has it, it cannot be had.
+  while flock(file, LOCK_EX | LOCK_NB) == 0 {
+    flock(file, LOCK_UN)
+    usleep(1_000)
+  }
+  answerRequest { flock(file, LOCK_EX) }
+  keeper.waitUntilExit()
 }
 
 private final class Stream: @unchecked Sendable {

@@ -95,7 +95,7 @@ extension Scenario {
       hold_prices(1800)
       try stage.turn { read_prices() }
     },
-    Scenario("lock-c-stream", .c, .lock, "write_log_line") { stage in
+    Scenario("lock-c-stream", .c, .lock, "write_log_line", holder: "rotate_log") { stage in
       hold_log(1800)
       try stage.turn { write_log_line() }
     },

@@ -100,15 +100,22 @@ extension Scenario {
       isLoading.wait()
       try stage.turn { translateTitle() }
     },
-    Scenario("initialization-c-once", .c, .initialization, "show_currency") { stage in
+    Scenario("initialization-c-once", .c, .initialization, "show_currency", holder: "load_currency_table") { stage in
       begin_currency_table(1800)
       try stage.turn { show_currency() }
     },
-    Scenario("initialization-cpp-once", .cpp, .initialization, "shop::applyTax") { stage in
+    Scenario("initialization-cpp-once", .cpp, .initialization, "shop::applyTax", holder: "shop::loadTaxRules") {
+      stage in
       enter_begin_tax_rules(1800)
       try stage.turn { enter_apply_tax() }
     },
-    Scenario("initialization-cpp-static", .cpp, .initialization, "shop::showCountry") { stage in
+    Scenario(
+      "initialization-cpp-static",
+      .cpp,
+      .initialization,
+      "shop::showCountry",
+      holder: "shop::CountryNames::CountryNames"
+    ) { stage in
       enter_begin_country_names(1800)
       try stage.turn { enter_show_country() }
     },

@@ -1,0 +1,65 @@
+import CulpritStallRecord
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// Who has the lock of a file, by what the kernel writes of it.
+@Suite struct FileLocksTests {
+  private let list = """
+    1: POSIX  ADVISORY  WRITE 10650 fe:00:16286035 1073741824 1073742335
+    2: FLOCK  ADVISORY  WRITE 4711 fe:00:100 0 EOF
+    2: -> FLOCK  ADVISORY  WRITE 42 fe:00:100 0 EOF
+    2: -> FLOCK  ADVISORY  WRITE 43 fe:00:100 0 EOF
+    3: OFDLCK ADVISORY  WRITE -1 fe:00:200 0 EOF
+    3: -> OFDLCK ADVISORY  WRITE 42 fe:00:200 0 EOF
+    4: LEASE  ACTIVE    WRITE 5 fe:00:300 0 EOF
+    5: POSIX  ADVISORY  READ  42 00:19:400 0 1
+    5: -> POSIX  ADVISORY  WRITE 43 00:19:400 0 1
+    """
+
+  @Test func whoHasItComesBeforeWhoWaits() {
+    #expect(FileLocks.holder(in: list, waiter: 42, inode: 100) == 4711)
+    #expect(FileLocks.holder(in: list, waiter: 43, inode: 100) == 4711)
+    #expect(FileLocks.holder(in: list, waiter: 43, inode: 400) == 42)
+  }
+
+  @Test func nobodyIsGuessed() {
+    // A lock of an open file names nobody; others do not wait, or wait for other files.
+    #expect(FileLocks.holder(in: list, waiter: 42, inode: 200) == nil)
+    #expect(FileLocks.holder(in: list, waiter: 42, inode: 400) == nil)
+    #expect(FileLocks.holder(in: list, waiter: 44, inode: 100) == nil)
+    #expect(FileLocks.holder(in: list, waiter: 43, inode: 300) == nil)
+    // What the kernel does not show is missing: the one before is another lock's.
+    #expect(
+      FileLocks.holder(
+        in: "1: FLOCK  ADVISORY  WRITE 7 fe:00:1 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 42 fe:00:2 0 EOF",
+        waiter: 42,
+        inode: 2
+      ) == nil
+    )
+    for text in [
+      "", "\n", "->", "1: ->", "1: -> FLOCK ADVISORY WRITE x fe:00:1 0 EOF", "1: FLOCK ADVISORY WRITE 99999999999 a 0",
+    ] {
+      #expect(FileLocks.holder(in: text, waiter: 42, inode: 1) == nil)
+    }
+  }
+
+  @Test func theInodeOfADescriptorIsFound() {
+    #expect(FileLocks.inode("pos:\t0\nflags:\t0100002\nmnt_id:\t25\nino:\t16225211\n") == 16_225_211)
+    #expect(FileLocks.inode("pos:\t0\n") == nil && FileLocks.inode("ino:\tx") == nil && FileLocks.inode("") == nil)
+  }
+
+  /// A real process has the lock of a real file.
+  @Test func whoLocksAFileIsTold() throws {
+    let child = try ChildProcess(ChildProcess.built("waiting-process"), ["file-lock", "json"])
+    let report = try JSONDecoder().decode(StallReport.self, from: Data(child.output.utf8))
+    let note = try #require(report.notes.first { $0.kind == .fileLock }, "\(report)")
+    #expect(report.notes.count { $0.kind == .fileLock } == 1, "\(report.notes)")
+    #expect(note.title.hasPrefix("process ") && note.title.hasSuffix(" (flock)"), "\(note)")
+    #expect(report.causes.first?.kind == .lock, "\(report)")
+    let words = report.description.split { $0.isWhitespace }.joined(separator: " ")
+    #expect(words.contains("is locked by process ") && words.contains("(flock)"), "\(report)")
+  }
+}
