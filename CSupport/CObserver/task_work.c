@@ -85,9 +85,9 @@ static bool is_candidate(const struct runs *runs, uint8_t priority) {
 
 /* Finds a thread that is in the way of TASK, which is at ADDRESS and enqueued: what runs on the executor that it is
  * enqueued on, or, for none, one of the pool's that has its priority; of several the one whose
- * turn it is. */
+ * turn it is. IS_ON_ACTOR says which of the two. */
 static int32_t find_in_the_way(const struct observer_task_layout *layout, const struct task *task, uint64_t address,
-                               uint32_t turn) {
+                               uint32_t turn, bool *is_on_actor) {
   struct clinux_thread_walk walk = {0};
   struct runs runs;
   int32_t found = 0;
@@ -102,8 +102,10 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
     if (!read_runs(layout, &walk.here, &runs))
       continue;
     /* It is enqueued on one of them. */
-    if (executor != 0 && (executor == runs.identity || executor == runs.preference))
+    if (executor != 0 && (executor == runs.identity || executor == runs.preference)) {
+      *is_on_actor = executor == runs.identity;
       return walk.here.tid;
+    }
     count += is_candidate(&runs, priority);
   }
   /* Actors without an executor of their own have the pool's threads; whose others have, is not known. */
@@ -141,5 +143,5 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
   if (work->state == OBSERVER_TASK_RUNNING)
     work->tid = find_thread(layout, work->task);
   else if (work->state == OBSERVER_TASK_ENQUEUED)
-    work->tid = find_in_the_way(layout, &task, work->task, turn);
+    work->tid = find_in_the_way(layout, &task, work->task, turn, &work->is_on_actor);
 }

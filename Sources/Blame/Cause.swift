@@ -79,7 +79,7 @@ package struct Cause: Hashable, Sendable {
 
 /// What a thread waits for, where that is no descriptor.
 package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
-  case mutex, readWriteLock, lock, queue, fileLock, stream, allocator
+  case mutex, readWriteLock, lock, queue, fileLock, stream, allocator, actor
   case semaphore, condition, future, atomic, group, barrier, event, events, kernelSignal, semaphoreSet
   case addressSpace, pageFault
   case freeThread

@@ -138,7 +138,11 @@ struct CauseFinder {
   // MARK: - One sample
 
   private func reason(_ number: Int, _ sample: Sample) -> Reason {
-    if sample.isInTheWay { return Reason(.congestion, AwaitedObject.freeThread) }
+    switch sample.obstacle {
+    case .actor: return Reason(.lock, AwaitedObject.actor)
+    case .thread: return Reason(.congestion, AwaitedObject.freeThread)
+    case nil: break
+    }
     let frames = frames(number)
     switch sample.activity {
     case .running: return ofRunning(frames)
@@ -207,7 +211,7 @@ struct CauseFinder {
   private func parts(_ sample: Sample, _ reason: Reason, _ use: TimeUse, _ missed: Reason?, _ running: Reason?)
     -> [(Reason, Double)]
   {
-    guard use.isKnown, reason.kind != .congestion else { return [(reason, 1)] }
+    guard use.isKnown, reason.kind != .congestion, !sample.isInTheWay else { return [(reason, 1)] }
     switch sample.activity {
     case .running:
       // Clocks are read a moment after the stack is taken: a small rest says nothing.

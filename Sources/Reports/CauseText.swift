@@ -169,6 +169,7 @@ enum CauseText {
     case .fileLock: "a lock of a file"
     case .stream: "a lock of a stream (stdio)"
     case .allocator: "a lock of the allocator"
+    case .actor: "an actor that something else runs on"
     case .semaphore: "a semaphore"
     case .condition: "a condition"
     case .future: "a future"

@@ -129,8 +129,8 @@ package struct Sample: Hashable, Sendable {
   package var runDelay: Duration?
   /// The kernel's id of the thread, where several threads work on what is watched; `nil`: the stall's thread.
   package var threadID: Int32?
-  /// Whether the stack is of a thread that the work waited for: its task was ready, and could have run there.
-  package var isInTheWay: Bool
+  /// What stood in the way of the work, whose task was ready: the stack is that one's then. `nil` where the stack is the work's own.
+  package var obstacle: Obstacle?
   /// How much waited in the queue, the probe included; 0 where that was not counted. At most ``waitingCountMax``: there may be
   /// more.
   package var waitingCount: UInt32
@@ -143,6 +143,17 @@ package struct Sample: Hashable, Sendable {
 
   /// The arguments of the system call that the thread was blocked in; `nil` where it was in none, or they are not known.
   package var arguments: [UInt64]? { evidence.arguments.isEmpty ? nil : evidence.arguments }
+
+  /// A thread that a task waits for which is ready to run.
+  package enum Obstacle: UInt8, Hashable, Sendable {
+    /// One that the task could run on.
+    case thread = 1
+    /// One that runs something on the task's actor.
+    case actor = 2
+  }
+
+  /// Whether the stack is of another thread, which the work waited for.
+  package var isInTheWay: Bool { obstacle != nil }
 
   /// So much is counted.
   package static let waitingCountMax: UInt32 = 1000
@@ -160,7 +171,7 @@ package struct Sample: Hashable, Sendable {
     progress: UInt32 = 0,
     runDelay: Duration? = nil,
     threadID: Int32? = nil,
-    isInTheWay: Bool = false,
+    obstacle: Obstacle? = nil,
     waitingCount: UInt32 = 0,
     descriptor: Descriptor? = nil,
     lock: HeldLock? = nil,
@@ -177,7 +188,7 @@ package struct Sample: Hashable, Sendable {
     self.progress = progress
     self.runDelay = runDelay
     self.threadID = threadID
-    self.isInTheWay = isInTheWay
+    self.obstacle = obstacle
     self.waitingCount = waitingCount
     self.descriptor = descriptor
     self.lock = lock

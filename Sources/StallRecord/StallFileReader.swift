@@ -304,7 +304,7 @@ private struct RecordingBuilder {
     // Files before version 1.4 do not.
     let threadID = reader.signed() ?? 0
     // Files before version 1.5 do not.
-    let isInTheWay = reader.number(UInt8.self) == 1
+    let obstacle = reader.number(UInt8.self).flatMap(Sample.Obstacle.init)
     // Files before version 1.6 do not.
     let waitingCount = reader.number(UInt32.self) ?? 0
     let descriptor = Self.descriptor(&reader)
@@ -324,7 +324,7 @@ private struct RecordingBuilder {
       progress: progress,
       runDelay: runDelay == .max ? nil : Duration(wholeNanoseconds: runDelay),
       threadID: threadID == 0 ? nil : threadID,
-      isInTheWay: isInTheWay,
+      obstacle: obstacle,
       waitingCount: waitingCount,
       descriptor: descriptor,
       lock: lock,

@@ -115,7 +115,7 @@ package enum StallFileWriter {
     writer.append(sample.label)
     writer.append(sample.runDelay.map(\.wholeNanoseconds) ?? UInt64.max)
     writer.append(sample.threadID ?? 0)
-    writer.append(UInt8(sample.isInTheWay ? 1 : 0))
+    writer.append(sample.obstacle?.rawValue ?? 0)
     writer.append(sample.waitingCount)
     append(sample.descriptor, to: &writer)
     append(sample.lock, to: &writer)

@@ -115,7 +115,7 @@ private func recording(_ minor: UInt16) -> Recording {
       StackFrame(RuntimeAddress(0x2055), .asyncCaller), StackFrame(RuntimeAddress(0x5066), .childStart),
     ]
     recording.stacks[1].end = .childTask
-    recording.stalls[0].samples[1].isInTheWay = true
+    recording.stalls[0].samples[1].obstacle = .thread
     recording.stalls[0].samples[2].activity = .suspended
   }
   if minor >= 6 {

@@ -31,6 +31,7 @@ enum observer_whose {
   OBSERVER_OF_ONE_OF_SEVERAL = 1, /* of one of several threads that do */
   OBSERVER_OF_ONE_IN_THE_WAY = 2, /* of a thread that the work waits for: it could run on it */
   OBSERVER_OF_HOLDER = 3,         /* of a thread that holds what another one waits for */
+  OBSERVER_OF_ONE_ON_ACTOR = 4,   /* of a thread that the work waits for: it runs something on the work's actor */
 };
 
 struct observer_event {

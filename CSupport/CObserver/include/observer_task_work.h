@@ -15,6 +15,7 @@ struct observer_task_work {
   uint64_t task;                  /* the task itself, a child, or one whose value is awaited, and so on: not done */
   uint32_t id;                    /* the number of `task` */
   int32_t tid;                    /* the thread that runs it; where it is enqueued, one that is in its way; 0: none */
+  bool is_on_actor;               /* that one runs something on the actor that it is enqueued on */
   struct observer_task_waiters waiters; /* who awaits the value of `task`, or of one that it is a child of */
 };
 

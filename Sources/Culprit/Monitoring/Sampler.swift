@@ -240,7 +240,8 @@ struct Sampler: ~Copyable {
         return
       }
       guard backoffs[one.index].allows(one.item, clinux_clock_ns(), work.tid) else { return }
-      one.whose = isEnqueued ? OBSERVER_OF_ONE_IN_THE_WAY : OBSERVER_OF_WORKER
+      let inTheWay = work.is_on_actor ? OBSERVER_OF_ONE_ON_ACTOR : OBSERVER_OF_ONE_IN_THE_WAY
+      one.whose = isEnqueued ? inTheWay : OBSERVER_OF_WORKER
       one.threadID = work.tid
       one.thread = observer_visit_begin(work.tid)
       let place = UInt32(truncatingIfNeeded: one.index)

@@ -38,7 +38,7 @@ struct CapturedSample {
       progress: head.queue_head,
       runDelay: head.run_delay_ns == .max ? nil : Duration(wholeNanoseconds: head.run_delay_ns),
       threadID: head.whose == OBSERVER_OF_ONE_OF_SEVERAL.rawValue ? head.tid : nil,
-      isInTheWay: head.whose == OBSERVER_OF_ONE_IN_THE_WAY.rawValue,
+      obstacle: Self.obstacle(head.whose),
       waitingCount: head.waiting,
       descriptor: Self.descriptor(head.descriptor),
       lock: Self.lock(head.lock, of: head.tid),
@@ -47,6 +47,14 @@ struct CapturedSample {
     self.stack = stack.frames.isEmpty ? nil : stack
     gap = Duration(wholeNanoseconds: head.gap_ns)
     lost = head.lost
+  }
+
+  private static func obstacle(_ whose: UInt32) -> Sample.Obstacle? {
+    switch whose {
+    case OBSERVER_OF_ONE_IN_THE_WAY.rawValue: .thread
+    case OBSERVER_OF_ONE_ON_ACTOR.rawValue: .actor
+    default: nil
+    }
   }
 
   private static func lock(_ found: observer_lock, of waiter: Int32) -> HeldLock? {

@@ -13,6 +13,15 @@ extension Scenario {
       let ledger = Ledger()
       try section(stage) { await ledger.recount(until: until(1.8)) }
     },
+    // Who has the actor is to blame.
+    Scenario("lock-actor", .swift, .lock, "Ledger.recount(until:)") { stage in
+      let ledger = Ledger()
+      try section(stage) {
+        Task.detached { await ledger.recount(until: until(1.8)) }
+        try? await Task.sleep(nanoseconds: 50_000_000)
+        await ledger.readTotal()
+      }
+    },
     // The one thing that a task runs without a pause, on one of the pool's threads.
     Scenario("computing-job", .swift, .computing, "resizeImage(until:)", work: .ownCode) { stage in
       try job(stage) { resizeImage(until: until(1.8)) }
@@ -75,6 +84,8 @@ private func job(_ stage: Stage, _ body: @escaping @Sendable () -> Void) throws 
 }
 
 private actor Ledger {
+  @inline(never) func readTotal() { keep(1) }
+
   @inline(never) func recount(until end: UInt64) {
     let text = Data("[\(Array(repeating: "[1, 2.5, \"seven\"]", count: 300).joined(separator: ", "))]".utf8)
     while cause_now() < end { keep(((try? JSONSerialization.jsonObject(with: text)) as? [Any])?.count ?? 0) }
