@@ -10,7 +10,8 @@ extension StallReport.Cause.Kind {
         + "thread to let go of, keep it in fewer and larger pieces, or empty it step by step."
     case .lock:
       "Look at who holds the lock, not at who waits: the report names that thread where it is known. Hold the lock for less: do input "
-        + "and output, and whatever may take long, before or after. Do not take a lock on a thread that must not wait."
+        + "and output, and whatever may take long, before or after. Do not take a lock on a thread that must not wait. An actor runs one "
+        + "thing at a time, as under a lock: keep long work out of it."
     case .deadlock:
       "Nobody will ever go on: the process has to be ended. Take locks in the same order everywhere, hold none while waiting for a queue "
         + "or a thread, and let no task block a thread of the pool for what another task has to do: await it."
