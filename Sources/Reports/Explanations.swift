@@ -62,4 +62,27 @@ extension StallReport.Cause.Kind {
         + "call and the last stack; with the symbols of the C library and the runtime (debug packages) more may be told."
     }
   }
+  /// What to do first about a cause of this kind, in one sentence.
+  var firstStep: String {
+    switch self {
+    case .computing: "Do less in one go: move it to another thread, or divide it and let other work run in between."
+    case .deallocation: "Give the structure to another thread to let go of, or keep it in fewer and larger pieces."
+    case .lock: "Look at who holds it, and have that done before or after the lock is taken."
+    case .deadlock: "End the process; then take these locks in the same order everywhere."
+    case .initialization: "Initialize it at launch, before work that must not wait."
+    case .loader: "Load libraries at launch."
+    case .threadEnd: "Join the thread where waiting is allowed, or let it report its end by itself."
+    case .signal: "Look for who should have signalled it, among the other threads first; wait with a time limit."
+    case .awaiting: "Look at what is awaited: was it started, and is every continuation resumed?"
+    case .childProcess: "Wait for the child on another thread, with a time limit."
+    case .interProcess: "Look at what the other end does, and wait for it without blocking."
+    case .network: "Set a time limit, and wait for the peer without blocking."
+    case .file: "Read and write files on threads for that, in larger pieces."
+    case .memory: "Look at the memory limit, and at what else uses the memory."
+    case .congestion: "Send less, or do it on more threads: no single piece of work is at fault."
+    case .noProcessor: "Look at the processor quota, and at what runs beside it."
+    case .sleep: "Use a timer instead of a sleep."
+    default: "Look at the notes and the last stack."
+    }
+  }
 }

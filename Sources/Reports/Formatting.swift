@@ -90,9 +90,25 @@ enum Formatting {
 
   private static func place(_ function: StallReport.Function) -> String {
     guard let location = function.location else {
+      // Where it has no name, its address is what it can be found by.
+      if function.noName != nil, !function.moduleName.isEmpty { return function.name }
       return function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
     }
     return "\(printable(location.fileName)):\(location.line)"
+  }
+
+  /// The most modules that are named where functions are summed up.
+  private static let modulesMax = 3
+
+  /// "… 52 frames: swift-nio, libdispatch.so": functions that are not told one by one, by the packages and modules that they are from.
+  static func between(_ functions: some Collection<StallReport.Function>, _ noun: String = "frame") -> String {
+    var counts: [String: Int] = [:]
+    for function in functions { counts[function.package ?? function.moduleName, default: 0] += 1 }
+    let modules = counts.filter { !$0.key.isEmpty }
+      .sorted { $0.value != $1.value ? $0.value > $1.value : $0.key < $1.key }
+    var names = modules.prefix(modulesMax).map { printable($0.key) }
+    if modules.count > modulesMax { names.append("…") }
+    return "… \(count(functions.count, noun))\(names.isEmpty ? "" : ": ")\(names.joined(separator: ", "))"
   }
 
   /// "1 sample", "2 samples".

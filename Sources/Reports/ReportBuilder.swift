@@ -174,15 +174,18 @@ struct ReportMaker {
 
   /// `frame` as readers see it.
   func function(_ frame: ResolvedFrame) -> StallReport.Function {
-    StallReport.Function(
+    let isOwn = CodeOwner.isApplication(frame, rules)
+    // An address in a library tells a reader nothing; in own code it is all that there is.
+    let isNameless = frame.function == nil && !frame.module.isEmpty && !isOwn
+    return StallReport.Function(
       name: printable(frame.displayName),
-      displayName: names.name(frame),
+      displayName: isNameless ? "a function of \(printable(frame.moduleName))" : names.name(frame),
       fullName: frame.fullName,
       symbol: frame.rawName,
       module: frame.module,
       package: CodeOwner.package(of: frame),
       location: frame.location.map { StallReport.Location(file: $0.file, line: $0.line, column: $0.column) },
-      isOwn: CodeOwner.isApplication(frame, rules),
+      isOwn: isOwn,
       isInlined: frame.isInlined,
       awaits: frame.isAwaiting ? true : nil,
       address: StallReport.Address(frame.address),

@@ -74,5 +74,14 @@ extension StallReport {
     }
   }
 
+  /// The report in one line for a log, with its time and process: the headline, and why.
+  public var summary: String {
+    let process = process.map { "\(printable($0.name))[\($0.id)] " } ?? ""
+    let cause = causes.first.map { cause in
+      "; \(cause.isLikely && cause.kind != .unknown ? "likely " : "")\(CauseText.what(cause)) \(Formatting.percent(cause.share))"
+    }
+    return "\(began) \(process)\(headline)\(cause ?? "")"
+  }
+
   private static func seconds(_ duration: Duration) -> String { Formatting.fixed(duration.inSeconds, decimals: 3) }
 }

@@ -4,12 +4,11 @@ import CulpritStallRecord
 ///
 /// First the answer, then what it rests on: how long, who, what the last stack would have said, the merged call tree.
 struct TextReport: Sendable {
-  private let report: StallReport
-  /// Whether it is told what to do about the causes.
-  private let explains: Bool
+  let report: StallReport
+  private(set) var style: StallReport.TextStyle
 
   /// The most frames of the last stack that are shown.
-  private static let lastStackFrames = 12
+  private static let lastStackFrames = 8
   /// The most contenders that are shown.
   private static let contenders = 4
   /// Who has less than this part of a stall is no contender.
@@ -25,19 +24,21 @@ struct TextReport: Sendable {
   /// The most labels that are shown.
   private static let labels = 5
 
-  /// The text of `report`, with what to do about its causes if it `explains` them.
-  init(_ report: StallReport, explains: Bool = false) {
+  /// The text of `report` in `style`.
+  init(_ report: StallReport, _ style: StallReport.TextStyle = StallReport.TextStyle()) {
     self.report = report
-    self.explains = explains
+    self.style = style
+    self.style.width = max(40, style.width)
   }
 
-  /// The report in lines of at most `width` characters, but at least 40.
-  func text(width: Int = 100) -> String {
-    let page = Page(width: max(40, width), labelWidth: Self.labelWidth)
+  /// The report in lines.
+  var text: String {
+    let page = Page(width: style.width, labelWidth: Self.labelWidth)
     var lines = heading(page)
     lines += verdict(page)
     lines += causes(page)
     lines += waitChains(page)
+    lines += advice(page)
     lines += contenders(page)
     lines += timeline(page)
     lines += workers(page)
@@ -49,7 +50,16 @@ struct TextReport: Sendable {
       lines += part
     }
     if lines.last == "" { lines.removeLast() }
-    return lines.joined(separator: "\n") + "\n"
+    let text = lines.map(emphasized).joined(separator: "\n") + "\n"
+    return style.isASCII ? text.inASCII : text
+  }
+
+  /// `line` with its label set off, and the whole of the answer.
+  private func emphasized(_ line: String) -> String {
+    guard style.hasColor, let first = line.unicodeScalars.first, ("A"..."Z").contains(first) else { return line }
+    let isAnswer = line.hasPrefix("CULPRIT") || line.hasPrefix("DEADLOCK")
+    let label = isAnswer ? line.count : min(Self.labelWidth, line.count)
+    return Emphasis.strong.on(String(line.prefix(label)), style) + line.dropFirst(label)
   }
 
   private func heading(_ page: Page) -> [String] {
@@ -90,15 +100,23 @@ struct TextReport: Sendable {
     return lines + [""]
   }
 
-  /// Why the work did not go on, and what to do about it where that is asked for.
+  /// Why the work did not go on.
   private func causes(_ page: Page) -> [String] {
     guard !report.causes.isEmpty else { return [] }
     var lines: [String] = []
     for (index, text) in CauseText.lines(report).enumerated() {
       lines += index == 0 ? page.section("WHY", text) : page.continuation(text)
     }
-    lines.append("")
-    guard explains else { return lines }
+    return lines + [""]
+  }
+
+  /// What to do: the first step, or more where that is asked for.
+  private func advice(_ page: Page) -> [String] {
+    guard let first = report.causes.first else { return [] }
+    guard style.explains else {
+      return first.kind == .unknown ? [] : page.section("NEXT", first.kind.firstStep) + [""]
+    }
+    var lines: [String] = []
     for (index, cause) in CauseText.toExplain(report).enumerated() {
       let text = cause.kind.explanation
       lines += index == 0 ? page.section("ADVICE", text) : page.continuation(text)
@@ -287,26 +305,42 @@ struct TextReport: Sendable {
     return lines.isEmpty ? [] : lines + [""]
   }
 
-  private func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }
+  func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }
 
+  /// The last stack, where it says something else than the report; else only where all is wanted.
   private func lastStack(_ page: Page) -> [String] {
-    guard let stack = report.lastStack else { return [] }
+    guard let stack = report.lastStack, style.isFull || differs(report.lastStackBlames) else { return [] }
     let blames = report.lastStackBlames.map { "a watchdog that takes one stack would blame \($0.displayName)" }
     var lines = page.section("LAST SEEN", blames ?? "no code of the application")
-    let shown = stack.functions.prefix(Self.lastStackFrames)
-    for (number, function) in shown.enumerated() {
+    let functions = stack.functions
+    let margin = page.indent + "     "
+    func between(_ functions: ArraySlice<StallReport.Function>) -> String {
+      margin + Formatting.fitted(Formatting.between(functions), page.textWidth - 5)
+    }
+    // Own code, and where the stack ends.
+    let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
+      .prefix(style.isFull ? functions.count : Self.lastStackFrames)
+    var next = 0
+    for number in kept {
+      if number > next { lines.append(between(functions[next..<number])) }
+      next = number + 1
+      let function = functions[number]
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
       let both = "\(function.displayName)  (\(Formatting.origin(function)))"
       lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : function.displayName, room))
     }
-    let rest = stack.functions.count - shown.count
-    if rest > 0 { lines.append(page.indent + "     and \(Formatting.count(rest, "caller"))") }
+    if next < functions.count { lines.append(between(functions[next...])) }
     if let why = stack.missingCallers {
-      let margin = page.indent + "     "
       lines += Formatting.wrapped("callers are missing: \(why)", page.textWidth - 5).map { margin + $0 }
     }
     return lines + [""]
+  }
+
+  /// Whether `function`, which the last stack blames, is not the one that is to blame.
+  private func differs(_ function: StallReport.Function?) -> Bool {
+    guard let function, let culprit = report.culprit?.function else { return report.culprit != nil || function != nil }
+    return function.displayName != culprit.displayName || function.module != culprit.module
   }
 
   private func tree(_ page: Page) -> [String] {
@@ -316,9 +350,9 @@ struct TextReport: Sendable {
       ? "\(Formatting.count(report.evidence.stackCount, "occupied thread")), by number (- a branch, * own code)"
       : "\(Formatting.count(report.evidence.stackCount, "sample")), by time (- a branch, * own code)"
     var lines = page.section("TREE", heading)
-    var writer = TreeWriter(width: page.width)
-    writer.write(report.tree, depth: 0)
-    lines += writer.lines
+    var tree = CallTreeText(style)
+    tree.write(report.tree)
+    lines += tree.lines
     return lines
   }
 
@@ -362,82 +396,6 @@ struct TextReport: Sendable {
     return lines
   }
 
-  /// What the observation cost the service.
-  private func observed(_ page: Page) -> [String] {
-    let cost = report.cost
-    guard cost.stacksFromOutside + cost.stacksBySignal + cost.withoutStack > 0 else { return [] }
-    var parts = ["\(Formatting.count(cost.stacksFromOutside, "stack")) read from outside"]
-    if cost.stacksBySignal > 0 {
-      parts.append(
-        "\(cost.stacksBySignal) by signal, at most \(Formatting.duration(cost.longestHandlerTime)) in a handler and "
-          + "\(Formatting.duration(cost.handlerTime)) in all"
-      )
-    }
-    if cost.withoutStack > 0 { parts.append("\(Formatting.count(cost.withoutStack, "look")) without a stack") }
-    parts.append("\(Formatting.duration(cost.unwindTime)) of unwinding on a thread of Culprit's own")
-    return page.section("COST", parts.joined(separator: "; "))
-  }
-
-  /// What a reader must know before believing the rest.
-  private func notes(_ page: Page) -> [String] {
-    var notes: [String] = []
-    for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
-    for note in self.notes(of: .debugger) {
-      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(printable(note.text))")")
-    }
-    if let note = self.notes(of: .unwatched).last {
-      notes.append(
-        "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
-      )
-    }
-    if report.repeats > 0 {
-      notes.append(
-        "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted and not reported"
-      )
-    }
-    let evidence = report.evidence
-    for found in evidence.noStack {
-      notes.append("\(Formatting.count(found.count, "sample")) without a stack: \(found.reason)")
-    }
-    for found in evidence.missingCallers {
-      let whose = found.count == 1 ? "1 stack without its" : "\(found.count) stacks without their"
-      notes.append("\(whose) outermost callers: \(found.reason)")
-    }
-    if evidence.completedCount > 0 {
-      let count = Formatting.count(evidence.completedCount, "stack")
-      notes.append("\(count) of those counted with stacks near in time that went through the same functions")
-    }
-    if evidence.joinedCount > 0 {
-      notes.append(
-        "\(Formatting.count(evidence.joinedCount, "stack")) joined: the outermost callers are those of an earlier stack, which "
-          + "still lay at the same places"
-      )
-    }
-    if evidence.unknownCallersCount > 0 {
-      notes.append(
-        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers that have no name, and are left out"
-      )
-    }
-    if evidence.lostCount > 0 {
-      notes.append(
-        "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"
-      )
-    }
-    if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
-    if evidence.unobserved > .zero {
-      notes.append("nobody is blamed for \(Formatting.duration(evidence.unobserved)) of which there are no samples")
-    }
-    if evidence.gap > .zero {
-      notes.append("\(Formatting.duration(evidence.gap)) in which the process could not run are left out")
-    }
-    notes += report.missingNames
-    var lines: [String] = []
-    for (index, note) in notes.enumerated() {
-      lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
-    }
-    return lines
-  }
-
   private func place(_ function: StallReport.Function) -> String {
     let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
     guard let location = function.location else { return "in \(module)" }
@@ -457,6 +415,9 @@ extension StallReport: CustomStringConvertible {
   ///   - explains: Whether it is told what to do about the causes; default: no.
   /// - Returns: The text.
   public func text(width: Int, explains: Bool = false) -> String {
-    TextReport(self, explains: explains).text(width: width)
+    text(TextStyle(width: width, explains: explains))
   }
+
+  /// The report as text in `style`: first the answer, then the evidence.
+  public func text(_ style: TextStyle) -> String { TextReport(self, style).text }
 }

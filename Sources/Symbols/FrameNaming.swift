@@ -18,7 +18,7 @@ extension SymbolFile {
     let symbol = symbol(at: entry, preferring: calls.last?.name) ?? symbol(at: address, preferring: calls.last?.name)
     let origin = origin(at: address)
     var outer = ResolvedFrame(function: nil, module: module, address: .file(address), origin: origin)
-    if let name = symbol?.name ?? calls.last?.name {
+    if let name = symbol?.publicName ?? symbol?.name ?? calls.last?.name {
       outer.take(names.name(name))
       outer.start = symbol.map { FileAddress($0.range.start) } ?? functionStart(at: address)
       if outer.isMerged, origin == .undescribed, let start = outer.start, let module = outer.swiftModule {

@@ -9,6 +9,8 @@ struct SymbolMatch {
   var range: AddressRange
   /// The source file that a local symbol is from, where the table says it.
   var file: TextReference?
+  /// A name for programmers, where `name` is one that the C library uses itself: `read`, which is `__GI___libc_read` as well.
+  var publicName: TextReference?
 }
 
 /// A file with code, and everything that names its addresses: symbols, unwind table, debug information, from the file or

@@ -35,13 +35,17 @@ struct SymbolIndex {
   private let symbols: [Symbol]
   /// Other names for the same starts that are as good, sorted by start.
   private let aliases: [(start: UInt64, name: UInt32)]
+  /// For starts whose best name is reserved for the implementation of C, one that is not; sorted by start.
+  private let publicNames: [(start: UInt64, name: UInt32)]
   /// The highest end among the symbols up to each place: tells when searching backwards can stop.
   private let highestEnd: [UInt64]
 
   var count: Int { symbols.count }
 
   /// How much memory the index takes, about.
-  var byteCount: Int { symbols.capacity * 40 + highestEnd.capacity * 8 + aliases.capacity * 16 }
+  var byteCount: Int {
+    symbols.capacity * 40 + highestEnd.capacity * 8 + (aliases.capacity + publicNames.capacity) * 16
+  }
 
   /// An index of `symbols`.
   ///
@@ -49,15 +53,23 @@ struct SymbolIndex {
   ///   - symbols: The symbols, in any order.
   ///   - limit: The end of the code that contains an address, which bounds symbols of unknown length; such a symbol also
   ///     ends where the next one starts.
-  init(_ symbols: [Symbol], limit: (UInt64) -> UInt64) {
+  ///   - isReserved: Whether the name at a place is one that begins with two underscores: those of the C library that it exports
+  ///     have others beside.
+  init(_ symbols: [Symbol], limit: (UInt64) -> UInt64, isReserved: (UInt32) -> Bool = { _ in false }) {
     var kept: [Symbol] = []
     var aliases: [(start: UInt64, name: UInt32)] = []
+    var publicNames: [(start: UInt64, name: UInt32)] = []
     kept.reserveCapacity(symbols.count)
     var functionEnd: UInt64 = 0
     for symbol in symbols.sorted(by: { $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1) }) {
       // A label inside a function is a place in it, not another one.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }
+      if kept.last?.start == symbol.start, symbol.rank < .localFunction, publicNames.last?.start != symbol.start,
+        let best = kept.last, isReserved(best.name), !isReserved(symbol.name)
+      {
+        publicNames.append((symbol.start, symbol.name))
+      }
       if kept.last?.start != symbol.start {
         kept.append(symbol)
       } else if symbol.rank == kept.last?.rank, symbol.rank != .label {
@@ -66,6 +78,7 @@ struct SymbolIndex {
       }
     }
     self.aliases = aliases
+    self.publicNames = publicNames
     for place in kept.indices where kept[place].end <= kept[place].start {
       let next = place + 1 < kept.count ? kept[place + 1].start : UInt64.max
       kept[place].end = min(next, max(limit(kept[place].start), kept[place].start))
@@ -90,6 +103,12 @@ struct SymbolIndex {
 
   /// Calls `visit` with each symbol.
   func forEach(_ visit: (Symbol) -> Void) { symbols.forEach(visit) }
+
+  /// Where a name of what begins at `start` is that is not reserved, where the best one is; `nil` when there is none.
+  func publicName(at start: UInt64) -> UInt32? {
+    let first = publicNames.partitioningIndex { $0.start >= start }
+    return first < publicNames.count && publicNames[first].start == start ? publicNames[first].name : nil
+  }
 
   /// Where the other names of what begins at `start` are that are as good as the one that stands for it: of constructors
   /// for complete objects and for parts, of exported functions.

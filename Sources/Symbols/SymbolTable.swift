@@ -64,7 +64,7 @@ struct SymbolTable {
         )
       )
     }
-    index = SymbolIndex(symbols, limit: bounds.end)
+    index = SymbolIndex(symbols, limit: bounds.end, isReserved: { Self.isReserved(names, $0) })
   }
 
   /// The symbol that covers `address`; the name `preferred` is taken where it is one of several for the same code.
@@ -72,12 +72,20 @@ struct SymbolTable {
     guard let symbol = index.symbol(at: address), let name = names.text(at: Int(symbol.name)) else { return nil }
     var match = SymbolMatch(name: name, range: AddressRange(start: symbol.start, end: symbol.end))
     if symbol.file != 0 { match.file = names.text(at: Int(symbol.file)) }
-    guard symbol.hasOtherNames, let preferred, name != preferred else { return match }
-    for other in index.otherNames(at: symbol.start) {
-      if let name = names.text(at: Int(other)), name == preferred {
-        match.name = name
-        break
+    var chosen = symbol.name
+    if symbol.hasOtherNames, let preferred, name != preferred {
+      for other in index.otherNames(at: symbol.start) {
+        if let name = names.text(at: Int(other)), name == preferred {
+          match.name = name
+          chosen = other
+          break
+        }
       }
+    }
+    if Self.isReserved(names, chosen) {
+      let isBestPublic = !Self.isReserved(names, symbol.name) && symbol.rank < .localFunction
+      let open = isBestPublic ? symbol.name : index.publicName(at: symbol.start)
+      match.publicName = open.flatMap { names.text(at: Int($0)) }
     }
     return match
   }
@@ -102,6 +110,12 @@ struct SymbolTable {
     case 0: return .label
     default: return nil
     }
+  }
+
+  /// Whether the name begins with two underscores, as those that C reserves for its implementation (C11, 7.1.3).
+  private static func isReserved(_ names: Bytes, _ name: UInt32) -> Bool {
+    var cursor = names.cursor(at: Int(name))
+    return cursor.u8() == UInt8(ascii: "_") && cursor.u8() == UInt8(ascii: "_") && !cursor.hasFailed
   }
 
   private static func isMain(_ names: Bytes, _ name: UInt32) -> Bool {

@@ -175,6 +175,49 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.out.contains("shop+0x234"))
   }
 
+  /// A line for each stall, all of it, or in colours.
+  @Test func reportsComeInStyles() throws {
+    let data = Data(StallFileWriter.file(of: recording("x")))
+    let brief = try culprit(["report", "--brief"], input: data)
+    #expect(brief.out.hasPrefix("1970-01-01T00:00:00.000Z shop[1] event loop \"x\" was stuck for 2.00 s"), "\(brief)")
+    #expect(brief.out.split(separator: "\n", omittingEmptySubsequences: false).count == 2)
+    #expect(try culprit(["report", "--full"], input: data).out.contains("LAST SEEN"))
+    #expect(try culprit(["report", "--color=always"], input: data).out.hasPrefix("\u{1b}[1mSTALL"))
+    #expect(try !culprit(["report"], input: data).out.contains("\u{1b}"))
+    let ascii = try culprit(["report", "--ascii"], input: data).out
+    #expect(ascii.utf8.allSatisfy { $0 < 0x80 } && !ascii.isEmpty)
+    for arguments in [["report", "--color=red"], ["report", "--brief", "--full"]] {
+      let refused = try culprit(arguments, input: data)
+      #expect(refused.status == 2 && refused.out == "", "\(refused)")
+    }
+  }
+
+  /// On a terminal there are colours, unless they are not wanted, and a pager, which the command waits for.
+  @Test func aTerminalGetsColoursAndAPager() throws {
+    try withDirectory { directory in
+      _ = try write("x", to: "\(directory)/a.stall")
+      func onTerminal(_ settings: String, _ options: String = "") throws -> String {
+        let report = "'\(builtProgram("culprit").path)' report \(options) '\(directory)/a.stall'"
+        let command = "env -u NO_COLOR \(settings) \(report)"
+        let words = ["-qec", command, "/dev/null"]
+        let child = try ChildProcess("/usr/bin/script", words)
+        #expect(child.hasExited && child.status == 0, "\(child)")
+        return child.output
+      }
+      let paged = try onTerminal("TERM=xterm PAGER=\"sed 's/^/> /'\"")
+      #expect(paged.contains("> ") && paged.contains("\u{1b}[1mSTALL"), "\(paged)")
+      #expect(paged.split(separator: "\n").allSatisfy { $0.hasPrefix("> ") }, "\(paged)")
+      let plain = try onTerminal("TERM=xterm NO_COLOR=1 PAGER=cat")
+      #expect(plain.hasPrefix("STALL") && !plain.contains("\u{1b}"), "\(plain)")
+      let without = try onTerminal("TERM=dumb PAGER='sed s/^/.../'", "--no-pager")
+      #expect(without.hasPrefix("STALL"), "\(without)")
+      #expect(try onTerminal("TERM=dumb PAGER=/nowhere/less").hasPrefix("STALL"))
+      // A reader who has had enough is no error.
+      #expect(try onTerminal("TERM=dumb PAGER=true").isEmpty)
+      #expect(try onTerminal("TERM=dumb PAGER=cat LC_ALL=C", "--full").utf8.allSatisfy { $0 < 0x80 })
+    }
+  }
+
   @Test func widthIsKept() throws {
     let data = Data(StallFileWriter.file(of: recording("x")))
     let narrow = try culprit(["report", "-w", "60"], input: data)

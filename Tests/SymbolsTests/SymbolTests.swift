@@ -49,6 +49,22 @@ import Testing
     #expect(name(index, 0x28) == 1)
   }
 
+  /// The C library's own names have others beside, which programmers know.
+  @Test func aPublicNameStandsBesideAReservedOne() {
+    let reserved: Set<UInt32> = [1, 2, 5]
+    let index = SymbolIndex(
+      [
+        symbol(0x10, 0x20, 1), symbol(0x10, 0x20, 2), symbol(0x10, 0x20, 3, .weakFunction),
+        symbol(0x10, 0x20, 4, .weakFunction), symbol(0x30, 0x40, 5), symbol(0x30, 0x40, 6, .localFunction),
+        symbol(0x50, 0x60, 7), symbol(0x50, 0x60, 8, .weakFunction),
+      ],
+      limit: { _ in 0x100 },
+      isReserved: reserved.contains
+    )
+    #expect(name(index, 0x10) == 1 && index.publicName(at: 0x10) == 3)
+    #expect(index.publicName(at: 0x30) == nil && index.publicName(at: 0x50) == nil && index.publicName(at: 0x11) == nil)
+  }
+
   @Test func otherNamesForTheSameCodeAreKept() {
     let index = SymbolIndex(
       [symbol(0x10, 0x20, 1), symbol(0x10, 0x20, 2), symbol(0x10, 0x20, 3, .localFunction), symbol(0x30, 0x40, 4)],

@@ -16,8 +16,17 @@ private let reportTable = OptionTable(
       argument: "COLUMNS",
       help: "length of a line, 40 to 1000; the terminal's, or 100"
     ),
+    CommandOption("brief", letter: "b", help: "a line for each stall"),
+    CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
     CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
+    CommandOption(
+      "color",
+      argument: "WHEN",
+      help: "auto, always or never; auto: on a terminal, unless NO_COLOR is set"
+    ),
+    CommandOption("ascii", help: "no characters but those of ASCII, as where the locale is not one of UTF-8"),
+    CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
     CommandOption(
       "debug-dir",
       argument: "DIR",
@@ -43,6 +52,7 @@ private let reportTable = OptionTable(
     Examples:
       $ culprit report stall.stall
       $ culprit report --width=80 /var/lib/shop/culprit
+      $ culprit report --brief /var/lib/shop/culprit | tail
       $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """
@@ -55,12 +65,13 @@ func runReport(_ arguments: [String]) throws -> Bool {
     output.print(reportTable.help)
     return true
   }
-  let width = try parsed.number("width", in: 40...1000) ?? terminalWidth() ?? 100
+  let style = try style(parsed)
   let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
   var isFirst = true
   let files = try Expansion(parsed.operands)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
+  if !parsed.has("no-pager") { Terminal.startPager() }
   return forEachStallFile(files.paths, found: files.found) { name, file in
     if file.recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
     // What the service counts as its own is its own here, too.
@@ -73,21 +84,29 @@ func runReport(_ arguments: [String]) throws -> Bool {
     let builder = ReportBuilder(file.recording, rules: rules, resolve: symbolizer.resolve)
     let reports = file.recording.stalls.map { builder.report(of: $0) }
     for report in reports {
-      output.print((isFirst ? "" : "\n") + report.text(width: width, explains: parsed.has("explain")))
+      if parsed.has("brief") {
+        output.print((style.isASCII ? report.summary.inASCII : report.summary) + "\n")
+      } else {
+        output.print((isFirst ? "" : "\n") + report.text(style))
+      }
       isFirst = false
     }
-    guard parsed.has("threads") else { return }
+    guard parsed.has("threads"), !parsed.has("brief") else { return }
     for threads in reports.compactMap(\.otherThreads) where threads.count > 0 {
-      output.print("\n" + threads.text(width: width))
+      let text = "\n" + threads.text(width: style.width)
+      output.print(style.isASCII ? text.inASCII : text)
     }
   } && files.isWhole
 }
 
-/// The width of the terminal that standard output is, or `nil` when it is none.
-private func terminalWidth() -> Int? {
-  var size = winsize()
-  guard isatty(STDOUT_FILENO) == 1, ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col >= 40 else {
-    return nil
-  }
-  return min(Int(size.ws_col), 1000)
+/// How reports are to be written, by the options `parsed` and where they are written to.
+private func style(_ parsed: OptionTable.Arguments) throws -> StallReport.TextStyle {
+  if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
+  return StallReport.TextStyle(
+    width: try parsed.number("width", in: 40...1000) ?? Terminal.width ?? 100,
+    isFull: parsed.has("full"),
+    explains: parsed.has("explain"),
+    isASCII: parsed.has("ascii") || Terminal.isASCII,
+    hasColor: try Terminal.hasColor(parsed.value("color"))
+  )
 }

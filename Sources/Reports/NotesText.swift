@@ -1,0 +1,85 @@
+import CulpritStallRecord
+
+extension TextReport {
+  /// What the observation cost the service.
+  func observed(_ page: Page) -> [String] {
+    let cost = report.cost
+    guard cost.stacksFromOutside + cost.stacksBySignal + cost.withoutStack > 0 else { return [] }
+    var parts = ["\(Formatting.count(cost.stacksFromOutside, "stack")) read from outside"]
+    if cost.stacksBySignal > 0 {
+      parts.append(
+        "\(cost.stacksBySignal) by signal, at most \(Formatting.duration(cost.longestHandlerTime)) in a handler and "
+          + "\(Formatting.duration(cost.handlerTime)) in all"
+      )
+    }
+    guard style.isFull else {
+      let signalled = cost.stacksBySignal > 0 ? ", handlers took \(Formatting.duration(cost.handlerTime))" : ""
+      let count = cost.stacksFromOutside + cost.stacksBySignal
+      let unwinding = "\(Formatting.duration(cost.unwindTime)) of unwinding beside the service"
+      return page.section("COST", "\(Formatting.count(count, "stack"))\(signalled), \(unwinding)")
+    }
+    if cost.withoutStack > 0 { parts.append("\(Formatting.count(cost.withoutStack, "look")) without a stack") }
+    parts.append("\(Formatting.duration(cost.unwindTime)) of unwinding on a thread of Culprit's own")
+    return page.section("COST", parts.joined(separator: "; "))
+  }
+
+  /// What a reader must know before believing the rest.
+  func notes(_ page: Page) -> [String] {
+    var notes: [String] = []
+    for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
+    for note in self.notes(of: .debugger) {
+      notes.append("a debugger was attached\(note.text.isEmpty ? "" : ": \(printable(note.text))")")
+    }
+    if let note = self.notes(of: .unwatched).last {
+      notes.append(
+        "nobody is blamed for the first \(Formatting.duration(note.time)), when the watchdog was not there yet"
+      )
+    }
+    if report.repeats > 0 {
+      notes.append(
+        "\(Formatting.count(report.repeats, "more stall")) of the same culprit were counted and not reported"
+      )
+    }
+    let evidence = report.evidence
+    for found in evidence.noStack {
+      notes.append("\(Formatting.count(found.count, "sample")) without a stack: \(found.reason)")
+    }
+    for found in evidence.missingCallers {
+      let whose = found.count == 1 ? "1 stack without its" : "\(found.count) stacks without their"
+      notes.append("\(whose) outermost callers: \(found.reason)")
+    }
+    if evidence.completedCount > 0 {
+      let count = Formatting.count(evidence.completedCount, "stack")
+      notes.append("\(count) of those counted with stacks near in time that went through the same functions")
+    }
+    if evidence.joinedCount > 0 {
+      notes.append(
+        "\(Formatting.count(evidence.joinedCount, "stack")) joined: the outermost callers are those of an earlier stack, which "
+          + "still lay at the same places"
+      )
+    }
+    if evidence.unknownCallersCount > 0 {
+      notes.append(
+        "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers that have no name, and are left out"
+      )
+    }
+    if evidence.lostCount > 0 {
+      notes.append(
+        "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"
+      )
+    }
+    if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
+    if evidence.unobserved > .zero {
+      notes.append("nobody is blamed for \(Formatting.duration(evidence.unobserved)) of which there are no samples")
+    }
+    if evidence.gap > .zero {
+      notes.append("\(Formatting.duration(evidence.gap)) in which the process could not run are left out")
+    }
+    notes += report.missingNames
+    var lines: [String] = []
+    for (index, note) in notes.enumerated() {
+      lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
+    }
+    return lines
+  }
+}

@@ -1,0 +1,164 @@
+import CulpritBlame
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritReports
+
+/// What the first screen has, what is folded, and what a terminal or a log can show.
+@Suite struct TextStyleTests {
+  private static let callers = ["_start", "__libc_start_main", "main"] + (1...52).map { "NIOPosix.run\($0)()" }
+  private static let culprit = ["Orders.handle(_:)", "Orders.price(_:)"]
+  private static let inside = ["Foundation.decode()", "Foundation.step()", "Foundation.next()"]
+
+  /// A stall of an event loop of NIO's, 60 frames deep, whose last sample is in `last`.
+  private func report(last: [String] = culprit + inside + ["memmove"]) -> StallReport {
+    let usual = Self.callers + Self.culprit + Self.inside
+    let timeline =
+      Array(repeating: usual + ["memmove"], count: 12) + Array(repeating: usual + ["swift_retain"], count: 7)
+      + [Self.callers + last]
+    var names: [UInt64: String] = [:]
+    var addresses: [String: UInt64] = [:]
+    var stacks: [Stack] = []
+    var samples: [Sample] = []
+    for (number, functions) in timeline.enumerated() {
+      let frames = functions.reversed().map { name -> StackFrame in
+        let address = addresses[name, default: UInt64(addresses.count + 1) << 4]
+        addresses[name] = address
+        names[address] = name
+        return .programCounter(RuntimeAddress(address))
+      }
+      stacks.append(Stack(frames: frames, end: .outermost))
+      samples.append(
+        Sample(
+          age: .milliseconds(500 + 225 * number),
+          stack: number,
+          outcome: .captured,
+          cpuTime: .milliseconds(500 + 224 * number),
+          activity: .running
+        )
+      )
+    }
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "loop-é"),
+      thread: ObservedThread(id: 4242, name: "NIO-ELT-0-#0"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+      samples: samples,
+      duration: .milliseconds(5010),
+      hasEnded: true
+    )
+    let recording = Recording(process: exampleProcess, stacks: stacks, stalls: [stall])
+    return ReportBuilder(recording, resolve: { [Self.frame($0, names)] }).report(of: stall)
+  }
+
+  private static func frame(_ frame: StackFrame, _ names: [UInt64: String]) -> ResolvedFrame {
+    let name = names[frame.address.value] ?? "?"
+    let isOwn = name.hasPrefix("Orders")
+    let library =
+      name.hasPrefix("Foundation") ? "libFoundation.so" : name.contains("swift_") ? "libswiftCore.so" : "libc.so.6"
+    let isPackage = name.hasPrefix("NIOPosix")
+    let source =
+      isPackage ? "/src/.build/checkouts/swift-nio/Sources/NIOPosix/Loop.swift" : "/src/Sources/Shop/Orders.swift"
+    return ResolvedFrame(
+      function: name == "memmove" ? nil : name,
+      rawName: name == "memmove" ? nil : name,
+      module: isOwn || isPackage ? "/opt/shop/bin/shop" : "/usr/lib/\(library)",
+      start: FileAddress(frame.address.value),
+      address: .file(FileAddress(frame.address.value)),
+      location: isOwn || isPackage ? SourceLocation(file: source, line: 42) : nil,
+      missing: name == "memmove" ? .noSymbolHere : nil
+    )
+  }
+
+  private func lines(_ text: String) -> [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
+
+  @Test(arguments: [40, 80, 100, 120])
+  func theFirstScreenIsTheAnswer(width: Int) {
+    let text = report().text(width: width)
+    // On a narrow page it takes a few lines more.
+    let first = lines(text).prefix(width < 80 ? 28 : 24)
+    for label in ["CULPRIT   Orders.price(_:)", "WHY       computing", "NEXT      Do less"] {
+      #expect(first.contains { $0.hasPrefix(label) }, "\(label): \(text)")
+    }
+    #expect(lines(text).count < 45, "\(text)")
+    expectSnapshot(text, "nio-\(width)")
+  }
+
+  /// What does not branch is summed up; own code, what it calls, and where it ends are not.
+  @Test func framesThatSayNothingAreFolded() {
+    let text = report().text(width: 100)
+    let tree = lines(text).drop { !$0.hasPrefix("TREE") }.prefix { !$0.isEmpty }
+    #expect(tree.contains { $0.hasSuffix("… 55 callers: swift-nio, libc.so.6") }, "\(text)")
+    #expect(tree.contains { $0.contains("Foundation.decode()") } && tree.count < 12, "\(text)")
+    let full = report().text(StallReport.TextStyle(isFull: true))
+    for name in Self.callers + Self.culprit + Self.inside {
+      #expect(full.contains("  \(name)  ") || full.contains("*\(name)  "), "\(name)")
+    }
+  }
+
+  /// The last stack is told where it would have blamed somebody else.
+  @Test func theLastStackIsToldWhereItDiffers() {
+    #expect(!report().text(width: 100).contains("LAST SEEN"))
+    #expect(report().text(StallReport.TextStyle(isFull: true)).contains("LAST SEEN"))
+    let differing = report(last: ["Orders.save()", "write"]).text(width: 100)
+    #expect(differing.contains("LAST SEEN a watchdog that takes one stack would blame Orders.save()"), "\(differing)")
+    #expect(
+      differing.contains("#1 Orders.save()") && differing.contains("… 55 frames: swift-nio, libc.so.6"),
+      "\(differing)"
+    )
+  }
+
+  /// An address in a library is nothing to read, but what it can be found by.
+  @Test func aNamelessFunctionIsItsLibrarys() {
+    let report = report()
+    #expect(report.text(width: 120).contains("a function of libc.so.6  libc.so.6+0x"))
+    #expect(!report.headline.contains("+0x") && !report.summary.contains("+0x"))
+    #expect(!report.text(width: 120).contains("memmove"))
+  }
+
+  @Test(arguments: [40, 100])
+  func withoutUTF8NothingButASCIIIsWritten(width: Int) {
+    let text = report(last: ["Orders.save()"]).text(StallReport.TextStyle(width: width, isASCII: true))
+    #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("loop-\\u{e9}"))
+    #expect(text.contains("~ 5") && text.contains("####") == (width == 100), "\(text)")
+    #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ~" && "plain".inASCII == "plain")
+  }
+
+  /// Colours change nothing but colours, and there are none where nobody asked.
+  @Test func coloursOnlyColour() {
+    let style = StallReport.TextStyle(explains: true, hasColor: true)
+    let colored = report().text(style)
+    var plain = ""
+    var rest = colored[...]
+    while let escape = rest.firstIndex(of: "\u{1b}") {
+      plain += rest[..<escape]
+      guard let end = rest[escape...].firstIndex(of: "m") else { break }
+      rest = rest[rest.index(after: end)...]
+    }
+    plain += rest
+    #expect(plain == report().text(StallReport.TextStyle(explains: true)) && plain != colored)
+    #expect(
+      colored.hasPrefix("\u{1b}[1mSTALL     \u{1b}[0m") && colored.contains("\u{1b}[1mCULPRIT   Orders.price(_:)")
+    )
+    // Each line ends as it began: a log of single lines stays readable.
+    for line in lines(colored) {
+      #expect(
+        line.split(separator: "\u{1b}[0m", omittingEmptySubsequences: false).count - 1 == line.split(
+          separator: "\u{1b}[",
+          omittingEmptySubsequences: false
+        ).count / 2
+      )
+    }
+  }
+
+  @Test func aSummaryIsALineWithEverythingToFindItBy() {
+    let summary = report().summary
+    #expect(
+      summary.hasPrefix(
+        "2026-11-20T10:23:51.204Z shop[4242] event loop \"loop-é\" was stuck for 5.01 s: Orders.price(_:) (Orders.swift:42) took "
+      )
+    )
+    #expect(summary.contains("; computing") && summary.hasSuffix(" %") && !summary.contains("\n"), "\(summary)")
+  }
+}
