@@ -14,6 +14,8 @@ package struct ObservedProcess: Hashable, Sendable {
   package var ownModules: [String]
   /// Its own functions that it has passed over.
   package var wrappers: [String]
+  /// The name of the host, which is the container's where it has one; empty if unknown.
+  package var host: String
 
   /// A process `id` running `executable`.
   package init(
@@ -23,7 +25,8 @@ package struct ObservedProcess: Hashable, Sendable {
     observerVersion: String,
     watchedSince: WallTime,
     ownModules: [String] = [],
-    wrappers: [String] = []
+    wrappers: [String] = [],
+    host: String = ""
   ) {
     self.id = id
     self.executable = executable
@@ -32,6 +35,14 @@ package struct ObservedProcess: Hashable, Sendable {
     self.watchedSince = watchedSince
     self.ownModules = ownModules
     self.wrappers = wrappers
+    self.host = host
+  }
+
+  /// The last component of ``executable``, whether it has been deleted since or not.
+  package var name: String {
+    let deleted = " (deleted)"
+    let path = executable.hasSuffix(deleted) ? executable.dropLast(deleted.count) : executable[...]
+    return path.split(separator: "/").last.map(String.init) ?? String(path)
   }
 }
 

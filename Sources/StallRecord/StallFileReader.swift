@@ -184,7 +184,9 @@ private struct RecordingBuilder {
       watchedSince: WallTime(nanosecondsSince1970: since),
       // Files before version 1.3 do not say it.
       ownModules: reader.texts() ?? [],
-      wrappers: reader.texts() ?? []
+      wrappers: reader.texts() ?? [],
+      // Nor do files before version 1.9 this.
+      host: reader.text() ?? ""
     )
     return true
   }

@@ -26,6 +26,7 @@ package enum StallFileWriter {
         $0.append(UInt16(kept.count))
         for text in kept { $0.append(String(text.prefix(StallFileFormat.listedCharactersMax))) }
       }
+      $0.append(process.host)
     }
   }
 

@@ -127,6 +127,7 @@ struct DocumentedFormat {
     try number(8, "since")
     try texts("own")
     try texts("passed over")
+    try text("host")
   }
 
   private mutating func module() throws {

@@ -46,7 +46,8 @@ final class Core: Sendable {
       observerVersion: Watchdog.version,
       watchedSince: WallTime(nanosecondsSince1970: clinux_clock_wall_ns()),
       ownModules: configuration.reporting.ownModules,
-      wrappers: configuration.reporting.wrappers
+      wrappers: configuration.reporting.wrappers,
+      host: HostName.ofThisProcess()
     )
     // A service is not ended by a directory: stalls are reported all the same, and it is told that they are not saved.
     let box = configuration.storage.directory.flatMap { directory -> BlackBoxWriter? in
