@@ -5,10 +5,10 @@ import CulpritStallRecord
 ///
 /// It resolves, blames and names; what a reader sees is decided here, and texts and exports only print it.
 package struct ReportBuilder {
-  private let recording: Recording
-  private let rules: OwnershipRules
-  private let resolve: (StackFrame) -> [ResolvedFrame]
-  private let architecture: String
+  let recording: Recording
+  let rules: OwnershipRules
+  let resolve: (StackFrame) -> [ResolvedFrame]
+  let architecture: String
 
   /// Makes reports of what is in `recording`.
   ///
@@ -86,7 +86,13 @@ struct ReportMaker {
     return StallReport(
       version: StallReport.formatVersion,
       id: stall.reportID(in: recording.process),
-      process: recording.process.map(process),
+      signature: Signature.of(
+        StallReport.Source(stall.source),
+        service: recording.process?.name ?? "",
+        verdict: verdict,
+        function: (blame.culprit ?? blame.dominant)?.frame
+      ),
+      process: recording.process.map { process($0, recording.modules) },
       source: StallReport.Source(stall.source),
       thread: StallReport.Thread(stall.thread),
       began: StallReport.Timestamp(stall.began),
@@ -162,13 +168,16 @@ struct ReportMaker {
     }
   }
 
-  private func process(_ process: ObservedProcess) -> StallReport.Process {
-    StallReport.Process(
+  private func process(_ process: ObservedProcess, _ modules: [Module]) -> StallReport.Process {
+    let buildID = modules.first { $0.path == process.executable }?.buildID ?? []
+    return StallReport.Process(
       id: process.id,
       executable: process.executable,
       architecture: process.architecture,
       observerVersion: process.observerVersion,
-      watchedSince: StallReport.Timestamp(process.watchedSince)
+      watchedSince: StallReport.Timestamp(process.watchedSince),
+      host: process.host.isEmpty ? nil : process.host,
+      buildID: buildID.isEmpty ? nil : hexadecimal(buildID)
     )
   }
 
@@ -245,7 +254,7 @@ struct ReportMaker {
     )
   }
 
-  private func activity(_ activity: ThreadActivity) -> StallReport.Activity {
+  func activity(_ activity: ThreadActivity) -> StallReport.Activity {
     switch activity {
     case .unknown: StallReport.Activity(kind: .unknown)
     case .running: StallReport.Activity(kind: .computing)

@@ -6,7 +6,7 @@ extension StallReport {
   ///     logger.error("\(report.headline)", metadata: report.metadata.mapValues { "\($0)" })
   ///
   /// Names are OpenTelemetry's where it has one (`code.function.name`, `code.file.path`, `code.line.number`,
-  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`); others begin with `culprit.`. A pair is
+  /// `process.pid`, `thread.id`, `thread.name`, `process.executable.path`, `host.name`); others begin with `culprit.`. A pair is
   /// left out where its value is not known. Of a value of more than 1,000 characters the middle is left out.
   public var metadata: [String: String] {
     var pairs = [
@@ -21,7 +21,9 @@ extension StallReport {
       "culprit.verdict": verdict.rawValue,
       "culprit.samples": "\(evidence.stackCount)",
     ]
+    pairs["culprit.signature"] = signature
     if let process {
+      pairs["host.name"] = process.host.map { printable($0) }
       pairs["process.pid"] = "\(process.id)"
       pairs["process.executable.path"] = printable(process.executable)
     }

@@ -12,6 +12,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var version: Int
   /// Identifies the stall among those of a host: process id, start of the watch, number of the stall.
   public var id: String
+  /// Tells the problem from others, and is the same in every stall of it, on every host and after a new build: twelve hexadecimal
+  /// digits. `nil` in reports of earlier versions.
+  public var signature: String?
   /// The process; `nil` where a damaged file lost it.
   public var process: Process?
   /// The source that stalled.
@@ -121,8 +124,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   package var width = Width()
 
   enum CodingKeys: String, CodingKey {
-    case version, id, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound, hasEnded
-    case hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds, spentIn
+    case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound
+    case hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds,
+      spentIn
     case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
       waitingWork,
       taskTimes, knownWaitChains = "waitChains", knownCauses = "causes", counts, knownTimeline = "timeline", notes,
@@ -167,6 +171,10 @@ extension StallReport {
     public var observerVersion: String
     /// When the watchdog was started.
     public var watchedSince: Timestamp
+    /// The name of the host, which is the container's where it has one; `nil` if unknown.
+    public var host: String?
+    /// The build-id of ``executable``, in hexadecimal digits: which build ran. `nil` if unknown.
+    public var buildID: String?
 
     /// The last component of ``executable``.
     public var name: String { executable.split(separator: "/").last.map(String.init) ?? executable }

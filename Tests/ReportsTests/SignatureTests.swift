@@ -1,0 +1,98 @@
+import CulpritBlame
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritReports
+
+@Suite struct SignatureTests {
+  private func frame(
+    _ name: String?,
+    swiftModule: String? = nil,
+    module: String = "/opt/shop/bin/shop",
+    at address: UInt64 = 1
+  ) -> ResolvedFrame {
+    ResolvedFrame(
+      function: name,
+      rawName: name.map { "raw \($0) \(address)" },
+      swiftModule: swiftModule,
+      module: module,
+      start: FileAddress(address),
+      address: .file(FileAddress(address)),
+      location: SourceLocation(file: "/src/\(address).swift", line: Int(address))
+    )
+  }
+
+  private func signature(
+    _ function: ResolvedFrame?,
+    service: String = "shop",
+    kind: StallReport.Source.Kind = .loop,
+    name: String = "http",
+    verdict: StallReport.Verdict = .culprit
+  ) -> String {
+    Signature.of(StallReport.Source(kind: kind, name: name), service: service, verdict: verdict, function: function)
+  }
+
+  /// The value is that of docs/many-stalls.md, computed by another program: it never changes.
+  @Test func theValueIsTheDocumentedOne() {
+    #expect(signature(frame("Catalog.rebuildIndex(for:)", swiftModule: "Shop")) == "8ff5744ae22d")
+    #expect(Signature.hash([]) == "cbf29ce48422")
+  }
+
+  /// What a new build changes: addresses, lines, symbols, the numbers of closures, the versions of libraries; and what a source is
+  /// called, of which there may be many.
+  @Test func aNewBuildIsTheSameProblem() {
+    let function = signature(frame("closure #1 in load()", swiftModule: "Shop"))
+    #expect(signature(frame("closure #12 in load()", swiftModule: "Shop", at: 99)) == function)
+    #expect(signature(frame("closure #1 in load()", swiftModule: "Shop"), name: "http-2") == function)
+    let library = signature(frame("find", module: "/usr/lib/libshop.so.1.2"))
+    #expect(signature(frame("find", module: "/opt/libshop.so.2 (deleted)", at: 7)) == library)
+    #expect(signature(frame("find", module: "/opt/libshop.so")) == library)
+    #expect(signature(frame(nil, at: 1)) == signature(frame(nil, at: 2)))
+  }
+
+  /// Everything that names the problem counts.
+  @Test func otherProblemsHaveOthers() {
+    let all = [
+      signature(frame("load()", swiftModule: "Shop")), signature(frame("load()", swiftModule: "Basket")),
+      signature(frame("store()", swiftModule: "Shop")), signature(frame("load()")), signature(frame(nil)),
+      signature(nil),
+      signature(frame("load()", swiftModule: "Shop"), service: "mail"),
+      signature(frame("load()", swiftModule: "Shop"), kind: .queue),
+      signature(frame("load()", swiftModule: "Shop"), verdict: .noSingleCulprit),
+      signature(nil, verdict: .noStacks), signature(frame("closure in load()", swiftModule: "Shop")),
+      // Parts do not run together.
+      signature(frame("pload()", swiftModule: "Sho")), signature(frame("load()Shop")),
+    ]
+    #expect(Set(all).count == all.count)
+    #expect(all.allSatisfy { $0.count == 12 && $0.allSatisfy(\.isHexDigit) })
+  }
+
+  @Test(arguments: [
+    ("closure #2 in closure #1 in load()", "closure in closure in load()"),
+    ("shop::run()::{lambda(int)#3}::operator()", "shop::run()::{lambda(int)}::operator()"),
+    ("shop::find::{closure#0}", "shop::find::{closure}"), ("run()::$_0::operator()", "run()::$_::operator()"),
+    ("operator#", "operator#"), ("a # b", "a # b"), ("Cache<8>.get(_:)", "Cache<8>.get(_:)"),
+    ("sha256", "sha256"), ("", ""),
+  ])
+  func onlyWhatCompilersCountIsLeftOut(name: String, kept: String) {
+    #expect(Signature.withoutNumbers(name) == kept)
+  }
+
+  /// It is in the report, in JSON and among the pairs for a logger, with the host and the build.
+  @Test func reportsHaveIt() throws {
+    var (stall, builder) = exampleStall()
+    let report = builder.report(of: stall)
+    #expect(report.signature == signature(frame("Catalog.rebuildIndex(for:)")))
+    #expect(report.metadata["culprit.signature"] == report.signature)
+    // Other samples, with the same function to blame.
+    stall.samples.removeLast(2)
+    stall.began = WallTime(nanosecondsSince1970: 1)
+    #expect(builder.report(of: stall).signature == report.signature)
+    let executable = Module(path: "/opt/shop/bin/shop", buildID: [0xab, 1], mappings: [])
+    var recording = Recording(process: exampleProcess, modules: [executable])
+    recording.process?.host = "web-1"
+    let named = ReportBuilder(recording) { _ in [] }.report(of: stall)
+    #expect(named.process?.host == "web-1" && named.process?.buildID == "ab01")
+    #expect(named.metadata["host.name"] == "web-1" && report.metadata["host.name"] == nil)
+  }
+}
