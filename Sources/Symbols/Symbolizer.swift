@@ -6,10 +6,7 @@ import Glibc
 /// Opens each module's file when an address falls into it and keeps it open. Not safe for use from several threads at
 /// once; never used on the observing path.
 package final class Symbolizer {
-  private enum ModuleState {
-    case opened(SymbolFile)
-    case unusable(MissingNameReason)
-  }
+  private typealias ModuleState = SharedFiles.State
 
   private let map: ModuleMap
   private let search: DebugSearch
@@ -21,6 +18,7 @@ package final class Symbolizer {
   private var known: [RuntimeAddress: [ResolvedFrame]] = [:]
   private let memoryMax: Int
   private let unread: [String: String]
+  private let shared: SharedFiles?
   /// The modules whose files are open, the one that was used last at the end.
   private var order: [Int] = []
 
@@ -35,15 +33,18 @@ package final class Symbolizer {
   ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
   ///     the longest time are forgotten, and read again when they are needed.
   ///   - unread: The paths of modules whose files are not to be opened, with the reason in a sentence without its end.
+  ///   - shared: The files that other symbolizers with the same `search` have opened, of processes that need not run.
   package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],
     process: Int32? = nil,
     search: DebugSearch = DebugSearch(),
     memoryMax: Int = .max,
-    unread: [String: String] = [:]
+    unread: [String: String] = [:],
+    shared: SharedFiles? = nil
   ) {
     self.unread = unread
+    self.shared = shared
     self.memoryMax = memoryMax
     self.process = process
     map = ModuleMap(modules)
@@ -173,7 +174,8 @@ package final class Symbolizer {
 
   private func state(of index: Int) -> ModuleState {
     if let state = states[index] { return state }
-    let state = open(map.modules[index])
+    let module = map.modules[index]
+    let state = shared?.state(of: module, open: open) ?? open(module)
     states[index] = state
     return state
   }

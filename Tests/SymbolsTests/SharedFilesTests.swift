@@ -1,0 +1,41 @@
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritSymbols
+
+/// Files that several symbolizers look addresses up in.
+@Suite struct SharedFilesTests {
+  /// A program is read once, wherever its copies are; what is of another build, or has no build-id, is none of them.
+  @Test func copiesOfAFileAreOpenedOnce() throws {
+    let fixture = try Fixture()
+    try fixture.write("int work(int n) { return n + 1; }\n", "work.c")
+    try fixture.run("gcc -shared -fPIC -Wl,--build-id -o work.so work.c")
+    try fixture.run("gcc -shared -fPIC -Wl,--build-id=none -o plain.so work.c")
+    let image = try ElfImage(path: fixture.path("work.so"))
+    let address = try fixture.address(of: "work", in: "work.so")
+    let base: UInt64 = 0x10_0000
+    func resolve(_ path: String, _ buildID: [UInt8], _ shared: SharedFiles) -> ResolvedFrame? {
+      let mapping = Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base * 2), fileOffset: 0)
+      let module = Module(path: path, buildID: buildID, mappings: [mapping])
+      return Symbolizer(modules: [module], shared: shared)
+        .resolve(.programCounter(RuntimeAddress(base + address.value))).first
+    }
+    let shared = SharedFiles()
+    let (first, copy) = (fixture.path("work.so"), fixture.path("copy.so"))
+    // What is not there yet under one path may be under another.
+    #expect(resolve(copy, image.buildID, shared)?.function == nil)
+    #expect(resolve(first, image.buildID, shared)?.function == "work")
+    try fixture.run("rm work.so")
+    let found = resolve(copy, image.buildID, shared)
+    #expect(found?.function == "work" && found?.module == copy)
+    #expect(resolve(first, [1, 2, 3], shared)?.function == nil)
+    #expect(resolve(first, image.buildID, SharedFiles())?.function == nil)
+    // Without a build-id the path has to do.
+    let plain = fixture.path("plain.so")
+    #expect(resolve(plain, [], shared)?.function == "work" && resolve(first, [], shared)?.function == nil)
+    // What could not be opened is not looked for once more.
+    try fixture.run("cp plain.so work.so")
+    #expect(resolve(first, [], shared)?.function == nil && resolve(first, [], SharedFiles())?.function == "work")
+  }
+}
