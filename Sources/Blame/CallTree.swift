@@ -81,32 +81,51 @@ extension CallNode {
     var time: Duration
   }
 
+  /// A place in a function: frames of one function differ in nothing else. Names take much longer to be compared.
+  private struct Place: Hashable {
+    var address: CodeAddress
+    var line: Int
+    var column: Int
+
+    init(_ frame: ResolvedFrame) {
+      address = frame.address
+      (line, column) = (frame.location?.line ?? 0, frame.location?.column ?? 0)
+    }
+  }
+
+  /// The stacks that have the same function at a depth.
+  private struct Group {
+    let first: ResolvedFrame
+    var time: Duration = .zero
+    var selfTime: Duration = .zero
+    var repetitions = 1
+    var deeper: [Folded] = []
+    var places: [Place: (frame: ResolvedFrame, time: Duration)] = [:]
+
+    init(first: ResolvedFrame) { self.first = first }
+
+    mutating func add(_ stack: Folded, at depth: Int) {
+      let (frame, count) = stack.frames[depth]
+      time += stack.time
+      repetitions = max(repetitions, count)
+      places[Place(frame.resolved), default: (frame.resolved, .zero)].time += stack.time
+      if depth + 1 == stack.frames.count { selfTime += stack.time } else { deeper.append(stack) }
+    }
+  }
+
   /// The merged trees of `stacks`, each from its frame number `depth` on.
   private static func merge(_ stacks: [Folded], from depth: Int) -> [CallNode] {
-    struct Group {
-      var first: WeightedStack.Frame
-      var time: Duration = .zero
-      var selfTime: Duration = .zero
-      var repetitions = 1
-      var deeper: [Folded] = []
-      var places: [ResolvedFrame: Duration] = [:]
-    }
     var groups: [FunctionIdentity: Group] = [:]
     for stack in stacks where depth < stack.frames.count {
-      let (frame, count) = stack.frames[depth]
-      var group = groups[frame.identity] ?? Group(first: frame)
-      group.time += stack.time
-      group.repetitions = max(group.repetitions, count)
-      group.places[frame.resolved, default: .zero] += stack.time
-      if depth + 1 == stack.frames.count { group.selfTime += stack.time } else { group.deeper.append(stack) }
-      groups[frame.identity] = group
+      let frame = stack.frames[depth].frame
+      groups[frame.identity, default: Group(first: frame.resolved)].add(stack, at: depth)
     }
     return
       groups
       .sorted { $0.value.time != $1.value.time ? $0.value.time > $1.value.time : $0.key < $1.key }
       .map { _, group in
         CallNode(
-          frame: heaviest(group.places) ?? group.first.resolved,
+          frame: heaviest(group.places) ?? group.first,
           time: group.time,
           selfTime: group.selfTime,
           repetitions: group.repetitions,
@@ -115,7 +134,12 @@ extension CallNode {
       }
   }
 
-  private static func heaviest(_ places: [ResolvedFrame: Duration]) -> ResolvedFrame? {
-    places.max { $0.value != $1.value ? $0.value < $1.value : $0.key.address.value > $1.key.address.value }?.key
+  private static func heaviest(_ places: [Place: (frame: ResolvedFrame, time: Duration)]) -> ResolvedFrame? {
+    places.max { left, right in
+      guard left.value.time == right.value.time else { return left.value.time < right.value.time }
+      // Of equal ones always the same.
+      return (left.key.address.value, left.key.line, left.key.column)
+        > (right.key.address.value, right.key.line, right.key.column)
+    }?.value.frame
   }
 }
