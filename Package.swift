@@ -87,11 +87,13 @@ let product: [Target] = [
 /// count, too.
 let commands: [Target] = [
   .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "Sources/Options"),
+  // Many stalls: counted, compared, and as rows for engines.
+  .target(name: "CulpritCounting", dependencies: ["CulpritReports", "CulpritStallRecord"], path: "Sources/Counting"),
   .executableTarget(
     name: "CulpritCommand",
     dependencies: [
-      "CCulpritLinux", "CulpritBlackBox", "CulpritBlame", "CulpritOptions", "CulpritReports", "CulpritStallRecord",
-      "CulpritSymbols",
+      "CCulpritLinux", "CulpritBlackBox", "CulpritBlame", "CulpritCounting", "CulpritOptions", "CulpritReports",
+      "CulpritStallRecord", "CulpritSymbols",
     ],
     path: "tools/culprit"
   ),
@@ -135,6 +137,10 @@ let proofs: [Target] =
       name: "ReportsTests",
       dependencies: ["CulpritBlame", "CulpritReports", "CulpritStallRecord", "SplitMix"],
       exclude: ["Snapshots"]
+    ),
+    .testTarget(
+      name: "CountingTests",
+      dependencies: ["CulpritCounting", "CulpritReports", "CulpritStallRecord", "SplitMix"]
     ),
     .testTarget(
       name: "BlackBoxTests",
@@ -280,6 +286,12 @@ func programs(_ folder: String) -> [Target] {
       path: "\(folder)/Tasks/Program"
     ),
     .target(name: "Processors", path: "\(folder)/Tasks/Processors", linkerSettings: [.linkedLibrary("dl")]),
+    // The stalls of a made-up fleet.
+    .executableTarget(
+      name: "fleet-stalls",
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SplitMix"],
+      path: "\(folder)/Fleet/Program"
+    ),
     // Stalls whose causes are known, and work in C and C++ for them.
     .executableTarget(
       name: "causes-process",

@@ -162,9 +162,7 @@ package struct Blame: Hashable, Sendable {
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     let isPool = stall.source.kind == .pool
-    // Of a pool whose threads were not followed, those that were seen once are the samples.
-    let isSweep = isPool && !stall.samples.contains { $0.threadID != nil }
-    let observed = isSweep ? PoolOccupants.asSamples(stall, stacks, resolve) : stall
+    let observed = PoolOccupants.observed(stall, stacks, resolve)
     let observations = Observations(stall: observed, stacks: stacks, rules: rules, resolve: resolve)
     labels = observations.labels
     taskTimes = observations.taskTimes

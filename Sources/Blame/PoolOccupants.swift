@@ -5,6 +5,12 @@ enum PoolOccupants {
   /// What runs a job on a thread of Swift concurrency's: whoever has it on its stack is occupied.
   private static let runners: Set<String> = ["swift_job_run", "swift_job_runImpl"]
 
+  /// What `stall` is worked out from: of a pool whose threads were not followed, those that were seen once are the samples.
+  static func observed(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
+    guard stall.source.kind == .pool, !stall.samples.contains(where: { $0.threadID != nil }) else { return stall }
+    return asSamples(stall, stacks, resolve)
+  }
+
   /// `stall`, of a pool, as if each thread of the pool had been a sample of it: all with the same share of the time.
   ///
   /// - Parameters:
@@ -12,7 +18,8 @@ enum PoolOccupants {
   ///   - stacks: The stacks that the threads refer to.
   ///   - resolve: Names a frame.
   /// - Returns: The stall, with the occupied threads for samples.
-  static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall {
+  private static func asSamples(_ stall: Stall, _ stacks: [Stack], _ resolve: (StackFrame) -> [ResolvedFrame]) -> Stall
+  {
     var isRunner: [StackFrame: Bool] = [:]
     let occupied = (stall.others?.threads ?? []).filter { thread in
       guard let index = thread.stack, stacks.indices.contains(index) else { return false }

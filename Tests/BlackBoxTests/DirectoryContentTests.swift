@@ -91,6 +91,31 @@ import Testing
     #expect(error?.description == "\(directory.path)/none: No such file or directory")
   }
 
+  /// For how long services were watched follows from runs that ended, and such as go on; from one that was killed, or cannot be read,
+  /// nothing does.
+  @Test func runsTellHowLongServicesWereWatched() throws {
+    let directory = try Directory()
+    let box = BlackBoxDirectory(path: directory.path)
+    func watched(
+      _ count: (WallTime, WallTime) -> Duration = {
+        Duration(wholeNanoseconds: $1.nanosecondsSince1970 - $0.nanosecondsSince1970)
+      }
+    ) -> Duration? { box.watchedTime(until: time(100), count) }
+    #expect(watched() == nil)
+    let ended = run(7, since: 10)
+    try directory.write(Array((ended.text + ended.end(at: time(40))).utf8), name(ended, ".told"))
+    #expect(watched() == .seconds(30))
+    try directory.write(Array(try parentRun(since: 80).text.utf8), name(try parentRun(since: 80), ".run"))
+    #expect(watched() == .seconds(50))
+    #expect(watched { _, _ in .seconds(1) } == .seconds(2))
+    let killed = run(7, since: 50)
+    try directory.write(Array(killed.text.utf8), name(killed, ".run"))
+    #expect(watched() == nil)
+    try FileManager.default.removeItem(atPath: "\(directory.path)/\(name(killed, ".run"))")
+    try directory.write([1, 2], "culprit-9-9.run")
+    #expect(watched() == nil)
+  }
+
   /// Links and what is no file are not opened; nor is one's own, nor what others have put there where that matters.
   @Test func onlyPlainFilesAreOpened() throws {
     let directory = try Directory()

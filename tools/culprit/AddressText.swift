@@ -160,41 +160,23 @@ struct AddressText {
   private mutating func appendJSON(_ description: AddressDescription) {
     add("{\"address\":\"\(description.address)\"")
     if let symbol = description.symbol {
-      add(",\"symbol\":{\"name\":\(quoted(symbol.name)),\"start\":\"\(symbol.start)\",\"end\":\"\(symbol.end)\"")
-      if let file = symbol.file { add(",\"file\":\(quoted(file))") }
+      add(",\"symbol\":{\"name\":\(quotedJSON(symbol.name)),\"start\":\"\(symbol.start)\",\"end\":\"\(symbol.end)\"")
+      if let file = symbol.file { add(",\"file\":\(quotedJSON(file))") }
       add("}")
     }
-    if let stub = description.stub { add(",\"stub\":\(quoted(stub))") }
+    if let stub = description.stub { add(",\"stub\":\(quotedJSON(stub))") }
     add(",\"calls\":[")
     for (place, call) in description.calls.enumerated() {
       add(place == 0 ? "{" : ",{")
       let name = call.isInlined ? call.rawName : description.symbol?.name ?? call.rawName
-      add("\"function\":\(name.map { quoted(demangledName($0)) } ?? "null")")
-      add(",\"rawName\":\(name.map(quoted) ?? "null")")
+      add("\"function\":\(name.map { quotedJSON(demangledName($0)) } ?? "null")")
+      add(",\"rawName\":\(name.map(quotedJSON) ?? "null")")
       add(",\"inlined\":\(call.isInlined)")
-      add(",\"file\":\(call.file.map(quoted) ?? "null"),\"line\":\(call.line),\"column\":\(call.column)")
+      add(",\"file\":\(call.file.map(quotedJSON) ?? "null"),\"line\":\(call.line),\"column\":\(call.column)")
       add(",\"discriminator\":\(call.discriminator)}")
     }
     add("]")
-    if let missing = description.missing { add(",\"missing\":\(quoted(missing.explanation))") }
+    if let missing = description.missing { add(",\"missing\":\(quotedJSON(missing.explanation))") }
     add("}\n")
-  }
-
-  /// `text` as a string of JSON (RFC 8259, 7).
-  private func quoted(_ text: String) -> String {
-    var quoted = "\""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\"": quoted += "\\\""
-      case "\\": quoted += "\\\\"
-      case _ where !isPrintable(scalar):
-        for unit in String(scalar).utf16 {
-          let digits = String(unit, radix: 16)
-          quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        }
-      default: quoted.unicodeScalars.append(scalar)
-      }
-    }
-    return quoted + "\""
   }
 }

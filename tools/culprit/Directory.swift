@@ -9,7 +9,7 @@ func isDirectory(_ path: String) -> Bool {
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
-/// What `paths` stand for: with the `.stall` files in it, the newest first, in place of each directory.
+/// What `paths` stand for: with the `.stall` files of all directories, the newest first, in the place of the first of them.
 struct Expansion {
   /// The files.
   var paths: [String] = []
@@ -19,20 +19,25 @@ struct Expansion {
   var isWhole = true
 
   init(_ operands: [String]) throws {
+    // By their names, which begin with the time of the stall.
+    var files: [(name: String, path: String)] = []
+    var place: Int?
     for operand in operands {
       guard isDirectory(operand) else {
         paths.append(operand)
         continue
       }
+      place = place ?? paths.count
       do {
-        let files = try BlackBoxDirectory(path: operand).names([".stall"]).reversed().map { "\(operand)/\($0)" }
-        paths += files
-        found.formUnion(files)
+        files += try BlackBoxDirectory(path: operand).names([".stall"]).map { ($0, "\(operand)/\($0)") }
       } catch {
         output.error("\(error)")
         isWhole = false
       }
     }
+    files.sort { ($1.name, $0.path) < ($0.name, $1.path) }
+    found = Set(files.map(\.path))
+    if let place { paths.insert(contentsOf: files.map(\.path), at: place) }
     guard !paths.isEmpty || operands.isEmpty || !isWhole else {
       throw InputError(description: "no stall has been saved in \(operands.joined(separator: ", "))")
     }

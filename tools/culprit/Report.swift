@@ -1,8 +1,6 @@
-import CulpritBlame
 import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
-import CulpritSymbols
 import Glibc
 
 private let reportTable = OptionTable(
@@ -27,22 +25,7 @@ private let reportTable = OptionTable(
     ),
     CommandOption("ascii", help: "no characters but those of ASCII, as where the locale is not one of UTF-8"),
     CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
-    CommandOption(
-      "debug-dir",
-      argument: "DIR",
-      help: "look for the files that ran, or their debug information, in DIR too; may be repeated"
-    ),
-    CommandOption(
-      "own",
-      argument: "NAME",
-      help: "count the module, package, library or path NAME as own code; may be repeated"
-    ),
-    CommandOption(
-      "wrapper",
-      argument: "NAME",
-      help: "pass over the own function NAME, so that its caller is to blame; may be repeated"
-    ),
-  ],
+  ] + Stalls.choosingOptions + Stalls.namingOptions,
   epilogue: """
     Names are in the FILE, where the process or "culprit symbolize -o" has put them; others come from the files that were mapped
     into the process, as far as they are still there unchanged. Where they are not, files are looked for in the debug
@@ -51,7 +34,7 @@ private let reportTable = OptionTable(
 
     Examples:
       $ culprit report stall.stall
-      $ culprit report --width=80 /var/lib/shop/culprit
+      $ culprit report --width=80 --since=2h /var/lib/shop/culprit
       $ culprit report --brief /var/lib/shop/culprit | tail
       $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
@@ -66,37 +49,26 @@ func runReport(_ arguments: [String]) throws -> Bool {
     return true
   }
   let style = try style(parsed)
-  let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
-  var isFirst = true
+  let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
-  // Nothing to read is not standard input.
-  guard files.isWhole || !files.paths.isEmpty else { return false }
   if !parsed.has("no-pager") { Terminal.startPager() }
-  return forEachStallFile(files.paths, found: files.found) { name, file in
-    if file.recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
-    // What the service counts as its own is its own here, too.
-    let process = file.recording.process
-    let rules = OwnershipRules(
-      own: (process?.ownModules ?? []) + parsed.values("own"),
-      wrappers: (process?.wrappers ?? []) + parsed.values("wrapper")
-    )
-    let symbolizer = Symbolizer(modules: file.recording.modules, names: file.recording.names, search: search)
-    let builder = ReportBuilder(file.recording, rules: rules, resolve: symbolizer.resolve)
-    let reports = file.recording.stalls.map { builder.report(of: $0) }
-    for report in reports {
+  var isFirst = true
+  return stalls.forEach(files, withThreads: true) { name, recording, read in
+    if recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
+    for one in read {
       if parsed.has("brief") {
-        output.print((style.isASCII ? report.summary.inASCII : report.summary) + "\n")
+        output.print((style.isASCII ? one.report.summary.inASCII : one.report.summary) + "\n")
       } else {
-        output.print((isFirst ? "" : "\n") + report.text(style))
+        output.print((isFirst ? "" : "\n") + one.report.text(style))
       }
       isFirst = false
     }
     guard parsed.has("threads"), !parsed.has("brief") else { return }
-    for threads in reports.compactMap(\.otherThreads) where threads.count > 0 {
+    for threads in read.compactMap(\.report.otherThreads) where threads.count > 0 {
       let text = "\n" + threads.text(width: style.width)
       output.print(style.isASCII ? text.inASCII : text)
     }
-  } && files.isWhole
+  }
 }
 
 /// How reports are to be written, by the options `parsed` and where they are written to.

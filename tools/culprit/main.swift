@@ -5,12 +5,14 @@ import Glibc
 
 /// The commands, by name.
 let commands: [String: ([String]) throws -> Bool] = [
-  "report": runReport, "symbolize": runSymbolize, "info": runInfo,
+  "report": runReport, "top": runTop, "diff": runDiff, "export": runExport, "symbolize": runSymbolize, "info": runInfo,
 ]
 
 let table = OptionTable(
   usage: [
-    "culprit report [OPTION]... [FILE|DIRECTORY]...", "culprit symbolize [OPTION]... [ADDRESS]...",
+    "culprit report [OPTION]... [FILE|DIRECTORY]...", "culprit top [OPTION]... [FILE|DIRECTORY]...",
+    "culprit diff [OPTION]... BEFORE AFTER", "culprit export [OPTION]... [FILE|DIRECTORY]...",
+    "culprit symbolize [OPTION]... [ADDRESS]...",
     "culprit info [OPTION]... [FILE|DIRECTORY]...",
   ],
   summary: "Says what stalled a service, from the .stall files that its watchdog saved.",
@@ -18,6 +20,9 @@ let table = OptionTable(
   epilogue: """
     Commands:
       report      who is to blame for each saved stall, and the evidence
+      top         which problems take most of the time
+      diff        which problems are new, gone, worse and better
+      export      stalls in forms that other tools read
       symbolize   what addresses are called, and where they are in the source
       info        what is in a file, or how the runs of a service ended
 

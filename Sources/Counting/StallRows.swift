@@ -1,0 +1,104 @@
+import CulpritReports
+import CulpritStallRecord
+
+/// A stall as rows for an engine that counts: one of the stall, and one of each of its sampled stacks.
+///
+/// Names are those of columns: engines do not tell upper case from lower. docs/many-stalls.md describes each.
+package struct StallRows: Sendable {
+  /// The version of the rows' form.
+  package static let version = 1
+
+  /// The day on which the work began, in UTC: `2026-11-23`.
+  package let day: String
+  /// The host; "unknown" where the recording does not say it.
+  package let host: String
+  /// What tells the stall from the others of its host.
+  package let id: String
+  private let stall: CountedStall
+  private let stacks: [SampledStack]
+
+  /// The rows of `stall`, whose samples found `stacks`.
+  package init(_ stall: CountedStall, _ stacks: [SampledStack]) {
+    self.stall = stall
+    self.stacks = stacks
+    id = stall.id
+    host = stall.host.isEmpty ? "unknown" : stall.host
+    day = String(stall.began.exact.prefix(10))
+  }
+
+  /// The rows, each a line of JSON. Where they go into a file whose path says day and host, these are left out: engines take
+  /// columns from there.
+  package func lines(isPartitioned: Bool) -> String {
+    ([stallRow(isPartitioned)] + stacks.map { row(of: $0, isPartitioned) }).map { $0.text + "\n" }.joined()
+  }
+
+  private func beginning(_ kind: String, _ isPartitioned: Bool) -> JSONObject {
+    var row = JSONObject()
+    row.add("row", kind)
+    row.add("version", Self.version)
+    if !isPartitioned {
+      row.add("day", day)
+      row.add("host", host)
+    }
+    row.add("stall", id)
+    row.add("signature", stall.signature)
+    row.add("service", stall.service)
+    return row
+  }
+
+  private func stallRow(_ isPartitioned: Bool) -> JSONObject {
+    var row = beginning("stall", isPartitioned)
+    row.add("build", stall.version)
+    row.add("process", stall.processID.map(Int.init))
+    row.add("source_kind", stall.source.kind.rawValue)
+    row.add("source", stall.source.name)
+    row.add("began", stall.began.exact)
+    row.add("seconds", stall.duration)
+    row.add("threshold_seconds", stall.threshold)
+    row.add("is_lower_bound", stall.isLowerBound)
+    row.add("has_ended", stall.hasEnded)
+    row.add("is_hang", stall.isHang)
+    row.add("verdict", stall.verdict.rawValue)
+    row.add("function", stall.function?.name)
+    row.add("module", stall.function?.module)
+    row.add("file", stall.function?.location?.file)
+    row.add("line", stall.function?.location?.line)
+    row.add("share", stall.share)
+    row.add("cause", stall.causeKind)
+    row.add("cause_share", stall.cause?.share)
+    row.add("cause_subject", stall.cause?.subjects.first?.text)
+    row.add("labels", stall.labels)
+    row.add("count", stall.stackCount)
+    return row
+  }
+
+  private func row(of stack: SampledStack, _ isPartitioned: Bool) -> JSONObject {
+    var row = beginning("samples", isPartitioned)
+    row.add("seconds", stack.time)
+    row.add("count", stack.count)
+    row.add("state", stack.activity.kind.rawValue)
+    row.add("system_call", stack.activity.systemCall)
+    row.add("stack", stack.functions)
+    return row
+  }
+
+  /// Where the rows belong below a directory of them, as Hive, Spark and DuckDB read it: `day=2026-11-23/host=web-1`.
+  package var partition: String { "day=\(day)/host=\(Self.escaped(host))" }
+
+  /// What a file is called that has the rows of the stalls `ids`: the same ones have the same name.
+  package static func fileName(of ids: [String]) -> String { Signature.hash(ids.sorted()) }
+
+  /// `text` as part of a path: what has a meaning in paths, or does something to a terminal, as its bytes in hexadecimal digits.
+  private static func escaped(_ text: String) -> String {
+    text.utf8.prefix(200)
+      .map { byte -> String in
+        let scalar = Unicode.Scalar(byte)
+        let character = Character(scalar)
+        let isPlain = character.isLetter || character.isNumber || "-_.".contains(character)
+        guard !isPlain || !scalar.isASCII else { return String(scalar) }
+        let digits = String(byte, radix: 16, uppercase: true)
+        return "%" + (digits.count < 2 ? "0" : "") + digits
+      }
+      .joined()
+  }
+}

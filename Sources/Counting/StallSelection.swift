@@ -1,0 +1,69 @@
+import CulpritReports
+import CulpritStallRecord
+
+/// Which stalls are wanted.
+package struct StallSelection: Hashable, Sendable {
+  /// Those that began then or later.
+  package var since: WallTime?
+  /// Those that began before.
+  package var until: WallTime?
+  /// Those of the sources with one of these names, or of one of these kinds (`loop`); of all where there is none.
+  package var sources: [String] = []
+  /// Those of one of these hosts; of all where there is none.
+  package var hosts: [String] = []
+  /// Those of one of these executables; of all where there is none.
+  package var services: [String] = []
+  /// Those whose signature begins with one of these; all where there is none.
+  package var signatures: [String] = []
+
+  /// All stalls.
+  package init() {}
+
+  /// Whether `stall`, of `process`, is wanted as far as that can be told without its culprit.
+  package func includes(_ stall: Stall, of process: ObservedProcess?) -> Bool {
+    if let since, stall.began < since { return false }
+    if let until, stall.began >= until { return false }
+    let source = StallReport.Source(stall.source)
+    return (sources.isEmpty || sources.contains(source.name) || sources.contains(source.kind.rawValue))
+      && (hosts.isEmpty || hosts.contains(process?.host ?? ""))
+      && (services.isEmpty || services.contains(process?.name ?? ""))
+  }
+
+  /// Whether stalls with `signature` are wanted.
+  package func includes(signature: String?) -> Bool {
+    signatures.isEmpty || signatures.contains { signature?.hasPrefix($0) ?? false }
+  }
+
+  /// How much of the time from `begin` to `end` is in the wanted one.
+  package func watched(from begin: WallTime, to end: WallTime) -> Duration {
+    let first = max(begin, since ?? begin)
+    let last = min(end, until ?? end)
+    guard first < last else { return .zero }
+    return Duration(wholeNanoseconds: last.nanosecondsSince1970 - first.nanosecondsSince1970)
+  }
+}
+
+extension WallTime {
+  /// The time that `text` says: as RFC 3339 has it (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), a day in UTC
+  /// (`2026-11-20`), or so long before `now` (`90s`, `30m`, `2h`, `7d`, `2w`). `nil` when it is none of these.
+  package init?(argument text: String, now: WallTime) {
+    if let match = text.wholeMatch(of: /(\d{1,9})([smhdw])/), let number = UInt64(match.1) {
+      let seconds: [Substring: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
+      let ago = number * (seconds[match.2] ?? 1)
+      guard ago <= now.nanosecondsSince1970 / 1_000_000_000 else { return nil }
+      self.init(nanosecondsSince1970: now.nanosecondsSince1970 - ago * 1_000_000_000)
+    } else if let match = text.wholeMatch(of: /(.+)([+-])(\d{2}):(\d{2})/), text.contains("T"),
+      let local = WallTime(text: match.1 + "Z"), let hours = UInt64(match.3), let minutes = UInt64(match.4),
+      minutes < 60
+    {
+      let offset = (hours * 60 + minutes) * 60_000_000_000
+      let isBehind = match.2 == "-"
+      guard hours < 24, isBehind || offset <= local.nanosecondsSince1970 else { return nil }
+      self.init(
+        nanosecondsSince1970: isBehind ? local.nanosecondsSince1970 + offset : local.nanosecondsSince1970 - offset
+      )
+    } else {
+      self.init(text: text.contains("T") ? text : text + "T00:00:00Z")
+    }
+  }
+}

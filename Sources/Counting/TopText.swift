@@ -1,0 +1,125 @@
+import CulpritReports
+import CulpritStallRecord
+
+extension StallGroups {
+  /// The groups as a table, at most `limit` of them.
+  ///
+  /// - Parameters:
+  ///   - limit: How many groups are told.
+  ///   - details: Whether a line under each group tells its hosts, versions and labels.
+  /// - Returns: Whole lines.
+  package func text(limit: Int = .max, details: Bool = false) -> String {
+    guard let span else { return "no stalls\n" }
+    let shown = groups.prefix(limit)
+    var table = Table(columns)
+    for group in shown { table.add(cells(of: group)) }
+    var lines = [
+      "\(counted(count, "stall")) of \(counted(groups.count, groupNoun)), \(readable(total)), "
+        + "from \(span.lowerBound) to \(span.upperBound)", "",
+    ]
+    let body = table.lines
+    lines.append(body[0])
+    for (line, group) in zip(body.dropFirst(), shown) {
+      lines.append(line)
+      if details { lines += Self.details(of: group) }
+    }
+    if shown.count < groups.count { lines.append("… and \(groups.count - shown.count) more") }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  private var groupNoun: String { grouping == .culprit ? "kind" : grouping.rawValue }
+
+  private var columns: [(head: String, alignment: Table.Alignment)] {
+    let counts: [(head: String, alignment: Table.Alignment)] = [
+      ("COUNT", .right), ("TOTAL", .right), ("WORST", .right), ("LAST SEEN", .left),
+    ]
+    switch grouping {
+    case .culprit: return counts + [("CAUSE", .left), ("SIGNATURE", .left), ("CULPRIT", .left), ("SOURCE", .left)]
+    default:
+      return counts + [(grouping.rawValue.uppercased(), .left), ("CULPRIT OF THE WORST", .left)]
+    }
+  }
+
+  private func cells(of group: StallGroup) -> [String] {
+    let counts = ["\(group.count)", readable(group.total), readable(group.worst.duration), "\(group.lastSeen)"]
+    guard grouping == .culprit else {
+      return counts + [group.key.isEmpty ? "unknown" : group.key, Self.culprit(of: group.worst)]
+    }
+    let others = group.sources.all.count - 1
+    let source = (group.sources.first ?? "") + (others > 0 ? " and \(others) more" : "")
+    return counts + [group.causes.first ?? "unknown", group.key, Self.culprit(of: group.newest), source]
+  }
+
+  private static func culprit(of stall: CountedStall) -> String {
+    shortened(stall.culprit) + (stall.place.map { " (\($0))" } ?? "")
+  }
+
+  private static func details(of group: StallGroup) -> [String] {
+    func list(_ name: String, _ tally: Tally) -> String? {
+      let all = tally.all
+      guard !all.isEmpty else { return nil }
+      let more = all.count > 5 ? ", … (\(all.count))" : ""
+      return "\(name) " + all.prefix(5).map { "\(printable($0.name, limit: 60)) (\($0.count))" }.joined(separator: ", ")
+        + more
+    }
+    let facts = [
+      "first seen \(group.firstSeen)", list("hosts", group.hosts), list("versions", group.versions),
+      list("causes", group.causes), list("labels", group.labels),
+    ]
+    return facts.compactMap { $0 }.map { "         \($0)" }
+  }
+}
+
+extension StallGroups {
+  /// The groups as JSON, at most `limit` of them. docs/many-stalls.md has the form.
+  package func json(limit: Int = .max) -> JSONObject {
+    var object = JSONObject()
+    object.add("version", 1)
+    object.add("by", grouping.rawValue)
+    object.add("count", count)
+    object.add("totalSeconds", total)
+    object.add("firstSeen", span?.lowerBound.exact)
+    object.add("lastSeen", span?.upperBound.exact)
+    object.add("groupCount", groups.count)
+    object.add("groups", groups.prefix(limit).map(\.json))
+    return object
+  }
+}
+
+extension StallGroup {
+  /// The group as JSON.
+  var json: JSONObject {
+    func list(_ tally: Tally) -> [JSONObject] {
+      tally.all.map { name, count in
+        var object = JSONObject()
+        object.add("name", name)
+        object.add("count", count)
+        return object
+      }
+    }
+    var object = JSONObject()
+    object.add("key", key)
+    object.add("count", count)
+    object.add("totalSeconds", total)
+    object.add("worstSeconds", worst.duration)
+    object.add("worstID", worst.id)
+    object.add("firstSeen", firstSeen.exact)
+    object.add("lastSeen", lastSeen.exact)
+    object.add("verdict", newest.verdict.rawValue)
+    object.add("function", newest.function?.name)
+    object.add("module", newest.function?.module)
+    object.add("file", newest.function?.location?.file)
+    object.add("line", newest.function?.location?.line)
+    object.add("causes", list(causes))
+    object.add("sources", list(sources))
+    object.add("hosts", list(hosts))
+    object.add("versions", list(versions))
+    object.add("labels", list(labels))
+    return object
+  }
+}
+
+extension StallReport.Timestamp {
+  /// The moment as RFC 3339 has it, with nanoseconds.
+  var exact: String { WallTime(nanosecondsSince1970: nanosecondsSince1970).text(decimals: 9) }
+}

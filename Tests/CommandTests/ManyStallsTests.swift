@@ -1,0 +1,252 @@
+import CulpritStallRecord
+import Foundation
+import TestSupport
+import Testing
+
+/// What the command makes of many stalls: `top`, `diff`, `export`, and the options that choose among them.
+@Suite struct ManyStallsTests {
+  private static let hostile = "a\u{1b}[2J\"\\\nb\u{202e}" + String(repeating: "std::pair<int, ", count: 700)
+
+  private func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = NSTemporaryDirectory() + "culprit-many-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try body(path)
+  }
+
+  /// Saves a stall of `function` that began `hours` after 2026-11-20T10:00:00Z. Returns the file's path.
+  @discardableResult private func save(
+    _ number: Int,
+    _ function: String,
+    seconds: Int = 2,
+    hours: Int = 0,
+    host: String = "web-1",
+    build: UInt8 = 1,
+    in directory: String
+  ) throws -> String {
+    let address = RuntimeAddress(0x1000 + UInt64(build))
+    let recording = Recording(
+      process: ObservedProcess(
+        id: 7,
+        executable: "/opt/shop",
+        architecture: "x86_64",
+        observerVersion: "0.1.0",
+        watchedSince: WallTime(nanosecondsSince1970: 0),
+        host: host
+      ),
+      modules: [
+        Module(
+          path: "/opt/shop",
+          buildID: [0xab, build],
+          mappings: [Module.Mapping(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x2000), fileOffset: 0)]
+        )
+      ],
+      stacks: [Stack(frames: [.programCounter(address)], end: .outermost)],
+      stalls: [
+        Stall(
+          id: UInt64(number),
+          source: WatchedSource(kind: .loop, name: host == "web-1" ? "http" : "admin"),
+          thread: ObservedThread(id: 7, name: "shop"),
+          threshold: .seconds(1),
+          began: WallTime(nanosecondsSince1970: 1_795_168_800_000_000_000 + UInt64(hours) * 3_600_000_000_000),
+          samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running)],
+          duration: .seconds(seconds),
+          hasEnded: true
+        )
+      ],
+      names: [
+        address: [
+          ResolvedFrame(
+            function: function,
+            rawName: "raw",
+            swiftModule: "Shop",
+            module: "/opt/shop",
+            start: FileAddress(UInt64(build)),
+            address: .file(FileAddress(UInt64(build))),
+            location: SourceLocation(file: "/src/Store.swift", line: 10 * Int(build))
+          )
+        ]
+      ]
+    )
+    let path = "\(directory)/culprit-20261120T\(10 + hours)0000.000Z-7-\(number).stall"
+    try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
+    return path
+  }
+
+  private func json(_ outcome: Outcome) throws -> [String: Any] {
+    try #require(JSONSerialization.jsonObject(with: Data(outcome.out.utf8)) as? [String: Any], "\(outcome)")
+  }
+
+  private func groups(_ outcome: Outcome) throws -> [[String: Any]] {
+    try #require(json(outcome)["groups"] as? [[String: Any]])
+  }
+
+  /// Two builds and two hosts of one problem are one line, with the newest build's place.
+  @Test func problemsAreCountedAcrossBuildsAndHosts() throws {
+    try withDirectory { directory in
+      try FileManager.default.createDirectory(atPath: "\(directory)/b", withIntermediateDirectories: true)
+      try save(1, "closure #1 in load()", in: directory)
+      try save(2, "closure #2 in load()", seconds: 5, hours: 1, build: 2, in: directory)
+      let store = try save(3, "store()", seconds: 4, hours: 2, in: directory)
+      try save(1, "closure #1 in load()", hours: 3, host: "web-2", in: "\(directory)/b")
+      let outcome = try culprit(["top", directory, "\(directory)/b", store])
+      #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
+      let lines = outcome.out.split(separator: "\n")
+      try #require(lines.count == 4, "\(outcome)")
+      #expect(
+        lines[0] == "4 stalls of 2 kinds, 13.00 s, from 2026-11-20T10:00:00.000Z to 2026-11-20T13:00:00.000Z"
+      )
+      #expect(lines[2].hasPrefix("    3  9.00 s  5.00 s  2026-11-20T13:00:00.000Z  computing  "))
+      #expect(lines[2].hasSuffix("  closure #1 in load() (Store.swift:10)  event loop \"http\" of shop and 1 more"))
+      #expect(lines[3].hasPrefix("    1  4.00 s  4.00 s  2026-11-20T12:00:00.000Z"))
+
+      let group = try #require(try groups(culprit(["top", "--format=json", "-n1", directory, "\(directory)/b"])).first)
+      #expect(group["count"] as? Int == 3 && group["totalSeconds"] as? Double == 9)
+      let versions = try #require(group["versions"] as? [[String: Any]])
+      #expect(versions.map { $0["name"] as? String } == ["ab01", "ab02"])
+      // What top says is what report says.
+      let signature = try #require(group["key"] as? String)
+      let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
+      #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
+      #expect(!reports.out.contains("store()"))
+      // The newest first, from whichever directory.
+      let times = reports.out.split(separator: "\n").filter { $0.contains("2026-11-20T") }.map { String($0.suffix(24)) }
+      #expect(times.count == 3 && times == times.sorted().reversed(), "\(times)")
+    }
+  }
+
+  @Test(arguments: [
+    ([], 3), (["--since=2026-11-20T11:00:00Z"], 2), (["--until=2026-11-20T12:00:00+01:00"], 1),
+    (["--since=2026-11-21"], 0),
+    (["--since", "2026-11-20", "--until", "2026-11-20T12:00:00Z"], 2), (["--host=web-2"], 1), (["--source=http"], 2),
+    (["--source=loop"], 3), (["--source=queue"], 0), (["--service=shop", "--host=web-1", "--host=web-2"], 3),
+    (["--service=mail"], 0),
+  ])
+  func stallsAreChosen(words: [String], count: Int) throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try save(2, "load()", hours: 1, host: "web-2", in: directory)
+      try save(3, "load()", hours: 2, in: directory)
+      let outcome = try culprit(["top", "--format=json", directory] + words)
+      #expect(try json(outcome)["count"] as? Int == count, "\(outcome)")
+      #expect(outcome.status == 0)
+      let report = try culprit(["report", directory] + words)
+      #expect(report.out.components(separatedBy: "STALL     ").count == count + 1)
+      let rows = try culprit(["export", "--format=jsonl", directory] + words)
+      #expect(rows.out.split(separator: "\n").count == 2 * count)
+    }
+  }
+
+  /// A comparison by the hour takes the records of runs, which a service leaves.
+  @Test func runsAreCompared() throws {
+    try withDirectory { directory in
+      for name in ["before", "after"] {
+        try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+        _ = try ChildProcess(ChildProcess.built("blackbox-process"), ["\(directory)/\(name)", "recover"])
+      }
+      let same = try culprit(["diff", "\(directory)/before", "\(directory)/after"])
+      #expect(same.status == 0 && same.error == "", "\(same)")
+      let lines = same.out.split(separator: "\n")
+      try #require(lines.count == 4, "\(same)")
+      #expect(lines[0].hasPrefix("before: 1 stall of 1 kind, ") && lines[0].hasSuffix(" of watching"))
+      #expect(lines[3].contains(" an hour") && lines[3].contains("  1 → 1  ") && lines[3].contains("  holdUp(_:) ("))
+
+      let load = try save(1, "load()", in: directory)
+      let store = try save(2, "store()", seconds: 5, in: directory)
+      let changed = try json(culprit(["diff", "--format=json", load, store]))
+      let entries = try #require(changed["entries"] as? [[String: Any]])
+      #expect(changed["isPerHour"] as? Bool == false)
+      #expect(entries.map { $0["change"] as? String } == ["new", "gone"])
+      #expect(entries.map { $0["differenceSeconds"] as? Double } == [5, -2])
+      // A directory without stalls is one to compare with.
+      try FileManager.default.createDirectory(atPath: "\(directory)/empty", withIntermediateDirectories: true)
+      let gone = try culprit(["diff", load, "\(directory)/empty"])
+      #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms\n"), "\(gone)")
+      #expect(gone.out.contains("gone    −2.00 s"))
+    }
+  }
+
+  /// Rows go where engines look for them, in full; once more, to the same place.
+  @Test func rowsAreWrittenByDayAndHost() throws {
+    try withDirectory { directory in
+      let name = Self.hostile
+      try save(1, "load()", in: directory)
+      try save(2, name, hours: 1, in: directory)
+      try save(3, "load()", hours: 2, host: "../x y", in: directory)
+      for _ in 0..<2 {
+        let outcome = try culprit(["export", "--format=jsonl", "-o", "\(directory)/rows", directory])
+        #expect(outcome.status == 0 && outcome.out + outcome.error == "", "\(outcome)")
+        let day = "\(directory)/rows/day=2026-11-20"
+        #expect(try FileManager.default.contentsOfDirectory(atPath: day).sorted() == ["host=..%2Fx%20y", "host=web-1"])
+        let files = try FileManager.default.contentsOfDirectory(atPath: "\(day)/host=web-1")
+        try #require(files.count == 1 && files[0].hasPrefix("part-") && files[0].hasSuffix(".jsonl"))
+        let rows = try String(contentsOfFile: "\(day)/host=web-1/\(files[0])", encoding: .utf8).split(separator: "\n")
+          .map {
+            try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+          }
+        #expect(rows.map { $0["row"] as? String } == ["stall", "samples", "stall", "samples"])
+        let function = try #require(rows[0]["function"] as? String)
+        #expect(function.contains("a\\u{1b}[2J\"\\\\u{a}b\\u{202e}") && function.count <= 130, "\(function)")
+        #expect(rows[1]["stack"] as? [String] == [function] && rows[1]["seconds"] as? Double == 2)
+      }
+      let text = try culprit(["top", "--details", directory])
+      #expect(text.out.contains("a\\u{1b}[2J") && !text.out.contains("\u{1b}"), "\(text)")
+    }
+  }
+
+  /// What cannot be written gets a sentence, and nothing is left behind.
+  @Test func outputThatFailsLeavesNothing() throws {
+    try withDirectory { directory in
+      let file = try save(1, "load()", in: directory)
+      func shell(_ script: String) throws -> ChildProcess {
+        try ChildProcess("/bin/sh", ["-c", script, builtProgram("culprit").path, file, directory], keepsErrors: true)
+      }
+      let full = try shell(#""$0" export --format=jsonl "$1" >/dev/full"#)
+      #expect(full.status == 1)
+      #expect(full.errors == "culprit: cannot write to standard output: No space left on device\n")
+      let closed = try shell(#"{ "$0" top "$1"; echo $? >&2; } | true"#)
+      #expect(closed.errors == "0\n")
+      // No file may become longer than a block, which is what a row takes.
+      let limited = try shell(#"trap '' XFSZ; ulimit -f 1; "$0" export --format=jsonl -o "$2/rows" "$1""#)
+      #expect(limited.status == 1 && limited.errors.hasSuffix(": File too large\n"), "\(limited)")
+      let left = FileManager.default.enumerator(atPath: "\(directory)/rows")?.compactMap { $0 as? String } ?? []
+      #expect(left.sorted() == ["day=2026-11-20", "day=2026-11-20/host=web-1"])
+      let taken = try culprit(["export", "--format=jsonl", "-o", file, file])
+      #expect(taken.status == 1 && taken.error == "culprit: \(file): it is no directory\n")
+      let nowhere = try culprit(["export", "--format=jsonl", "-o", "/proc/nowhere/rows", file])
+      #expect(nowhere.status == 1 && nowhere.error == "culprit: /proc/nowhere/rows: No such file or directory\n")
+    }
+  }
+
+  /// What can be read counts, and what cannot is told of.
+  @Test func badInputIsToldOf() throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/culprit-x.stall"))
+      for words in [["top"], ["export", "--format=jsonl"], ["diff", directory]] {
+        let outcome = try culprit(words + [directory])
+        #expect(outcome.status == 1 && outcome.out.contains("load()"), "\(outcome)")
+        #expect(outcome.error.contains("culprit: \(directory)/culprit-x.stall: is not a .stall file"), "\(outcome)")
+      }
+      let missing = try culprit(["top", "\(directory)/missing"])
+      #expect(missing.status == 1 && missing.error == "culprit: \(directory)/missing: No such file or directory\n")
+    }
+  }
+
+  @Test(arguments: [
+    (["top", "--by=x"], "--by is one of culprit, cause, source, service, host, version, not \"x\""),
+    (["top", "--format=xml"], "--format is text or json, not \"xml\""),
+    (["top", "--limit=0"], "--limit takes a whole number from 1 to 1000000, not \"0\""),
+    (
+      ["report", "--since=yesterday"],
+      "--since takes a time such as 2026-11-20T10:23:51Z, 2026-11-20 or 2h (ago), not \"yesterday\""
+    ),
+    (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
+    (["export"], "--format is jsonl, not \"\""),
+  ])
+  func wrongUsageIsTold(words: [String], sentence: String) throws {
+    let outcome = try culprit(words)
+    #expect(outcome.status == 2 && outcome.out == "")
+    #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit --help\".\n")
+  }
+}

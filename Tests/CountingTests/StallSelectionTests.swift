@@ -1,0 +1,79 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritCounting
+
+@Suite struct StallSelectionTests {
+  private let now = WallTime(nanosecondsSince1970: 1_795_170_231_000_000_000)
+
+  @Test(arguments: [
+    ("2026-11-20T10:23:51Z", "2026-11-20T10:23:51.000Z"), ("2026-11-20T10:23:51.25Z", "2026-11-20T10:23:51.250Z"),
+    ("2026-11-20T12:23:51+02:00", "2026-11-20T10:23:51.000Z"),
+    ("2026-11-20T00:23:51-05:30", "2026-11-20T05:53:51.000Z"),
+    ("2026-11-20", "2026-11-20T00:00:00.000Z"), ("51s", "2026-11-20T10:23:00.000Z"),
+    ("23m", "2026-11-20T10:00:51.000Z"),
+    ("2h", "2026-11-20T08:23:51.000Z"), ("1d", "2026-11-19T10:23:51.000Z"), ("2w", "2026-11-06T10:23:51.000Z"),
+  ])
+  func timesAreReadInEveryForm(text: String, time: String) {
+    #expect(WallTime(argument: text, now: now)?.description == time)
+  }
+
+  @Test(arguments: [
+    "", "h", "2", "2 h", "-2h", "2y", "999999999w", "2026-13-01", "2026-02-30", "yesterday", "2026-11-20T25:00:00Z",
+    "2026-11-20T10:23:51", "2026-11-20T10:23:51+24:00", "2026-11-20T10:23:51+01:60", "1970-01-01T00:00:00+01:00",
+    "2026-11-20+02:00",
+  ])
+  func whatIsNoTimeIsNone(text: String) { #expect(WallTime(argument: text, now: now) == nil) }
+
+  private func includes(_ set: (inout StallSelection) -> Void) -> Bool {
+    var selection = StallSelection()
+    set(&selection)
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .pinged, name: "http"),
+      thread: ObservedThread(id: 1, name: ""),
+      threshold: .zero,
+      began: now
+    )
+    let process = ObservedProcess(
+      id: 1,
+      executable: "/opt/shop (deleted)",
+      architecture: "",
+      observerVersion: "",
+      watchedSince: now,
+      host: "web-1"
+    )
+    return selection.includes(stall, of: process)
+  }
+
+  /// The first moment counts, the last does not: of two periods that meet no stall is in both.
+  @Test func stallsAreChosenByTime() {
+    let later = WallTime(nanosecondsSince1970: now.nanosecondsSince1970 + 1)
+    #expect(includes { $0.since = now } && !includes { $0.since = later })
+    #expect(includes { $0.until = later } && !includes { $0.until = now })
+  }
+
+  @Test func stallsAreChosenByWhatTheyAreOf() {
+    #expect(includes { _ in })
+    #expect(includes { $0.sources = ["http"] } && includes { $0.sources = ["x", "probedLoop"] })
+    #expect(!includes { $0.sources = ["loop"] })
+    #expect(includes { $0.hosts = ["web-2", "web-1"] } && !includes { $0.hosts = ["web"] })
+    #expect(includes { $0.services = ["shop"] } && !includes { $0.services = ["/opt/shop"] })
+    #expect(!includes { ($0.sources, $0.hosts) = (["http"], ["web-2"]) })
+    var selection = StallSelection()
+    #expect(selection.includes(signature: nil))
+    selection.signatures = ["1f3a", "77"]
+    #expect(selection.includes(signature: "77c01b5e2f90") && !selection.includes(signature: "71f3a0000000"))
+    #expect(!selection.includes(signature: nil))
+  }
+
+  @Test func onlyTheWantedTimeWasWatched() {
+    func time(_ seconds: UInt64) -> WallTime { WallTime(nanosecondsSince1970: seconds * 1_000_000_000) }
+    var selection = StallSelection()
+    #expect(selection.watched(from: time(10), to: time(30)) == .seconds(20))
+    (selection.since, selection.until) = (time(15), time(20))
+    #expect(selection.watched(from: time(10), to: time(30)) == .seconds(5))
+    #expect(selection.watched(from: time(25), to: time(30)) == .zero)
+    #expect(selection.watched(from: time(18), to: time(30)) == .seconds(2))
+  }
+}

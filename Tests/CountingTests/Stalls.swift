@@ -1,0 +1,57 @@
+import CulpritReports
+import CulpritStallRecord
+
+@testable import CulpritCounting
+
+/// A stall to be counted, of a service that is called shop.
+func counted(
+  _ id: String = "1",
+  _ function: String = "load()",
+  seconds: Double = 1,
+  at began: UInt64 = 0,
+  host: String = "web-1",
+  version: String = "ab",
+  source: StallReport.Source = StallReport.Source(kind: .loop, name: "http"),
+  cause: StallReport.Cause.Kind = .computing,
+  line: Int = 1,
+  labels: [String] = [],
+  hasEnded: Bool = true
+) -> CountedStall {
+  let stall = Stall(
+    id: 1,
+    source: WatchedSource(kind: .loop, name: "http"),
+    thread: ObservedThread(id: 1, name: ""),
+    threshold: .milliseconds(500),
+    began: WallTime(nanosecondsSince1970: began * 1_000_000_000),
+    samples: [Sample(age: .seconds(seconds), stack: 0, outcome: .captured, cpuTime: nil)],
+    duration: .seconds(seconds),
+    hasEnded: hasEnded
+  )
+  let process = ObservedProcess(
+    id: 7,
+    executable: "/opt/shop",
+    architecture: "x86_64",
+    observerVersion: "0.1.0",
+    watchedSince: WallTime(nanosecondsSince1970: 0),
+    host: host
+  )
+  let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
+  let builder = ReportBuilder(Recording(process: process, stacks: [stack])) { _ in
+    [
+      ResolvedFrame(
+        function: function,
+        swiftModule: "Shop",
+        module: "/opt/shop",
+        address: .file(FileAddress(1)),
+        location: SourceLocation(file: "/src/Store.swift", line: line)
+      )
+    ]
+  }
+  var counted = CountedStall(builder.report(of: stall))
+  counted.id = id
+  counted.version = version
+  counted.source = source
+  counted.cause?.kind = cause
+  counted.labels = labels
+  return counted
+}

@@ -1,0 +1,53 @@
+import CulpritOptions
+import CulpritStallRecord
+import Glibc
+
+// fleet-stalls: what the watchdogs of a made-up fleet have saved.
+
+private let table = OptionTable(
+  usage: ["fleet-stalls [OPTION]... DIRECTORY"],
+  summary: "Writes the .stall files of many hosts: DIRECTORY/web-17/culprit-….stall.",
+  options: [
+    CommandOption("hosts", argument: "COUNT", help: "how many hosts; 1000 without this"),
+    CommandOption("stalls", argument: "COUNT", help: "how many stalls of each; 10 without this"),
+    CommandOption("seed", argument: "NUMBER", help: "what all numbers follow from; 1 without this"),
+    CommandOption("plain", help: "no names that have to be escaped"),
+  ],
+  epilogue: """
+    Example:
+      $ fleet-stalls --hosts=1000 /tmp/fleet && culprit top /tmp/fleet/*
+    """
+)
+
+private let output = CommandOutput(command: "fleet-stalls")
+
+private func write(_ bytes: [UInt8], to path: String) throws(UsageError) {
+  guard let file = fopen(path, "w") else { throw UsageError("\(path): \(String(cString: strerror(errno)))") }
+  let written = fwrite(bytes, 1, bytes.count, file)
+  guard fclose(file) == 0, written == bytes.count else { throw UsageError("\(path): it could not be written") }
+}
+
+do {
+  let parsed = try table.parse(CommandLine.arguments.dropFirst())
+  if parsed.has("help") {
+    output.print(table.help)
+    exit(0)
+  }
+  guard let directory = parsed.operands.first, parsed.operands.count == 1 else {
+    throw UsageError("fleet-stalls takes one directory, not \(parsed.operands.count)")
+  }
+  let hosts = try parsed.number("hosts", in: 1...100_000) ?? 1000
+  let stalls = try parsed.number("stalls", in: 1...100_000) ?? 10
+  let fleet = Fleet(seed: UInt64(try parsed.number("seed", in: 0 ... .max) ?? 1), isPlain: parsed.has("plain"))
+  mkdir(directory, 0o755)
+  for host in 0..<hosts {
+    mkdir("\(directory)/web-\(host)", 0o755)
+    for number in 0..<stalls {
+      let (recording, name) = fleet.stall(number, ofHost: host)
+      try write(StallFileWriter.file(of: recording), to: "\(directory)/web-\(host)/\(name)")
+    }
+  }
+  output.print("\(hosts * stalls) stalls of \(hosts) hosts\n")
+} catch let error as UsageError {
+  output.usage(error)
+}
