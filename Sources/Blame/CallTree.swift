@@ -52,6 +52,8 @@ struct WeightedStack {
     var identity: FunctionIdentity
     var resolved: ResolvedFrame
     var owner: CodeOwner
+    /// What was captured; `nil` for what stands for something that was not.
+    var captured: StackFrame?
 
     /// Whether it is the application's own code.
     var isApplication: Bool { owner == .own }

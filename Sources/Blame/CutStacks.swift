@@ -10,34 +10,55 @@ enum CutStacks {
   /// So many functions in common make two stacks alike; more make no difference.
   private static let likeness = 3
 
+  /// How far a stack that is cut goes along with a whole one, and how many frames of that come before.
+  struct Match {
+    var likeness: Int
+    var callers: Int
+  }
+
   /// Completes those of `stacks`, which are in order of time, that `isCut`. Returns the numbers of those that were.
   static func complete(_ stacks: inout [WeightedStack], isCut: [Bool]) -> Set<Int> {
     var completed: [Int: [WeightedStack.Frame]] = [:]
     for number in stacks.indices where isCut[number] {
       let cut = stacks[number].frames
-      var best: (likeness: Int, distance: Int, callers: ArraySlice<WeightedStack.Frame>)?
-      for other in max(0, number - reach)...min(stacks.count - 1, number + reach) where !isCut[other] {
-        guard let (common, callers) = match(cut, in: stacks[other].frames) else { continue }
-        let (likeness, distance) = (min(common, likeness), abs(other - number))
-        if let best, (best.likeness, -best.distance) >= (likeness, -distance) { continue }
-        best = (likeness, distance, callers)
+      let found = nearest(to: number, of: stacks.count, isWhole: { !isCut[$0] }) { other in
+        match(cut, in: stacks[other].frames, by: \.identity)
       }
-      if let best { completed[number] = best.callers + cut }
+      if let found { completed[number] = stacks[found.number].frames[..<found.callers] + cut }
     }
     for (number, frames) in completed { stacks[number].frames = frames }
     return Set(completed.keys)
   }
 
-  /// How many functions of `cut`, from its outermost one on, are in `whole` in the same order, and what comes before them
+  /// The stack whose callers stack number `number` of `count` gets, and how many of its frames these are: of those that are most
+  /// like it, the nearest.
+  static func nearest(
+    to number: Int,
+    of count: Int,
+    isWhole: (Int) -> Bool,
+    _ match: (Int) -> Match?
+  ) -> (number: Int, callers: Int)? {
+    var best: (match: Match, distance: Int, number: Int)?
+    for other in max(0, number - reach)...min(count - 1, number + reach) where isWhole(other) {
+      guard let match = match(other) else { continue }
+      let distance = abs(other - number)
+      if let best, (best.match.likeness, -best.distance) >= (match.likeness, -distance) { continue }
+      best = (match, distance, other)
+    }
+    return best.map { ($0.number, $0.match.callers) }
+  }
+
+  /// How many functions of `cut`, from its outermost one on, are in `whole` in the same order, and how many come before them
   /// there.
-  private static func match(
-    _ cut: [WeightedStack.Frame],
-    in whole: [WeightedStack.Frame]
-  ) -> (common: Int, callers: ArraySlice<WeightedStack.Frame>)? {
-    guard let first = cut.first, let place = whole.lastIndex(where: { $0.identity == first.identity }) else {
+  static func match<Frame, Identity: Equatable>(
+    _ cut: [Frame],
+    in whole: [Frame],
+    by identity: (Frame) -> Identity
+  ) -> Match? {
+    guard let first = cut.first.map(identity), let place = whole.lastIndex(where: { identity($0) == first }) else {
       return nil
     }
-    let common = zip(cut, whole[place...]).prefix { $0.identity == $1.identity }.count
-    return (common, whole[..<place])
+    let common = zip(cut, whole[place...]).prefix { identity($0) == identity($1) }.count
+    return Match(likeness: min(common, likeness), callers: place)
   }
 }

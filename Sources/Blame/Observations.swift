@@ -42,7 +42,7 @@ struct Observations {
     rules: OwnershipRules = OwnershipRules(),
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
-    let samples = Self.ofTasks(stall, recorded).sorted { ($0.threadID ?? 0, $0.age) < ($1.threadID ?? 0, $1.age) }
+    let samples = Self.places(of: stall, recorded).map { stall.samples[$0] }
     duration = max(stall.duration, samples.map(\.age).max() ?? .zero)
     var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
     let times = SampleTimes(of: stall, samples, duration: duration)
@@ -83,16 +83,27 @@ struct Observations {
     for number in weighted.indices { stacks[number].stack = weighted[number] }
   }
 
-  /// The samples of `stall`, but for those of threads that run no task while a job, or the work of a pool, is to be seen: it
-  /// was over already, which is noticed late.
-  private static func ofTasks(_ stall: Stall, _ recorded: [Stack]) -> [Sample] {
-    guard stall.source.kind == .job || stall.source.kind == .pool else { return stall.samples }
+  /// Where the samples of `stall` are that count, those of each thread in order of time.
+  static func places(of stall: Stall, _ recorded: [Stack]) -> [Int] {
+    let samples = stall.samples
+    let places = placesOfTasks(stall, recorded)
+    func isBefore(_ left: Int, _ right: Int) -> Bool {
+      (samples[left].threadID ?? 0, samples[left].age, left) < (samples[right].threadID ?? 0, samples[right].age, right)
+    }
+    // Nearly always they are in this order already.
+    return zip(places, places.dropFirst()).allSatisfy(isBefore) ? places : places.sorted(by: isBefore)
+  }
+
+  /// All, but for those of threads that run no task while a job, or the work of a pool, is to be seen: it was over already, which is
+  /// noticed late.
+  private static func placesOfTasks(_ stall: Stall, _ recorded: [Stack]) -> [Int] {
+    guard stall.source.kind == .job || stall.source.kind == .pool else { return Array(stall.samples.indices) }
     var kinds: [Int: TaskStack.Kind] = [:]
     for case let index? in stall.samples.map(\.stack) where kinds[index] == nil && recorded.indices.contains(index) {
       kinds[index] = TaskStack(recorded[index]).kind
     }
-    guard kinds.values.contains(.task) else { return stall.samples }
-    return stall.samples.filter { sample in sample.stack.map { kinds[$0] != .thread } ?? true }
+    guard kinds.values.contains(.task) else { return Array(stall.samples.indices) }
+    return stall.samples.indices.filter { place in stall.samples[place].stack.map { kinds[$0] != .thread } ?? true }
   }
 
   /// The sample with a stack that was taken last.
@@ -128,7 +139,8 @@ struct Observations {
   /// claim more.
   private static let framesMax = 512
 
-  private static func frames(
+  /// The frames of `stack`, which is `task`, outermost first, and how many async callers have no name.
+  static func frames(
     of stack: Stack,
     _ task: TaskStack,
     _ rules: OwnershipRules,
@@ -141,15 +153,21 @@ struct Observations {
     } else if inner.count > framesMax {
       (inner, outer) = (inner.prefix(framesMax / 2), inner.suffix(framesMax / 2))
     }
-    let (awaiting, unknown) = task.resolveAwaiting(resolve)
-    func weighted(_ frames: ArraySlice<StackFrame>, with more: [ResolvedFrame] = []) -> [WeightedStack.Frame] {
-      let resolved = (frames.suffix(framesMax).flatMap(resolve) + more).namingMergedFunctions()
-      return withoutThunks(resolved).reversed()
+    let (awaiting, unknown) = task.namesOfAwaiting(resolve)
+    func weighted(
+      _ frames: ArraySlice<StackFrame>,
+      with more: [(captured: StackFrame, names: [ResolvedFrame])] = []
+    ) -> [WeightedStack.Frame] {
+      let named = frames.suffix(framesMax).map { (captured: $0, names: resolve($0)) } + more
+      let resolved = named.flatMap(\.names).namingMergedFunctions()
+      let captured = named.flatMap { frame in frame.names.map { _ in frame.captured } }
+      return placesWithoutThunks(resolved).reversed()
         .map {
           WeightedStack.Frame(
-            identity: FunctionIdentity($0),
-            resolved: $0,
-            owner: CodeOwner.owner(of: $0, rules)
+            identity: FunctionIdentity(resolved[$0]),
+            resolved: resolved[$0],
+            owner: CodeOwner.owner(of: resolved[$0], rules),
+            captured: captured[$0]
           )
         }
     }
@@ -161,13 +179,11 @@ struct Observations {
     return (weighted(outer, with: awaiting) + [WeightedStack.Frame.omission] + weighted(inner), unknown)
   }
 
-  /// `frames`, innermost first, without those that only lead to the function inside them, which has their name.
-  private static func withoutThunks(_ frames: [ResolvedFrame]) -> [ResolvedFrame] {
-    frames.enumerated()
-      .filter { place, frame in
-        frame.kind != .thunk || place == 0 || frames[place - 1].displayName != frame.displayName
-      }
-      .map(\.element)
+  /// Where `frames`, innermost first, are none that only lead to the function inside them, which has their name.
+  private static func placesWithoutThunks(_ frames: [ResolvedFrame]) -> [Int] {
+    frames.indices.filter { place in
+      frames[place].kind != .thunk || place == 0 || frames[place - 1].displayName != frames[place].displayName
+    }
   }
 
   /// What `function` took of the stall, on every stack that contains it.

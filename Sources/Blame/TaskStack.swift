@@ -41,7 +41,15 @@ package struct TaskStack: Sendable {
 
   /// The names of the async callers, and how many frames that may be some have none.
   package func resolveAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame]) -> (frames: [ResolvedFrame], unknown: Int) {
-    var frames: [ResolvedFrame] = []
+    let (frames, unknown) = namesOfAwaiting(resolve)
+    return (frames.flatMap(\.names), unknown)
+  }
+
+  /// The same, with the frame that each of the names is of.
+  func namesOfAwaiting(_ resolve: (StackFrame) -> [ResolvedFrame])
+    -> (frames: [(captured: StackFrame, names: [ResolvedFrame])], unknown: Int)
+  {
+    var frames: [(captured: StackFrame, names: [ResolvedFrame])] = []
     var unknown = 0
     for frame in awaiting where frame.kind == .asyncCaller {
       var resolved = resolve(frame)
@@ -50,7 +58,7 @@ package struct TaskStack: Sendable {
         // What the compiler has put between two functions tells nothing here.
         guard function.kind == .function else { continue }
         for place in resolved.indices { resolved[place].isAwaiting = true }
-        frames += resolved
+        frames.append((frame, resolved))
       } else if function.rawName == nil {
         unknown += 1
       }
