@@ -89,10 +89,16 @@ let commands: [Target] = [
   .target(name: "CulpritOptions", dependencies: ["CulpritStallRecord"], path: "Sources/Options"),
   // Many stalls: counted, compared, and as rows for engines.
   .target(name: "CulpritCounting", dependencies: ["CulpritReports", "CulpritStallRecord"], path: "Sources/Counting"),
+  .target(
+    name: "CulpritExports",
+    dependencies: ["CCulpritZlib", "CulpritBlame", "CulpritStallRecord"],
+    path: "Sources/Exports"
+  ),
   .executableTarget(
     name: "CulpritCommand",
     dependencies: [
-      "CCulpritLinux", "CulpritBlackBox", "CulpritBlame", "CulpritCounting", "CulpritOptions", "CulpritReports",
+      "CCulpritLinux", "CulpritBlackBox", "CulpritBlame", "CulpritCounting", "CulpritExports", "CulpritOptions",
+      "CulpritReports",
       "CulpritStallRecord", "CulpritSymbols",
     ],
     path: "tools/culprit"
@@ -143,6 +149,13 @@ let proofs: [Target] =
       dependencies: ["CulpritCounting", "CulpritReports", "CulpritStallRecord", "SplitMix"]
     ),
     .testTarget(
+      name: "ExportTests",
+      dependencies: [
+        "CCulpritZlib", "CulpritBlame", "CulpritExports", "CulpritStallRecord", "SampleRecordings", "SplitMix",
+      ],
+      exclude: ["Golden"]
+    ),
+    .testTarget(
       name: "BlackBoxTests",
       dependencies: ["CulpritBlackBox", "CulpritStallRecord", "FaultyDisks", "TestSupport"]
     ),
@@ -153,7 +166,10 @@ let proofs: [Target] =
         "CulpritSymbols", "FaultyDisks", "SourceLoads", "SplitMix", "TestSupport", "TestWorkloads",
       ]
     ),
-    .testTarget(name: "CommandTests", dependencies: ["CulpritOptions", "CulpritStallRecord", "TestSupport"]),
+    .testTarget(
+      name: "CommandTests",
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
+    ),
   ]
   + support("Tests/Support") + processes("Tests/Processes") + programs("Tests/Proofs")
 
@@ -166,6 +182,12 @@ func support(_ folder: String) -> [Target] {
       path: "\(folder)/TestSupport"
     ),
     .target(name: "TestWorkloads", path: "\(folder)/Workloads"),
+    // Stalls for exports.
+    .target(
+      name: "SampleRecordings",
+      dependencies: ["CulpritStallRecord"],
+      path: "\(folder)/SampleRecordings"
+    ),
     // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
     .target(name: "CSpawning", path: "\(folder)/ChildProcesses/c"),
     .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "\(folder)/ChildProcesses/swift"),
@@ -291,6 +313,12 @@ func programs(_ folder: String) -> [Target] {
       name: "fleet-stalls",
       dependencies: ["CulpritOptions", "CulpritStallRecord", "SplitMix"],
       path: "\(folder)/Fleet/Program"
+    ),
+    // Writes stalls that other programs read as exports.
+    .executableTarget(
+      name: "stall-samples",
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
+      path: "\(folder)/Exports/Program"
     ),
     // Stalls whose causes are known, and work in C and C++ for them.
     .executableTarget(

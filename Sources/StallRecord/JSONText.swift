@@ -10,6 +10,18 @@ package struct JSONObject: Sendable {
   /// The object in one line.
   package var text: String { "{" + members.joined(separator: ",") + "}" }
 
+  /// Whether it has no keys.
+  package var isEmpty: Bool { members.isEmpty }
+
+  /// Adds what is JSON already.
+  package mutating func add(_ key: String, json: String) { addRaw(key, json) }
+
+  /// Adds a list of what is JSON already.
+  package mutating func add(_ key: String, array: [String]) { addRaw(key, "[" + array.joined(separator: ",") + "]") }
+
+  /// Adds a whole number of any kind.
+  package mutating func add(_ key: String, _ value: some BinaryInteger) { addRaw(key, String(value)) }
+
   /// Adds a string.
   package mutating func add(_ key: String, _ value: String?) { addRaw(key, value.map(quotedJSON)) }
 

@@ -242,7 +242,7 @@ import Testing
       "--since takes a time such as 2026-11-20T10:23:51Z, 2026-11-20 or 2h (ago), not \"yesterday\""
     ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
-    (["export"], "--format is jsonl, not \"\""),
+    (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),
   ])
   func wrongUsageIsTold(words: [String], sentence: String) throws {
     let outcome = try culprit(words)

@@ -15,6 +15,11 @@ struct Expansion {
   var paths: [String] = []
   /// Those of them that nobody has named, but that were found in a directory.
   var found: Set<String> = []
+  /// The same with those that were found in directories in the order of time.
+  var inOrderOfTime: [String] {
+    let oldestFirst = paths.filter(found.contains).reversed()
+    return oldestFirst + paths.filter { !found.contains($0) }
+  }
   /// Whether every directory could be read. What could not has been told.
   var isWhole = true
 

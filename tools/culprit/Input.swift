@@ -97,28 +97,7 @@ func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (Strin
 
 /// Writes `bytes` to the file at `path`, or to standard output when that is "-". The file is there in full or as it was.
 func write(_ bytes: [UInt8], to path: String) throws(InputError) {
-  if ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path) {
-    output.print(bytes: bytes)
-    return
-  }
-  // Renaming puts a file in the place of whatever is there.
-  var information = stat()
-  guard stat(path, &information) != 0 || information.st_mode & S_IFMT == S_IFREG else {
-    throw InputError(description: "\(path): it is no regular file")
-  }
-  let temporary = "\(path).\(getpid()).new"
-  let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-  guard descriptor >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
-  var rest = bytes[...]
-  var failure: Int32 = 0
-  while !rest.isEmpty, failure == 0 {
-    let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-    if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { failure = errno }
-  }
-  if close(descriptor) != 0, failure == 0 { failure = errno }
-  if failure == 0, rename(temporary, path) != 0 { failure = errno }
-  guard failure == 0 else {
-    unlink(temporary)
-    throw InputError(description: "\(path): \(String(cString: strerror(failure)))")
-  }
+  let file = try OutputFile(path)
+  try file.write(bytes)
+  try file.commit()
 }

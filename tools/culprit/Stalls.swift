@@ -104,7 +104,32 @@ final class Stalls {
   ) -> Bool {
     // Nothing to read is not standard input.
     guard files.isWhole || !files.paths.isEmpty else { return false }
-    return forEachStallFile(files.paths, found: files.found) { name, file in
+    return forEachRecording(files.paths, found: files.found) { name, recording, rules, resolve in
+      let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
+      var read: [Read] = []
+      for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
+        // Of a pool whose threads were not followed they are the samples.
+        if !withThreads, stall.source.kind != .pool { stall.others = nil }
+        let report = builder.report(of: stall)
+        if selection.includes(signature: report.signature) {
+          read.append(Read(stall: stall, report: report, builder: builder))
+        }
+      }
+      body(name, recording, read)
+    } && files.isWhole
+  }
+
+  /// Gives each of `paths` as a recording to `body`, with whose code is the application's and what names its addresses. Problems go to
+  /// standard error. Those that are in `found` were found in a directory. Returns whether there was no problem.
+  func forEachRecording(
+    _ paths: [String],
+    found: Set<String>,
+    _ body: (
+      _ name: String, _ recording: Recording, OwnershipRules, _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
+    )
+      -> Void
+  ) -> Bool {
+    forEachStallFile(paths, found: found) { name, file in
       let process = file.recording.process
       // What the service counts as its own is its own here, too.
       let rules = OwnershipRules(
@@ -117,18 +142,23 @@ final class Stalls {
         search: search,
         shared: shared
       )
-      let builder = ReportBuilder(file.recording, rules: rules, resolve: symbolizer.resolve)
-      var read: [Read] = []
-      for var stall in file.recording.stalls where selection.includes(stall, of: process) {
-        // Of a pool whose threads were not followed they are the samples.
-        if !withThreads, stall.source.kind != .pool { stall.others = nil }
-        let report = builder.report(of: stall)
-        if selection.includes(signature: report.signature) {
-          read.append(Read(stall: stall, report: report, builder: builder))
-        }
-      }
-      body(name, file.recording, read)
-    } && files.isWhole
+      body(name, file.recording, rules, symbolizer.resolve)
+    }
+  }
+
+  /// `recording` with the wanted stalls only.
+  func chosen(
+    of recording: Recording,
+    _ rules: OwnershipRules,
+    _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
+  ) -> Recording {
+    var chosen = recording
+    chosen.stalls = recording.stalls.filter { selection.includes($0, of: recording.process) }
+    // Who is to blame is worked out where it is asked for.
+    guard !selection.signatures.isEmpty else { return chosen }
+    let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
+    chosen.stalls.removeAll { !selection.includes(signature: builder.report(of: $0).signature) }
+    return chosen
   }
 
   /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first; and whether all could be read.

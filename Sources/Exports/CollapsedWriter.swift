@@ -1,0 +1,74 @@
+import CulpritStallRecord
+
+/// A line for each stack: its functions from the outermost on, with semicolons between them, and its milliseconds.
+///
+/// The first function is the source, so that several stalls make one graph. The milliseconds of a stall's stacks make up its own.
+struct CollapsedWriter: ExportWriter {
+  static let tellsBlame = false
+
+  private let sink: ByteSink
+  /// The stacks in the order in which they came, as numbers of names.
+  private var order: [[Int]] = []
+  private var milliseconds: [[Int]: UInt64] = [:]
+  private var names: [String] = []
+  private var numbers: [String: Int] = [:]
+  private var numbersOfFrames: [Int?] = []
+
+  init(_ sink: ByteSink) { self.sink = sink }
+
+  mutating func begin(_ recording: ExportedRecording) { numbersOfFrames = [] }
+
+  mutating func add(_ stall: ExportedStall) {
+    var nanoseconds: [Int: UInt64] = [:]
+    for segment in stall.profile.tracks.flatMap(\.segments) { nanoseconds[segment.stack, default: 0] += segment.weight }
+    // In the order of the stacks, so that the same stall makes the same file.
+    let weights = nanoseconds.sorted { $0.key < $1.key }
+    let root = number(stall.source)
+    for (weight, whole) in zip(weights, Self.rounded(weights.map(\.value))) where whole > 0 {
+      let path = [root] + stall.recording.stacks.stacks[weight.key].map { number($0, stall.recording) }
+      if milliseconds[path] == nil { order.append(path) }
+      milliseconds[path, default: 0] += whole
+    }
+  }
+
+  mutating func finish() throws {
+    for path in order {
+      for (place, name) in path.enumerated() { try sink.write((place == 0 ? "" : ";") + names[name]) }
+      try sink.write(" \(milliseconds[path] ?? 0)\n")
+    }
+    try sink.flush()
+  }
+
+  /// `nanoseconds` in whole milliseconds whose sum is that of all, rounded: those with the largest remainders get one more.
+  static func rounded(_ nanoseconds: [UInt64]) -> [UInt64] {
+    let unit: UInt64 = 1_000_000
+    var whole = nanoseconds.map { $0 / unit }
+    let total = (nanoseconds.reduce(0, +) + unit / 2) / unit
+    let missing = Int(total - min(total, whole.reduce(0, +)))
+    let byRemainder = nanoseconds.indices.sorted {
+      (nanoseconds[$1] % unit, $0) < (nanoseconds[$0] % unit, $1)
+    }
+    for place in byRemainder.prefix(missing) { whole[place] += 1 }
+    return whole
+  }
+
+  private mutating func number(_ frame: Int, _ recording: ExportedRecording) -> Int {
+    if numbersOfFrames.count <= frame {
+      let count = recording.stacks.frames.count - numbersOfFrames.count
+      numbersOfFrames += [Int?](repeating: nil, count: count)
+    }
+    if let number = numbersOfFrames[frame] { return number }
+    let found = number(recording.name(frame))
+    numbersOfFrames[frame] = found
+    return found
+  }
+
+  private mutating func number(_ name: String) -> Int {
+    // A semicolon would be two functions, as in Rust's "[u8; 4]".
+    let name = name.utf8.contains(UInt8(ascii: ";")) ? String(name.map { $0 == ";" ? ":" : $0 }) : name
+    if let number = numbers[name] { return number }
+    numbers[name] = names.count
+    names.append(name)
+    return names.count - 1
+  }
+}

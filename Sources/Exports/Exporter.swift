@@ -1,0 +1,87 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// Writes one export of any number of stalls.
+protocol ExportWriter {
+  /// Whether it tells who is to blame, which takes some time to find out.
+  static var tellsBlame: Bool { get }
+  /// Begins with the stalls of another recording.
+  mutating func begin(_ recording: ExportedRecording) throws
+  /// Writes a stall of the recording that was begun last.
+  mutating func add(_ stall: ExportedStall) throws
+  /// Writes the end.
+  mutating func finish() throws
+}
+
+/// Turns recordings into a file that other programs read.
+///
+/// Nothing is kept of a stall that has been written but its distinct stacks and names, and nothing is written before there is a stall.
+package struct Exporter {
+  /// A verdict looks at each sample for each suspect: of a stall with more than this the export would take minutes, and the reader
+  /// sees at a glance who it was.
+  private static let blamedSamplesMax = 5000
+
+  private var writer: any ExportWriter
+  private let isRaw: Bool
+  /// How many stalls have been written.
+  package private(set) var stallCount = 0
+
+  /// An export in `format`.
+  ///
+  /// - Parameters:
+  ///   - format: The format.
+  ///   - isRaw: Whether a format that has addresses gets these only, for its readers to look up names.
+  ///   - version: The version of this program, where a file says by what it was written.
+  ///   - out: Writes bytes to where the export goes.
+  package init(_ format: ExportFormat, isRaw: Bool = false, version: String, to out: @escaping ([UInt8]) throws -> Void)
+  {
+    self.isRaw = isRaw
+    let sink = ByteSink(out)
+    switch format {
+    case .collapsed: writer = CollapsedWriter(sink)
+    case .speedscope: writer = SpeedscopeWriter(sink, version: version)
+    case .pprof: writer = PprofWriter(sink, isRaw: isRaw)
+    case .firefox: writer = FirefoxWriter(sink, version: version)
+    case .chrome: writer = ChromeWriter(sink, version: version)
+    }
+  }
+
+  /// Writes the stalls of `recording`.
+  ///
+  /// - Parameters:
+  ///   - recording: What was observed.
+  ///   - rules: What counts as the application's own code.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  /// - Throws: What writing the bytes throws.
+  package mutating func add(
+    _ recording: Recording,
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: @escaping (StackFrame) -> [ResolvedFrame]
+  ) throws {
+    guard !recording.stalls.isEmpty else { return }
+    let stacks = ProfileStacks(recording, rules: rules, isRaw: isRaw, resolve: resolve)
+    let exported = ExportedRecording(recording, stacks)
+    try writer.begin(exported)
+    for stall in recording.stalls {
+      let blame =
+        type(of: writer).tellsBlame && stall.samples.count <= Self.blamedSamplesMax
+        ? Blame(
+          stall: stall,
+          stacks: recording.stacks,
+          rules: rules,
+          architecture: recording.process?.architecture ?? "",
+          resolve: resolve
+        ) : nil
+      try writer.add(ExportedStall(recording: exported, profile: StallProfile(stall, stacks), blame: blame))
+      stallCount += 1
+    }
+  }
+
+  /// Writes the end, unless there was no stall.
+  ///
+  /// - Throws: What writing the bytes throws.
+  package mutating func finish() throws {
+    guard stallCount > 0 else { return }
+    try writer.finish()
+  }
+}

@@ -1,0 +1,64 @@
+import CCulpritZlib
+
+/// Compresses what goes to a sink, as gzip does (RFC 1952).
+final class GzipSink {
+  /// zlib's largest window, and 16 for a header of gzip's.
+  private static let gzipWindow: Int32 = 15 + 16
+  private static let memoryLevel: Int32 = 8
+
+  private let sink: ByteSink
+  private var stream = z_stream()
+  private var room = [UInt8](repeating: 0, count: 64 << 10)
+
+  /// Writes to `sink`; `nil` when there is no memory for it.
+  init?(_ sink: ByteSink) {
+    self.sink = sink
+    let size = Int32(MemoryLayout<z_stream>.size)
+    let status = deflateInit2_(
+      &stream,
+      Z_DEFAULT_COMPRESSION,
+      Z_DEFLATED,
+      Self.gzipWindow,
+      Self.memoryLevel,
+      Z_DEFAULT_STRATEGY,
+      ZLIB_VERSION,
+      size
+    )
+    guard status == Z_OK else { return nil }
+  }
+
+  deinit { deflateEnd(&stream) }
+
+  /// Compresses `bytes`.
+  func write(_ bytes: [UInt8]) throws { try deflate(bytes, Z_NO_FLUSH) }
+
+  /// Writes the end.
+  func finish() throws {
+    try deflate([], Z_FINISH)
+    try sink.flush()
+  }
+
+  private func deflate(_ bytes: [UInt8], _ flush: Int32) throws {
+    var input = bytes
+    var offset = 0
+    var isDone = false
+    while !isDone {
+      var written = 0
+      // SAFETY: zlib is told how much of each array there is, and keeps neither pointer beyond the call: what is left of the input
+      // is given to it again.
+      input.withUnsafeMutableBufferPointer { source in
+        room.withUnsafeMutableBufferPointer { target in
+          stream.next_in = source.baseAddress.map { $0 + offset }
+          stream.avail_in = UInt32(source.count - offset)
+          stream.next_out = target.baseAddress
+          stream.avail_out = UInt32(target.count)
+          let status = CCulpritZlib.deflate(&stream, flush)
+          offset = source.count - Int(stream.avail_in)
+          written = target.count - Int(stream.avail_out)
+          isDone = flush == Z_FINISH ? status != Z_OK : stream.avail_out > 0
+        }
+      }
+      try sink.write(room[..<written])
+    }
+  }
+}

@@ -1,0 +1,179 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// The mappings, locations and functions of a profile of pprof's.
+struct PprofPlaces {
+  private enum Field {
+    static let location: UInt64 = 4
+    static let function: UInt64 = 5
+  }
+
+  private struct Mapping: Hashable {
+    var path: String
+    var buildID: [UInt8]
+    var mapping: Module.Mapping
+  }
+
+  private struct Line: Hashable {
+    var function: UInt64
+    var line: Int
+    var column: Int
+  }
+
+  private struct Location: Hashable {
+    var mapping: UInt64
+    var address: UInt64
+    var lines: [Line]
+    var isMerged: Bool
+  }
+
+  private struct Function: Hashable {
+    var name: Int
+    var systemName: Int
+    var file: Int
+  }
+
+  private let isRaw: Bool
+  private var map = ModuleMap([])
+  private var mappingNumbers: [Mapping: UInt64] = [:]
+  private var allMappings: [Mapping] = []
+  /// The mappings in which there is code without a name: a reader may know better.
+  private var unnamed: Set<UInt64> = []
+  private var locations: [Location: UInt64] = [:]
+  private var functions: [Function: UInt64] = [:]
+  private var locationsOfStacks: [Int: [UInt64]] = [:]
+
+  init(isRaw: Bool) { self.isRaw = isRaw }
+
+  /// Begins with the modules of another recording.
+  mutating func begin(_ recording: ExportedRecording) {
+    map = ModuleMap(recording.modules)
+    locationsOfStacks = [:]
+    // By convention the first mapping is that of the program.
+    guard let executable = recording.process?.executable,
+      let module = recording.modules.first(where: { $0.path == executable }), let mapping = module.mappings.first
+    else { return }
+    _ = number(of: module, mapping)
+  }
+
+  /// The locations of the stack at `place`, innermost first. Those that are new go to `profile`, before they are referred to.
+  mutating func locations(
+    ofStack place: Int,
+    _ recording: ExportedRecording,
+    _ strings: inout Numbered<String>,
+    _ profile: inout ProtobufMessage
+  ) -> [UInt64] {
+    if let known = locationsOfStacks[place] { return known }
+    let frames = recording.stacks.frames
+    var found: [UInt64] = []
+    var inner: [Int] = []
+    for frame in recording.stacks.stacks[place].reversed() {
+      if let last = inner.last, !frames[last].resolved.isInlined || frames[last].captured != frames[frame].captured {
+        found.append(location(of: inner, recording, &strings, &profile))
+        inner = []
+      }
+      inner.append(frame)
+    }
+    if !inner.isEmpty { found.append(location(of: inner, recording, &strings, &profile)) }
+    locationsOfStacks[place] = found
+    return found
+  }
+
+  /// The location of frames at one address, the innermost first, which the others were inlined into.
+  private mutating func location(
+    of places: [Int],
+    _ recording: ExportedRecording,
+    _ strings: inout Numbered<String>,
+    _ profile: inout ProtobufMessage
+  ) -> UInt64 {
+    let frames = places.map { recording.stacks.frames[$0] }
+    let address = frames[0].captured?.lookupAddress
+    var location = Location(
+      mapping: address.map { mapping(at: $0) } ?? 0,
+      address: address?.value ?? 0,
+      lines: [],
+      isMerged: frames.contains { $0.resolved.isMerged }
+    )
+    if address == nil || frames.contains(where: { $0.resolved.function != nil }) {
+      for (place, frame) in zip(places, frames) {
+        let function = function(
+          Function(
+            name: strings.number(recording.name(place)),
+            systemName: strings.number(printable(frame.resolved.rawName ?? frame.resolved.function ?? "")),
+            file: strings.number(printable(frame.resolved.location?.file ?? ""))
+          ),
+          &profile
+        )
+        let source = frame.resolved.location
+        location.lines.append(Line(function: function, line: source?.line ?? 0, column: source?.column ?? 0))
+      }
+    } else {
+      unnamed.insert(location.mapping)
+    }
+    if let number = locations[location] { return number }
+    let number = UInt64(locations.count + 1)
+    locations[location] = number
+    var message = ProtobufMessage()
+    message.add(1, number)
+    message.add(2, location.mapping)
+    message.add(3, location.address)
+    for line in location.lines {
+      var part = ProtobufMessage()
+      part.add(1, line.function)
+      part.add(2, line.line)
+      part.add(3, line.column)
+      message.add(4, part)
+    }
+    message.add(5, location.isMerged)
+    profile.add(Field.location, message)
+    return number
+  }
+
+  private mutating func function(_ function: Function, _ profile: inout ProtobufMessage) -> UInt64 {
+    if let number = functions[function] { return number }
+    let number = UInt64(functions.count + 1)
+    functions[function] = number
+    var message = ProtobufMessage()
+    message.add(1, number)
+    message.add(2, function.name)
+    message.add(3, function.systemName)
+    message.add(4, function.file)
+    profile.add(Field.function, message)
+    return number
+  }
+
+  /// The number of the mapping at `address`, 0 where there is none.
+  private mutating func mapping(at address: RuntimeAddress) -> UInt64 {
+    guard let index = map.index(at: address),
+      let mapping = map.modules[index].mappings.first(where: { $0.start <= address && address < $0.end })
+    else { return 0 }
+    return number(of: map.modules[index], mapping)
+  }
+
+  private mutating func number(of module: Module, _ mapping: Module.Mapping) -> UInt64 {
+    let key = Mapping(path: module.path, buildID: module.buildID, mapping: mapping)
+    if let number = mappingNumbers[key] { return number }
+    allMappings.append(key)
+    mappingNumbers[key] = UInt64(allMappings.count)
+    return UInt64(allMappings.count)
+  }
+
+  /// Every mapping that was referred to, and that of the program.
+  func mappings(_ strings: inout Numbered<String>) -> [ProtobufMessage] {
+    allMappings.enumerated()
+      .map { place, mapping in
+        let number = UInt64(place + 1)
+        let isNamed = !isRaw && !unnamed.contains(number)
+        var message = ProtobufMessage()
+        message.add(1, number)
+        message.add(2, mapping.mapping.start.value)
+        message.add(3, mapping.mapping.end.value)
+        message.add(4, mapping.mapping.fileOffset)
+        message.add(5, strings.number(printable(mapping.path)))
+        message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
+        // Whoever reads "true" looks nothing up.
+        for field in UInt64(7)...10 { message.add(field, isNamed) }
+        return message
+      }
+  }
+}

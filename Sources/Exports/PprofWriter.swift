@@ -1,0 +1,152 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// profile.proto of pprof, in gzip: two values a sample, how many there were and for how long, with labels.
+///
+/// Samples are added up that have the same stack and labels. What they refer to is written when it comes up first, in the order that
+/// a reader of protobuf does not mind; mappings and texts come at the end.
+struct PprofWriter: ExportWriter {
+  static let tellsBlame = false
+
+  /// Fields of `Profile`.
+  private enum Field {
+    static let sampleType: UInt64 = 1
+    static let sample: UInt64 = 2
+    static let mapping: UInt64 = 3
+    static let location: UInt64 = 4
+    static let function: UInt64 = 5
+    static let text: UInt64 = 6
+    static let time: UInt64 = 9
+    static let duration: UInt64 = 10
+    static let periodType: UInt64 = 11
+    static let period: UInt64 = 12
+    static let comment: UInt64 = 13
+    static let defaultSampleType: UInt64 = 14
+  }
+
+  private struct SampleKey: Hashable {
+    var stack: Int
+    var state: String?
+    var label: String?
+  }
+
+  private let sink: ByteSink
+  private let gzip: GzipSink?
+  private var places: PprofPlaces
+  private var strings = Numbered<String>()
+  private var began: UInt64?
+  private var duration: UInt64 = 0
+  private var sampleCount: UInt64 = 0
+  private var comments: [Int] = []
+
+  init(_ sink: ByteSink, isRaw: Bool) {
+    self.sink = sink
+    gzip = GzipSink(sink)
+    places = PprofPlaces(isRaw: isRaw)
+    // By convention the first is the empty one.
+    _ = strings.number("")
+  }
+
+  mutating func begin(_ recording: ExportedRecording) throws {
+    if began == nil {
+      var profile = ProtobufMessage()
+      profile.add(Field.sampleType, valueType("samples", "count"))
+      profile.add(Field.sampleType, valueType("time", "nanoseconds"))
+      try write(profile)
+    }
+    places.begin(recording)
+  }
+
+  mutating func add(_ stall: ExportedStall) throws {
+    began = min(began ?? .max, stall.stall.began.nanosecondsSince1970)
+    duration += stall.profile.duration
+    comments.append(strings.number("\(stall.source) at \(stall.stall.began), \(stall.recording.processName)"))
+    for track in stall.profile.tracks {
+      var sums: [SampleKey: (count: UInt64, nanoseconds: UInt64)] = [:]
+      var order: [SampleKey] = []
+      for segment in track.segments {
+        let key = SampleKey(
+          stack: segment.stack,
+          state: stall.state(segment.sample),
+          label: stall.label(segment.sample)
+        )
+        if sums[key] == nil { order.append(key) }
+        sums[key, default: (0, 0)].count += segment.sample == nil ? 0 : 1
+        sums[key, default: (0, 0)].nanoseconds += segment.weight
+      }
+      let common = labels(of: stall, track.thread)
+      for key in order {
+        let sum = sums[key] ?? (0, 0)
+        sampleCount += sum.count
+        try writeSample(stall.recording, key, common, sum)
+      }
+    }
+  }
+
+  private mutating func writeSample(
+    _ recording: ExportedRecording,
+    _ key: SampleKey,
+    _ common: [ProtobufMessage],
+    _ sum: (count: UInt64, nanoseconds: UInt64)
+  ) throws {
+    var profile = ProtobufMessage()
+    let locations = places.locations(ofStack: key.stack, recording, &strings, &profile)
+    var sample = ProtobufMessage()
+    sample.add(1, packed: locations)
+    sample.add(2, packed: [sum.count, sum.nanoseconds])
+    for label in common { sample.add(3, label) }
+    if let state = key.state { sample.add(3, label("state", state)) }
+    if let text = key.label { sample.add(3, label("label", text)) }
+    profile.add(Field.sample, sample)
+    try write(profile)
+  }
+
+  mutating func finish() throws {
+    var profile = ProtobufMessage()
+    profile.add(Field.time, began ?? 0)
+    profile.add(Field.duration, duration)
+    profile.add(Field.periodType, valueType("time", "nanoseconds"))
+    profile.add(Field.period, sampleCount > 0 ? duration / sampleCount : 0)
+    for comment in comments { profile.add(Field.comment, comment) }
+    profile.add(Field.defaultSampleType, strings.number("time"))
+    for mapping in places.mappings(&strings) { profile.add(Field.mapping, mapping) }
+    for text in strings.all { profile.add(Field.text, text) }
+    try write(profile)
+    try gzip?.finish()
+  }
+
+  private mutating func labels(of stall: ExportedStall, _ thread: ObservedThread) -> [ProtobufMessage] {
+    [
+      label("source", printable(stall.stall.source.name)), label("kind", stall.stall.source.kind.description),
+      label("thread", stall.name(of: thread)), label("process", stall.recording.processName), label("stall", stall.id),
+    ]
+  }
+
+  private mutating func label(_ key: String, _ text: String) -> ProtobufMessage {
+    var label = ProtobufMessage()
+    label.add(1, strings.number(key))
+    label.add(2, strings.number(text))
+    return label
+  }
+
+  private mutating func valueType(_ type: String, _ unit: String) -> ProtobufMessage {
+    var message = ProtobufMessage()
+    message.add(1, strings.number(type))
+    message.add(2, strings.number(unit))
+    return message
+  }
+
+  private func write(_ message: ProtobufMessage) throws {
+    guard let gzip else { throw ExportError.noMemory }
+    try gzip.write(message.bytes)
+  }
+}
+
+/// Why nothing can be exported.
+package enum ExportError: Error, CustomStringConvertible {
+  /// There is no memory to compress in.
+  case noMemory
+
+  /// The error as a sentence without its end.
+  package var description: String { "there is no memory to compress the export in" }
+}

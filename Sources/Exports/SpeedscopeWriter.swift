@@ -1,0 +1,122 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// A profile for each thread of each stall, in nanoseconds, and one for the other threads, each of which counts one.
+///
+/// The frames that all profiles share come at the end, when they are known. A function is one frame; its line is that of the place
+/// in it that took most.
+struct SpeedscopeWriter: ExportWriter {
+  static let tellsBlame = false
+
+  private let sink: ByteSink
+  private let version: String
+  private var profileCount = 0
+  private var hasBegun = false
+  private var numbers: [FunctionIdentity: Int] = [:]
+  /// For each function the nanoseconds of each place in it, by the text of the frame.
+  private var places: [[(text: String, nanoseconds: UInt64)]] = []
+  /// For each frame of the recording its function, and its place in that.
+  private var placesOfFrames: [Int: (number: Int, place: Int)] = [:]
+
+  init(_ sink: ByteSink, version: String) {
+    self.sink = sink
+    self.version = version
+  }
+
+  mutating func begin(_ recording: ExportedRecording) throws {
+    placesOfFrames = [:]
+    if !hasBegun {
+      try sink.write(
+        "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":\(quotedJSON("culprit@\(version)")),"
+          + "\"profiles\":["
+      )
+    }
+    hasBegun = true
+  }
+
+  mutating func add(_ stall: ExportedStall) throws {
+    let name = "\(stall.source) at \(stall.stall.began)"
+    for track in stall.profile.tracks {
+      // Neighbours with the same stack are one.
+      var runs: [(stack: Int, weight: UInt64)] = []
+      for segment in track.segments where segment.weight > 0 {
+        if let last = runs.last, last.stack == segment.stack {
+          runs[runs.count - 1].weight += segment.weight
+        } else {
+          runs.append((segment.stack, segment.weight))
+        }
+      }
+      try write("\(name), \(stall.name(of: track.thread)), \(stall.recording.processName)", "nanoseconds", runs, stall)
+    }
+    guard let others = stall.stall.others else { return }
+    let runs = stall.recording.stacks.threads(of: others).map { (stack: $0.stack, weight: UInt64(1)) }
+    guard !runs.isEmpty else { return }
+    try write("other threads: \(name), \(stall.recording.processName)", "none", runs, stall)
+  }
+
+  private mutating func write(
+    _ name: String,
+    _ unit: String,
+    _ runs: [(stack: Int, weight: UInt64)],
+    _ stall: ExportedStall
+  ) throws {
+    let stacks = stall.recording.stacks
+    var weights: [Int: UInt64] = [:]
+    for run in runs { weights[run.stack, default: 0] += run.weight }
+    var texts: [Int: String] = [:]
+    for (stack, weight) in weights.sorted(by: { $0.key < $1.key }) {
+      // What is not measured in time tells nothing of a place.
+      let time = unit == "none" ? 0 : weight
+      let frames = stacks.stacks[stack].map { String(number($0, time, stall.recording)) }
+      texts[stack] = "[\(frames.joined(separator: ","))]"
+    }
+    try sink.write(profileCount == 0 ? "" : ",")
+    profileCount += 1
+    let end = runs.reduce(0) { $0 + $1.weight }
+    try sink.write(
+      "\n{\"type\":\"sampled\",\"name\":\(quotedJSON(name)),\"unit\":\"\(unit)\",\"startValue\":0,\"endValue\":\(end),\"samples\":"
+    )
+    try sink.writeArray(runs) { texts[$0.stack] ?? "[]" }
+    try sink.write(",\"weights\":")
+    try sink.writeArray(runs) { String($0.weight) }
+    try sink.write("}")
+  }
+
+  mutating func finish() throws {
+    try sink.write("\n],\"shared\":{\"frames\":")
+    try sink.writeArray(places) { places in
+      "\n" + (places.max { $0.nanoseconds < $1.nanoseconds }?.text ?? "{\"name\":\"\"}")
+    }
+    try sink.write("}}\n")
+    try sink.flush()
+  }
+
+  /// The number of the function that the frame at `frame` is in, which has so many nanoseconds more there.
+  private mutating func number(_ frame: Int, _ nanoseconds: UInt64, _ recording: ExportedRecording) -> Int {
+    let (number, place) = placesOfFrames[frame] ?? addPlace(of: frame, recording)
+    placesOfFrames[frame] = (number, place)
+    places[number][place].nanoseconds += nanoseconds
+    return number
+  }
+
+  private mutating func addPlace(of frame: Int, _ recording: ExportedRecording) -> (number: Int, place: Int) {
+    let resolved = recording.stacks.frames[frame].resolved
+    let identity = FunctionIdentity(resolved)
+    let number = numbers[identity] ?? places.count
+    if number == places.count {
+      numbers[identity] = number
+      places.append([])
+    }
+    var object = JSONObject()
+    object.add("name", recording.name(frame))
+    if let location = resolved.location {
+      object.add("file", printable(location.file))
+      object.add("line", location.line)
+    } else if !resolved.module.isEmpty {
+      object.add("file", printable(resolved.module))
+    }
+    if let known = places[number].firstIndex(where: { $0.text == object.text }) { return (number, known) }
+    places[number].append((object.text, 0))
+    return (number, places[number].count - 1)
+  }
+}

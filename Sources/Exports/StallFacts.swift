@@ -1,0 +1,39 @@
+import CulpritBlame
+import CulpritStallRecord
+
+extension ExportedStall {
+  /// What formats with a place for it say of the stall as a whole.
+  var facts: JSONObject {
+    var facts = JSONObject()
+    facts.add("id", id)
+    facts.add("source", source)
+    facts.add("process", recording.processName)
+    facts.add("began", stall.began.text(decimals: 9))
+    facts.add("durationMs", json: decimal(profile.duration, 6))
+    facts.add("thresholdMs", json: decimal(stall.threshold.wholeNanoseconds, 6))
+    facts.add("hasEnded", stall.hasEnded)
+    if let culprit {
+      facts.add("culprit", culprit)
+      facts.add("share", json: decimal(share: blame?.culprit?.share.fraction ?? 0))
+    }
+    return facts
+  }
+
+  /// The reasons why the work did not go on, by the codes of reports, with their shares.
+  var causes: JSONObject {
+    var causes = JSONObject()
+    for cause in blame?.causes ?? [] { causes.add(cause.kind.rawValue, json: decimal(share: cause.share.fraction)) }
+    return causes
+  }
+
+  /// The stretches of the stall that one function held each; none where one held all.
+  var phases: [(begin: UInt64, end: UInt64, function: String)] {
+    (blame?.timeline ?? []).map { stretch in
+      let function = stretch.claim.map { printable($0.frame.displayName) } ?? "no function of the application's"
+      return (stretch.begin.wholeNanoseconds, stretch.end.wholeNanoseconds, function)
+    }
+  }
+
+  /// The age at which the stall became a hang.
+  var hangAge: UInt64? { stall.notes.last { $0.kind == .hang }?.time.wholeNanoseconds }
+}

@@ -1,0 +1,119 @@
+import CulpritStallRecord
+import Foundation
+import SampleRecordings
+import TestSupport
+import Testing
+
+@Suite struct ExportCommandTests {
+  private let everyday = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
+
+  private func write(_ recording: Recording, to path: String) throws {
+    try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
+  }
+
+  @Test func standardInputAndOutput() throws {
+    let outcome = try culprit(["export"], input: everyday)
+    #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
+    #expect(outcome.out.hasPrefix("event loop \"http\";_start;main;Server.run();Catalog.rebuildIndex(for:)"))
+    for format in ["speedscope", "firefox", "chrome", "perfetto"] {
+      let outcome = try culprit(["export", "--format=\(format)"], input: everyday)
+      #expect(outcome.status == 0)
+      _ = try JSONSerialization.jsonObject(with: Data(outcome.out.utf8))
+    }
+  }
+
+  @Test func theNameTellsTheFormat() throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/x.pb.gz"
+      let outcome = try culprit(["export", "-o", path], input: everyday)
+      #expect(outcome.status == 0 && outcome.out == "")
+      #expect(try Data(contentsOf: URL(fileURLWithPath: path)).prefix(2) == Data([0x1f, 0x8b]))
+      let other = "\(directory)/x.trace.json"
+      #expect(try culprit(["export", "-fcollapsed", "-o", other], input: everyday).status == 0)
+      #expect(try String(contentsOfFile: other, encoding: .utf8).hasPrefix("event loop"))
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["x.pb.gz", "x.trace.json"])
+    }
+  }
+
+  /// Of a directory the oldest comes first; all of it is one export.
+  @Test func filesAndDirectoriesAreMerged() throws {
+    try withTemporaryDirectory { directory in
+      try write(SampleRecordings.workers(), to: "\(directory)/culprit-20261120T110000.000Z-7-2.stall")
+      try write(SampleRecordings.everyday(), to: "\(directory)/culprit-20261120T100000.000Z-7-1.stall")
+      let outcome = try culprit(["export", directory])
+      #expect(outcome.status == 0)
+      let lines = outcome.out.split(separator: "\n")
+      #expect(lines.first?.hasPrefix("event loop") == true && lines.last?.hasPrefix("thread pool") == true)
+    }
+  }
+
+  @Test(arguments: [
+    (["--format=svg"], "--format is collapsed, speedscope, pprof, firefox, chrome or jsonl, not \"svg\""),
+    (["--raw"], "--raw is for --format=pprof"), (["--nothing"], "there is no option --nothing"),
+  ])
+  func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {
+    let outcome = try culprit(["export"] + arguments, input: everyday)
+    #expect(outcome.status == 2 && outcome.out == "")
+    #expect(outcome.error.hasPrefix("culprit: \(sentence)\n"))
+  }
+
+  /// What can be read is exported, and the status says that there was more.
+  @Test func badFilesGetASentence() throws {
+    try withTemporaryDirectory { directory in
+      try write(SampleRecordings.everyday(), to: "\(directory)/good.stall")
+      try everyday.prefix(everyday.count - 5).write(to: URL(fileURLWithPath: "\(directory)/cut"))
+      try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/text"))
+      let outcome = try culprit(["export"] + ["text", "cut", "good.stall", "gone"].map { "\(directory)/\($0)" })
+      #expect(outcome.status == 1)
+      #expect(outcome.error.split(separator: "\n").count == 3, "\(outcome.error)")
+      #expect(outcome.out.contains("Catalog.rebuildIndex"))
+      let path = "\(directory)/none.folded"
+      let nothing = try culprit(["export", "-o", path, "\(directory)/text"])
+      #expect(nothing.status == 1 && nothing.out == "")
+      #expect(!FileManager.default.fileExists(atPath: path))
+    }
+  }
+
+  @Test func outputThatCannotBeWrittenLeavesNothing() throws {
+    try withTemporaryDirectory { directory in
+      let input = "\(directory)/in.stall"
+      try write(SampleRecordings.large(samples: 2000, stacks: 50), to: input)
+      let asDirectory = try culprit(["export", "-o", directory, input])
+      #expect(asDirectory.status == 1)
+      #expect(asDirectory.error == "culprit: \(directory): it is no regular file\n")
+      let missing = try culprit(["export", "-o", "\(directory)/no/where", input])
+      #expect(missing.status == 1)
+      #expect(missing.error == "culprit: \(directory)/no/where: No such file or directory\n")
+      // More than the file may have: what was there stays.
+      let path = "\(directory)/kept.speedscope.json"
+      try Data("kept".utf8).write(to: URL(fileURLWithPath: path))
+      let words = [
+        "-c", "trap '' XFSZ; ulimit -f 8; \"$0\" export -o \"$1\" \"$2\"", builtProgram("culprit").path, path, input,
+      ]
+      let limited = try ChildProcess("/bin/sh", words, keepsErrors: true)
+      #expect(limited.status == 1)
+      #expect(limited.errors == "culprit: \(path): File too large\n")
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == "kept")
+      #expect(
+        try FileManager.default.contentsOfDirectory(atPath: directory).sorted() == ["in.stall", "kept.speedscope.json"]
+      )
+    }
+  }
+
+  @Test func aFullDiskIsToldAndAClosedPipeIsNot() throws {
+    try withTemporaryDirectory { directory in
+      let input = "\(directory)/in.stall"
+      try write(SampleRecordings.large(samples: 2000, stacks: 50), to: input)
+      func shell(_ script: String) throws -> ChildProcess {
+        try ChildProcess("/bin/sh", ["-c", script, builtProgram("culprit").path, input], keepsErrors: true)
+      }
+      for format in ["collapsed", "speedscope", "pprof"] {
+        let full = try shell("\"$0\" export -f \(format) \"$1\" >/dev/full")
+        #expect(full.status == 1)
+        #expect(full.errors == "culprit: cannot write to standard output: No space left on device\n")
+        let closed = try shell("{ \"$0\" export -f \(format) \"$1\"; echo $? >&2; } | head -c 1 >/dev/null")
+        #expect(closed.errors == "0\n")
+      }
+    }
+  }
+}

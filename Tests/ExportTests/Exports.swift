@@ -1,0 +1,57 @@
+import CulpritBlame
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritExports
+
+/// The export of `recordings`, whose names are in them.
+func export(_ recordings: [Recording], _ format: ExportFormat, isRaw: Bool = false) throws -> [UInt8] {
+  var bytes: [UInt8] = []
+  var exporter = Exporter(format, isRaw: isRaw, version: "0.1.0") { bytes += $0 }
+  for recording in recordings { try exporter.add(recording) { names($0, in: recording) } }
+  try exporter.finish()
+  return bytes
+}
+
+/// What `frame` is called in `recording`.
+func names(_ frame: StackFrame, in recording: Recording) -> [ResolvedFrame] {
+  recording.names[frame.lookupAddress]
+    ?? [ResolvedFrame(function: nil, module: "", address: .runtime(frame.lookupAddress), missing: .notMapped)]
+}
+
+func text(_ bytes: [UInt8]) throws -> String { try #require(String(validating: bytes, as: UTF8.self)) }
+
+/// An export that is JSON.
+struct JSON {
+  let value: Any?
+
+  init(_ value: Any?) { self.value = value }
+
+  init(bytes: [UInt8]) throws { value = try JSONSerialization.jsonObject(with: Data(bytes)) }
+
+  subscript(key: String) -> JSON { JSON((value as? [String: Any])?[key]) }
+
+  subscript(place: Int) -> JSON { JSON(array.indices.contains(place) ? array[place].value : nil) }
+
+  var array: [JSON] { (value as? [Any])?.map(JSON.init) ?? [] }
+  var string: String? { value as? String }
+  var number: Double? { (value as? NSNumber)?.doubleValue }
+  var integer: Int? { (value as? NSNumber)?.intValue }
+  var isNull: Bool { value is NSNull }
+}
+
+/// Compares with the file Golden/NAME; writes it instead when RECORD_SNAPSHOTS is set.
+func expectGolden(_ text: String, _ name: String, sourceLocation: Testing.SourceLocation = #_sourceLocation) throws {
+  let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Golden/\(name)")
+  if getenv("RECORD_SNAPSHOTS") != nil {
+    try text.write(to: path, atomically: true, encoding: .utf8)
+    return
+  }
+  let expected = try? String(contentsOf: path, encoding: .utf8)
+  #expect(
+    text == expected,
+    "differs from Golden/\(name); if it should, run RECORD_SNAPSHOTS=1 tools/test --filter ExportTests",
+    sourceLocation: sourceLocation
+  )
+}

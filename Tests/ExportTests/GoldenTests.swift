@@ -1,0 +1,29 @@
+import CulpritStallRecord
+import SampleRecordings
+import Testing
+
+@testable import CulpritExports
+
+@Suite struct GoldenTests {
+  private static let recordings: [String: [Recording]] = [
+    "everyday": [SampleRecordings.everyday()], "workers": [SampleRecordings.workers()],
+    "hostile": [SampleRecordings.hostile()],
+    "several": [
+      SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 67), SampleRecordings.workers(),
+    ],
+  ]
+
+  @Test(arguments: recordings.keys.sorted(), [ExportFormat.collapsed, .speedscope, .firefox, .chrome])
+  func texts(name: String, format: ExportFormat) throws {
+    let recordings = try #require(Self.recordings[name])
+    try expectGolden(try text(try export(recordings, format)), "\(name).\(format.rawValue)")
+  }
+
+  /// What zlib makes of it depends on its version: what is compared is the profile.
+  @Test(arguments: recordings.keys.sorted(), [false, true])
+  func profiles(name: String, isRaw: Bool) throws {
+    let recordings = try #require(Self.recordings[name])
+    let profile = try Pprof(try export(recordings, .pprof, isRaw: isRaw))
+    try expectGolden(profile.text, "\(name)\(isRaw ? "-raw" : "").pprof.txt")
+  }
+}

@@ -1,0 +1,130 @@
+import CulpritStallRecord
+
+/// Makes a recording from functions: each has an address of its own, and its name in the recording.
+struct RecordingMaker {
+  /// A function of a stack.
+  indirect enum Function {
+    /// One of the application's, at a line of a file.
+    case own(String, String, Int)
+    /// One of a library's of the system, without a line.
+    case system(String)
+    /// One of the application's that was inlined into another one.
+    case inlined(String, String, Int, into: Function)
+
+    fileprivate var name: String {
+      switch self {
+      case .own(let name, _, _), .system(let name): name
+      case .inlined(let name, _, _, into: let outer): "\(name) in \(outer.name)"
+      }
+    }
+  }
+
+  private let process: ObservedProcess
+  private let modules: [Module]
+  private var stacks: [Stack] = []
+  private var places: [Stack: Int] = [:]
+  private var names: [RuntimeAddress: [ResolvedFrame]] = [:]
+  private var addresses: [String: UInt64] = [:]
+  /// The samples so far.
+  var samples: [Sample] = []
+  /// The other threads.
+  var others: [(thread: ObservedThread, functions: [Function], activity: ThreadActivity)] = []
+
+  init(process: ObservedProcess, modules: [Module]) {
+    self.process = process
+    self.modules = modules
+  }
+
+  /// Adds a sample of `functions`, outermost first; `nil` for one without a stack.
+  mutating func add(
+    _ age: Duration,
+    _ functions: [Function]?,
+    _ activity: ThreadActivity,
+    end: StackEnd = .outermost,
+    label: String = "",
+    thread: Int32? = nil
+  ) {
+    let place = functions.map { stack($0, end: end) }
+    samples.append(
+      Sample(
+        age: age,
+        stack: place,
+        outcome: place == nil ? .noAnswer : .captured,
+        cpuTime: nil,
+        activity: activity,
+        label: label,
+        threadID: thread
+      )
+    )
+  }
+
+  /// The number of the stack of `functions`, outermost first.
+  mutating func stack(_ functions: [Function], end: StackEnd = .outermost) -> Int {
+    let frames = functions.reversed().enumerated()
+      .map { place, function -> StackFrame in
+        let address = RuntimeAddress(address(of: function))
+        return place == 0 ? .programCounter(address) : .returnAddress(RuntimeAddress(address.value + 1))
+      }
+    let stack = Stack(frames: frames, end: end)
+    if let place = places[stack] { return place }
+    places[stack] = stacks.count
+    stacks.append(stack)
+    return stacks.count - 1
+  }
+
+  /// The recording of `stall`, with the samples and the other threads.
+  mutating func recording(_ stall: Stall) -> Recording {
+    var stall = stall
+    stall.samples = samples
+    if !others.isEmpty {
+      var threads: [ThreadSample] = []
+      for other in others {
+        threads.append(
+          ThreadSample(
+            thread: other.thread,
+            stack: stack(other.functions),
+            outcome: .captured,
+            cpuTime: nil,
+            activity: other.activity
+          )
+        )
+      }
+      stall.others = AllThreads(threads: threads, isComplete: true)
+    }
+    return Recording(process: process, modules: modules, stacks: stacks, stalls: [stall], names: names)
+  }
+
+  private mutating func address(of function: Function) -> UInt64 {
+    if let known = addresses[function.name] { return known }
+    let offset = UInt64(addresses.count + 1) * 0x10
+    var module = modules[1]
+    if case .system = function { module = modules[2] }
+    let address = module.mappings[0].start.value + offset
+    addresses[function.name] = address
+    names[RuntimeAddress(address)] = frames(function, module, offset + module.mappings[0].fileOffset)
+    return address
+  }
+
+  private func frames(_ function: Function, _ module: Module, _ offset: UInt64) -> [ResolvedFrame] {
+    func frame(_ name: String, _ location: SourceLocation?, isInlined: Bool) -> ResolvedFrame {
+      ResolvedFrame(
+        function: name,
+        rawName: "raw_" + name,
+        module: module.path,
+        start: FileAddress(offset),
+        address: .file(FileAddress(offset)),
+        location: location,
+        isInlined: isInlined
+      )
+    }
+    switch function {
+    case .system(let name): return [frame(name, nil, isInlined: false)]
+    case .own(let name, let file, let line):
+      let path = file.hasPrefix("/") ? file : "/src/shop/Sources/\(file)"
+      return [frame(name, SourceLocation(file: path, line: line, column: 5), isInlined: false)]
+    case .inlined(let name, let file, let line, into: let outer):
+      let place = SourceLocation(file: "/src/shop/Sources/\(file)", line: line, column: 9)
+      return [frame(name, place, isInlined: true)] + frames(outer, module, offset)
+    }
+  }
+}

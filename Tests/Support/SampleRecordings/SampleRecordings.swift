@@ -1,0 +1,183 @@
+import CulpritStallRecord
+
+/// Recordings that exports are made of: names and addresses are in them, and no file is needed.
+package enum SampleRecordings {
+  /// A process of a shop's, with number `id`.
+  static func process(_ id: Int32 = 4242) -> ObservedProcess {
+    ObservedProcess(
+      id: id,
+      executable: "/opt/shop/shop",
+      architecture: "x86_64",
+      observerVersion: "0.1.0",
+      watchedSince: WallTime(nanosecondsSince1970: 1_763_637_800_000_000_000)
+    )
+  }
+
+  static let modules = [
+    Module(
+      path: "/opt/shop/libshop.so",
+      buildID: Array(1...20),
+      mappings: [mapping(0x7f00_0000_0000, 0x10_0000, 0x1000)],
+      bias: 0x7f00_0000_0000 - 0x1000
+    ),
+    Module(
+      path: "/opt/shop/shop",
+      buildID: Array(21...40),
+      mappings: [mapping(0x5500_0000_0000, 0x100_0000, 0x2000)],
+      bias: 0x5500_0000_0000 - 0x2000
+    ),
+    Module(
+      path: "/usr/lib/x86_64-linux-gnu/libc.so.6",
+      buildID: [],
+      mappings: [mapping(0x7f80_0000_0000, 0x10_0000, 0)]
+    ),
+  ]
+
+  private static func mapping(_ start: UInt64, _ size: UInt64, _ offset: UInt64) -> Module.Mapping {
+    Module.Mapping(start: RuntimeAddress(start), end: RuntimeAddress(start + size), fileOffset: offset)
+  }
+
+  /// A stall of an event loop that computes, waits for a lock and is not to be seen for a while, and other threads.
+  package static func everyday(process id: Int32 = 4242, stall number: UInt64 = 1, began second: UInt64 = 65)
+    -> Recording
+  {
+    var maker = RecordingMaker(process: process(id), modules: modules)
+    let root: [RecordingMaker.Function] = [
+      .system("_start"), .own("main", "main.swift", 3), .own("Server.run()", "Server.swift", 40),
+    ]
+    let rebuild = root + [.own("Catalog.rebuildIndex(for:)", "Catalog.swift", 29)]
+    let hash =
+      rebuild + [
+        .inlined("Catalog.hash(_:)", "Catalog.swift", 12, into: .own("Catalog.insert(_:)", "Catalog.swift", 77))
+      ]
+    let write = root + [.own("Catalog.writeSnapshot(to:)", "Catalog.swift", 41), .system("__lll_lock_wait")]
+    for sample in 0..<12 {
+      let age = Duration.milliseconds(400 + 380 * sample)
+      switch sample {
+      case 0..<5: maker.add(age, hash, .running, label: "request 1")
+      case 5..<8: maker.add(age, rebuild, .running, label: "request 1")
+      case 8: maker.add(age, Array(hash.dropFirst(3)), .running, end: .copyLimit, label: "request 2")
+      case 9: maker.add(age, nil, .unknown, label: "request 2")
+      // 202 is futex(2).
+      default: maker.add(age, write, .inSystemCall(202), label: "request 2")
+      }
+    }
+    maker.others = [
+      (ObservedThread(id: 4250, name: "worker"), root + [.system("epoll_wait")], .inSystemCall(232)),
+      (ObservedThread(id: 4251, name: "timer"), [.system("clock_nanosleep")], .inSystemCall(230)),
+    ]
+    return maker.recording(
+      Stall(
+        id: number,
+        source: WatchedSource(kind: .loop, name: "http"),
+        thread: ObservedThread(id: id, name: "shop"),
+        threshold: .milliseconds(2500),
+        began: WallTime(nanosecondsSince1970: (1_763_637_800 + second) * 1_000_000_000 + 103_000_001),
+        duration: .microseconds(5_012_345),
+        hasEnded: true,
+        notes: [StallNote(.unwatched, time: .milliseconds(100)), StallNote(.hang, time: .seconds(4))]
+      )
+    )
+  }
+
+  /// A stall of a pool, on which two threads worked, one of them from the middle on.
+  package static func workers() -> Recording {
+    var maker = RecordingMaker(process: process(), modules: modules)
+    for sample in 0..<20 {
+      let age = Duration.milliseconds(100 * sample + 50)
+      maker.add(age, [.system("clone"), .own("Import.parse()", "Import.swift", 9)], .running, thread: 4301)
+      guard sample >= 10 else { continue }
+      maker.add(age, [.system("clone"), .own("Import.store()", "Import.swift", 90)], .inSystemCall(74), thread: 4302)
+    }
+    return maker.recording(
+      Stall(
+        id: 7,
+        source: WatchedSource(kind: .pool, name: "workers"),
+        thread: ObservedThread(id: 0, name: ""),
+        threshold: .seconds(1),
+        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        duration: .seconds(2),
+        hasEnded: false
+      )
+    )
+  }
+
+  /// Names that hurt who prints them as they are.
+  package static let hostileNames = [
+    "quote\"back\\slash", "line\nfeed\r\n", "tab\tand\u{0}nul", "\u{1b}[31mred\u{1b}[0m\u{7}",
+    "<script>alert('x')</script>&amp;",
+    "semi;colon [u8; 4] 12", "turned \u{202e}txt.exe", "separator\u{2028}\u{2029}", "\u{fffd}\u{fffd} was no UTF-8",
+    "a" + String(repeating: "::vector<std::pair<int, char> >", count: 320), "喫茶店🫖 e\u{301}", " ", "ends in 42",
+    "\u{9b}31m", "${HOME} `id` %s%n",
+  ]
+
+  /// A stall in which every name is one of ``hostileNames``.
+  package static func hostile() -> Recording {
+    var hostile = process()
+    hostile.executable = "/opt/" + hostileNames[3] + "/" + hostileNames[4]
+    var modules = modules
+    modules[1].path = hostile.executable
+    var maker = RecordingMaker(process: hostile, modules: modules)
+    for (number, name) in hostileNames.enumerated() {
+      let other = hostileNames[(number + 1) % hostileNames.count]
+      maker.add(
+        .milliseconds(100 * number + 50),
+        [.own("main", "main.swift", 1), .own(name, "/src/" + other, number + 1)],
+        .running,
+        label: other
+      )
+    }
+    maker.others = [
+      (ObservedThread(id: 9, name: hostileNames[0]), [.own(hostileNames[1], hostileNames[2], 3)], .running)
+    ]
+    return maker.recording(
+      Stall(
+        id: 1,
+        source: WatchedSource(kind: .loop, name: hostileNames[0] + hostileNames[1] + hostileNames[5]),
+        thread: ObservedThread(id: 1, name: hostileNames[3] + hostileNames[4]),
+        threshold: .milliseconds(500),
+        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        duration: .milliseconds(100 * hostileNames.count),
+        hasEnded: true
+      )
+    )
+  }
+
+  /// A stall with `samples` samples of `stacks` distinct stacks with `depth` functions.
+  package static func large(samples: Int, stacks: Int, depth: Int = 40) -> Recording {
+    var maker = RecordingMaker(process: process(), modules: modules)
+    for stack in 0..<stacks {
+      var rest = stack
+      let functions = (0..<depth).map { level -> RecordingMaker.Function in
+        // The leaves of a tree in which each function calls two, down to where there are enough of them.
+        defer { rest /= 2 }
+        return .own("level\(level).function\(rest)()", "Level\(level).swift", rest % 1000 + 1)
+      }
+      _ = maker.stack(functions.reversed())
+    }
+    var state: UInt64 = 1
+    for sample in 0..<samples {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      maker.samples.append(
+        Sample(
+          age: .microseconds(1000 * (sample + 1)),
+          stack: Int(state >> 33) % stacks,
+          outcome: .captured,
+          cpuTime: .microseconds(990 * sample),
+          activity: .running
+        )
+      )
+    }
+    return maker.recording(
+      Stall(
+        id: 1,
+        source: WatchedSource(kind: .loop, name: "large"),
+        thread: ObservedThread(id: 4242, name: "shop"),
+        threshold: .seconds(1),
+        began: WallTime(nanosecondsSince1970: 1_763_637_900_000_000_000),
+        duration: .milliseconds(samples + 1),
+        hasEnded: true
+      )
+    )
+  }
+}

@@ -1,0 +1,98 @@
+import CulpritExports
+import CulpritOptions
+import Glibc
+
+private let exportTable = OptionTable(
+  usage: ["culprit export [OPTION]... [FILE|DIRECTORY]..."],
+  summary:
+    "Writes the stalls in the FILEs (standard input when there are none, or for \"-\") in a format that other programs read. Of a DIRECTORY all are written. They make one export.",
+  options: [
+    CommandOption(
+      "format",
+      letter: "f",
+      argument: "FORMAT",
+      help:
+        "collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), or jsonl; else what OUT's name tells, or collapsed"
+    ),
+    CommandOption(
+      "output",
+      letter: "o",
+      argument: "OUT",
+      help: "where it goes, in full or not at all; a directory for jsonl; standard output"
+    ),
+    CommandOption("raw", letter: "r", help: "leave names out, so that pprof looks them up itself"),
+  ] + Stalls.choosingOptions + Stalls.namingOptions,
+  epilogue: """
+    The formats, and the endings of OUT's name that tell them:
+      collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed)
+      speedscope   a profile for each thread of each stall (.speedscope.json)
+      pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
+      firefox      for profiler.firefox.com (.firefox.json)
+      chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)
+      jsonl        a row of JSON for each stall and each sampled stack, for DuckDB and Spark; OUT/day=…/host=…/part-….jsonl
+
+    Example:
+      $ culprit export stall.stall
+      event loop "http";_start;main;HTTPServer.rebuild();Catalog.rebuildIndex(for:) 4050
+      event loop "http";_start;main;HTTPServer.rebuild();Catalog.writeSnapshot(for:) 957
+      $ culprit export stall.stall | flamegraph.pl --countname=ms >stall.svg
+      $ culprit export -o shop.pb.gz /var/lib/shop/stalls && go tool pprof -http=: shop.pb.gz
+      $ culprit export --format=jsonl --since=7d -o /srv/rows /var/lib/shop/stalls
+
+    Exit status: 0 all is well, 1 a file could not be read or only in part, or OUT not be written, 2 wrong usage.
+    """
+)
+
+/// `culprit export`: returns whether every file could be read in full, and the export be written.
+func runExport(_ arguments: [String]) throws -> Bool {
+  let parsed = try exportTable.parse(arguments)
+  if parsed.has("help") {
+    output.print(exportTable.help)
+    return true
+  }
+  if parsed.value("format") == "jsonl" {
+    guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
+    return try exportRows(parsed)
+  }
+  let stalls = try Stalls(parsed)
+  let destination = parsed.value("output") ?? "-"
+  let format = try exportFormat(parsed, destination)
+  let files = try Expansion(parsed.operands)
+  // Nothing to read is not standard input.
+  guard files.isWhole || !files.paths.isEmpty else { return false }
+  let file = try OutputFile(destination)
+  guard !format.isBinary || !file.isTerminal else {
+    throw UsageError("\(format.rawValue) is binary, and not for a terminal: use -o OUT, or a pipe")
+  }
+  var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
+  var failure: (any Error)?
+  // The oldest first, as time goes in what is made of them.
+  let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found) { name, recording, rules, resolve in
+    guard failure == nil else { return }
+    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
+    do {
+      try exporter.add(stalls.chosen(of: recording, rules, resolve), rules: rules, resolve: resolve)
+    } catch { failure = error }
+  }
+  if let failure { throw failure }
+  guard exporter.stallCount > 0 else { return false }
+  try exporter.finish()
+  try file.commit()
+  return isRead && files.isWhole
+}
+
+/// The format that the options ask for.
+private func exportFormat(_ parsed: OptionTable.Arguments, _ destination: String) throws(UsageError) -> ExportFormat {
+  var format = ExportFormat(path: destination) ?? .collapsed
+  if let name = parsed.value("format") {
+    guard let asked = ExportFormat(name: name) else {
+      let names = ExportFormat.allCases.map(\.rawValue) + ["jsonl"]
+      throw UsageError(
+        "--format is \(names.dropLast().joined(separator: ", ")) or \(names.last ?? ""), not \"\(name)\""
+      )
+    }
+    format = asked
+  }
+  guard !parsed.has("raw") || format == .pprof else { throw UsageError("--raw is for --format=pprof") }
+  return format
+}
