@@ -186,8 +186,7 @@ struct AwaitedObjects {
   /// Functions of the C library that lock a stream.
   private static let streamFunctions = [
     "flockfile", "IO_", "fputs", "fwrite", "fread", "vfprintf", "printf", "puts", "fflush", "fgets", "putc", "fputc",
-    "getc", "fgetc",
-    "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
+    "getc", "fgetc", "fprintf", "fclose", "fseek", "ftell", "getline", "getdelim",
   ]
 
   /// Whether the C library's function `name`, without underscores before it, locks a stream.

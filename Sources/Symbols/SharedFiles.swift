@@ -15,20 +15,67 @@ package final class SharedFiles {
     var buildID: [UInt8]
   }
 
-  /// By build-id: a copy of a file at another path has the same code.
-  private var opened: [[UInt8]: State] = [:]
-  /// Those without a build-id, and those that are not to be had: why not depends on where they should be.
-  private var others: [Place: State] = [:]
+  /// What became of the file of a place, whose path is left out where it does not matter: with a build-id a copy at another path has
+  /// the same code. Why a file is not to be had depends on where it should be.
+  private var states: [Place: State] = [:]
+  /// The places of the files that are open, the one that was used last at the end.
+  private var order: [Place] = []
+  private let filesMax: Int
+  private let memoryMax: Int
 
   /// No files so far.
-  package init() {}
+  ///
+  /// - Parameters:
+  ///   - filesMax: How many files are kept open.
+  ///   - memoryMax: How much memory what was read of them may take, in bytes, about. Beyond either those that were not used for the
+  ///     longest time are forgotten, and read again when they are needed.
+  package init(filesMax: Int = 256, memoryMax: Int = 1 << 30) {
+    self.filesMax = filesMax
+    self.memoryMax = memoryMax
+  }
+
+  /// How many files are kept open.
+  var openCount: Int { order.count }
 
   /// What became of the file of `module`; `open` is asked where that is not known.
   func state(of module: Module, open: (Module) -> State) -> State {
-    let place = Place(path: module.path, buildID: module.buildID)
-    if let known = opened[module.buildID] ?? others[place] { return known }
+    let (anywhere, here) = (Place(path: "", buildID: module.buildID), Place(path: module.path, buildID: module.buildID))
+    if !module.buildID.isEmpty, let known = states[anywhere] {
+      noteUse(of: anywhere)
+      return known
+    }
+    if let known = states[here] {
+      noteUse(of: here)
+      return known
+    }
     let state = open(module)
-    if case .opened = state, !module.buildID.isEmpty { opened[module.buildID] = state } else { others[place] = state }
+    guard case .opened = state else {
+      states[here] = state
+      return state
+    }
+    let place = module.buildID.isEmpty ? here : anywhere
+    forgetOldest()
+    states[place] = state
+    order.append(place)
     return state
+  }
+
+  private func noteUse(of place: Place) {
+    guard order.last != place, let index = order.lastIndex(of: place) else { return }
+    order.remove(at: index)
+    order.append(place)
+  }
+
+  /// Makes room for another file.
+  private func forgetOldest() {
+    let sizes = order.map { if case .opened(let file) = states[$0] { file.byteCount } else { 0 } }
+    var total = sizes.reduce(0, +)
+    var count = 0
+    while count < order.count, order.count - count >= filesMax || total > memoryMax {
+      states[order[count]] = nil
+      total -= sizes[count]
+      count += 1
+    }
+    order.removeFirst(count)
   }
 }

@@ -153,7 +153,12 @@ private func recording(_ minor: UInt16) -> Recording {
     ]
   }
   if minor >= 8 { addWhatVersion8Has(to: &recording) }
-  if minor >= 9 { recording.process?.host = "twenty-three" }
+  if minor >= 9 {
+    recording.process?.host = "twenty-three"
+    recording.stalls[1].samples[0].obstacle = .actor
+    recording.stalls[0].samples[0].lock = HeldLock(kind: .stream, address: 277, holderID: 281, waiterID: 102)
+    recording.stalls[1].notes = [StallNote(.fileLock, title: "twenty-four", text: "twenty-five")]
+  }
   return recording
 }
 

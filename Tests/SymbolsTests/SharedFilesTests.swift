@@ -38,4 +38,32 @@ import Testing
     try fixture.run("cp plain.so work.so")
     #expect(resolve(first, [], shared)?.function == nil && resolve(first, [], SharedFiles())?.function == "work")
   }
+
+  /// Of many services' programs only so many are kept open, and those that are used now.
+  @Test func filesThatWereNotUsedForLongAreForgotten() throws {
+    let fixture = try Fixture()
+    let names = (0..<4).map { "program\($0)" }
+    let base: UInt64 = 0x10_0000
+    func resolve(_ name: String, _ shared: SharedFiles) throws -> String? {
+      let image = try ElfImage(path: fixture.path("\(name).so"))
+      let address = try fixture.address(of: name, in: "\(name).so")
+      let mapping = Module.Mapping(start: RuntimeAddress(base), end: RuntimeAddress(base * 2), fileOffset: 0)
+      let module = Module(path: fixture.path("\(name).so"), buildID: image.buildID, mappings: [mapping])
+      return Symbolizer(modules: [module], shared: shared)
+        .resolve(.programCounter(RuntimeAddress(base + address.value))).first?.function
+    }
+    for name in names {
+      try fixture.write("int \(name)(int n) { return n + 1; }\n", "\(name).c")
+      try fixture.run("gcc -shared -fPIC -Wl,--build-id -o \(name).so \(name).c")
+    }
+    for shared in [SharedFiles(filesMax: 2), SharedFiles(memoryMax: 1)] {
+      for name in names + names.reversed() {
+        #expect(try resolve(name, shared) == name)
+        #expect(shared.openCount <= 2)
+      }
+    }
+    let all = SharedFiles()
+    for name in names + names { #expect(try resolve(name, all) == name) }
+    #expect(all.openCount == 4)
+  }
 }

@@ -184,8 +184,8 @@ enum ProcessMap {
     }
   }
 
-  /// The whole of a file in `/proc`, which has no size to ask for.
-  static func readAll(_ path: String) -> String? {
+  /// The whole of a file in `/proc`, which has no size to ask for; `nil` where it cannot be read or has more than `bytesMax` bytes.
+  static func readAll(_ path: String, atMost bytesMax: Int = .max) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
@@ -199,6 +199,7 @@ enum ProcessMap {
         return count
       }
       if count < 0, errno == EINTR { continue }
+      guard bytes.count <= bytesMax else { return nil }
       guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
     }
   }

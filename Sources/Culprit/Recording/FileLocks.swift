@@ -9,6 +9,8 @@ struct FileLocks {
   private var next: UInt64 = 0
 
   private static let interval: UInt64 = 1_000_000_000
+  /// The longest list that is looked through, of some 16,000 locks.
+  private static let bytesMax = 1 << 20
 
   /// What is to be noted of who has the lock that `sample` found a thread of `process` waiting for, at `now` on the observer's clock.
   /// `nil` where it waits for none, where nobody is known, or where it was asked a moment ago.
@@ -19,7 +21,11 @@ struct FileLocks {
     else { return nil }
     next = now &+ Self.interval
     guard let inode = Self.inode(ProcessMap.readAll("/proc/thread-self/fdinfo/\(descriptor.number)") ?? ""),
-      let holder = Self.holder(in: ProcessMap.readAll("/proc/locks") ?? "", waiter: process.id, inode: inode)
+      let holder = Self.holder(
+        in: ProcessMap.readAll("/proc/locks", atMost: Self.bytesMax) ?? "",
+        waiter: process.id,
+        inode: inode
+      )
     else { return nil }
     return StallNote(.fileLock, title: Self.name(holder, process.id), text: descriptor.target)
   }

@@ -270,6 +270,8 @@ final class Recorder: Sendable {
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
         let box = box(index, head, &state)
         box.item.add(captured)
+        // The whole machine's list is asked for of stalls only.
+        guard box.item.stall != nil else { return }
         if let note = state.fileLocks.note(captured.sample, process, now: clinux_clock_ns()) { box.item.add(note) }
         return
       }

@@ -319,7 +319,8 @@ private func waitForFile() {
   let own = "/proc/\(getpid())/fd/\(file)"
   let keeper = Process()
   keeper.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
-  keeper.arguments = [own, "sleep", "1.5"]
+  // Shorter than it takes to be asked a second time.
+  keeper.arguments = [own, "sleep", "1"]
   guard (try? keeper.run()) != nil else { exit(77) }
   // Once it has it, it cannot be had.
   while flock(file, LOCK_EX | LOCK_NB) == 0 {
