@@ -76,6 +76,12 @@ extension StallReport {
     }
   }
 
+  /// The report as JSON (RFC 8259) in one line, in the form that docs/report-json.md describes and docs/report-1.schema.json is the
+  /// schema of. Needs no Foundation; its `JSONDecoder`, or any other decoder, makes the report of it again.
+  ///
+  /// - Throws: `EncodingError` for a share that is no number, which no stall leads to.
+  public func json() throws -> String { try encodedJSON(self) }
+
   /// The report in one line for a log, with its time and process: the headline, and why.
   public var summary: String {
     let process = process.map { "\(printable($0.name))[\($0.id)] " } ?? ""

@@ -192,6 +192,25 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
+  /// As JSON each stall is a line, and problems are elsewhere.
+  @Test func reportsComeAsJSON() throws {
+    try withDirectory { directory in
+      for name in ["a", "b"] { _ = try write(name, to: "\(directory)/\(name).stall") }
+      let outcome = try culprit([
+        "report", "--format=json", "\(directory)/a.stall", "\(directory)/none", "\(directory)/b.stall",
+      ])
+      #expect(outcome.status == 1 && outcome.error.contains("none"), "\(outcome)")
+      let reports = try outcome.out.split(separator: "\n").map {
+        try JSONDecoder().decode(StallReport.self, from: Data($0.utf8))
+      }
+      #expect(reports.map(\.source.name) == ["a", "b"] && reports.allSatisfy { $0.version == 1 })
+    }
+    for arguments in [["--format=json", "--brief"], ["--format=xml"], ["--format=json", "--width=80"]] {
+      let refused = try culprit(["report"] + arguments, input: Data())
+      #expect(refused.status == 2 && refused.out == "" && refused.error.contains("--format"), "\(refused)")
+    }
+  }
+
   /// On a terminal there are colours, unless they are not wanted, and a pager, which the command waits for.
   @Test func aTerminalGetsColoursAndAPager() throws {
     try withDirectory { directory in

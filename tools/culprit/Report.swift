@@ -14,6 +14,11 @@ private let reportTable = OptionTable(
       argument: "COLUMNS",
       help: "length of a line, 40 to 1000; the terminal's, or 100"
     ),
+    CommandOption(
+      "format",
+      argument: "FORMAT",
+      help: "text, or json: a line for each stall, by docs/report-1.schema.json"
+    ),
     CommandOption("brief", letter: "b", help: "a line for each stall"),
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
     CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
@@ -37,6 +42,7 @@ private let reportTable = OptionTable(
       $ culprit report --width=80 --since=2h /var/lib/shop/culprit
       $ culprit report --brief /var/lib/shop/culprit | tail
       $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
+      $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """
 )
@@ -51,6 +57,7 @@ func runReport(_ arguments: [String]) throws -> Bool {
   let style = try style(parsed)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
+  if try isJSON(parsed) { return try printJSON(stalls, files) }
   if !parsed.has("no-pager") { Terminal.startPager() }
   var isFirst = true
   return stalls.forEach(files, withThreads: true) { name, recording, read in
@@ -69,6 +76,30 @@ func runReport(_ arguments: [String]) throws -> Bool {
       output.print(style.isASCII ? text.inASCII : text)
     }
   }
+}
+
+/// Whether reports are to be written as JSON.
+private func isJSON(_ parsed: OptionTable.Arguments) throws(UsageError) -> Bool {
+  switch parsed.value("format") ?? "text" {
+  case "text": return false
+  case "json":
+    if let other = ["brief", "full", "explain", "threads", "width", "color", "ascii"].first(where: parsed.has) {
+      throw UsageError("--\(other) is for --format=text: JSON has all there is")
+    }
+    return true
+  case let other: throw UsageError("--format is text or json, not \"\(other)\"")
+  }
+}
+
+/// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
+private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
+  var failure: (any Error)?
+  let isRead = stalls.forEach(files, withThreads: true) { name, recording, read in
+    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
+    do { for one in read { output.print(try one.report.json() + "\n") } } catch { failure = error }
+  }
+  if let failure { throw failure }
+  return isRead
 }
 
 /// How reports are to be written, by the options `parsed` and where they are written to.

@@ -80,6 +80,20 @@ def main(kind, *words):
         total = sum(sum(profile["weights"]) for profile in export["profiles"] if profile["unit"] != "none")
         expect(total, int(words[1]), words[0])
         print(f"speedscope   jsonschema: {total} ns in {len(export['profiles'])} profiles")
+    elif kind == "report":
+        with open(words[1], encoding="utf-8") as file:
+            schema = json.load(file)
+        jsonschema.Draft202012Validator.check_schema(schema)
+        # Nothing may be there that the schema does not tell of.
+        for form in [schema, *schema["$defs"].values()]:
+            form["additionalProperties"] = False
+        with open(words[0], encoding="utf-8") as file:
+            reports = [json.loads(line) for line in file]
+        for report in reports:
+            jsonschema.validate(report, schema, format_checker=jsonschema.FormatChecker())
+        total = round(sum(report["durationSeconds"] for report in reports) * 1e9)
+        expect(total, int(words[2]), words[0])
+        print(f"report       jsonschema: {total} ns in {len(reports)} reports")
     else:
         for path in words:
             with open(path, encoding="utf-8") as file:
