@@ -201,9 +201,10 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
       ])
       #expect(outcome.status == 1 && outcome.error.contains("none"), "\(outcome)")
       let reports = try outcome.out.split(separator: "\n").map {
-        try JSONDecoder().decode(StallReport.self, from: Data($0.utf8))
+        try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
       }
-      #expect(reports.map(\.source.name) == ["a", "b"] && reports.allSatisfy { $0.version == 1 })
+      #expect(reports.map { ($0["source"] as? [String: Any])?["name"] as? String } == ["a", "b"])
+      #expect(reports.allSatisfy { $0["version"] as? Int == 1 })
     }
     for arguments in [["--format=json", "--brief"], ["--format=xml"], ["--format=json", "--width=80"]] {
       let refused = try culprit(["report"] + arguments, input: Data())
