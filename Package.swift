@@ -30,7 +30,7 @@ let elsewhere: [Target] = [
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
     exclude: [
-      "Lifecycle", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
+      "Lifecycle", "Metrics", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
       "Watchdog.swift", "Watching",
     ],
     // On Linux it refuses to be built unless it was asked for.

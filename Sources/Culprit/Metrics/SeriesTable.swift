@@ -1,0 +1,139 @@
+import CCulpritObserver
+import CulpritReports
+import CulpritStallRecord
+
+/// The numbers of a source, or of all that found no room in the table.
+struct Series: @unchecked Sendable {
+  // SAFETY: its memory is never freed, and every field is atomic.
+  let counts: UnsafeMutablePointer<observer_series>
+}
+
+/// Which series of numbers belongs to which source: one for each kind and name, as long as there is room.
+///
+/// Sources come and go by the thousand, and their numbers must never go down. What has counted something keeps its
+/// series for ever, and goes on with it when a source of that name comes back. What has counted nothing leaves its
+/// series to others. Sources that find none share one.
+///
+/// It takes no lock; ``SlotRegistry`` has it behind its own. In a child of fork(2) there is a new one.
+struct SeriesTable {
+  /// The most sources with a series of their own: what a page of a dashboard and a scrape can bear.
+  static let capacity = 256
+  /// How many bytes of a name tell sources apart.
+  static let nameBytes = 200
+  /// What all others are called.
+  static let others = StallReport.Source(kind: .others, name: "others")
+
+  /// A place in the table; `nil` stands for what all others share.
+  typealias Place = Int?
+
+  private struct Entry {
+    var source: StallReport.Source
+    var series: Series
+    /// How many watched sources count here.
+    var uses = 0
+    /// Whether it has counted something, or may at any time.
+    var isKept = false
+    /// Whether it waits in ``idle``.
+    var isIdle = false
+  }
+
+  private var entries: [Entry] = []
+  private var places: [StallReport.Source: Int] = [:]
+  /// Places that nobody used when they came here, the oldest first.
+  private var idle: [Int] = []
+  private var rest: Series?
+  private var hasOthers = false
+
+  /// The series of `source`, which is used until ``release(_:)``.
+  mutating func acquire(_ source: WatchedSource) -> (place: Place, series: Series) {
+    let place = place(of: source)
+    if let place { entries[place].uses += 1 }
+    return (place, series(at: place))
+  }
+
+  /// Nobody counts at `place` any more who has acquired it once.
+  mutating func release(_ place: Place) {
+    guard let place else { return }
+    entries[place].uses -= 1
+    guard entries[place].uses == 0, !entries[place].isKept, !entries[place].isIdle else { return }
+    entries[place].isIdle = true
+    idle.append(place)
+  }
+
+  /// The series of `source`, which may have gone, for good.
+  mutating func keep(_ source: WatchedSource) -> Series {
+    let place = place(of: source)
+    if let place { entries[place].isKept = true }
+    return series(at: place)
+  }
+
+  /// The source and the series at each place that is taken, in the order of their coming; what all others share comes last.
+  var all: [(source: StallReport.Source, series: Series)] {
+    let own = entries.map { ($0.source, $0.series) }
+    guard hasOthers, let rest else { return own }
+    return own + [(Self.others, rest)]
+  }
+
+  /// What `source` is called here: without characters that would act on a terminal, and no longer than need be. Two
+  /// sources must not differ here and be alike where they are shown.
+  static func shown(_ source: WatchedSource) -> StallReport.Source {
+    var name = source.name
+    if name.utf8.count > nameBytes {
+      var kept = String.UnicodeScalarView()
+      var bytes = 0
+      for scalar in name.unicodeScalars {
+        bytes += UTF8.width(scalar)
+        if bytes > nameBytes { break }
+        kept.append(scalar)
+      }
+      name = String(kept) + "…"
+    }
+    return StallReport.Source(kind: StallReport.Source.Kind(source.kind), name: printable(name))
+  }
+
+  /// Where `source` counts, from now on if it is new.
+  private mutating func place(of source: WatchedSource) -> Place {
+    let shown = Self.shown(source)
+    if let place = places[shown] { return place }
+    if entries.count < Self.capacity {
+      entries.append(Entry(source: shown, series: Self.newSeries()))
+      places[shown] = entries.count - 1
+      return entries.count - 1
+    }
+    while !idle.isEmpty {
+      let place = idle.removeFirst()
+      entries[place].isIdle = false
+      guard entries[place].uses == 0, !entries[place].isKept else { continue }
+      guard observer_series_is_empty(entries[place].series.counts) else {
+        entries[place].isKept = true
+        continue
+      }
+      places[entries[place].source] = nil
+      entries[place].source = shown
+      places[shown] = place
+      return place
+    }
+    hasOthers = true
+    return nil
+  }
+
+  private mutating func series(at place: Place) -> Series {
+    if let place { return entries[place].series }
+    let series = rest ?? Self.newSeries()
+    rest = series
+    return series
+  }
+
+  private static func newSeries() -> Series {
+    let size = MemoryLayout<observer_series>.size
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: size, alignment: 64)
+    let counts = memory.bindMemory(to: observer_series.self, capacity: 1)
+    counts.initialize(to: observer_series())
+    return Series(counts: counts)
+  }
+}
+
+extension StallReport.Source.Kind {
+  /// Sources of any kind, counted together.
+  static let others = Self(rawValue: "others")
+}
