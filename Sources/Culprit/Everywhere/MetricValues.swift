@@ -78,7 +78,8 @@ extension Watchdog.Metrics {
       bySource("culprit_sources_watched", .gauge, "Sources of this kind and name that are watched now") {
         .count(UInt64($0.watchedCount))
       },
-      bySource("culprit_stalls_total", .counter, "Stalls that began: work items that took longer than their threshold") {
+      bySource("culprit_stalls_total", .counter, "Stalls that began: work items that took longer than their threshold")
+      {
         .count($0.stalls)
       },
       bySource("culprit_hangs_total", .counter, "Stalls that became hangs") { .count($0.hangs) },
@@ -138,7 +139,12 @@ extension Watchdog.Metrics {
           "Time that the service's threads have spent in the handler that copies their stacks",
           .time(ownCost.handlerTime.wholeNanoseconds)
         ),
-        single("culprit_reports_dropped_total", .counter, "Calls of handlers that were dropped", .count(reportsDropped)),
+        single(
+          "culprit_reports_dropped_total",
+          .counter,
+          "Calls of handlers that were dropped",
+          .count(reportsDropped)
+        ),
         Family(
           name: "culprit_previous_runs",
           type: .gauge,

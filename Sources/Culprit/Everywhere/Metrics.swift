@@ -11,9 +11,9 @@ extension Watchdog {
   public struct Metrics: Sendable, Hashable {
     /// What was counted of each source, in the order in which the sources were first watched.
     ///
-    /// Sources of the same kind and name are one entry, and an entry stays when its source goes. The first 256 that have
-    /// counted anything, or are watched, have one each; all others are counted together in a last one of the kind
-    /// `others`.
+    /// Sources of the same kind and name are one entry, which stays when its source goes. A section is here once it has
+    /// been late, or is entered for the second time. The first 256 have an entry each; all others are counted together
+    /// in a last one of the kind `others`.
     public var sources: [SourceMetrics]
     /// Whether it watches.
     public var mode: Mode

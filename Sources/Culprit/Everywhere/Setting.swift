@@ -108,7 +108,8 @@ struct Setting: Sendable {
       "labels such as service=shop, worker=3",
       parse: labels,
       show: { labels in
-        labels.isEmpty ? "none" : labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
+        labels.isEmpty
+          ? "none" : labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
       }
     ),
   ]

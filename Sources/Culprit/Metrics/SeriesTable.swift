@@ -12,7 +12,8 @@ struct Series: @unchecked Sendable {
 ///
 /// Sources come and go by the thousand, and their numbers must never go down. What has counted something keeps its
 /// series for ever, and goes on with it when a source of that name comes back. What has counted nothing leaves its
-/// series to others. Sources that find none share one.
+/// series to others, first if it came only once: sections may be named after what they are about. Sources that find none
+/// share one.
 ///
 /// It takes no lock; ``SlotRegistry`` has it behind its own. In a child of fork(2) there is a new one.
 struct SeriesTable {
@@ -31,23 +32,36 @@ struct SeriesTable {
     var series: Series
     /// How many watched sources count here.
     var uses = 0
+    /// Whether a source has come here more than once.
+    var hasComeBack = false
     /// Whether it has counted something, or may at any time.
     var isKept = false
-    /// Whether it waits in ``idle``.
+    /// Whether it waits in ``idle`` or ``idleOften``.
     var isIdle = false
+
+    /// Whether it is to be seen. A section that is entered once and is never late is not: there may be a new name for each
+    /// request, and whoever keeps the numbers keeps every name. The others are seen before they count: of a number that is
+    /// not 0 when it is first seen nobody knows how much is new.
+    var isShown: Bool {
+      isKept || hasComeBack || uses > 0 && source.kind != .section || !observer_series_is_empty(series.counts)
+    }
   }
 
   private var entries: [Entry] = []
   private var places: [StallReport.Source: Int] = [:]
-  /// Places that nobody used when they came here, the oldest first.
+  /// Places that nobody used when they came here, the oldest first; and those that have been used more than once.
   private var idle: [Int] = []
+  private var idleOften: [Int] = []
   private var rest: Series?
   private var hasOthers = false
 
   /// The series of `source`, which is used until ``release(_:)``.
   mutating func acquire(_ source: WatchedSource) -> (place: Place, series: Series) {
-    let place = place(of: source)
-    if let place { entries[place].uses += 1 }
+    let (place, isNew) = place(of: source)
+    if let place {
+      entries[place].uses += 1
+      if !isNew { entries[place].hasComeBack = true }
+    }
     return (place, series(at: place))
   }
 
@@ -57,19 +71,19 @@ struct SeriesTable {
     entries[place].uses -= 1
     guard entries[place].uses == 0, !entries[place].isKept, !entries[place].isIdle else { return }
     entries[place].isIdle = true
-    idle.append(place)
+    if entries[place].hasComeBack { idleOften.append(place) } else { idle.append(place) }
   }
 
   /// The series of `source`, which may have gone, for good.
   mutating func keep(_ source: WatchedSource) -> Series {
-    let place = place(of: source)
+    let (place, _) = place(of: source)
     if let place { entries[place].isKept = true }
     return series(at: place)
   }
 
-  /// The source and the series at each place that is taken, in the order of their coming; what all others share comes last.
+  /// The sources that are to be seen, and their series; what all others share comes last.
   var all: [(source: StallReport.Source, series: Series)] {
-    let own = entries.map { ($0.source, $0.series) }
+    let own = entries.filter(\.isShown).map { ($0.source, $0.series) }
     guard hasOthers, let rest else { return own }
     return own + [(Self.others, rest)]
   }
@@ -91,30 +105,49 @@ struct SeriesTable {
     return StallReport.Source(kind: StallReport.Source.Kind(source.kind), name: printable(name))
   }
 
-  /// Where `source` counts, from now on if it is new.
-  private mutating func place(of source: WatchedSource) -> Place {
+  /// Where `source` counts, and whether it does from now on only.
+  private mutating func place(of source: WatchedSource) -> (place: Place, isNew: Bool) {
     let shown = Self.shown(source)
-    if let place = places[shown] { return place }
+    if let place = places[shown] { return (place, false) }
     if entries.count < Self.capacity {
       entries.append(Entry(source: shown, series: Self.newSeries()))
       places[shown] = entries.count - 1
-      return entries.count - 1
+      return (entries.count - 1, true)
     }
+    guard let place = takeIdle() else {
+      hasOthers = true
+      return (nil, true)
+    }
+    places[entries[place].source] = nil
+    entries[place] = Entry(source: shown, series: entries[place].series)
+    places[shown] = place
+    return (place, true)
+  }
+
+  /// A place that has counted nothing and that nobody uses.
+  private mutating func takeIdle() -> Int? {
     while !idle.isEmpty {
       let place = idle.removeFirst()
-      entries[place].isIdle = false
-      guard entries[place].uses == 0, !entries[place].isKept else { continue }
-      guard observer_series_is_empty(entries[place].series.counts) else {
-        entries[place].isKept = true
-        continue
+      if entries[place].hasComeBack {
+        idleOften.append(place)
+      } else if isFree(place) {
+        return place
       }
-      places[entries[place].source] = nil
-      entries[place].source = shown
-      places[shown] = place
-      return place
     }
-    hasOthers = true
+    while !idleOften.isEmpty {
+      let place = idleOften.removeFirst()
+      if isFree(place) { return place }
+    }
     return nil
+  }
+
+  /// Whether the place, which has just been taken from those that are idle, can be another source's.
+  private mutating func isFree(_ place: Int) -> Bool {
+    entries[place].isIdle = false
+    guard entries[place].uses == 0, !entries[place].isKept else { return false }
+    let isEmpty = observer_series_is_empty(entries[place].series.counts)
+    if !isEmpty { entries[place].isKept = true }
+    return isEmpty
   }
 
   private mutating func series(at place: Place) -> Series {
