@@ -36,6 +36,8 @@ struct SeriesTable {
     var hasComeBack = false
     /// Whether it has counted something, or may at any time.
     var isKept = false
+    /// How many sources have had the place before.
+    var turn: UInt64 = 0
     /// Whether it waits in ``idle`` or ``idleOften``.
     var isIdle = false
 
@@ -52,15 +54,25 @@ struct SeriesTable {
   /// Places that nobody used when they came here, the oldest first; and those that have been used more than once.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
+  /// What each slot has watched last, and its place then: sections are entered over and over, and looking for a name
+  /// takes longer than all the rest of their begin.
+  private var last: [(source: WatchedSource, place: Int, turn: UInt64)?] = []
   private var rest: Series?
   private var hasOthers = false
 
-  /// The series of `source`, which is used until ``release(_:)``.
-  mutating func acquire(_ source: WatchedSource) -> (place: Place, series: Series) {
+  /// The series of `source`, which slot `slot` watches until ``release(_:)``.
+  mutating func acquire(_ source: WatchedSource, slot: Int = 0) -> (place: Place, series: Series) {
+    if slot < last.count, let last = last[slot], last.source == source, entries[last.place].turn == last.turn {
+      entries[last.place].uses += 1
+      entries[last.place].hasComeBack = true
+      return (last.place, entries[last.place].series)
+    }
     let (place, isNew) = place(of: source)
     if let place {
       entries[place].uses += 1
       if !isNew { entries[place].hasComeBack = true }
+      while last.count <= slot { last.append(nil) }
+      last[slot] = (source, place, entries[place].turn)
     }
     return (place, series(at: place))
   }
@@ -119,7 +131,7 @@ struct SeriesTable {
       return (nil, true)
     }
     places[entries[place].source] = nil
-    entries[place] = Entry(source: shown, series: entries[place].series)
+    entries[place] = Entry(source: shown, series: entries[place].series, turn: entries[place].turn + 1)
     places[shown] = place
     return (place, true)
   }

@@ -195,7 +195,7 @@ final class SlotRegistry: Sendable {
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
         (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
       }
-      let (place, series) = state.series.acquire(source)
+      let (place, series) = state.series.acquire(source, slot: index)
       state.owners[index] = Owner(
         source: source,
         asked: asked,
