@@ -30,7 +30,7 @@ let elsewhere: [Target] = [
     name: "Culprit",
     dependencies: ["CulpritReports", "CulpritStallRecord"],
     exclude: [
-      "Lifecycle", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
+      "Lifecycle", "Metrics", "Monitoring", "Persistence", "Recording", "Reporting", "Settings", "Tasks", "Threads",
       "Watchdog.swift", "Watching",
     ],
     // On Linux it refuses to be built unless it was asked for.
@@ -164,7 +164,8 @@ let proofs: [Target] =
       dependencies: [
         "CCulpritLinux", "CCulpritObserver", "CCulpritProcess", "Culprit", "CulpritBlackBox", "CulpritStallRecord",
         "CulpritSymbols", "FaultyDisks", "SourceLoads", "SplitMix", "TestSupport", "TestWorkloads",
-      ]
+      ],
+      exclude: ["Golden"]
     ),
     .testTarget(
       name: "CommandTests",
@@ -232,6 +233,12 @@ func processes(_ folder: String) -> [Target] {
       name: "policy-process",
       dependencies: ["Culprit", "CulpritStallRecord", "StuckDisk", "TestWorkloads"],
       path: "\(folder)/Policy"
+    ),
+    // Compares its metrics with what it measures itself.
+    .executableTarget(
+      name: "metrics-process",
+      dependencies: ["Culprit", "SourceLoads", "TestWorkloads"],
+      path: "\(folder)/Metrics"
     ),
     // A process whose main thread waits for what another thread holds.
     .executableTarget(name: "waiting-process", dependencies: ["Culprit"], path: "\(folder)/Waiting"),

@@ -195,6 +195,15 @@ public final class Watchdog: Sendable {
     return Status(core, problems: told)
   }
 
+  /// What has been counted so far: stalls, hangs and latencies of each source, and the watchdog's own cost.
+  ///
+  /// Takes some hundred microseconds, and reads files of procfs: call it where work may wait, not in what is watched.
+  /// After ``stop()`` it has what was counted until then.
+  public var metrics: Metrics {
+    guard let core else { return Metrics(.disabled) }
+    return Metrics(core, mode: isStopped ? .stopped : nil)
+  }
+
   /// Remembers what is to be forgotten when this watchdog stops and others go on.
   func keep(_ registration: Registration) -> Registration {
     registrations.withLock { registrations in

@@ -12,6 +12,7 @@
  *   observer_thread.h   threads that watched work runs on
  *   observer_sampling.h what the monitor and the samplers tell each other
  *   observer_residency.h  keeping in memory the code that must always work
+ *   observer_series.h   what is counted of a source, for metrics
  *   observer_slot.h     target slots: which thread works on what since when
  *   observer_machine.h  registers of an interrupted thread, per processor architecture
  *   observer_signal.h   a signal that disturbs nothing its thread does
@@ -51,6 +52,7 @@
 #include "observer_restarted_call.h"
 #include "observer_ring.h"
 #include "observer_sampling.h"
+#include "observer_series.h"
 #include "observer_signal.h"
 #include "observer_slot.h"
 #include "observer_stall.h"

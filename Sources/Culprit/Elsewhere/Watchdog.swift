@@ -80,6 +80,9 @@ public final class Watchdog: Sendable {
     return status
   }
 
+  /// None: nothing is counted.
+  public var metrics: Metrics { Metrics(.disabled) }
+
   /// Does nothing.
   public func launched() {}
 

@@ -15,6 +15,8 @@ extension Watchdog {
     public var lifecycle = Lifecycle()
     /// Limits on activities.
     public var activities = Activities()
+    /// Where metrics are written.
+    public var metrics = Metrics()
     /// Whether anything is watched; default: `true`. A watchdog that is switched off keeps its idle threads;
     /// ``Watchdog/reconfigure(_:)`` or the configuration file can switch it on. With `CULPRIT_ENABLED=no` in the
     /// environment, nothing is started, and nothing can switch it on.
@@ -191,5 +193,23 @@ extension Watchdog.Configuration {
     /// How long expiration handlers that are called together may take before that is a stall of its own; default: 1 s.
     /// At least 10 ms.
     public var expirationThreshold = Duration.seconds(1)
+  }
+
+  /// Where metrics are written. ``Watchdog/metrics`` has them at any time.
+  public struct Metrics: Hashable, Sendable {
+    /// The defaults.
+    public init() {}
+
+    /// The path of the file that metrics are written to for node_exporter's textfile collector, which reads files that
+    /// end in `.prom`; default (`nil`): none. The file is replaced as a whole. A file that cannot be written is reported
+    /// in ``Watchdog/Status/problems``.
+    public var file: String?
+
+    /// The time between two files; default: 15 s, which is also the least.
+    public var interval = Duration.seconds(15)
+
+    /// Labels that tell the numbers in the file from those of other services with the same collector; default (none):
+    /// `service`, the name of the executable. Processes of the same service need labels that differ, and files as well.
+    public var labels: [String: String] = [:]
   }
 }

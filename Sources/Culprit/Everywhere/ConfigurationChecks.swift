@@ -6,6 +6,9 @@ extension Watchdog.Configuration {
   /// with (4 ms on most kernels).
   static let shortestTime = Duration.milliseconds(10)
 
+  /// The shortest time between two files of metrics: each wakes a thread.
+  static let shortestMetricsInterval = Duration.seconds(15)
+
   /// The time between samples after the threshold.
   var sampleInterval: Duration { sampling.interval ?? min(.seconds(1), sampling.threshold) }
 
@@ -77,6 +80,36 @@ extension Watchdog.Configuration {
     )
     try check("activities.countMax", activities.countMax, in: 1...Int.max, "")
     try check("activities.expirationThreshold", activities.expirationThreshold, from: shortest, to: longest)
+    try validateMetrics()
+  }
+
+  private func validateMetrics() throws(WatchdogError) {
+    if let file = metrics.file {
+      func refuse(_ why: String) -> WatchdogError {
+        .invalidConfiguration("metrics.file is \(quoted(file)); \(why)", setting: "metrics.file")
+      }
+      if !file.hasSuffix(".prom") || file.hasSuffix("/.prom") || file == ".prom" || file.utf8.contains(0) {
+        throw refuse("it must be a path that ends in .prom, as node_exporter wants it")
+      }
+      if file.hasPrefix("~/") {
+        throw refuse("only shells take ~ for a home directory, so it must be the path itself")
+      }
+    }
+    let interval = metrics.interval
+    if interval < Self.shortestMetricsInterval || interval > WatchLimits.longestTime {
+      throw .invalidConfiguration(
+        "metrics.interval is \(interval); it must be from \(Self.shortestMetricsInterval) to \(WatchLimits.longestTime)",
+        setting: "metrics.interval"
+      )
+    }
+    if let name = metrics.labels.keys.sorted().first(where: { !PrometheusText.isLabel($0) }) {
+      let own = PrometheusText.ownLabels.sorted().joined(separator: ", ")
+      throw .invalidConfiguration(
+        "metrics.labels has \(quoted(name)); a label has letters, digits and underscores, no digit first and no two "
+          + "underscores, and is none of \(own)",
+        setting: "metrics.labels"
+      )
+    }
   }
 
   /// The configuration after `change`, which a watchdog that runs can take over.

@@ -92,6 +92,26 @@ struct Setting: Sendable {
     yesOrNo("systemd", "lifecycle.notifiesSystemd", \.lifecycle.notifiesSystemd),
     yesOrNo("fetch_debug_information", "reporting.fetchesDebugInformation", \.reporting.fetchesDebugInformation),
     duration("fetch_patience", "reporting.fetchPatience", \.reporting.fetchPatience, isLive: false),
+    plain(
+      "metrics_file",
+      "metrics.file",
+      \.metrics.file,
+      "a path that ends in .prom, or none",
+      parse: { text in text == "none" ? .some(nil) : .some(text) },
+      show: { $0 ?? "none" }
+    ),
+    duration("metrics_interval", "metrics.interval", \.metrics.interval, isLive: false),
+    plain(
+      "metrics_labels",
+      "metrics.labels",
+      \.metrics.labels,
+      "labels such as service=shop, worker=3",
+      parse: labels,
+      show: { labels in
+        labels.isEmpty
+          ? "none" : labels.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }.joined(separator: ", ")
+      }
+    ),
   ]
 
   /// How long work may take. An interval that the code asks for follows a shorter threshold.
@@ -214,6 +234,24 @@ struct Setting: Sendable {
     plain(name, property, path, truthForm, parse: { truth($0) }, show: { $0 ? "yes" : "no" })
   }
 
+  /// The labels that `text` says, `name=value` with commas between; `nil` if it has not the form.
+  private static func labels(_ text: String) -> [String: String]? {
+    var labels: [String: String] = [:]
+    for part in parts(text) {
+      guard let equals = part.firstIndex(of: "=") else { return nil }
+      let name = String(part[..<equals])
+      guard !name.isEmpty, labels[name] == nil else { return nil }
+      labels[name] = String(part[part.index(after: equals)...])
+    }
+    return labels
+  }
+
+  /// What is between commas, without the spaces around it.
+  private static func parts(_ text: String) -> [String] {
+    text.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
+      .filter { !$0.isEmpty }
+  }
+
   /// What is between commas. An empty text is an empty list.
   private static func list(
     _ name: String,
@@ -226,10 +264,7 @@ struct Setting: Sendable {
       property,
       path,
       form,
-      parse: { text in
-        text.split(separator: ",").map { String($0.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed()) }
-          .filter { !$0.isEmpty }
-      },
+      parse: parts,
       show: { $0.isEmpty ? "none" : $0.joined(separator: ", ") }
     )
   }

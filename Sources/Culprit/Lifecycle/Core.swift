@@ -28,6 +28,10 @@ final class Core: Sendable {
   private let reporterThread: PosixThread
   /// Where there is a configuration file.
   private let fileWatcher: ConfigurationFileWatcher?
+  /// Where metrics are to be written.
+  let metricsFile: MetricsFile?
+  /// When it was started.
+  let startTime: WallTime
 
   /// Starts everything.
   ///
@@ -59,7 +63,9 @@ final class Core: Sendable {
       return box
     }
     do throws(WatchdogError) {
-      return try Core(live, file, environment, process, box, problems)
+      let core = try Core(live, file, environment, process, box, problems)
+      core.startMetricsFile(executable: process.executable)
+      return core
     } catch {
       box?.stop()
       throw error
@@ -179,6 +185,10 @@ final class Core: Sendable {
       (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
       pinger = Pinger()
+      startTime = process.watchedSince
+      metricsFile = configuration.metrics.file.map {
+        MetricsFile(path: $0, interval: configuration.metrics.interval, problems)
+      }
       fileWatcher = try file.map { file throws(PosixThreadError) in try Self.watch(file, live) }
     } catch {
       // Those that were started end by themselves.
@@ -205,6 +215,20 @@ final class Core: Sendable {
     } say: { message in
       guard case .gaveUp = message else { return }
       problems.note("the servers in DEBUGINFOD_URLS did not answer in time: reports lack what they may have")
+    }
+  }
+
+  /// Has metrics written from now on, if they are to be.
+  private func startMetricsFile(executable: String) {
+    let given = live.initial.metrics.labels
+    let name = executable.split(separator: "/").last.map(String.init) ?? executable
+    let labels = given.isEmpty ? ["service": printable(name)] : given
+    do throws(PosixThreadError) {
+      try metricsFile?.start { [weak self] isLast in
+        self.map { Watchdog.Metrics($0, mode: isLast ? .stopped : nil).prometheusText(labels: labels) }
+      }
+    } catch {
+      problems.note("metrics are not written: \(WatchdogError.threadNotStarted(error.number).message)")
     }
   }
 
@@ -256,7 +280,8 @@ final class Core: Sendable {
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
     box?.stop()
-    return hasEnded
+    // Last: it has all that was counted.
+    return metricsFile?.stop(until: deadline) ?? true && hasEnded
   }
 
   /// Carries the slot table into the monitor's thread.

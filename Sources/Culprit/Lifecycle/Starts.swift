@@ -61,6 +61,8 @@ enum Starts {
         if isChild {
           SlotRegistry.shared.startOver()
           PosixThread.startOver()
+          HandlerTime.startOver()
+          EndingCounts.shared.startOver()
         }
         do throws(WatchdogError) {
           let core = try make()

@@ -14,8 +14,8 @@ extension Watchdog.Status {
     lateAnswers = observer_capture_late()
     reportsDropped = core.reporter.dropped + core.activities.dropped
     systemd = core.policies.systemdState
-    let disk = core.box?.presentProblem.map { [$0] } ?? []
-    self.problems = core.problems.all + disk + problems + core.policies.problems
+    let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
+    self.problems = core.problems.all + disks + problems + core.policies.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
     if TaskProbe.shared.hasFailed { limitations.append(.tasks) }

@@ -41,7 +41,9 @@ final class PreviousRuns: Sendable {
       guard let names = try? directory.names([".run"]) else { return }
       for name in names where name != own {
         if let (record, verdict, stalls) = files.withLock({ _ in claim(name) }) {
-          handler(Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings))
+          let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings)
+          EndingCounts.shared.add(run.ending)
+          handler(run)
         }
         isTelling.store(false, ordering: .relaxed)
       }

@@ -155,6 +155,7 @@ final class Recorder: Sendable {
       guard let box = state.items[slot], let stall = box.item.stall else { continue }
       for note in phaseNotes(stall.source) { box.item.add(note) }
       box.item.end(duration: stall.duration, gap: stall.gap, lost: stall.lostSamples)
+      box.settle()
     }
     let stalled = state.items.filter { $0.value.item.stall != nil }
     let stalls = stalled.compactMap { slot, box in
@@ -195,7 +196,10 @@ final class Recorder: Sendable {
       observer_ring_wait(rings.monitor, seen)
     }
     // What is stuck when the watchdog is stopped has no end.
-    for box in state.items.values where box.item.stall != nil { finish(&box.item) }
+    for box in state.items.values where box.item.stall != nil {
+      box.settle()
+      finish(&box.item)
+    }
     let left = threadRequests.withLock { requests in
       defer { requests = ThreadRequests(isClosed: true) }
       return requests.waiting
@@ -206,7 +210,14 @@ final class Recorder: Sendable {
   /// Keeps a non-copyable work item in a dictionary.
   private final class Box {
     var item: RecordedWorkItem
-    init(_ item: consuming RecordedWorkItem) { self.item = item }
+    var counts: ItemCounts
+    init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
+      self.item = item
+      self.counts = counts
+    }
+
+    /// Nobody waits for more of it.
+    func settle() { if let stall = item.stall { counts.end(after: stall.duration) } }
   }
 
   /// What the thread knows between two events.
@@ -258,6 +269,7 @@ final class Recorder: Sendable {
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
+      HandlerTime.add(nanoseconds: head.handler_ns)
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
       var captured = CapturedSample(event)
       if var descriptor = captured.sample.descriptor {
@@ -269,6 +281,8 @@ final class Recorder: Sendable {
       Surroundings.areKnown
       guard head.whose == OBSERVER_OF_HOLDER.rawValue else {
         let box = box(index, head, &state)
+        box.counts.sample(isTaken: head.status != OBSERVER_SAMPLER_STOPPED.rawValue)
+        box.counts.lose(upTo: head.lost)
         box.item.add(captured)
         // The whole machine's list is asked for of stalls only.
         guard box.item.stall != nil else { return }
@@ -292,6 +306,7 @@ final class Recorder: Sendable {
       let box = box(index, head, &state)
       let debugger = ProcessMap.debugger()
       if debugger != nil, whileDebugged == .ignored { return }
+      box.counts.stall()
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
       // First: naming, saving and noting take their time.
@@ -305,6 +320,7 @@ final class Recorder: Sendable {
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
+      box.counts.hang()
       announce(StallEvent(box.item.soFar(stall, process: process), stall, isHang: true, settings))
       box.item.add(StallNote(.hang, time: stall.duration))
       // It may not end: what is in the file then must have its names.
@@ -317,12 +333,15 @@ final class Recorder: Sendable {
       )
     case OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue:
       state.ended[index] = (head.item, head.generation)
-      if let box = state.items.removeValue(forKey: index), box.item.stall != nil {
+      guard let box = state.items.removeValue(forKey: index) else { break }
+      box.counts.lose(upTo: head.lost)
+      if box.item.stall != nil {
         box.item.end(
           duration: Duration(wholeNanoseconds: head.age_ns),
           gap: Duration(wholeNanoseconds: head.gap_ns),
           lost: head.lost
         )
+        box.settle()
         let ended = head.item &+ head.age_ns &+ head.gap_ns
         for note in overlapNotes(box.item, state, at: ended) { box.item.add(note) }
         if let known = known(box.item, ended: ended) { state.overlaps.remember(known) }
@@ -354,7 +373,10 @@ final class Recorder: Sendable {
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
     if let box = state.items[index] { return box }
     let earlier = state.modules.recent(modules)
-    let box = Box(RecordedWorkItem(item: head.item, generation: head.generation, earlier: earlier, read: modules))
+    let box = Box(
+      RecordedWorkItem(item: head.item, generation: head.generation, earlier: earlier, read: modules),
+      ItemCounts(SlotRegistry.shared.series(index, generation: head.generation))
+    )
     state.items[index] = box
     return box
   }
@@ -400,6 +422,7 @@ final class Recorder: Sendable {
       }
       state.allThreads = AllThreadsRecord(number: head.all_threads, requests: requests)
     case OBSERVER_EVENT_THREAD.rawValue:
+      HandlerTime.add(nanoseconds: head.handler_ns)
       guard !PosixThread.isOurs(head.tid) else { return }
       guard state.allThreads?.number == head.all_threads else { return }
       let captured = CapturedSample(event)

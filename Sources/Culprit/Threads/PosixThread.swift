@@ -9,14 +9,36 @@ final class PosixThread: Sendable {
   /// Where it runs: what a child of fork(2) knows of its parent's threads is a memory that others may have by now.
   private let process = clinux_process_stamp()
 
-  /// The kernel's ids of the threads that are running.
-  private static let running = Mutex<Set<Int32>>([])
+  private struct Running {
+    /// The kernel's ids of the threads that are running.
+    var ids: Set<Int32> = []
+    /// What those have used that have ended.
+    var ended = ThreadUse()
+    /// What all were said to have used last.
+    var told = ThreadUse()
+  }
+
+  private static let running = Mutex(Running())
 
   /// In a child of fork(2), before its first watchdog: none is running.
-  static func startOver() { running.startOver([]) }
+  static func startOver() { running.startOver(Running()) }
 
   /// Whether thread `id` is one of the watchdog's own.
-  static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.contains(id) } }
+  static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.ids.contains(id) } }
+
+  /// What the threads have used so far, those included that have ended. Never less than it said before.
+  static func used() -> ThreadUse {
+    let (ids, ended) = running.withLock { ($0.ids, $0.ended) }
+    var used = ended
+    // Not under the lock: the kernel may hold up who asks for a thread.
+    for id in ids { used += ThreadUse(of: id) }
+    return running.withLock { [used] running in
+      // One that ended meanwhile is in neither.
+      running.told.processorNanoseconds = max(running.told.processorNanoseconds, used.processorNanoseconds)
+      running.told.wakeups = max(running.told.wakeups, used.wakeups)
+      return running.told
+    }
+  }
 
   /// Starts a thread called `name` (at most 15 characters) that runs `body`.
   ///
@@ -68,9 +90,13 @@ final class PosixThread: Sendable {
     clinux_scheduling_settle()
     clinux_task_set_name(start.name)
     let id = clinux_task_self()
-    PosixThread.running.withLock { _ = $0.insert(id) }
+    PosixThread.running.withLock { _ = $0.ids.insert(id) }
     start.body()
-    PosixThread.running.withLock { _ = $0.remove(id) }
+    let used = ThreadUse.ofCallingThread()
+    PosixThread.running.withLock { running in
+      running.ids.remove(id)
+      running.ended += used
+    }
     start.end.fulfill(true)
     return nil
   }

@@ -168,7 +168,9 @@ final class PingedSource: Sendable {
     // stuck.
     let suspicionTime = Duration(wholeNanoseconds: suspicion)
     SlotRegistry.shared.begin(lease, for: thread?.pointer, suspicion: suspicionTime, after: Self.sendingMax)
-    send { [self] in answered(number) }
+    // Its latency is what work that is handed over now waits: it begins here.
+    let sent = clinux_clock_ns()
+    send { [self] in answered(number, sentAt: sent) }
     let waits = guarded.withLock { guarded in
       guard guarded.state.isOutstanding, guarded.state.number == number, !guarded.state.isStopped else { return false }
       observer_slot_begin_for(lease.slot, thread?.pointer, clinux_clock_ns())
@@ -201,7 +203,8 @@ final class PingedSource: Sendable {
   }
 
   /// Runs in the source, when it is the turn of the ping with this number.
-  private func answered(_ number: UInt64) {
+  private func answered(_ number: UInt64, sentAt sent: UInt64) {
+    let now = clinux_clock_ns()
     // A child of fork(2) may have inherited the ping; the slot is its parent's.
     guard lease.isOurs else { return }
     if case .pool(let threads) = worker { threads.pingIsAnswered() }
@@ -211,6 +214,7 @@ final class PingedSource: Sendable {
       // A library that runs it twice ends nothing twice, nor what was sent later.
       guard guarded.state.isOutstanding, guarded.state.number == number else { return false }
       observer_slot_end(lease.slot)
+      observer_series_probe(lease.series.counts, now &- sent)
       guarded.state.isOutstanding = false
       guarded.state.next = clinux_clock_ns() &+ Self.interval(observer_slot_suspicion_ns(lease.slot))
       if case .threadOfLastPing = worker {

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
+import CulpritReports
 import CulpritStallRecord
 import Synchronization
 
@@ -20,6 +21,8 @@ final class SlotRegistry: Sendable {
     let generation: UInt32
     /// Whose it is: a child of fork(2) has copies of its parent's.
     let process: UInt32
+    /// What counts the latencies of its source's probes.
+    let series: Series
 
     /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the
     /// same.
@@ -38,6 +41,8 @@ final class SlotRegistry: Sendable {
     var start: UInt64
     var generation: UInt32
     var limits: Limits
+    /// Where its metrics are counted.
+    var place: SeriesTable.Place
     /// Told when a work item becomes a stall.
     var onStall: (@Sendable (StallEvent) -> Void)?
     /// The watch has ended; the owner may still mark its work until it is gone.
@@ -66,6 +71,7 @@ final class SlotRegistry: Sendable {
     var free: [Int] = []
     var former: [Former] = []
     var nextFormer = 0
+    var series = SeriesTable()
     var control: ControlBlock?
     var threshold = Duration.seconds(4)
     var interval = Duration.seconds(1)
@@ -189,12 +195,20 @@ final class SlotRegistry: Sendable {
       let (generation, suspicion) = setLimits(limits, state) { polled, suspicion, threshold, early, interval in
         (observer_slot_configure(slot, polled, suspicion, threshold, early, interval), suspicion)
       }
-      state.owners[index] = Owner(source: source, asked: asked, start: start, generation: generation, limits: limits)
+      let (place, series) = state.series.acquire(source, slot: index)
+      state.owners[index] = Owner(
+        source: source,
+        asked: asked,
+        start: start,
+        generation: generation,
+        limits: limits,
+        place: place
+      )
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
-        Lease(slot: slot, index: index, generation: generation, process: clinux_process_stamp())
+        Lease(slot: slot, index: index, generation: generation, process: clinux_process_stamp(), series: series)
       )
     }
     return try lease.get()
@@ -299,6 +313,7 @@ final class SlotRegistry: Sendable {
     state.withLock { state in
       guard owns(lease, state) else { return }
       observer_slot_end(lease.slot)
+      if let owner = state.owners[lease.index] { state.series.release(owner.place) }
       state.owners[lease.index] = nil
       state.free.append(lease.index)
     }
@@ -317,6 +332,26 @@ final class SlotRegistry: Sendable {
   /// What slot `index` is watching now.
   func source(_ index: Int) -> WatchedSource? {
     state.withLock { state in state.owners.indices.contains(index) ? state.owners[index]?.source : nil }
+  }
+
+  /// Where the recorder counts what slot `index` was watching when its generation was `generation`; `nil` when that has
+  /// been forgotten.
+  func series(_ index: Int, generation: UInt32) -> Series? {
+    // Who counts there must find the series to be that source's still: it is kept.
+    source(index, generation: generation).map { source in state.withLock { $0.series.keep(source) } }
+  }
+
+  /// What is counted, by source.
+  func allSeries() -> [(source: StallReport.Source, series: Series)] { state.withLock { $0.series.all } }
+
+  /// The slots whose sources are watched now, and what these are called in metrics.
+  func watched() -> [(index: Int, source: StallReport.Source)] {
+    state.withLock { state in
+      state.owners.enumerated().compactMap { index, owner in
+        guard let owner, !owner.hasStopped else { return nil }
+        return (index, owner.place == nil ? SeriesTable.others : SeriesTable.shown(owner.source))
+      }
+    }
   }
 
   private func owns(_ lease: Lease, _ state: borrowing State) -> Bool {

@@ -12,6 +12,7 @@ let benchmarks: [String: Benchmark] = [
   "causes-briefly": { figures, _ in try benchCausesBriefly(figures) },
   "evidence": { figures, _ in try benchEvidence(figures) },
   "healthy": { figures, _ in try benchHealthy(figures) }, "idle": { figures, _ in try benchIdle(figures) },
+  "metrics": { figures, _ in try benchMetrics(figures) },
   "observer": { figures, _ in try benchObserver(figures) },
   "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
   "sources": { figures, _ in try benchSources(figures) },
@@ -34,6 +35,7 @@ let table = OptionTable(
       evidence  what reading takes that tells why a blocked thread waits
       healthy   what marking a work item costs
       idle      what a watchdog costs a service that does nothing
+      metrics   what counting a probe costs, and what the metrics as values and as text
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
                 figures that take minutes
       sources   what watching costs each kind of work, and how late the watchdog is; sources-briefly: in seconds

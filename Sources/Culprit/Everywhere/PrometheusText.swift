@@ -1,0 +1,87 @@
+extension Watchdog.Metrics {
+  /// The metrics in the text format that Prometheus scrapes, version 0.0.4 (`text/plain; version=0.0.4`).
+  ///
+  /// - Parameter labels: Labels that every number gets, for a file that several services share a collector with;
+  ///   default: none. Names that are no labels of Prometheus's, or that metrics have themselves, are left out.
+  /// - Returns: The text, which ends with a newline.
+  public func prometheusText(labels: [String: String] = [:]) -> String {
+    PrometheusText.text(families, labels)
+  }
+}
+
+/// The text format of Prometheus: https://prometheus.io/docs/instrumenting/exposition_formats/
+enum PrometheusText {
+  /// Labels that metrics have themselves.
+  static let ownLabels: Set = ["kind", "source", "le", "ending", "version"]
+
+  /// Whether `name` can be a label that every number gets: letters, digits and underscores, no digit first, and none that
+  /// Prometheus or the metrics use themselves.
+  static func isLabel(_ name: String) -> Bool {
+    guard let first = name.utf8.first, !name.hasPrefix("__"), !ownLabels.contains(name) else { return false }
+    func isLetter(_ byte: UInt8) -> Bool {
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "_"): true
+      default: false
+      }
+    }
+    return isLetter(first)
+      && name.utf8.allSatisfy { isLetter($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  }
+
+  static func text(_ families: [Watchdog.Metrics.Family], _ labels: [String: String]) -> String {
+    let common = labels.filter { isLabel($0.key) }.sorted { $0.key < $1.key }
+      .map { Watchdog.Metrics.Value.Label(name: $0.key, value: $0.value) }
+    var text = ""
+    for family in families {
+      text += "# HELP \(family.name) \(escaped(family.help, quotes: false)).\n"
+      text += "# TYPE \(family.name) \(family.type.rawValue)\n"
+      for sample in family.samples {
+        text += family.name + sample.suffix
+        let all = common + sample.labels
+        if !all.isEmpty {
+          text += "{"
+          for (index, label) in all.enumerated() {
+            if index > 0 { text += "," }
+            text += label.name + "=\"" + escaped(label.value, quotes: true) + "\""
+          }
+          text += "}"
+        }
+        text += " " + number(sample.number) + "\n"
+      }
+    }
+    return text
+  }
+
+  /// `text` with what would end a value or a line behind a backslash.
+  static func escaped(_ text: String, quotes: Bool) -> String {
+    let special: [UInt8] = [UInt8(ascii: "\\"), UInt8(ascii: "\n"), UInt8(ascii: "\"")]
+    guard text.utf8.contains(where: special.contains) else { return text }
+    var escaped = ""
+    // By scalars: a carriage return and a newline are one character.
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\\": escaped += "\\\\"
+      case "\n": escaped += "\\n"
+      case "\"" where quotes: escaped += "\\\""
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
+  }
+
+  static func number(_ number: Watchdog.Metrics.Number) -> String {
+    switch number {
+    case .count(let count): "\(count)"
+    case .time(let nanoseconds): seconds(nanoseconds)
+    }
+  }
+
+  /// So many nanoseconds in seconds: `0.25`. No digit is lost, and none is made up.
+  static func seconds(_ nanoseconds: UInt64) -> String {
+    let (whole, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+    guard rest != 0 else { return "\(whole)" }
+    var digits = Substring("\(1_000_000_000 + rest)".dropFirst())
+    while digits.last == "0" { digits.removeLast() }
+    return "\(whole).\(digits)"
+  }
+}

@@ -1,0 +1,23 @@
+import CulpritReports
+
+/// How the earlier runs have ended that this process has told of.
+final class EndingCounts: Sendable {
+  static let shared = EndingCounts()
+
+  /// Those that are shown although there was none.
+  private static let known: [Watchdog.PreviousRun.Ending] = [
+    .cleanExit, .fatalHang, .killed, .crash, .outOfMemory, .machineGone,
+  ]
+
+  private let counts = Mutex<[Watchdog.PreviousRun.Ending: Int]>([:])
+
+  /// In a child of fork(2), before its first watchdog.
+  func startOver() { counts.startOver([:]) }
+
+  func add(_ ending: Watchdog.PreviousRun.Ending) { counts.withLock { $0[ending, default: 0] += 1 } }
+
+  var all: [Watchdog.PreviousRun.Ending: Int] {
+    let none = Dictionary(uniqueKeysWithValues: Self.known.map { ($0, 0) })
+    return counts.withLock { none.merging($0) { $1 } }
+  }
+}

@@ -1,0 +1,60 @@
+import CCulpritLinux
+import CulpritStallRecord
+import Glibc
+import Synchronization
+
+extension Watchdog.OwnCost {
+  /// What Culprit has used in this process so far. Reads files of procfs: never on the observing path.
+  static func sinceStart() -> Self {
+    let used = PosixThread.used()
+    return Self(
+      processorTime: Duration(wholeNanoseconds: used.processorNanoseconds),
+      wakeups: used.wakeups,
+      handlerTime: Duration(wholeNanoseconds: HandlerTime.total.load(ordering: .relaxed))
+    )
+  }
+}
+
+/// The time that the service's threads have spent in the signal handler, for all watchdogs of the process.
+enum HandlerTime {
+  static let total = Atomic<UInt64>(0)
+
+  static func add(nanoseconds: UInt64) { total.wrappingAdd(nanoseconds, ordering: .relaxed) }
+
+  /// In a child of fork(2), before its first watchdog.
+  static func startOver() { total.store(0, ordering: .relaxed) }
+}
+
+/// What threads have used.
+struct ThreadUse: Sendable {
+  var processorNanoseconds: UInt64 = 0
+  /// How often they have waited for something: each time, they were woken.
+  var wakeups: UInt64 = 0
+
+  /// What thread `id` of this process has used so far; nothing when it has ended.
+  init(of id: Int32) {
+    processorNanoseconds = clinux_clock_thread_cpu_ns(id)
+    let label = "voluntary_ctxt_switches:"
+    guard let status = ProcessMap.readAll("/proc/self/task/\(id)/status"),
+      let line = status.split(separator: "\n").first(where: { $0.hasPrefix(label) })
+    else { return }
+    wakeups = UInt64(line.dropFirst(label.count).filter(\.isNumber)) ?? 0
+  }
+
+  init() {}
+
+  /// What the calling thread has used so far.
+  static func ofCallingThread() -> Self {
+    var use = Self()
+    use.processorNanoseconds = clinux_clock_thread_cpu_ns(clinux_task_self())
+    var found = rusage()
+    // RUSAGE_THREAD, which the C library only has for programs that ask for GNU's names.
+    if getrusage(1, &found) == 0 { use.wakeups = UInt64(max(0, found.ru_nvcsw)) }
+    return use
+  }
+
+  static func += (left: inout Self, right: Self) {
+    left.processorNanoseconds += right.processorNanoseconds
+    left.wakeups += right.wakeups
+  }
+}

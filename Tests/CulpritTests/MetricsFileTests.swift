@@ -1,0 +1,121 @@
+import Dispatch
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// The file for node_exporter: whole at every moment, and no harm when it cannot be written.
+@Suite(.serialized) struct MetricsFileTests {
+  private func file(_ path: String, _ problems: ProblemList = ProblemList()) -> MetricsFile {
+    MetricsFile(path: path, interval: .seconds(15), problems)
+  }
+
+  private func content(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+  private func names(_ directory: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
+  }
+
+  @Test func aReaderNeverSeesHalfAFile() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/a.prom"
+      let file = file(path)
+      file.write("0\n")
+      let isOver = Atomic<Bool>(false)
+      let damaged = Atomic<Int>(0)
+      let read = Atomic<Int>(0)
+      let group = DispatchGroup()
+      DispatchQueue.global().async(group: group) {
+        while !isOver.load(ordering: .relaxed) {
+          guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+            damaged.wrappingAdd(1, ordering: .relaxed)
+            continue
+          }
+          let lines = text.split(separator: "\n")
+          // A number, so many times, and another file each time.
+          let isWhole = lines.first.flatMap { Int($0) }.map { first in
+            lines.count == (first == 0 ? 1 : 20_000) && lines.allSatisfy { $0 == lines[0] } && text.hasSuffix("\n")
+          }
+          if isWhole != true { damaged.wrappingAdd(1, ordering: .relaxed) }
+          read.wrappingAdd(1, ordering: .relaxed)
+        }
+      }
+      var number = 0
+      while number < 300 || read.load(ordering: .relaxed) < 20 {
+        number += 1
+        file.write(String(repeating: "\(number)\n", count: 20_000))
+      }
+      isOver.store(true, ordering: .relaxed)
+      group.wait()
+      #expect(damaged.load(ordering: .relaxed) == 0)
+      let left = try names(directory)
+      #expect(left == ["a.prom"])
+      #expect(file.presentProblem == nil)
+    }
+  }
+
+  /// Another user reads it.
+  @Test func theMaskTakesNothingAway() throws {
+    try withDirectory { directory in
+      let before = umask(0o077)
+      defer { umask(before) }
+      file("\(directory)/a.prom").write("one\n")
+      var found = stat()
+      #expect(stat("\(directory)/a.prom", &found) == 0 && found.st_mode & 0o7777 == 0o644)
+    }
+  }
+
+  @Test func whatCannotBeWrittenIsToldAndLeavesNothing() throws {
+    try withDirectory { directory in
+      let missing = file("\(directory)/none/a.prom")
+      missing.write("one\n")
+      let sentence = "metrics cannot be written to \(directory)/none/a.prom: No such file or directory"
+      #expect(missing.presentProblem == sentence)
+      // It is there by the next time.
+      try FileManager.default.createDirectory(atPath: "\(directory)/none", withIntermediateDirectories: false)
+      missing.write("two\n")
+      #expect(missing.presentProblem == nil)
+      #expect(try content("\(directory)/none/a.prom") == "two\n")
+
+      let occupied = "\(directory)/b.prom"
+      try FileManager.default.createDirectory(atPath: occupied, withIntermediateDirectories: false)
+      let other = file(occupied)
+      other.write("one\n")
+      #expect(other.presentProblem?.hasSuffix("Is a directory") == true)
+      #expect(try names(directory) == ["b.prom", "none"])
+    }
+  }
+
+  @Test func aFileThatSomebodyElseWritesIsTold() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/a.prom"
+      let problems = ProblemList()
+      let (ours, theirs) = (file(path, problems), file(path))
+      ours.write("ours\n")
+      theirs.write("theirs\n")
+      ours.write("ours again\n")
+      theirs.write("theirs again\n")
+      ours.write("and again\n")
+      let sentence = "\(path): another process writes metrics there, too; each needs a file and labels of its own"
+      #expect(problems.all == [sentence])
+      // The next run's file stays when this one ends.
+      theirs.write("theirs\n")
+      ours.write("last\n", isLast: true)
+      let last = try content(path)
+      #expect(last == "theirs\n")
+    }
+  }
+
+  /// A link in its place goes, and what it leads to stays.
+  @Test func linksAreNotFollowed() throws {
+    try withDirectory { directory in
+      try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/file"))
+      symlink("file", "\(directory)/a.prom")
+      file("\(directory)/a.prom").write("ours\n")
+      #expect(try content("\(directory)/file") == "theirs")
+      #expect(try content("\(directory)/a.prom") == "ours\n")
+    }
+  }
+}
