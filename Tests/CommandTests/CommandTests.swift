@@ -55,7 +55,7 @@ import Testing
 
   @Test func helpListsEverything() {
     #expect(
-      table.help == """
+      table.help() == """
         Usage: tool [OPTION]... [FILE]...
         Does things.
 
