@@ -44,7 +44,9 @@ package struct CommandFamily: Sendable {
     if let member = members.first(where: { $0.name == name }) { return member }
     let names = members.map(\.name)
     let near = suggestion(name, among: names)
-    throw UsageError("there is no command \"\(name)\"" + (near.isEmpty ? "; there are \(alternatives(names))" : near))
+    throw UsageError(
+      "there is no command \"\(name)\"" + (near.isEmpty ? "; there are \(names.joined(separator: ", "))" : near)
+    )
   }
 
   /// The help of the program itself, with its commands.

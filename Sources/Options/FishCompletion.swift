@@ -21,7 +21,11 @@ extension CommandFamily {
   private func fishOption(_ option: CommandOption) -> String {
     var words = ["-l \(option.name)"]
     if let letter = option.letter { words.append("-s \(letter)") }
-    if option.argument != nil { words.append("-r" + (fishAction(option.values).map { " \($0)" } ?? "")) }
+    if option.argument != nil {
+      // Without anything to offer there are no files either.
+      let action = fishAction(option.values)
+      words.append(action == "-F" ? "-r -F" : "-x" + (action.map { " \($0)" } ?? ""))
+    }
     return (words + ["-d \(fishQuoted(option.brief))"]).joined(separator: " ")
   }
 

@@ -2,10 +2,12 @@ extension OptionTable {
   /// The text that `--help` prints.
   ///
   /// - Parameter width: How many characters a line has at most, where words can be divided; default: 100.
+  /// - Returns: Whole lines.
   package func help(width: Int = 100) -> String {
     let heads = usage.enumerated().map { ($0.offset == 0 ? "Usage: " : "   or: ") + $0.element }
     var blocks = [
-      heads.flatMap { wrapped($0, width, hanging: 11, from: 7) } + wrapped(summary, width), ["Options:"] + optionLines(width),
+      heads.flatMap { wrapped($0, width, hanging: 11, from: 7) } + wrapped(summary, width),
+      ["Options:"] + optionLines(width),
     ]
     if !epilogue.isEmpty { blocks.append(paragraphs(epilogue, width)) }
     if !examples.isEmpty {
@@ -66,6 +68,7 @@ extension OptionTable {
 ///   - width: In characters.
 ///   - hanging: How far all lines but the first are indented.
 ///   - start: Up to where nothing is divided.
+/// - Returns: The lines.
 func wrapped(_ text: String, _ width: Int, hanging: Int = 0, from start: Int = 0) -> [String] {
   var lines: [String] = []
   var line = String(text.prefix(start))

@@ -23,7 +23,7 @@ extension CommandFamily {
     ]
     lines += (commands.isEmpty ? [] : ["\(name) COMMAND [OPTION]... [OPERAND]..."] + table.usage).map(roff)
     lines += (commands.isEmpty ? table.usage : []).map(roff)
-    lines += [".fi", ".SH DESCRIPTION", roff(table.summary)]
+    lines += [".fi", ".SH DESCRIPTION"] + filled(table.summary)
     if !commands.isEmpty {
       lines.append(".SH COMMANDS")
       for command in commands {
@@ -37,7 +37,7 @@ extension CommandFamily {
     for option in table.options {
       let argument = option.argument.map { "=\\fI\(roff($0))\\fR" } ?? ""
       let letter = option.letter.map { "\\fB\(roff("-\($0)"))\\fR, " } ?? ""
-      lines += [".TP", "\(letter)\\fB\(roff("--\(option.name)"))\\fR\(argument)", roff(option.help)]
+      lines += [".TP", "\(letter)\\fB\(roff("--\(option.name)"))\\fR\(argument)"] + filled(option.help)
     }
     if !table.epilogue.isEmpty { lines += [".SH NOTES"] + body(table.epilogue) }
     if !table.examples.isEmpty {
@@ -59,7 +59,7 @@ extension CommandFamily {
       if line.hasPrefix(" ") {
         lines += literal(block.map { $0.dropFirst(2) })
       } else {
-        lines += (isFirst ? [] : [".PP"]) + block.map { roff(String($0)) }
+        lines += (isFirst ? [] : [".PP"]) + filled(block.joined(separator: " "))
       }
       isFirst = false
       block = []
@@ -74,8 +74,11 @@ extension CommandFamily {
 
   /// `text` line by line, indented.
   private func literal(_ text: [Substring]) -> [String] {
-    [".PP", ".RS 4", ".nf"] + text.map { $0.isEmpty ? ".sp" : roff(String($0)) } + [".fi", ".RE"]
+    [".RS 4", ".nf"] + text.map { $0.isEmpty ? ".sp" : roff(String($0)) } + [".fi", ".RE"]
   }
+
+  /// `text` in lines of roff that are not too long to be read.
+  private func filled(_ text: String) -> [String] { wrapped(text, 72).map(roff) }
 
   /// `text` as a line of roff: nothing in it is a request, and what is not ASCII has a name.
   private func roff(_ text: String) -> String {

@@ -4,6 +4,7 @@
 ///   - word: What was written.
 ///   - known: What could have been meant.
 ///   - prefix: What is put before the suggestion.
+/// - Returns: The rest of the sentence.
 package func suggestion(_ word: String, among known: [String], prefix: String = "") -> String {
   let wanted = Array(word.lowercased())
   // A third of the letters may be wrong. What is shorter is near to everything.

@@ -100,10 +100,7 @@ private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
   case "zsh": output.print(family.zshCompletion)
   case "fish": output.print(family.fishCompletion)
   case let shell:
-    throw UsageError(
-      "there is no completion for \"\(shell)\", only for bash, zsh and fish"
-        + suggestion(shell, among: ["bash", "zsh", "fish"])
-    )
+    throw UsageError("there is no completion for \"\(shell)\", only for bash, zsh and fish")
   }
   return true
 }

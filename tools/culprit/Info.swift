@@ -27,6 +27,7 @@ let infoTable = OptionTable(
 
 /// `culprit info`: returns whether every file could be read in full.
 func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
+  try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }

@@ -16,7 +16,8 @@ final class Progress: Sendable {
   private struct State {
     var isStarted = false
     var hasEnded = false
-    var isDrawn = false
+    /// What is to be seen; empty when nothing is.
+    var drawn = ""
     var begin: UInt64 = 0
     /// Files that are to be read, and have been; 0 for standard input.
     var files = 0
@@ -42,7 +43,8 @@ final class Progress: Sendable {
   func begin(reading paths: [String]) {
     guard isatty(STDERR_FILENO) == 1, Terminal.isCapable else { return }
     // Nothing is asked of standard input before it is read.
-    var bytes: UInt64? = paths.isEmpty || paths.contains("-") ? nil : 0
+    let isInput = paths.isEmpty || paths == ["-"]
+    var bytes: UInt64? = isInput || paths.contains("-") ? nil : 0
     for path in paths where bytes != nil {
       var information = stat()
       if stat(path, &information) == 0, information.st_size > 0 { bytes? += UInt64(information.st_size) }
@@ -51,7 +53,7 @@ final class Progress: Sendable {
       let isNew = !state.isStarted && !state.hasEnded
       if isNew { state.begin = clinux_clock_ns() }
       state.isStarted = true
-      (state.files, state.filesDone, state.bytes, state.bytesDone) = (paths.count, 0, bytes, 0)
+      (state.files, state.filesDone, state.bytes, state.bytesDone) = (isInput ? 0 : paths.count, 0, bytes, 0)
       return isNew
     }
     guard isNew else { return }
@@ -93,9 +95,9 @@ final class Progress: Sendable {
   }
 
   private static func erase(_ state: inout State) {
-    guard state.isDrawn else { return }
+    guard !state.drawn.isEmpty else { return }
     write("\r\u{1b}[K")
-    state.isDrawn = false
+    state.drawn = ""
   }
 
   private static func write(_ text: String) {
@@ -117,8 +119,8 @@ final class Progress: Sendable {
         seconds: elapsed / 1_000_000_000,
         width: (Terminal.width(of: STDERR_FILENO) ?? 80) - 1
       )
-      Self.write("\r\(text)\u{1b}[K")
-      state.isDrawn = true
+      if text != state.drawn { Self.write("\r\(text)\u{1b}[K") }
+      state.drawn = text
       return true
     }
   }
