@@ -86,6 +86,8 @@ import Testing
           builtin compadd "$@"
         }
         PS1=; zle -C offer list-choices _main_complete; bindkey '^T' offer
+        # Before that the terminal itself takes keys.
+        zle-line-init() { print -n EDITING }; zle -N zle-line-init
         """#
       try script.write(toFile: "\(directory)/.zshrc", atomically: true, encoding: .utf8)
       for (line, offered) in Self.cases {
@@ -93,7 +95,7 @@ import Testing
         let driver = #"""
           zmodload zsh/zpty
           zpty z "ZDOTDIR=$PWD zsh -i"
-          zpty -w z 'print READY'; zpty -r -m z text '*READY*READY*'
+          zpty -r -m z text '*EDITING*'
           zpty -w -n z "culprit $*"$'\x14'$'\x15'
           zpty -w z 'print DO''NE'; zpty -r -m z text '*DONE*'
           """#
