@@ -40,3 +40,27 @@ int clinux_open_regular(const char *path) {
     close(opened);
   return error;
 }
+
+/* The name in /proc of what is open as DESCRIPTOR. */
+static void descriptor_path(int descriptor, char path[32]) { snprintf(path, 32, "/proc/self/fd/%d", descriptor); }
+
+int clinux_open_unnamed(const char *directory, unsigned mode) {
+  int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)mode);
+  if (descriptor < 0)
+    return -errno;
+  /* Without /proc it could not get a name. */
+  char path[32];
+  descriptor_path(descriptor, path);
+  if (faccessat(AT_FDCWD, path, F_OK, 0) == 0)
+    return descriptor;
+  int error = errno;
+  close(descriptor);
+  return -error;
+}
+
+int clinux_link_unnamed(int descriptor, const char *path) {
+  char own[32];
+  descriptor_path(descriptor, own);
+  /* The link leads to the file itself, not to its name: it has none. */
+  return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0 ? 0 : -errno;
+}

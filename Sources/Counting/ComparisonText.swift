@@ -3,11 +3,20 @@ import CulpritStallRecord
 
 extension StallComparison {
   /// The comparison as a table, at most `limit` problems of it.
-  package func text(limit: Int = .max) -> String {
-    var table = Table([
+  ///
+  /// - Parameters:
+  ///   - limit: How many problems are told.
+  ///   - style: How they are written; of a width that they do not need.
+  /// - Returns: Whole lines.
+  package func text(
+    limit: Int = .max,
+    style: StallReport.TextStyle = StallReport.TextStyle(width: .max)
+  ) -> String {
+    let columns: [(head: String, alignment: Table.Alignment)] = [
       ("CHANGE", .left), ("TOTAL", .right), ("COUNT", .right), ("WORST", .right), ("SIGNATURE", .left),
       ("CULPRIT", .left), ("SOURCE", .left),
-    ])
+    ]
+    var table = Table(columns, style)
     // Where all cannot be told, what changed most is: the ends of the list, not its beginning.
     let ranked = entries.enumerated().sorted {
       (max($1.element.difference, .zero - $1.element.difference), $0.offset)
@@ -15,9 +24,9 @@ extension StallComparison {
     }
     let shown = Set(ranked.prefix(limit).map(\.offset))
     for entry in entries.enumerated() where shown.contains(entry.offset) { table.add(cells(of: entry.element)) }
-    var lines = ["before: \(Self.head(before))", "after:  \(Self.head(after))"]
-    if !entries.isEmpty { lines += [""] + table.lines }
-    if shown.count < entries.count { lines.append("… and \(entries.count - shown.count) that changed less") }
+    var lines = style.lines("before: \(Self.head(before))") + style.lines("after:  \(Self.head(after))")
+    if !entries.isEmpty { lines += [""] + table.lines.joined() }
+    if shown.count < entries.count { lines += style.lines("… and \(entries.count - shown.count) that changed less") }
     return lines.joined(separator: "\n") + "\n"
   }
 

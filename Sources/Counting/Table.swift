@@ -1,6 +1,7 @@
+import CulpritReports
 import CulpritStallRecord
 
-/// Columns of text, each as wide as its widest cell.
+/// Columns of text, each as wide as its widest cell. Where lines have no room for all of them, the last ones go below the others.
 struct Table {
   /// How the cells of a column are put.
   enum Alignment {
@@ -8,29 +9,61 @@ struct Table {
     case right
   }
 
+  private static let indent = 4
+
+  private let style: StallReport.TextStyle
   private let alignments: [Alignment]
-  private var rows: [[String]]
+  private var rows: [[String]] = []
 
   /// A table with a head.
-  init(_ columns: [(head: String, alignment: Alignment)]) {
+  init(_ columns: [(head: String, alignment: Alignment)], _ style: StallReport.TextStyle) {
+    self.style = style
     alignments = columns.map(\.alignment)
-    rows = [columns.map(\.head)]
+    add(columns.map(\.head))
   }
 
   /// Adds a row of as many cells as there are columns.
-  mutating func add(_ cells: [String]) { rows.append(cells.map { printable($0) }) }
+  mutating func add(_ cells: [String]) {
+    rows.append(cells.map { style.isASCII ? printable($0).inASCII : printable($0) })
+  }
 
-  /// The lines of the table, the head first.
-  var lines: [String] {
-    let widths = alignments.indices.map { column in rows.lazy.map { $0[column].count }.max() ?? 0 }
-    return rows.map { cells in
-      let padded = cells.indices.map { column -> String in
-        let blank = String(repeating: " ", count: widths[column] - cells[column].count)
-        return alignments[column] == .left ? cells[column] + blank : blank + cells[column]
+  /// The lines of each row, the head first.
+  var lines: [[String]] {
+    let room = style.width - Self.indent
+    let widths = alignments.indices.map { column in min(rows.lazy.map { $0[column].count }.max() ?? 0, room) }
+    let groups = groups(widths)
+    return rows.enumerated()
+      .map { row in
+        groups.enumerated()
+          .compactMap { group -> String? in
+            let padded = group.element.map { column -> String in
+              let cell = FunctionName.fitted(row.element[column], to: room)
+              let blank = String(repeating: " ", count: max(0, widths[column] - cell.count))
+              return alignments[column] == .left ? cell + blank : blank + cell
+            }
+            let margin = group.offset == 0 ? "" : String(repeating: " ", count: Self.indent)
+            let line = margin + padded.joined(separator: "  ")
+            guard let last = line.lastIndex(where: { $0 != " " }) else { return nil }
+            return row.offset == 0 ? Emphasis.strong.on(String(line[...last]), style) : String(line[...last])
+          }
       }
-      let line = padded.joined(separator: "  ")
-      return String(line[..<(line.lastIndex { $0 != " " }.map(line.index(after:)) ?? line.startIndex)])
+  }
+
+  /// The columns that are beside each other.
+  private func groups(_ widths: [Int]) -> [[Int]] {
+    var groups: [[Int]] = [[]]
+    var used = 0
+    for column in alignments.indices {
+      let isFirst = groups[groups.count - 1].isEmpty
+      if !isFirst, used + 2 + widths[column] > style.width {
+        groups.append([column])
+        used = Self.indent + widths[column]
+      } else {
+        groups[groups.count - 1].append(column)
+        used += (isFirst ? 0 : 2) + widths[column]
+      }
     }
+    return groups
   }
 }
 
@@ -39,3 +72,15 @@ func counted(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(numb
 
 /// The name of a function in a table: at most 60 characters of it.
 func shortened(_ name: String) -> String { FunctionName.fitted(name, to: 60) }
+
+extension StallReport.TextStyle {
+  /// `text` in lines: in the style's characters and none longer than the style's width, where words can be divided; what is divided goes on
+  /// below, `indent` spaces in.
+  func lines(_ text: String, indent: Int = 4) -> [String] {
+    let text = isASCII ? text.inASCII : text
+    guard text.count > width else { return [text] }
+    let margin = String(text.prefix { $0 == " " })
+    let below = margin.isEmpty ? String(repeating: " ", count: indent) : margin
+    return divided(text, width - below.count).enumerated().map { ($0.offset == 0 ? margin : below) + $0.element }
+  }
+}

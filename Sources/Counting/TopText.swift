@@ -7,23 +7,30 @@ extension StallGroups {
   /// - Parameters:
   ///   - limit: How many groups are told.
   ///   - details: Whether a line under each group tells its hosts, versions and labels.
+  ///   - style: How they are written; of a width that they do not need.
   /// - Returns: Whole lines.
-  package func text(limit: Int = .max, details: Bool = false) -> String {
+  package func text(
+    limit: Int = .max,
+    details: Bool = false,
+    style: StallReport.TextStyle = StallReport.TextStyle(width: .max)
+  ) -> String {
     guard let span else { return "no stalls\n" }
     let shown = groups.prefix(limit)
-    var table = Table(columns)
+    var table = Table(columns, style)
     for group in shown { table.add(cells(of: group)) }
-    var lines = [
-      "\(counted(count, "stall")) of \(counted(groups.count, groupNoun)), \(readable(total)), "
-        + "from \(span.lowerBound) to \(span.upperBound)", "",
-    ]
+    var lines =
+      style.lines(
+        "\(counted(count, "stall")) of \(counted(groups.count, groupNoun)), \(readable(total)), "
+          + "from \(span.lowerBound) to \(span.upperBound)"
+      ) + [""]
     let body = table.lines
-    lines.append(body[0])
-    for (line, group) in zip(body.dropFirst(), shown) {
-      lines.append(line)
-      if details { lines += Self.details(of: group) }
+    lines += body[0]
+    for (row, group) in zip(body.dropFirst(), shown) {
+      lines += row
+      guard details else { continue }
+      lines += Self.details(of: group).flatMap { style.lines($0) }.map { Emphasis.weak.on($0, style) }
     }
-    if shown.count < groups.count { lines.append("… and \(groups.count - shown.count) more") }
+    if shown.count < groups.count { lines += style.lines("… and \(groups.count - shown.count) more") }
     return lines.joined(separator: "\n") + "\n"
   }
 

@@ -1,3 +1,15 @@
+/// What an option's argument or an operand may be: what completion offers.
+package enum ArgumentValues: Hashable, Sendable {
+  /// What only the user knows.
+  case anything
+  /// One of these words. Others are refused when the command line is parsed, if the argument is an option's.
+  case words([String])
+  /// A file. Those whose name has this ending come first, with directories; all where there is none.
+  case file(ending: String? = nil)
+  /// A directory.
+  case directory
+}
+
 /// One option of a command.
 package struct CommandOption: Sendable {
   /// The name after two dashes.
@@ -6,15 +18,44 @@ package struct CommandOption: Sendable {
   package var letter: Character?
   /// What the argument is called in the help; `nil` for an option without one.
   package var argument: String?
+  /// What the argument may be.
+  package var values: ArgumentValues
+  /// Words that are taken for an argument, too, but not told of: older and other names.
+  package var aliases: [String]
+  /// Whether every argument counts when the option is given several times, and not the last one alone.
+  package var isRepeatable: Bool
   /// What the option does.
   package var help: String
 
   /// An option `--name`.
-  package init(_ name: String, letter: Character? = nil, argument: String? = nil, help: String) {
+  package init(
+    _ name: String,
+    letter: Character? = nil,
+    argument: String? = nil,
+    values: ArgumentValues = .anything,
+    aliases: [String] = [],
+    isRepeatable: Bool = false,
+    help: String
+  ) {
     self.name = name
     self.letter = letter
     self.argument = argument
-    self.help = help
+    self.values = values
+    self.aliases = aliases
+    self.isRepeatable = isRepeatable
+    self.help = help + (isRepeatable ? "; may be repeated" : "")
+  }
+
+  /// What the option does, in as few words as a list has room for.
+  var brief: String {
+    let end = [";", ":", " ("].compactMap { help.firstRange(of: $0)?.lowerBound }.min()
+    return String(help[..<(end ?? help.endIndex)])
+  }
+
+  /// Refuses `value` where the argument is one of some words, and it is none of them.
+  func check(_ value: String) throws(UsageError) {
+    guard case .words(let words) = values, !(words + aliases).contains(value) else { return }
+    throw UsageError("--\(name) is \(alternatives(words)), not \"\(value)\"" + suggestion(value, among: words))
   }
 }
 
@@ -39,15 +80,33 @@ package struct OptionTable: Sendable {
   package var summary: String
   /// Its options, in the order in which the help lists them. `--help` is among them by itself.
   package var options: [CommandOption]
-  /// Examples and whatever else the help ends with.
+  /// What operands may be.
+  package var operands: ArgumentValues
+  /// Whatever else is to be known. Lines that are indented stay as they are, or are lists: a word, two spaces or more, and what it
+  /// means. Of all others those that follow each other are a paragraph.
   package var epilogue: String
+  /// Commands after "$ ", with what they print.
+  package var examples: String
+  /// What the exit status tells.
+  package var exitStatus: String
 
   /// A table for a command.
-  package init(usage: [String], summary: String, options: [CommandOption], epilogue: String) {
+  package init(
+    usage: [String],
+    summary: String,
+    options: [CommandOption],
+    operands: ArgumentValues = .anything,
+    epilogue: String = "",
+    examples: String = "",
+    exitStatus: String = ""
+  ) {
     self.usage = usage
     self.summary = summary
     self.options = options + [CommandOption("help", letter: "h", help: "print this help and exit")]
+    self.operands = operands
     self.epilogue = epilogue
+    self.examples = examples
+    self.exitStatus = exitStatus
   }
 
   /// What a command line said.
@@ -116,7 +175,11 @@ package struct OptionTable: Sendable {
     let candidates = matches.isEmpty ? options.filter { $0.name.hasPrefix(name) } : matches
     guard let option = candidates.first, candidates.count == 1 else {
       let names = candidates.map { "--\($0.name)" }.joined(separator: ", ")
-      throw UsageError(candidates.isEmpty ? "there is no option --\(name)" : "--\(name) may be any of \(names)")
+      throw UsageError(
+        candidates.isEmpty
+          ? "there is no option --\(name)" + suggestion(String(name), among: options.map(\.name), prefix: "--")
+          : "--\(name) may be any of \(names)"
+      )
     }
     let attached = parts.count == 2 ? String(parts[1]) : nil
     guard let argument = option.argument else {
@@ -127,6 +190,7 @@ package struct OptionTable: Sendable {
     guard let value = attached ?? rest.popFirst() else {
       throw UsageError("--\(option.name) needs an argument: \(argument)")
     }
+    try option.check(value)
     parsed.add(option, value)
   }
 
@@ -138,7 +202,10 @@ package struct OptionTable: Sendable {
     var letters = text
     while let letter = letters.popFirst() {
       guard let option = options.first(where: { $0.letter == letter }) else {
-        throw UsageError("there is no option -\(letter)")
+        // Who writes a long name after one dash gets its letters read.
+        let name = String(text.prefix { $0 != "=" })
+        let isLong = name.count > 1 && options.contains { $0.name == name }
+        throw UsageError("there is no option -\(letter)" + (isLong ? "; did you mean --\(name)?" : ""))
       }
       guard let argument = option.argument else {
         parsed.add(option, "")
@@ -147,21 +214,9 @@ package struct OptionTable: Sendable {
       guard let value = letters.isEmpty ? rest.popFirst() : String(letters) else {
         throw UsageError("-\(letter) needs an argument: \(argument)")
       }
+      try option.check(value)
       parsed.add(option, value)
       return
     }
-  }
-
-  /// The text that `--help` prints.
-  package var help: String {
-    let columns = options.map { option -> String in
-      let letter = option.letter.map { "-\($0), " } ?? "    "
-      return "  \(letter)--\(option.name)" + (option.argument.map { "=\($0)" } ?? "")
-    }
-    let width = (columns.map(\.count).max() ?? 0) + 3
-    let lines = zip(columns, options)
-      .map { column, option in column + String(repeating: " ", count: width - column.count) + option.help }
-    let heads = usage.enumerated().map { ($0.offset == 0 ? "Usage: " : "   or: ") + $0.element }
-    return (heads + [summary, "", "Options:"] + lines + ["", epilogue]).joined(separator: "\n") + "\n"
   }
 }

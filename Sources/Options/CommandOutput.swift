@@ -6,8 +6,20 @@ package struct CommandOutput: Sendable {
   /// The command's name, before each message.
   package var command: String
 
+  private let around: @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void
+
   /// The output of `command`.
-  package init(command: String) { self.command = command }
+  ///
+  /// - Parameters:
+  ///   - command: Its name.
+  ///   - around: Called with the descriptor that is written to and what does it; for what else is on the screen.
+  package init(
+    command: String,
+    around: @escaping @Sendable (_ descriptor: Int32, _ write: () -> Void) -> Void = { _, write in write() }
+  ) {
+    self.command = command
+    self.around = around
+  }
 
   /// Writes `text` to standard output. Ends the program when it cannot be written: with status 0 when the reader has had
   /// enough (a closed pipe), otherwise with a sentence and status 1.
@@ -28,14 +40,25 @@ package struct CommandOutput: Sendable {
     _ = writeAll(Array("\(command): \(printable(message))\n".utf8), to: STDERR_FILENO)
   }
 
-  /// Writes `message` as a usage error and ends the program with status 2.
-  package func usage(_ error: UsageError) -> Never {
+  /// Writes `error` as a usage error and ends the program with status 2.
+  ///
+  /// - Parameters:
+  ///   - error: What is wrong.
+  ///   - part: The command of the command that was called, whose help tells more.
+  package func usage(_ error: UsageError, of part: String? = nil) -> Never {
     self.error("\(error)")
-    _ = writeAll(Array("Try \"\(command) --help\".\n".utf8), to: STDERR_FILENO)
+    let words = [command, part, "--help"].compactMap { $0 }.joined(separator: " ")
+    _ = writeAll(Array("Try \"\(words)\".\n".utf8), to: STDERR_FILENO)
     exit(2)
   }
 
   private func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
+    var error: Int32?
+    around(descriptor) { error = Self.writeAll(bytes, to: descriptor) }
+    return error
+  }
+
+  private static func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32? {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }

@@ -23,13 +23,12 @@ struct CallTreeText {
   private var barWidth: Int { width >= 100 ? 12 : width >= 60 ? 8 : 0 }
 
   /// Writes `nodes`, which are what an own function, or nobody, calls.
-  mutating func write(_ nodes: [StallReport.Node]) { write(nodes, depth: 0, isBranch: true, inside: 0, isRoot: true) }
+  mutating func write(_ nodes: [StallReport.Node]) { write(nodes, depth: 0, inside: 0, isRoot: true) }
 
   /// `inside` tells how many branches ago own code was left.
   private mutating func write(
     _ nodes: [StallReport.Node],
     depth: Int,
-    isBranch: Bool,
     inside: Int,
     isRoot: Bool = false
   ) {
@@ -40,16 +39,16 @@ struct CallTreeText {
       // What is not shown is between two that are.
       for piece in pieces(chain, isRoot: isRoot && nodes.count == 1) {
         switch piece {
-        case .node(let place): line(chain[place], depth, isBranch: isBranch && place == 0)
+        case .node(let place): line(chain[place], depth, isBranch: place == 0)
         case .fold(let range):
-          fold(chain[range], depth, isBranch: isBranch && range.lowerBound == 0, leads: range.upperBound < chain.count)
+          fold(chain[range], depth, isBranch: range.lowerBound == 0, leads: range.upperBound < chain.count)
         }
       }
       guard let last = chain.last, !last.children.isEmpty else { continue }
       let isInside = !chain.contains(where: \.function.isOwn) && !last.children.contains(where: \.hasOwnCode)
       let deeper = isInside ? inside + 1 : last.function.isOwn ? 0 : inside
       guard style.isFull || deeper <= Self.deepestInside else { continue }
-      write(last.children, depth: depth + 1, isBranch: true, inside: deeper)
+      write(last.children, depth: depth + 1, inside: deeper)
     }
     let rest = nodes.filter { $0.share < smallest }
     guard !rest.isEmpty, inside == 0 || style.isFull else { return }

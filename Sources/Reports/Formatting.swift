@@ -115,5 +115,8 @@ enum Formatting {
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
 }
 
+/// `text` broken at spaces into lines of at most `width` characters, as reports do it; a longer word has a line of its own.
+package func divided(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(text, width) }
+
 /// `duration` as reports print it: "5.01 s", "250 ms".
 package func readable(_ duration: Duration) -> String { Formatting.duration(duration) }

@@ -32,26 +32,30 @@ extension StallReport {
 }
 
 /// How a line is set off on a terminal (ECMA-48, "select graphic rendition").
-enum Emphasis: String {
+package enum Emphasis: String, Sendable {
+  /// What matters most.
   case strong = "1"
+  /// What matters less.
   case weak = "2"
+  /// Own code.
   case own = "36"
 
   /// `text`, set off where `style` says so.
-  func on(_ text: String, _ style: StallReport.TextStyle) -> String {
+  package func on(_ text: String, _ style: StallReport.TextStyle) -> String {
     style.hasColor && !text.isEmpty ? "\u{1b}[\(rawValue)m\(text)\u{1b}[0m" : text
   }
 }
 
 extension String {
-  /// The text in ASCII, with as many characters where reports themselves use others.
+  /// The text in ASCII. What reports use of other characters is written with as many of it, but for arrows.
   package var inASCII: String {
     guard !utf8.allSatisfy({ $0 < 0x80 }) else { return self }
     var result = ""
     for scalar in unicodeScalars {
       switch scalar {
       case "…": result += "~"
-      case "–": result += "-"
+      case "–", "−": result += "-"
+      case "→": result += "->"
       case "µ": result += "u"
       case "×": result += "x"
       case "█", "▉", "▊", "▋", "▌": result += "#"

@@ -80,7 +80,7 @@ import Testing
       try write(SampleRecordings.large(samples: 2000, stacks: 50), to: input)
       let asDirectory = try culprit(["export", "-o", directory, input])
       #expect(asDirectory.status == 1)
-      #expect(asDirectory.error == "culprit: \(directory): it is no regular file\n")
+      #expect(asDirectory.error == "culprit: \(directory): it is a directory\n")
       let missing = try culprit(["export", "-o", "\(directory)/no/where", input])
       #expect(missing.status == 1)
       #expect(missing.error == "culprit: \(directory)/no/where: No such file or directory\n")

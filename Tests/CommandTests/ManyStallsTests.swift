@@ -210,7 +210,7 @@ import Testing
       let limited = try shell(#"trap '' XFSZ; ulimit -f 1; "$0" export --format=jsonl -o "$2/rows" "$1""#)
       #expect(limited.status == 1 && limited.errors.hasSuffix(": File too large\n"), "\(limited)")
       let left = FileManager.default.enumerator(atPath: "\(directory)/rows")?.compactMap { $0 as? String } ?? []
-      #expect(left.sorted() == ["day=2026-11-20", "day=2026-11-20/host=web-1"])
+      #expect(left.isEmpty, "\(left)")
       let taken = try culprit(["export", "--format=jsonl", "-o", file, file])
       #expect(taken.status == 1 && taken.error == "culprit: \(file): it is no directory\n")
       let nowhere = try culprit(["export", "--format=jsonl", "-o", "/proc/nowhere/rows", file])
@@ -234,7 +234,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["top", "--by=x"], "--by is one of culprit, cause, source, service, host, version, not \"x\""),
+    (["top", "--by=x"], "--by is culprit, cause, source, service, host or version, not \"x\""),
     (["top", "--format=xml"], "--format is text or json, not \"xml\""),
     (["top", "--limit=0"], "--limit takes a whole number from 1 to 1000000, not \"0\""),
     (
@@ -247,6 +247,6 @@ import Testing
   func wrongUsageIsTold(words: [String], sentence: String) throws {
     let outcome = try culprit(words)
     #expect(outcome.status == 2 && outcome.out == "")
-    #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit --help\".\n")
+    #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit \(words[0]) --help\".\n")
   }
 }

@@ -1,4 +1,5 @@
 import CulpritBlackBox
+import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 import Glibc
@@ -7,6 +8,12 @@ import Glibc
 func isDirectory(_ path: String) -> Bool {
   var information = stat()
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
+}
+
+/// Refuses no operands where standard input is a terminal: nobody types a file in, but waits for something to happen.
+func requireInput(_ operands: [String]) throws(UsageError) {
+  guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
+  throw UsageError("a FILE or a DIRECTORY is missing, or something to read on standard input")
 }
 
 /// What `paths` stand for: with the `.stall` files of all directories, the newest first, in the place of the first of them.
@@ -24,6 +31,7 @@ struct Expansion {
   var isWhole = true
 
   init(_ operands: [String]) throws {
+    try requireInput(operands)
     // By their names, which begin with the time of the stall.
     var files: [(name: String, path: String)] = []
     var place: Int?

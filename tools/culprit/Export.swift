@@ -2,7 +2,7 @@ import CulpritExports
 import CulpritOptions
 import Glibc
 
-private let exportTable = OptionTable(
+let exportTable = OptionTable(
   usage: ["culprit export [OPTION]... [FILE|DIRECTORY]..."],
   summary:
     "Writes the stalls in the FILEs (standard input when there are none, or for \"-\") in a format that other programs read. Of a DIRECTORY all are written. They make one export.",
@@ -11,6 +11,8 @@ private let exportTable = OptionTable(
       "format",
       letter: "f",
       argument: "FORMAT",
+      values: .words(ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
+      aliases: ["perfetto"],
       help:
         "collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), or jsonl; else what OUT's name tells, or collapsed"
     ),
@@ -18,10 +20,13 @@ private let exportTable = OptionTable(
       "output",
       letter: "o",
       argument: "OUT",
+      values: .file(),
       help: "where it goes, in full or not at all; a directory for jsonl; standard output"
     ),
     CommandOption("raw", letter: "r", help: "leave names out, so that pprof looks them up itself"),
+    Progress.option,
   ] + Stalls.choosingOptions + Stalls.namingOptions,
+  operands: .file(ending: ".stall"),
   epilogue: """
     The formats, and the endings of OUT's name that tell them:
       collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed)
@@ -30,26 +35,20 @@ private let exportTable = OptionTable(
       firefox      for profiler.firefox.com (.firefox.json)
       chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)
       jsonl        a row of JSON for each stall and each sampled stack, for DuckDB and Spark; OUT/day=…/host=…/part-….jsonl
-
-    Example:
-      $ culprit export stall.stall
-      event loop "http";_start;main;HTTPServer.rebuild();Catalog.rebuildIndex(for:) 4050
-      event loop "http";_start;main;HTTPServer.rebuild();Catalog.writeSnapshot(for:) 957
-      $ culprit export stall.stall | flamegraph.pl --countname=ms >stall.svg
-      $ culprit export -o shop.pb.gz /var/lib/shop/stalls && go tool pprof -http=: shop.pb.gz
-      $ culprit export --format=jsonl --since=7d -o /srv/rows /var/lib/shop/stalls
-
-    Exit status: 0 all is well, 1 a file could not be read or only in part, or OUT not be written, 2 wrong usage.
-    """
+    """,
+  examples: """
+    $ culprit export stall.stall
+    event loop "http";_start;main;HTTPServer.rebuild();Catalog.rebuildIndex(for:) 4050
+    event loop "http";_start;main;HTTPServer.rebuild();Catalog.writeSnapshot(for:) 957
+    $ culprit export stall.stall | flamegraph.pl --countname=ms >stall.svg
+    $ culprit export -o shop.pb.gz /var/lib/shop/stalls && go tool pprof -http=: shop.pb.gz
+    $ culprit export --format=jsonl --since=7d -o /srv/rows /var/lib/shop/stalls
+    """,
+  exitStatus: "0 all is well, 1 a file could not be read or only in part, or OUT not be written, 2 wrong usage"
 )
 
 /// `culprit export`: returns whether every file could be read in full, and the export be written.
-func runExport(_ arguments: [String]) throws -> Bool {
-  let parsed = try exportTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(exportTable.help)
-    return true
-  }
+func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.value("format") == "jsonl" {
     guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
     return try exportRows(parsed)
@@ -85,13 +84,8 @@ func runExport(_ arguments: [String]) throws -> Bool {
 private func exportFormat(_ parsed: OptionTable.Arguments, _ destination: String) throws(UsageError) -> ExportFormat {
   var format = ExportFormat(path: destination) ?? .collapsed
   if let name = parsed.value("format") {
-    guard let asked = ExportFormat(name: name) else {
-      let names = ExportFormat.allCases.map(\.rawValue) + ["jsonl"]
-      throw UsageError(
-        "--format is \(names.dropLast().joined(separator: ", ")) or \(names.last ?? ""), not \"\(name)\""
-      )
-    }
-    format = asked
+    // The table has refused what is none.
+    format = ExportFormat(name: name) ?? format
   }
   guard !parsed.has("raw") || format == .pprof else { throw UsageError("--raw is for --format=pprof") }
   return format

@@ -2,33 +2,32 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-private let infoTable = OptionTable(
+let infoTable = OptionTable(
   usage: ["culprit info [OPTION]... [FILE|DIRECTORY]..."],
   summary:
     "Prints what is in the FILEs (standard input when there are none, or for \"-\"), and how the runs ended that left something in a DIRECTORY.",
-  options: [CommandOption("modules", letter: "m", help: "list the modules with their build-ids and mappings")],
-  epilogue: """
-    Example:
-      $ culprit info stall.stall
-      stall.stall: .stall format 1.3, 61 records
-        process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
-        modules   21, 20 of them with a build-id
-        stacks    24 distinct
-        stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
-      $ culprit info /var/lib/shop/culprit
-      culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
-        ended     fatal hang: it was ended while work was stuck; told
-        stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end was not recorded
-    """
+  options: [
+    CommandOption("modules", letter: "m", help: "list the modules with their build-ids and mappings"), Progress.option,
+  ],
+  operands: .file(ending: ".stall"),
+  examples: """
+    $ culprit info stall.stall
+    stall.stall: .stall format 1.3, 61 records
+      process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
+      modules   21, 20 of them with a build-id
+      stacks    24 distinct
+      stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
+    $ culprit info /var/lib/shop/culprit
+    culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
+      ended     fatal hang: it was ended while work was stuck; told
+      stall     culprit-20261120T102351.204Z-4242-1.stall, 5.01 s, its end was not recorded
+    """,
+  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
 /// `culprit info`: returns whether every file could be read in full.
-func runInfo(_ arguments: [String]) throws -> Bool {
-  let parsed = try infoTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(infoTable.help)
-    return true
-  }
+func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
+  try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }

@@ -8,7 +8,7 @@ import Glibc
 let toolVersion = "0.1.0"
 
 /// What the command prints.
-let output = CommandOutput(command: "culprit")
+let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
 
 /// A file that could not be read.
 struct InputError: Error, CustomStringConvertible {
@@ -63,6 +63,7 @@ func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
     if count < 0 { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
     if count == 0 { return bytes }
     bytes += chunk[..<count]
+    Progress.shared.didRead(count)
     // What is not a .stall file is not read to its end, which may be far away.
     if !StallFile.canBegin(with: bytes) { return bytes }
     guard bytes.count <= fileBytesMax else {
@@ -75,8 +76,10 @@ func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
 /// standard error. Returns whether there was none. Those that are in `found` were found in a directory.
 func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (String, StallFile) -> Void) -> Bool {
   var allGood = true
+  Progress.shared.begin(reading: paths)
   for path in paths.isEmpty ? ["-"] : paths {
     let name = path == "-" ? "standard input" : path
+    defer { Progress.shared.didFinishFile() }
     do {
       let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)))
       body(name, file)

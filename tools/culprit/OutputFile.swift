@@ -1,28 +1,49 @@
+import CCulpritLinux
 import Glibc
 
-/// A file that is there in full or as it was: it is written beside its place, and put there at the end.
+/// A file that is there in full or as it was: it has no name until it gets that of what it replaces.
 ///
-/// What names standard output is that.
+/// Where the file system has no files without a name, it has another name beside its place, which goes with whatever ends the command
+/// but SIGKILL. What names standard output is that.
 final class OutputFile {
   private let path: String
   private let temporary: String
-  /// Of the temporary file; `nil` for standard output, and when that has been closed.
+  /// Of the new file; `nil` for standard output, and when that has been closed.
   private var descriptor: Int32?
+  private var hasName = false
   private let isStandardOutput: Bool
 
   /// The file at `path`; standard output when that is "-", or another name of it.
   init(_ path: String) throws(InputError) {
-    self.path = path
-    temporary = "\(path).\(getpid()).new"
     isStandardOutput = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path)
+    // What a link leads to is replaced, and not the link.
+    let place = isStandardOutput ? path : Self.destination(path)
+    self.path = place
+    temporary = "\(place).\(getpid()).new"
     guard !isStandardOutput else { return }
-    // Renaming puts a file in the place of whatever is there.
     var information = stat()
-    guard stat(path, &information) != 0 || information.st_mode & S_IFMT == S_IFREG else {
-      throw InputError(description: "\(path): it is no regular file")
+    let isThere = stat(place, &information) == 0
+    // Renaming puts a file in the place of whatever is there.
+    guard !isThere || information.st_mode & S_IFMT == S_IFREG else {
+      throw InputError(
+        description:
+          "\(path): \(information.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is no regular file")"
+      )
     }
-    let opened = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
-    guard opened >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+    let end = place.lastIndex(of: "/")
+    let directory = end.map { $0 == place.startIndex ? "/" : String(place[..<$0]) } ?? "."
+    var opened = clinux_open_unnamed(directory, 0o644)
+    if opened < 0 {
+      opened = Interruption.withoutInterruption { kept in
+        let opened = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o644)
+        if opened >= 0 { kept[temporary] = .file }
+        return opened
+      }
+      guard opened >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+      hasName = true
+    }
+    // Whom the file that it replaces was for, that is whom it is for.
+    if isThere { fchmod(opened, information.st_mode & 0o777) }
     descriptor = opened
   }
 
@@ -35,30 +56,62 @@ final class OutputFile {
   /// Writes `bytes`.
   func write(_ bytes: [UInt8]) throws(InputError) {
     guard let descriptor else { return output.print(bytes: bytes) }
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { throw failure() }
-    }
+    let error = writeAll(bytes, to: descriptor)
+    guard error == 0 else { throw failure(error) }
+    Progress.shared.didWrite(bytes.count)
   }
 
   /// Puts the file in its place.
   func commit() throws(InputError) {
     guard let descriptor else { return }
     self.descriptor = nil
-    guard close(descriptor) == 0, rename(temporary, path) == 0 else {
-      let error = failure()
+    let error = Interruption.withoutInterruption { kept -> Int32 in
+      defer { close(descriptor) }
+      if !hasName {
+        let error = -clinux_link_unnamed(descriptor, path)
+        guard error == EEXIST else { return error }
+        // Only a name can take the place of another.
+        let second = -clinux_link_unnamed(descriptor, temporary)
+        guard second == 0 else { return second }
+      }
+      kept[temporary] = nil
+      guard rename(temporary, path) != 0 else { return 0 }
+      let error = errno
       unlink(temporary)
-      throw error
+      return error
     }
+    guard error == 0 else { throw failure(error) }
   }
 
-  private func failure() -> InputError { InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+  /// Where `path` leads, through links.
+  private static func destination(_ path: String) -> String {
+    guard let resolved = realpath(path, nil) else { return path }
+    defer { free(resolved) }
+    return String(cString: resolved)
+  }
+
+  private func failure(_ error: Int32) -> InputError {
+    InputError(description: "\(path): \(String(cString: strerror(error)))")
+  }
 
   private func discard() {
     guard let descriptor else { return }
-    close(descriptor)
-    unlink(temporary)
     self.descriptor = nil
+    close(descriptor)
+    guard hasName else { return }
+    Interruption.withoutInterruption { kept in
+      unlink(temporary)
+      kept[temporary] = nil
+    }
   }
+}
+
+/// Writes `bytes` to `descriptor`. Returns 0, or an error number.
+func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
+  var rest = bytes[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { return errno }
+  }
+  return 0
 }

@@ -1,15 +1,23 @@
 import Glibc
 
-/// A directory of files, `day=2026-11-23/host=web-1/part-….jsonl`, that are there in full or not at all: they are written under other
-/// names, which nobody reads, and get theirs when all have been written.
+/// A directory of files, `day=2026-11-23/host=web-1/part-….jsonl`, that are there in full or not at all: they are written in a hidden
+/// directory beside, and get their names when all have been written.
+///
+/// What ends the command before leaves nothing; what SIGKILL leaves goes with the next export to the same place.
 struct PartitionedOutput {
   /// So much is kept in memory before it is written: files are opened for it, and closed again, however many there are.
   private static let pendingBytesMax = 64 << 20
+  private static let stagingPrefix = ".export-"
 
   private let directory: String
+  private let isNew: Bool
+  /// Where files are written. Engines pass over what begins with a point.
+  private let staging: String
+  /// Of the staging directory, which is locked as long as somebody writes there.
+  private let lock: Int32
   private var pending: [String: [UInt8]] = [:]
   private var pendingBytes = 0
-  /// The temporary name of what has been written, by partition.
+  /// The name in the staging directory of what has been written, by partition.
   private var written: [String: String] = [:]
 
   /// Files below `directory`, which is made.
@@ -17,7 +25,36 @@ struct PartitionedOutput {
   /// - Throws: ``InputError`` when it cannot be used.
   init(directory: String) throws(InputError) {
     self.directory = directory
-    try Self.make(directory)
+    let staging = "\(directory)/\(Self.stagingPrefix)\(getpid())"
+    self.staging = staging
+    (isNew, lock) = try Interruption.withoutInterruption { (kept) throws(InputError) in
+      let isNew = try Self.make(directory)
+      if isNew { kept[directory] = .emptyDirectory }
+      Self.removeLeftovers(directory)
+      guard mkdir(staging, 0o700) == 0 else { throw Self.error(staging) }
+      kept[staging] = .directory
+      let lock = open(staging, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+      if lock >= 0 { flock(lock, LOCK_EX | LOCK_NB) }
+      return (isNew, lock)
+    }
+  }
+
+  /// Removes what others have left in `directory` that were ended while they wrote there: nobody has it locked any more.
+  private static func removeLeftovers(_ directory: String) {
+    var found = glob_t()
+    defer { globfree(&found) }
+    guard glob("\(escaped(directory))/\(stagingPrefix)*", GLOB_NOSORT, nil, &found) == 0 else { return }
+    for place in 0..<Int(found.gl_pathc) {
+      guard let path = found.gl_pathv[place].map({ String(cString: $0) }) else { continue }
+      let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+      guard descriptor >= 0 else { continue }
+      if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { Interruption.remove(path, .directory) }
+      close(descriptor)
+    }
+  }
+
+  private static func escaped(_ path: String) -> String {
+    path.map { "*?[\\".contains($0) ? "\\\($0)" : String($0) }.joined()
   }
 
   /// Adds `text` to the file of `partition`.
@@ -30,15 +67,32 @@ struct PartitionedOutput {
   /// Gives each file its name: `name` of its partition.
   mutating func finish(_ name: (String) -> String) throws(InputError) {
     try flush()
-    for (partition, temporary) in written {
-      let path = "\(directory)/\(partition)/\(name(partition))"
-      guard rename(temporary, path) == 0 else { throw Self.error(path) }
-      written[partition] = nil
+    let names = written.mapValues { "\(staging)/\($0)" }
+    try Interruption.withoutInterruption { (kept) throws(InputError) in
+      for (partition, temporary) in names.sorted(by: { $0.key < $1.key }) {
+        var path = directory
+        for part in partition.split(separator: "/") {
+          path += "/\(part)"
+          try Self.make(path)
+        }
+        path += "/\(name(partition))"
+        guard rename(temporary, path) == 0 else { throw Self.error(path) }
+      }
+      Interruption.remove(staging, .directory)
+      (kept[staging], kept[directory]) = (nil, nil)
     }
+    close(lock)
   }
 
   /// Removes what has no name yet.
-  func abandon() { for temporary in written.values { unlink(temporary) } }
+  func abandon() {
+    Interruption.withoutInterruption { kept in
+      Interruption.remove(staging, .directory)
+      if isNew { Interruption.remove(directory, .emptyDirectory) }
+      (kept[staging], kept[directory]) = (nil, nil)
+    }
+    close(lock)
+  }
 
   private mutating func flush() throws(InputError) {
     for (partition, bytes) in pending.sorted(by: { $0.key < $1.key }) {
@@ -49,31 +103,26 @@ struct PartitionedOutput {
   }
 
   private mutating func append(_ bytes: [UInt8], _ partition: String) throws(InputError) {
-    var path = directory
-    for part in partition.split(separator: "/") {
-      path += "/\(part)"
-      try Self.make(path)
-    }
-    let isFirst = written[partition] == nil
-    // Engines pass over files whose names begin with a point.
-    let temporary = written[partition] ?? "\(path)/.part.\(getpid()).new"
-    let descriptor = open(temporary, O_WRONLY | O_APPEND | O_CLOEXEC | (isFirst ? O_CREAT | O_EXCL : 0), 0o644)
-    guard descriptor >= 0 else { throw Self.error(temporary) }
-    written[partition] = temporary
-    var failure: Int32 = 0
-    var rest = bytes[...]
-    while !rest.isEmpty, failure == 0 {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR { failure = errno }
-    }
+    let known = written[partition]
+    let file = known ?? "\(written.count)"
+    let path = "\(staging)/\(file)"
+    let descriptor = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (known == nil ? O_CREAT | O_EXCL : 0), 0o644)
+    guard descriptor >= 0 else { throw Self.error(path) }
+    written[partition] = file
+    var failure = writeAll(bytes, to: descriptor)
     if close(descriptor) != 0, failure == 0 { failure = errno }
-    guard failure == 0 else { throw InputError(description: "\(temporary): \(String(cString: strerror(failure)))") }
+    guard failure == 0 else {
+      throw InputError(description: "\(directory)/\(partition): \(String(cString: strerror(failure)))")
+    }
+    Progress.shared.didWrite(bytes.count)
   }
 
-  private static func make(_ path: String) throws(InputError) {
-    guard mkdir(path, 0o755) != 0 else { return }
+  /// Makes the directory at `path`. Returns whether it was not there.
+  @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
+    guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }
     guard isDirectory(path) else { throw InputError(description: "\(path): it is no directory") }
+    return false
   }
 
   private static func error(_ path: String) -> InputError {

@@ -1,98 +1,71 @@
 import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
-import Glibc
 
-private let reportTable = OptionTable(
+let reportTable = OptionTable(
   usage: ["culprit report [OPTION]... [FILE|DIRECTORY]..."],
   summary:
     "Prints who is to blame for each stall in the FILEs (standard input when there are none, or for \"-\"). Of a DIRECTORY all are printed, the newest first.",
   options: [
     CommandOption(
-      "width",
-      letter: "w",
-      argument: "COLUMNS",
-      help: "length of a line, 40 to 1000; the terminal's, or 100"
-    ),
-    CommandOption(
       "format",
       argument: "FORMAT",
-      help: "text, or json: a line for each stall, by docs/report-1.schema.json"
+      help: "text, or json: a line for each stall, by docs/report-1.schema.json",
+      values: .words(["text", "json"])
     ),
     CommandOption("brief", letter: "b", help: "a line for each stall"),
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
     CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
-    CommandOption(
-      "color",
-      argument: "WHEN",
-      help: "auto, always or never; auto: on a terminal, unless NO_COLOR is set"
-    ),
-    CommandOption("ascii", help: "no characters but those of ASCII, as where the locale is not one of UTF-8"),
-    CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
-  ] + Stalls.choosingOptions + Stalls.namingOptions,
+  ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
+  operands: .file(ending: ".stall"),
   epilogue: """
     Names are in the FILE, where the process or "culprit symbolize -o" has put them; others come from the files that were mapped
     into the process, as far as they are still there unchanged. Where they are not, files are looked for in the debug
     directories, by build-id (DIR/.build-id/ab/cdef.debug) or by name (DIR/shop, DIR/shop.debug), and then asked for from the
     servers in DEBUGINFOD_URLS; unset it, or interrupt, if that takes too long.
-
-    Examples:
-      $ culprit report stall.stall
-      $ culprit report --width=80 --since=2h /var/lib/shop/culprit
-      $ culprit report --brief /var/lib/shop/culprit | tail
-      $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
-      $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
-      $ ssh shop cat /var/lib/shop/last.stall | culprit report
-    """
+    """,
+  examples: """
+    $ culprit report stall.stall
+    $ culprit report --width=80 --since=2h /var/lib/shop/culprit
+    $ culprit report --brief /var/lib/shop/culprit | tail
+    $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
+    $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
+    $ ssh shop cat /var/lib/shop/last.stall | culprit report
+    """,
+  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
 /// `culprit report`: returns whether every file could be read in full.
-func runReport(_ arguments: [String]) throws -> Bool {
-  let parsed = try reportTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(reportTable.help)
-    return true
-  }
-  let style = try style(parsed)
+func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
+  if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
+  let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
-  if try isJSON(parsed) { return try printJSON(stalls, files) }
-  if !parsed.has("no-pager") { Terminal.startPager() }
+  if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
   var isFirst = true
   return stalls.forEach(files, withThreads: true) { name, recording, read in
-    if recording.stalls.isEmpty { output.print("\(printable(name)): no stall was recorded\n") }
+    if recording.stalls.isEmpty { text.print("\(printable(name)): no stall was recorded\n") }
     for one in read {
       if parsed.has("brief") {
-        output.print((style.isASCII ? one.report.summary.inASCII : one.report.summary) + "\n")
+        text.print(one.report.summary + "\n")
       } else {
-        output.print((isFirst ? "" : "\n") + one.report.text(style))
+        text.print((isFirst ? "" : "\n") + one.report.text(text.style))
       }
       isFirst = false
     }
     guard parsed.has("threads"), !parsed.has("brief") else { return }
     for threads in read.compactMap(\.report.otherThreads) where threads.count > 0 {
-      let text = "\n" + threads.text(width: style.width)
-      output.print(style.isASCII ? text.inASCII : text)
+      text.print("\n" + threads.text(width: text.style.width))
     }
-  }
-}
-
-/// Whether reports are to be written as JSON.
-private func isJSON(_ parsed: OptionTable.Arguments) throws(UsageError) -> Bool {
-  switch parsed.value("format") ?? "text" {
-  case "text": return false
-  case "json":
-    if let other = ["brief", "full", "explain", "threads", "width", "color", "ascii"].first(where: parsed.has) {
-      throw UsageError("--\(other) is for --format=text: JSON has all there is")
-    }
-    return true
-  case let other: throw UsageError("--format is text or json, not \"\(other)\"")
   }
 }
 
 /// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
-private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
+private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ files: Expansion) throws -> Bool {
+  if let other = ["brief", "full", "explain", "threads", "width", "color", "ascii"].first(where: parsed.has) {
+    throw UsageError("--\(other) is for --format=text: JSON has all there is")
+  }
   var failure: (any Error)?
   let isRead = stalls.forEach(files, withThreads: true) { name, recording, read in
     if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
@@ -100,16 +73,4 @@ private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   }
   if let failure { throw failure }
   return isRead
-}
-
-/// How reports are to be written, by the options `parsed` and where they are written to.
-private func style(_ parsed: OptionTable.Arguments) throws -> StallReport.TextStyle {
-  if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
-  return StallReport.TextStyle(
-    width: try parsed.number("width", in: 40...1000) ?? Terminal.width ?? 100,
-    isFull: parsed.has("full"),
-    explains: parsed.has("explain"),
-    isASCII: parsed.has("ascii") || Terminal.isASCII,
-    hasColor: try Terminal.hasColor(parsed.value("color"))
-  )
 }

@@ -18,29 +18,3 @@ func end(_ status: Int32) -> Never {
   servers?.finish(within: .seconds(3))
   exit(status)
 }
-
-private final class Body {
-  let run: @Sendable () -> Void
-  init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-}
-
-private func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
-  let body = Unmanaged.passRetained(Body(run))
-  var thread = pthread_t()
-  let error = pthread_create(
-    &thread,
-    nil,
-    { argument in
-      // SAFETY: retained above for this call alone.
-      if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
-      return nil
-    },
-    body.toOpaque()
-  )
-  guard error == 0 else {
-    body.release()
-    return false
-  }
-  pthread_detach(thread)
-  return true
-}

@@ -14,17 +14,21 @@ final class Stalls {
     CommandOption(
       "debug-dir",
       argument: "DIR",
-      help: "look for the files that ran, or their debug information, in DIR too; may be repeated"
+      values: .directory,
+      isRepeatable: true,
+      help: "look for the files that ran, or their debug information, in DIR too"
     ),
     CommandOption(
       "own",
       argument: "NAME",
-      help: "count the module, package, library or path NAME as own code; may be repeated"
+      isRepeatable: true,
+      help: "count the module, package, library or path NAME as own code"
     ),
     CommandOption(
       "wrapper",
       argument: "NAME",
-      help: "pass over the own function NAME, so that its caller is to blame; may be repeated"
+      isRepeatable: true,
+      help: "pass over the own function NAME, so that its caller is to blame"
     ),
   ]
 
@@ -36,13 +40,19 @@ final class Stalls {
       help: "only stalls that began then or later: 2026-11-20, 2026-11-20T10:23:51Z, or 2h or 7d ago"
     ),
     CommandOption("until", argument: "TIME", help: "only stalls that began before"),
-    CommandOption("source", argument: "NAME", help: "only stalls of the source NAME, or of the kind; may be repeated"),
-    CommandOption("service", argument: "NAME", help: "only stalls of the executable NAME; may be repeated"),
-    CommandOption("host", argument: "NAME", help: "only stalls of the host NAME; may be repeated"),
+    CommandOption(
+      "source",
+      argument: "NAME",
+      isRepeatable: true,
+      help: "only stalls of the source NAME, or of the kind"
+    ),
+    CommandOption("service", argument: "NAME", isRepeatable: true, help: "only stalls of the executable NAME"),
+    CommandOption("host", argument: "NAME", isRepeatable: true, help: "only stalls of the host NAME"),
     CommandOption(
       "signature",
       argument: "DIGITS",
-      help: "only stalls whose signature begins with DIGITS; may be repeated"
+      isRepeatable: true,
+      help: "only stalls whose signature begins with DIGITS"
     ),
   ]
 

@@ -4,11 +4,11 @@ import CulpritStallRecord
 import CulpritSymbols
 import Glibc
 
-private let symbolizeTable = OptionTable(
+let symbolizeTable = OptionTable(
   usage: ["culprit symbolize -e FILE [OPTION]... [ADDRESS]...", "culprit symbolize -o OUT.stall SAVED.stall"],
   summary: "Names addresses of a file, or everything in saved samples so that they can travel without their binaries.",
   options: [
-    CommandOption("exe", letter: "e", argument: "FILE", help: "the file that the addresses are in"),
+    CommandOption("exe", letter: "e", argument: "FILE", values: .file(), help: "the file that the addresses are in"),
     CommandOption("build-id", argument: "ID", help: "the file with this build-id, from the debug directories"),
     CommandOption("functions", letter: "f", help: "print the function's name"),
     CommandOption("inlines", letter: "i", help: "print the callers of functions that were inlined"),
@@ -19,43 +19,48 @@ private let symbolizeTable = OptionTable(
     CommandOption(
       "format",
       argument: "FORMAT",
+      values: .words(["addr2line", "json"]),
       help: "addr2line (as without this), or json: an object for each address"
     ),
-    CommandOption("output", letter: "o", argument: "FILE", help: "where saved samples with their names go"),
-    CommandOption("debug-dir", argument: "DIR", help: "look for debug information in DIR too; may be repeated"),
+    CommandOption(
+      "output",
+      letter: "o",
+      argument: "FILE",
+      values: .file(),
+      help: "where saved samples with their names go"
+    ),
+    CommandOption(
+      "debug-dir",
+      argument: "DIR",
+      values: .directory,
+      isRepeatable: true,
+      help: "look for debug information in DIR too"
+    ),
+    Progress.option,
   ],
+  operands: .file(ending: ".stall"),
   epilogue: """
     Addresses are hexadecimal, as the file states them; without ADDRESS they are read from standard input, one on each line.
     The output is that of addr2line of the GNU binutils for the same options.
 
     Debug information is taken from the file, else from a file of its own that is found by build-id or debug link in the
     debug directories (the last of them /usr/lib/debug), else from the servers in DEBUGINFOD_URLS.
-
-    Examples:
-      $ culprit symbolize -e /usr/lib/libshop.so -fiC 0x1a2b0
-      Catalog::find(int)
-      /src/shop/catalog.cpp:31
-      $ culprit symbolize -e shop --format=json <addresses
-      $ culprit symbolize -o named.stall saved.stall
-
-    Exit status: 0 all is well, 1 a file could not be read, 2 wrong usage.
-    """
+    """,
+  examples: """
+    $ culprit symbolize -e /usr/lib/libshop.so -fiC 0x1a2b0
+    Catalog::find(int)
+    /src/shop/catalog.cpp:31
+    $ culprit symbolize -e shop --format=json <addresses
+    $ culprit symbolize -o named.stall saved.stall
+    """,
+  exitStatus: "0 all is well, 1 a file could not be read, 2 wrong usage"
 )
 
 /// `culprit symbolize`: returns whether every file could be read.
-func runSymbolize(_ arguments: [String]) throws -> Bool {
-  let parsed = try symbolizeTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(symbolizeTable.help)
-    return true
-  }
+func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
   let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
   if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
   guard let path = try file(parsed, search) else { return false }
-  let format = parsed.value("format") ?? "addr2line"
-  guard ["addr2line", "json"].contains(format) else {
-    throw UsageError("--format is addr2line or json, not \"\(format)\"")
-  }
   let options = AddressText.Options(
     functions: parsed.has("functions"),
     inlines: parsed.has("inlines"),
@@ -66,7 +71,7 @@ func runSymbolize(_ arguments: [String]) throws -> Bool {
   )
   do {
     let symbolizer = try AddressSymbolizer(path: path, search: search)
-    var text = AddressText(options: options, symbolizer: symbolizer, isJSON: format == "json")
+    var text = AddressText(options: options, symbolizer: symbolizer, isJSON: parsed.value("format") == "json")
     if parsed.operands.isEmpty {
       try text.answerStandardInput()
     } else {

@@ -5,9 +5,14 @@ import CulpritStallRecord
 
 /// How many rows are told.
 private let limitOption = CommandOption("limit", letter: "n", argument: "COUNT", help: "tell COUNT rows at most")
-private let formatOption = CommandOption("format", argument: "FORMAT", help: "text (as without this), or json")
+private let formatOption = CommandOption(
+  "format",
+  argument: "FORMAT",
+  values: .words(["text", "json"]),
+  help: "text (as without this), or json"
+)
 
-private let topTable = OptionTable(
+let topTable = OptionTable(
   usage: ["culprit top [OPTION]... [FILE|DIRECTORY]..."],
   summary:
     "Counts the stalls in the FILEs and DIRECTORYs by who is to blame: those first that took most of the time. A stall that is there twice counts once.",
@@ -16,82 +21,74 @@ private let topTable = OptionTable(
       "by",
       letter: "b",
       argument: "WHAT",
+      values: .words(Grouping.allCases.map(\.rawValue)),
       help: "count by culprit (as without this), cause, source, service, host or version"
     ),
     limitOption,
     CommandOption("details", letter: "d", help: "tell hosts, versions, causes and labels of each row"),
     formatOption,
-  ] + Stalls.choosingOptions + Stalls.namingOptions,
+  ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
+  operands: .file(ending: ".stall"),
   epilogue: """
     A signature is the same in all stalls of one problem, on every host and after a new build.
+    """,
+  examples: """
+    $ culprit top --since=7d /var/lib/shop/culprit
+    9 stalls of 2 kinds, 45.2 s, from 2026-11-20T10:23:51.204Z to 2026-11-23T08:00:00.000Z
 
-    Examples:
-      $ culprit top --since=7d /var/lib/shop/culprit
-      9 stalls of 2 kinds, 45.2 s, from 2026-11-20T10:23:51.204Z to 2026-11-23T08:00:00.000Z
-
-      COUNT   TOTAL   WORST  LAST SEEN                 CAUSE      SIGNATURE     CULPRIT …
-          7  41.2 s  7.01 s  2026-11-23T08:00:00.000Z  computing  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
-      $ culprit report --signature=1f3a /var/lib/shop/culprit
-      $ culprit top --by=host --format=json /srv/stalls/*
-    """
+    COUNT   TOTAL   WORST  LAST SEEN                 CAUSE      SIGNATURE     CULPRIT …
+        7  41.2 s  7.01 s  2026-11-23T08:00:00.000Z  computing  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
+    $ culprit report --signature=1f3a /var/lib/shop/culprit
+    $ culprit top --by=host --format=json /srv/stalls/*
+    """,
+  exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
 )
 
 /// `culprit top`: returns whether every file could be read in full.
-func runTop(_ arguments: [String]) throws -> Bool {
-  let parsed = try topTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(topTable.help)
-    return true
-  }
-  let by = parsed.value("by") ?? Grouping.culprit.rawValue
-  guard let grouping = Grouping(rawValue: by) else {
-    let names = Grouping.allCases.map(\.rawValue).joined(separator: ", ")
-    throw UsageError("--by is one of \(names), not \"\(by)\"")
-  }
+func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
+  let grouping = parsed.value("by").flatMap(Grouping.init) ?? .culprit
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
-  let isJSON = try isJSON(parsed)
+  let text = try TextOutput(parsed, width: .max)
   let (stalls, isWhole) = try Stalls(parsed).counted(parsed.operands)
   let groups = StallGroups(stalls, by: grouping)
-  output.print(
-    isJSON ? groups.json(limit: limit).text + "\n" : groups.text(limit: limit, details: parsed.has("details"))
-  )
+  if parsed.value("format") == "json" {
+    output.print(groups.json(limit: limit).text + "\n")
+  } else {
+    text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
+  }
   return isWhole
 }
 
-private let diffTable = OptionTable(
+let diffTable = OptionTable(
   usage: ["culprit diff [OPTION]... BEFORE AFTER"],
   summary:
     "Tells which problems are new, gone, worse and better between two files or directories: those first that take most more time.",
-  options: [limitOption, formatOption] + Stalls.choosingOptions + Stalls.namingOptions,
+  options: [limitOption, formatOption] + TextOutput.options + [Progress.option] + Stalls.choosingOptions
+    + Stalls.namingOptions,
+  operands: .file(ending: ".stall"),
   epilogue: """
     Where BEFORE and AFTER are directories with the records of all runs, and each run goes on or has ended in an orderly way, times
     are compared by the hour that services were watched; else as they are.
+    """,
+  examples: """
+    $ culprit diff /srv/stalls/build-41 /srv/stalls/build-42
+    before: 41 stalls of 2 kinds, 200 s, in 24 h 0 min of watching
+    after:  12 stalls of 2 kinds, 50.1 s, in 24 h 0 min of watching
 
-    Example:
-      $ culprit diff /srv/stalls/build-41 /srv/stalls/build-42
-      before: 41 stalls of 2 kinds, 200 s, in 24 h 0 min of watching
-      after:  12 stalls of 2 kinds, 50.1 s, in 24 h 0 min of watching
-
-      CHANGE           TOTAL   COUNT            WORST  SIGNATURE     CULPRIT …
-      new     +1.69 s an hour   - → 8       - → 6.02 s  77c01b5e2f90  Basket.price() (Basket.swift:12) …
-      better  −7.94 s an hour  41 → 4  5.01 s → 2.50 s  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
-
-    Exit status: 0 all is well, whatever the difference; 1 a file could not be read or only in part, 2 wrong usage.
-    """
+    CHANGE           TOTAL   COUNT            WORST  SIGNATURE     CULPRIT …
+    new     +1.69 s an hour   - → 8       - → 6.02 s  77c01b5e2f90  Basket.price() (Basket.swift:12) …
+    better  −7.94 s an hour  41 → 4  5.01 s → 2.50 s  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
+    """,
+  exitStatus: "0 all is well, whatever the difference; 1 a file could not be read or only in part, 2 wrong usage"
 )
 
 /// `culprit diff`: returns whether every file could be read in full.
-func runDiff(_ arguments: [String]) throws -> Bool {
-  let parsed = try diffTable.parse(arguments)
-  if parsed.has("help") {
-    output.print(diffTable.help)
-    return true
-  }
+func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 2 else {
     throw UsageError("diff takes two files or directories, BEFORE and AFTER, not \(parsed.operands.count)")
   }
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
-  let isJSON = try isJSON(parsed)
+  let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   var isWhole = true
   let sides = try parsed.operands.map { operand in
@@ -105,13 +102,10 @@ func runDiff(_ arguments: [String]) throws -> Bool {
     return StallComparison.Side(stalls, watched: watched)
   }
   let comparison = StallComparison(sides[0], sides[1])
-  output.print(isJSON ? comparison.json(limit: limit).text + "\n" : comparison.text(limit: limit))
+  if parsed.value("format") == "json" {
+    output.print(comparison.json(limit: limit).text + "\n")
+  } else {
+    text.print(comparison.text(limit: limit, style: text.style))
+  }
   return isWhole
-}
-
-/// Whether `--format` in `parsed` asks for JSON.
-private func isJSON(_ parsed: OptionTable.Arguments) throws(UsageError) -> Bool {
-  let format = parsed.value("format") ?? "text"
-  guard ["text", "json"].contains(format) else { throw UsageError("--format is text or json, not \"\(format)\"") }
-  return format == "json"
 }

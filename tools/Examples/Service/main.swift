@@ -11,7 +11,7 @@ let output = CommandOutput(command: "example-service")
 do {
   let parsed = try ServiceOptions.table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") {
-    output.print(ServiceOptions.table.help)
+    output.print(ServiceOptions.table.help())
     exit(0)
   }
   let threshold = try parsed.number("threshold", in: 10...3_600_000) ?? 4500

@@ -59,7 +59,7 @@ let output = CommandOutput(command: "culprit-bench")
 do {
   let parsed = try table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") || parsed.operands.isEmpty {
-    output.print(table.help)
+    output.print(table.help())
     exit(parsed.has("help") ? 0 : 2)
   }
   for name in parsed.operands where benchmarks[name] == nil {

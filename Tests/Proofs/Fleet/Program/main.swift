@@ -30,7 +30,7 @@ private func write(_ bytes: [UInt8], to path: String) throws(UsageError) {
 do {
   let parsed = try table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") {
-    output.print(table.help)
+    output.print(table.help())
     exit(0)
   }
   guard let directory = parsed.operands.first, parsed.operands.count == 1 else {

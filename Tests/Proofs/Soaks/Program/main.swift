@@ -62,7 +62,7 @@ let output = CommandOutput(command: "culprit-soak")
 do {
   let parsed = try table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") || parsed.operands.isEmpty {
-    output.print(table.help)
+    output.print(table.help())
     exit(parsed.has("help") ? 0 : 2)
   }
   for name in parsed.operands where !soaks.contains(name) {

@@ -38,7 +38,7 @@ let output = CommandOutput(command: "culprit-stress")
 do {
   let parsed = try table.parse(CommandLine.arguments.dropFirst())
   if parsed.has("help") {
-    output.print(table.help)
+    output.print(table.help())
     exit(0)
   }
   guard parsed.operands.isEmpty else {

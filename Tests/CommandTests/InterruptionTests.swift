@@ -1,0 +1,182 @@
+import CulpritStallRecord
+import Foundation
+import SampleRecordings
+import TestSupport
+import Testing
+
+/// What signals, terminals and pagers do to the command while it works.
+@Suite struct InterruptionTests {
+  private let everyday = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
+
+  /// Waits until `condition` holds, for a minute.
+  private func wait(until condition: () -> Bool) throws {
+    for _ in 0..<6000 where !condition() { usleep(10_000) }
+    try #require(condition())
+  }
+
+  /// Runs `script` on a terminal of its own, which has 60 columns.
+  private func onTerminal(_ script: String, in directory: String) throws -> ChildProcess {
+    let whole = "stty cols 60; export TERM=xterm LC_ALL=C.UTF-8; \(script)"
+    return try ChildProcess("/usr/bin/script", ["-qfec", whole, "typescript"], directory: directory)
+  }
+
+  private func content(_ directory: String) -> [String] {
+    (FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []).sorted()
+  }
+
+  /// A file system without files that have no name, as far as the command knows.
+  private func namedFilesOnly(_ directory: String) throws -> [String: String] {
+    let source = """
+      #define _GNU_SOURCE
+      #include <dlfcn.h>
+      #include <errno.h>
+      #include <fcntl.h>
+      #include <stdarg.h>
+      int open(const char *path, int flags, ...) {
+        va_list rest;
+        va_start(rest, flags);
+        mode_t mode = va_arg(rest, mode_t);
+        va_end(rest);
+        if ((flags & O_TMPFILE) == O_TMPFILE) {
+          errno = EOPNOTSUPP;
+          return -1;
+        }
+        return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, flags, mode);
+      }
+      """
+    try source.write(toFile: "\(directory)/named.c", atomically: true, encoding: .utf8)
+    let built = try ChildProcess([
+      "/usr/bin/gcc", "-shared", "-fPIC", "-o", "\(directory)/named.so", "\(directory)/named.c",
+    ])
+    try #require(built.status == 0)
+    return ["LD_PRELOAD": "\(directory)/named.so"]
+  }
+
+  /// Half an export is none, whatever signal ends the command and whatever the file system can do; what was there stays.
+  @Test(arguments: [SIGINT, SIGTERM, SIGHUP], [true, false]) func anInterruptedExportLeavesNothing(
+    signal: Int32,
+    hasUnnamedFiles: Bool
+  ) throws {
+    try withTemporaryDirectory { directory in
+      let environment = try hasUnnamedFiles ? [:] : namedFilesOnly(directory)
+      let place = "\(directory)/out"
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      try Data("kept".utf8).write(to: URL(fileURLWithPath: "\(place)/x.json"))
+      let child = try RunningProcess(
+        builtProgram("culprit").path,
+        ["export", "-fchrome", "-o", "\(place)/x.json"],
+        environment: environment
+      )
+      // It waits for its input, and has its output open.
+      try wait {
+        let links = (3..<12).compactMap {
+          try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(child.id)/fd/\($0)")
+        }
+        return links.contains { $0.hasPrefix(place) }
+      }
+      #expect(content(place).count == (hasUnnamedFiles ? 1 : 2))
+      kill(child.id, signal)
+      let (status, hasExited) = child.end()
+      #expect(!hasExited && status == signal)
+      #expect(content(place) == ["x.json"])
+      #expect(try String(contentsOfFile: "\(place)/x.json", encoding: .utf8) == "kept")
+      // And a whole one takes its place.
+      let whole = try ChildProcess(
+        builtProgram("culprit").path,
+        ["export", "-fchrome", "-o", "\(place)/x.json"],
+        environment: environment,
+        input: everyday
+      )
+      #expect(whole.status == 0 && content(place) == ["x.json"], "\(whole)")
+      #expect(try String(contentsOfFile: "\(place)/x.json", encoding: .utf8).hasPrefix("{"))
+    }
+  }
+
+  /// Rows are nowhere until all are, and what SIGKILL leaves goes with the next export.
+  @Test(arguments: [SIGINT, SIGKILL]) func interruptedRowsLeaveNothing(signal: Int32) throws {
+    try withTemporaryDirectory { directory in
+      let words = ["export", "-fjsonl", "-o", "\(directory)/rows"]
+      let child = try RunningProcess(builtProgram("culprit").path, words)
+      try wait { content("\(directory)/rows").count == 1 }
+      kill(child.id, signal)
+      let (status, hasExited) = child.end()
+      #expect(!hasExited && status == signal)
+      #expect(content(directory).count == (signal == SIGKILL ? 2 : 0))
+      #expect(try culprit(words, input: everyday).status == 0)
+      let files = content("\(directory)/rows")
+      #expect(files.count == 3 && files.allSatisfy { !$0.hasPrefix(".") }, "\(files)")
+    }
+  }
+
+  /// What is to be ignored stays so, as under nohup.
+  @Test func ignoredSignalsAreIgnored() throws {
+    let program = builtProgram("culprit").path
+    let child = try RunningProcess("/bin/sh", ["-c", "trap '' HUP; exec \"$0\" top", program])
+    try wait { (try? String(contentsOfFile: "/proc/\(child.id)/comm", encoding: .utf8)) == "culprit\n" }
+    kill(child.id, SIGHUP)
+    child.write(everyday)
+    child.closeInput()
+    #expect(child.rest().hasPrefix("1 stall of 1 kind"))
+    let (status, hasExited) = child.end()
+    #expect(hasExited && status == 0)
+  }
+
+  /// The pager shows what there is, and the command dies of the signal after it.
+  @Test func anInterruptedCommandWaitsForItsPager() throws {
+    try withTemporaryDirectory { directory in
+      try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
+      let pager = "kill -TERM $PPID; cat >shown; echo ended >>shown"
+      for words in ["report a.stall", "top a.stall", "diff a.stall a.stall"] {
+        let child = try onTerminal("PAGER='\(pager)' '\(builtProgram("culprit").path)' \(words)", in: directory)
+        #expect(child.status == 128 + SIGTERM, "\(child)")
+        let shown = try String(contentsOfFile: "\(directory)/shown", encoding: .utf8)
+        #expect(shown.hasSuffix("\nended\n") || shown == "ended\n", "\(shown)")
+      }
+    }
+  }
+
+  /// Progress is told while there is something to wait for, on the terminal alone, and is gone before the output.
+  @Test func progressIsToldOnATerminal() throws {
+    try withTemporaryDirectory { directory in
+      try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
+      let culprit = "'\(builtProgram("culprit").path)'"
+      let slow = "(until grep -qa 'reading standard' typescript; do sleep .05; done; cat a.stall)"
+      let told = try onTerminal("\(slow) | \(culprit) top --no-pager", in: directory)
+      #expect(told.status == 0)
+      let parts = told.output.components(separatedBy: "\r\u{1b}[K")
+      try #require(parts.count == 2, "\(told.output)")
+      #expect(parts[0].hasPrefix("\rreading standard input, 0 B, ") && parts[1].hasPrefix("1 stall of 1 kind"))
+      // Where there is none, nobody waits for it: half a second and more without a line.
+      for settings in ["TERM=dumb \(culprit) top --no-pager", "\(culprit) top --no-pager --no-progress"] {
+        let silent = try onTerminal("(sleep 1; cat a.stall) | env \(settings)", in: directory)
+        #expect(silent.status == 0 && !silent.output.contains("reading"), "\(silent)")
+      }
+      let piped = try onTerminal("(sleep 1; cat a.stall) | \(culprit) top --no-pager 2>errors", in: directory)
+      #expect(piped.status == 0 && !piped.output.contains("reading"))
+      #expect(try String(contentsOfFile: "\(directory)/errors", encoding: .utf8).isEmpty)
+    }
+  }
+
+  /// Tables are as wide as the terminal, in its characters and colours, and nobody types a file in.
+  @Test func tablesFitTheTerminal() throws {
+    try withTemporaryDirectory { directory in
+      try everyday.write(to: URL(fileURLWithPath: "\(directory)/a.stall"))
+      let culprit = "'\(builtProgram("culprit").path)'"
+      let narrow = try onTerminal("PAGER=cat NO_COLOR=1 \(culprit) top --details a.stall", in: directory)
+      #expect(narrow.output.split(whereSeparator: \.isNewline).allSatisfy { $0.count <= 60 }, "\(narrow.output)")
+      #expect(narrow.output.contains("\n    Catalog.rebuildIndex(for:) (Catalog.swift:29)\r\n"), "\(narrow.output)")
+      let colored = try onTerminal(
+        "unset NO_COLOR; PAGER=cat \(culprit) diff --width=200 a.stall a.stall",
+        in: directory
+      )
+      #expect(colored.output.contains("\u{1b}[1mCHANGE") && colored.output.contains("1 → 1"), "\(colored.output)")
+      let words = ["diff", "--ascii", "\(directory)/a.stall", "\(directory)/a.stall"]
+      let plain = try run("culprit", words).out
+      #expect(plain.contains("1 -> 1") && plain.utf8.allSatisfy { $0 < 0x80 }, "\(plain)")
+      let missing = try onTerminal("\(culprit) report", in: directory)
+      #expect(missing.status == 2 && missing.output.contains("a FILE or a DIRECTORY is missing"), "\(missing)")
+      let page = try onTerminal("\(culprit) help top", in: directory)
+      #expect(page.output.contains("  -b, --by=WHAT            count by culprit (as without\r\n"), "\(page.output)")
+    }
+  }
+}

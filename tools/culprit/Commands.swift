@@ -1,0 +1,147 @@
+import CulpritOptions
+import Glibc
+
+/// What runs a command with what its command line says, and returns whether all went well.
+private typealias Runner = @Sendable (OptionTable.Arguments) throws -> Bool
+
+/// The commands that read stalls.
+private let readers: [(CommandFamily.Member, Runner)] = [
+  (.init("report", "who is to blame for each saved stall, and the evidence", reportTable), runReport),
+  (.init("top", "which problems take most of the time", topTable), runTop),
+  (.init("diff", "which problems are new, gone, worse and better", diffTable), runDiff),
+  (.init("export", "stalls in forms that other tools read", exportTable), runExport),
+  (.init("symbolize", "what addresses are called, and where they are in the source", symbolizeTable), runSymbolize),
+  (.init("info", "what is in a file, or how the runs of a service ended", infoTable), runInfo),
+]
+
+private let runners =
+  readers + [
+    (.init("completion", "what completes commands and options in a shell", completionTable), runCompletion),
+    (.init("man", "the manual pages", manualTable), runManual),
+    (.init("help", "what a command does, and its options", helpTable), runHelp),
+  ]
+
+/// What there is help and a manual page for.
+private let commandNames = readers.map(\.0.name) + ["completion", "man", "help"]
+
+/// The command with all of its commands.
+let family = CommandFamily(
+  name: "culprit",
+  brief: "says what stalled a service, from the stalls that its watchdog saved",
+  version: toolVersion,
+  table: OptionTable(
+    usage: ["culprit --version"],
+    summary: "Says what stalled a service, from the .stall files that its watchdog saved.",
+    options: [CommandOption("version", letter: "V", help: "print the version and exit")],
+    epilogue: "\"culprit COMMAND --help\" tells more, and \"culprit man COMMAND\" shows the same as a manual page.",
+    examples: """
+      $ culprit report /var/lib/shop/culprit-20261120T102351.204Z-4242-1.stall
+      STALL     event loop "http" was stuck for 5.01 s, 4.50 s are allowed
+                example-service (process 4242), thread 4242 "example-service", since …
+      CULPRIT   Catalog.rebuildIndex() 80 % of the stall, 4.01 s
+      …
+      $ culprit top --since=7d /var/lib/shop/culprit
+      """,
+    exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
+  ),
+  members: runners.map(\.0)
+)
+
+/// Runs the command called `name`.
+func run(_ member: CommandFamily.Member, _ arguments: [String]) throws -> Bool {
+  let parsed = try member.table.parse(arguments)
+  if parsed.has("help") {
+    output.print(member.table.help(width: Terminal.width ?? 100))
+    return true
+  }
+  Progress.shared.isWanted = !parsed.has("no-progress")
+  guard let (_, run) = runners.first(where: { $0.0.name == member.name }) else { return false }
+  return try run(parsed)
+}
+
+private let helpTable = OptionTable(
+  usage: ["culprit help [COMMAND]"],
+  summary: "Prints what COMMAND does, and its options; without one, what there is.",
+  options: [],
+  operands: .words(commandNames),
+  examples: "$ culprit help top",
+  exitStatus: "0 all is well, 2 wrong usage"
+)
+
+private func runHelp(_ parsed: OptionTable.Arguments) throws -> Bool {
+  guard parsed.operands.count <= 1 else { throw UsageError("help takes one command, not \(parsed.operands.count)") }
+  let width = Terminal.width ?? 100
+  output.print(
+    try parsed.operands.first.map { try family.member($0).table.help(width: width) } ?? family.help(width: width)
+  )
+  return true
+}
+
+private let completionTable = OptionTable(
+  usage: ["culprit completion bash|zsh|fish"],
+  summary: "Prints a script that completes commands, options, their values and files in a shell.",
+  options: [],
+  operands: .words(["bash", "zsh", "fish"]),
+  examples: """
+    $ source <(culprit completion bash)
+    $ culprit completion bash >~/.local/share/bash-completion/completions/culprit
+    $ culprit completion zsh >/usr/local/share/zsh/site-functions/_culprit
+    $ culprit completion fish >~/.config/fish/completions/culprit.fish
+    """,
+  exitStatus: "0 all is well, 2 wrong usage"
+)
+
+private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
+  guard parsed.operands.count == 1 else {
+    throw UsageError("completion takes a shell, bash, zsh or fish, not \(parsed.operands.count)")
+  }
+  switch parsed.operands[0] {
+  case "bash": output.print(family.bashCompletion)
+  case "zsh": output.print(family.zshCompletion)
+  case "fish": output.print(family.fishCompletion)
+  case let shell:
+    throw UsageError("there is no completion for \"\(shell)\", only for bash, zsh and fish")
+  }
+  return true
+}
+
+private let manualTable = OptionTable(
+  usage: ["culprit man [COMMAND]", "culprit man --output=DIR"],
+  summary:
+    "Shows the manual page of COMMAND, or of culprit itself, on a terminal; elsewhere prints its source. With --output writes all pages.",
+  options: [
+    CommandOption(
+      "output",
+      letter: "o",
+      argument: "DIR",
+      values: .directory,
+      help: "write all pages to DIR, which is made"
+    )
+  ],
+  operands: .words(commandNames),
+  examples: """
+    $ culprit man report
+    $ culprit man report | man -l -
+    $ culprit man --output=/usr/local/share/man/man1 && man culprit-report
+    """,
+  exitStatus: "0 all is well, 1 a page could not be written, 2 wrong usage"
+)
+
+private func runManual(_ parsed: OptionTable.Arguments) throws -> Bool {
+  if let directory = parsed.value("output") {
+    guard parsed.operands.isEmpty else { throw UsageError("--output is for all pages, and not for one") }
+    for path in directory.indices.filter({ directory[$0] == "/" }).map({ directory[..<$0] }) + [directory[...]] {
+      guard !path.isEmpty, mkdir(String(path), 0o755) != 0, errno != EEXIST else { continue }
+      throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
+    }
+    for page in family.manualNames {
+      try write(Array((family.manualPage(page) ?? "").utf8), to: "\(directory)/\(page).1")
+    }
+    return true
+  }
+  guard parsed.operands.count <= 1 else { throw UsageError("man takes one command, not \(parsed.operands.count)") }
+  let page = try parsed.operands.first.map { "culprit-\(try family.member($0).name)" } ?? "culprit"
+  if Terminal.isOutput, Pager.exists("man") { Pager.start("man -l -") }
+  output.print(family.manualPage(page) ?? "")
+  return true
+}

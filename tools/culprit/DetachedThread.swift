@@ -1,0 +1,28 @@
+import Glibc
+
+private final class Body {
+  let run: @Sendable () -> Void
+  init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// Runs `run` in a thread of its own, which nobody waits for. Returns whether it could be started.
+func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
+  let body = Unmanaged.passRetained(Body(run))
+  var thread = pthread_t()
+  let error = pthread_create(
+    &thread,
+    nil,
+    { argument in
+      // SAFETY: retained above for this call alone.
+      if let argument { Unmanaged<Body>.fromOpaque(argument).takeRetainedValue().run() }
+      return nil
+    },
+    body.toOpaque()
+  )
+  guard error == 0 else {
+    body.release()
+    return false
+  }
+  pthread_detach(thread)
+  return true
+}
