@@ -163,6 +163,10 @@ let proofs: [Target] =
       exclude: ["Golden"]
     ),
     .testTarget(
+      name: "PagesTests",
+      dependencies: ["CCulpritZlib", "CulpritPages", "CulpritStallRecord", "SampleRecordings"]
+    ),
+    .testTarget(
       name: "BlackBoxTests",
       dependencies: ["CulpritBlackBox", "CulpritStallRecord", "FaultyDisks", "TestSupport"]
     ),

@@ -24,6 +24,7 @@ private let reportTable = OptionTable(
       help: "auto, always or never; auto: on a terminal, unless NO_COLOR is set"
     ),
     CommandOption("ascii", help: "no characters but those of ASCII, as where the locale is not one of UTF-8"),
+    CommandOption("open", letter: "o", help: "show them in a browser, as a page: with BROWSER, or xdg-open"),
     CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
   ] + Stalls.choosingOptions + Stalls.namingOptions,
   epilogue: """
@@ -36,6 +37,7 @@ private let reportTable = OptionTable(
       $ culprit report stall.stall
       $ culprit report --width=80 --since=2h /var/lib/shop/culprit
       $ culprit report --brief /var/lib/shop/culprit | tail
+      $ culprit report --open --since=1d /var/lib/shop/culprit
       $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
       $ ssh shop cat /var/lib/shop/last.stall | culprit report
     """
@@ -49,6 +51,10 @@ func runReport(_ arguments: [String]) throws -> Bool {
     return true
   }
   let style = try style(parsed)
+  if parsed.has("open") {
+    guard !parsed.has("brief") else { throw UsageError("--open and --brief exclude each other") }
+    return try openPage(parsed)
+  }
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   if !parsed.has("no-pager") { Terminal.startPager() }

@@ -93,7 +93,7 @@ enum Terminal {
   }
 
   /// Whether the program of `command` can be run; what a shell has to look into is taken for good.
-  private static func exists(_ command: String) -> Bool {
+  static func exists(_ command: String) -> Bool {
     let name = String(command.prefix { $0 != " " })
     guard name.allSatisfy({ $0.isLetter || $0.isNumber || "/-_.+".contains($0) }) else { return true }
     if name.contains("/") { return access(name, X_OK) == 0 }

@@ -113,7 +113,7 @@ function chosenGroups(profile, choice) {
       }
       found.self[track.node[sample]] += weight;
       found.total += weight;
-      found.count += 1;
+      if (track.ordinal[sample] > 0) found.count += 1;
     }
   });
   return { groups: [...groups.values()].sort((one, other) => other.total - one.total), unit: "time" };

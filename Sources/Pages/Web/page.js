@@ -157,7 +157,7 @@ function showSample() {
   timeline.choose(isThere ? { track, sample } : null);
   if (!isThere) return;
   const of = profile.tracks[track];
-  byID("sample-title").textContent = `Sample ${(sample + 1).toLocaleString("en")} of ${of.count.toLocaleString("en")}`;
+  byID("sample-title").textContent = sampleTitle(of, sample);
   byID("sample-text").textContent = timeline.lines({ track, sample }).filter((_, line) => line !== 1).join(", ");
   byID("sample-stack").replaceChildren(...stackOf(profile, of.node[sample]).map((node) => {
     const frame = profile.nodes.frame[node];

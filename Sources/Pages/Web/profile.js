@@ -65,14 +65,16 @@ function parseProfile(bytes) {
   const nodes = { parent: new Int32Array(count), frame: new Int32Array(count) };
   for (let node = 0; node < count; node++) nodes.parent[node] = node - columns.number();
   columns.into(nodes.frame);
-  const tracks = header.threads.map((thread, number) => track(columns, thread, header.sampleCounts[number]));
+  const unobserved = header.stateKinds.indexOf("unobserved");
+  const tracks = header.threads.map((thread, number) => track(columns, thread, header.sampleCounts[number], unobserved));
   const others = header.otherThreads.map((thread) => ({
     thread, node: columns.number() - 1, state: columns.number(),
   }));
   return { ...header, frames, nodes, tracks, others, duration: header.durationNs };
 }
 
-function track(columns, thread, count) {
+/** A thread's samples, and the gaps between them. `ordinal` numbers the samples from 1; it is 0 for a gap. */
+function track(columns, thread, count, unobserved) {
   const begin = new Float64Array(count);
   const end = new Float64Array(count);
   const weight = new Float64Array(count);
@@ -84,12 +86,13 @@ function track(columns, thread, count) {
     end[sample] = position = begin[sample] + columns.number();
   }
   for (let sample = 0; sample < count; sample++) weight[sample] = end[sample] - begin[sample] - columns.signed();
-  return {
-    thread, count, begin, end, weight,
-    node: columns.into(new Int32Array(count), 1),
-    state: columns.into(new Uint16Array(count)),
-    label: columns.into(new Int32Array(count), 1),
-  };
+  const node = columns.into(new Int32Array(count), 1);
+  const state = columns.into(new Uint16Array(count));
+  const label = columns.into(new Int32Array(count), 1);
+  const ordinal = new Int32Array(count);
+  let samples = 0;
+  for (let sample = 0; sample < count; sample++) ordinal[sample] = state[sample] === unobserved ? 0 : ++samples;
+  return { thread, count, samples, begin, end, weight, node, state, label, ordinal };
 }
 
 /** The nodes of the stack that ends in `node`, the innermost first. */

@@ -5,6 +5,12 @@ const PHASES = 24;
 const TRACK = 30;
 const LABELS = 18;
 
+/** "Sample 3 of 12", or that nobody looked. */
+function sampleTitle(track, sample) {
+  const ordinal = track.ordinal[sample];
+  return ordinal === 0 ? "No sample" : `Sample ${ordinal.toLocaleString("en")} of ${track.samples.toLocaleString("en")}`;
+}
+
 class Timeline {
   /** `on.sample(track, sample)` and `on.range([from, to] or null)` are called when the reader chooses. */
   constructor(on) {
@@ -30,7 +36,7 @@ class Timeline {
     this.draw();
   }
 
-  get count() { return this.profile.tracks.reduce((sum, track) => sum + track.count, 0); }
+  get count() { return this.profile.tracks.reduce((sum, track) => sum + track.samples, 0); }
   get rowHeight() { return TRACK + (this.hasLabels ? LABELS : 0); }
   get top() { return AXIS + (this.profile.phases.length > 0 ? PHASES + 4 : 0); }
   x(time) { return (time / this.profile.duration) * this.width; }
@@ -221,7 +227,7 @@ class Timeline {
     if (!at) return;
     const track = this.profile.tracks[at.track];
     this.box.setAttribute("aria-valuenow", Math.round(track.begin[at.sample] / 1e6));
-    this.box.setAttribute("aria-valuetext", `sample ${at.sample + 1} of ${track.count}, ${this.lines(at).join(", ")}`);
+    this.box.setAttribute("aria-valuetext", `${sampleTitle(track, at.sample)}, ${this.lines(at).join(", ")}`);
   }
 
   setRange(range) {
