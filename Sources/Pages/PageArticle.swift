@@ -13,9 +13,9 @@ struct PageArticle {
     explained = ReportSections(report, explains: true)
   }
 
-  /// What tells it from the others of the page, fit for an attribute and for the fragment of an address.
+  /// What stands for the stall in the fragment of an address.
   var key: String {
-    String(report.id.unicodeScalars.map { $0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "." ? Character($0) : "-" })
+    String(report.id.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == ".") ? $0 : "-" })
   }
 
   /// The name of what is to blame, or a few words where nothing is.
@@ -24,8 +24,8 @@ struct PageArticle {
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 
-  /// The article, whose profile has the number `number`.
-  func markup(_ number: Int, note: String?) -> String {
+  /// The article, whose profile has the number `number`; `key` tells it from the others of the page.
+  func markup(_ number: Int, key: String, note: String?) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]
     return """
@@ -103,7 +103,9 @@ struct PageArticle {
     guard let section = words.causes else { return "" }
     let kinds = report.causes.prefix(5).enumerated().map { ($0.element.share, "cause-\($0.offset)") }
     let items = section.paragraphs.enumerated()
-      .map { "<li><span class=\"key cause-\($0.offset)\" aria-hidden=\"true\"></span>\(Markup.text($0.element.text))</li>" }
+      .map {
+        "<li><span class=\"key cause-\($0.offset)\" aria-hidden=\"true\"></span>\(Markup.text($0.element.text))</li>"
+      }
     return "<section><h3>Why</h3>\(bar(kinds))<ul class=\"causes\">\(items.joined())</ul></section>"
   }
 

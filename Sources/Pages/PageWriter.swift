@@ -87,17 +87,21 @@ package struct PageWriter {
     // The newest first, as everywhere.
     let sorted = entries.enumerated()
       .sorted { ($1.element.began, $0.offset) < ($0.element.began, $1.offset) }.map(\.element)
+    let keys = Self.keys(sorted)
     let title = sorted.count == 1 ? Self.title(sorted[0].article) : "\(sorted.count) stalls"
     try sink.write(PageShell.head(title: title))
-    try sink.write(Self.list(sorted))
+    try sink.write(Self.list(sorted, keys))
     try sink.write("<main id=\"main\">\n")
     for (number, entry) in sorted.enumerated() {
-      try sink.write(entry.article.markup(number, note: entry.note))
+      try sink.write(entry.article.markup(number, key: keys[number], note: entry.note))
       try sink.write("\n")
     }
     try sink.write(PageShell.explorer)
     try sink.write("</main>\n")
-    try sink.write(Markup.element("footer", "", "culprit \(Markup.text(version)). This page is complete: it needs no network.") + "\n")
+    try sink.write(
+      Markup.element("footer", "", "culprit \(Markup.text(version)). This page is complete: it needs no network.")
+        + "\n"
+    )
     for (number, entry) in sorted.enumerated() {
       try sink.write("<script type=\"application/octet-stream\" id=\"profile-\(number)\">")
       try sink.write(entry.profile)
@@ -111,19 +115,30 @@ package struct PageWriter {
     "\(article.title): \(readable(article.report.duration)) \(article.report.source)"
   }
 
+  /// A key for each of `entries`: a file may be there twice, and hosts may give the same id.
+  private static func keys(_ entries: [Entry]) -> [String] {
+    var counts: [String: Int] = [:]
+    return entries.map { entry in
+      let count = counts[entry.article.key, default: 0] + 1
+      counts[entry.article.key] = count
+      return entry.article.key + (count > 1 ? "-copy-\(count)" : "")
+    }
+  }
+
   /// The stalls to choose from, where there are several.
-  private static func list(_ entries: [Entry]) -> String {
+  private static func list(_ entries: [Entry], _ keys: [String]) -> String {
     guard entries.count > 1 else { return "" }
     let items = entries.enumerated()
       .map { number, entry in
         let report = entry.article.report
         let service = report.process.map { ", \(printable($0.name))" } ?? ""
         return """
-          <li><a href="#stall=\(Markup.text(entry.article.key))" data-number="\(number)"><b>\(PageArticle.name(entry.article.title))</b> \
+          <li><a href="#stall=\(keys[number])" data-number="\(number)"><b>\(PageArticle.name(entry.article.title))</b> \
           <span>\(Markup.text("\(readable(report.duration)), \(report.source)\(service)"))</span> \
           <time datetime="\(report.began)">\(report.began)</time></a></li>
           """
       }
-    return "<nav id=\"stalls\" aria-label=\"Stalls, the newest first\"><ol>\n\(items.joined(separator: "\n"))\n</ol></nav>\n"
+    return
+      "<nav id=\"stalls\" aria-label=\"Stalls, the newest first\"><ol>\n\(items.joined(separator: "\n"))\n</ol></nav>\n"
   }
 }

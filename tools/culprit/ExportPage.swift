@@ -22,7 +22,8 @@ func exportPage(_ parsed: OptionTable.Arguments, to destination: String) throws 
 func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard let browser = Browser.command else {
     throw InputError(
-      description: "there is no browser: set BROWSER to a command, install xdg-utils, or use \"culprit export -o OUT.html\""
+      description:
+        "there is no browser: set BROWSER to a command, install xdg-utils, or use \"culprit export -o OUT.html\""
     )
   }
   let (page, isWhole) = try page(parsed)
@@ -64,7 +65,9 @@ private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> 
       var rest = bytes[...]
       while !rest.isEmpty {
         let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
-        if count > 0 { rest = rest.dropFirst(count) } else if errno != EINTR {
+        if count > 0 {
+          rest = rest.dropFirst(count)
+        } else if errno != EINTR {
           throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
         }
       }

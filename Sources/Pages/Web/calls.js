@@ -1,44 +1,46 @@
 // What called what, and for how long: of the samples that are chosen.
 
-/** Numbers for pairs of numbers, by open addressing: there are millions of them, and a Map is five times slower. */
+/** So many children of a node are in a list. */
+const LISTED = 8;
+
+/** Numbers for pairs of numbers, by open addressing: there are millions of them, and a Map takes five times as long. */
 class Pairs {
   constructor() {
     this.size = 0;
     this.grow(1 << 12);
   }
 
+  /** Three words for each entry, side by side: first, second, value. */
   grow(room) {
-    const { first, second, value } = this;
+    const old = this.words;
     this.mask = room - 1;
-    this.first = new Int32Array(room).fill(-2);
-    this.second = new Int32Array(room);
-    this.value = new Int32Array(room);
-    for (let at = 0; first && at < first.length; at++) {
-      if (first[at] !== -2) this.put(first[at], second[at], value[at]);
+    this.words = new Int32Array(room * 3).fill(-2);
+    for (let at = 0; old && at < old.length; at += 3) {
+      if (old[at] === -2) continue;
+      const to = this.place(old[at], old[at + 1]);
+      this.words[to] = old[at];
+      this.words[to + 1] = old[at + 1];
+      this.words[to + 2] = old[at + 2];
     }
   }
 
   place(first, second) {
-    let at = (Math.imul(first + 1, 0x9e3779b1) ^ Math.imul(second + 1, 0x85ebca6b)) >>> 0;
-    at = (at ^ (at >>> 15)) & this.mask;
-    while (this.first[at] !== -2 && (this.first[at] !== first || this.second[at] !== second)) at = (at + 1) & this.mask;
-    return at;
-  }
-
-  put(first, second, value) {
-    const at = this.place(first, second);
-    this.first[at] = first;
-    this.second[at] = second;
-    this.value[at] = value;
+    const { words, mask } = this;
+    let hash = Math.imul(first, 0x9e3779b1) + Math.imul(second, 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+    let at = (hash ^ (hash >>> 13)) & mask;
+    while (words[at * 3] !== -2 && (words[at * 3] !== first || words[at * 3 + 1] !== second)) at = (at + 1) & mask;
+    return at * 3;
   }
 
   /** The number of the pair; `next` if it has none yet. */
   number(first, second, next) {
     const at = this.place(first, second);
-    if (this.first[at] !== -2) return this.value[at];
-    this.first[at] = first;
-    this.second[at] = second;
-    this.value[at] = next;
+    const { words } = this;
+    if (words[at] !== -2) return words[at + 2];
+    words[at] = first;
+    words[at + 1] = second;
+    words[at + 2] = next;
     if (++this.size * 2 > this.mask) this.grow((this.mask + 1) * 2);
     return next;
   }
@@ -148,19 +150,34 @@ function callTree(profile, chosen, choice) {
   const self = new Growing(Float64Array);
   const place = new Growing(Int32Array);
   const heaviest = new Growing(Float64Array);
+  const firstChild = new Growing(Int32Array);
+  const sibling = new Growing(Int32Array);
   const pairs = new Pairs();
   const groupNames = [];
   function node(above, name, frame) {
-    const next = parent.length;
-    const found = pairs.number(above, name, next);
-    if (found === next) {
-      parent.push(above);
-      functions.push(name);
-      self.push(0);
-      place.push(frame);
-      heaviest.push(0);
+    // Most functions call few others, which are near in memory: the first few of them are a list, the others in a table.
+    let child = above < 0 ? -1 : firstChild.array[above];
+    let steps = 0;
+    while (child >= 0 && functions.array[child] !== name) {
+      child = sibling.array[child];
+      steps++;
     }
-    return found;
+    if (child >= 0) return child;
+    const next = parent.length;
+    const isListed = above >= 0 && steps < LISTED;
+    if (above >= 0 && !isListed) {
+      const found = pairs.number(above, name, next);
+      if (found !== next) return found;
+    }
+    parent.push(above);
+    functions.push(name);
+    self.push(0);
+    place.push(frame);
+    heaviest.push(0);
+    firstChild.push(-1);
+    sibling.push(isListed ? firstChild.array[above] : -1);
+    if (isListed) firstChild.array[above] = next;
+    return next;
   }
   node(-1, -1, -1);
   const isShown = shownNodes(profile, choice.fold);
@@ -245,12 +262,25 @@ function ordered(tree) {
   const next = starts.slice();
   const list = new Int32Array(Math.max(0, count - 1));
   for (let at = 1; at < count; at++) list[next[tree.parent[at]]++] = at;
-  for (let at = 0; at < count; at++) {
-    if (starts[at + 1] - starts[at] > 1) {
-      list.subarray(starts[at], starts[at + 1]).sort((one, other) => total[other] - total[one] || one - other);
-    }
-  }
+  for (let at = 0; at < count; at++) sortByTotal(list, starts[at], starts[at + 1], total);
   return { ...tree, total, depth, depthMax, children: (at) => list.subarray(starts[at], starts[at + 1]) };
+}
+
+/** Puts what `list` has from `begin` to `end` in order, the heaviest first. Most nodes have few children, and there are many nodes. */
+function sortByTotal(list, begin, end, total) {
+  if (end - begin > 24) {
+    list.subarray(begin, end).sort((one, other) => total[other] - total[one] || one - other);
+    return;
+  }
+  for (let next = begin + 1; next < end; next++) {
+    const node = list[next];
+    let at = next;
+    while (at > begin && total[list[at - 1]] < total[node]) {
+      list[at] = list[at - 1];
+      at--;
+    }
+    list[at] = node;
+  }
 }
 
 /** For each function of the profile how long it was on the stacks (counted once in each), and how long innermost. */

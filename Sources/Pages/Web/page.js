@@ -117,7 +117,7 @@ function fillThreads() {
   }
   if (profile.others.length > 0) options.push(element("option", { value: "others", text: `${counted(profile.others.length, "other thread")}, once` }));
   list.replaceChildren(...options);
-  list.disabled = options.length === 1;
+  byID("threads-label").hidden = options.length === 1;
 }
 
 function showTools() {

@@ -34,7 +34,7 @@ class Browser:
         os.close(from_browser)
         self.writer, self.reader = os.fdopen(ours, "wb", 0), theirs
         self.buffer, self.number, self.session = b"", 0, None
-        self.complaints, self.requests = [], []
+        self.complaints, self.requests, self.loads = [], [], 0
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log", "Accessibility"):
@@ -78,6 +78,8 @@ class Browser:
             self.complaints.append(json.dumps(details["args"])[:500])
         elif method == "Log.entryAdded":
             self.complaints.append(details["entry"]["text"])
+        elif method == "Page.loadEventFired":
+            self.loads += 1
         elif method == "Network.requestWillBeSent":
             self.requests.append(details["request"]["url"])
 
@@ -96,6 +98,14 @@ class Browser:
         self.wait('document.readyState === "complete" && document.documentElement.classList.contains("ready")', 120)
         self.frame()
         return time.monotonic() - start
+
+    def open_without_script(self, address):
+        self.call("Emulation.setScriptExecutionDisabled", value=True)
+        loads = self.loads
+        self.call("Page.navigate", url=address)
+        while self.loads == loads:
+            self.receive()
+        self.call("Emulation.setScriptExecutionDisabled", value=False)
 
     def frame(self):
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")

@@ -237,9 +237,7 @@ def several(browser, pages):
     browser.open(address)
     expect(browser.run('document.querySelector("article.chosen").id') == f"stall-{len(times) - 1}", f"the address has it; the first is {first}")
     # Without a script every report is there.
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    browser.call("Page.navigate", url=f"file://{pages}/several.html")
-    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    browser.open_without_script(f"file://{pages}/several.html?plain")
     shown = browser.run('[...document.querySelectorAll("article")].filter((article) => article.checkVisibility()).length')
     expect(shown == len(times), f"{shown} reports of {len(times)} without a script")
     clean(browser, "several")
