@@ -94,11 +94,18 @@ let commands: [Target] = [
     dependencies: ["CCulpritZlib", "CulpritBlame", "CulpritStallRecord"],
     path: "Sources/Exports"
   ),
+  // Reports to look at in a browser.
+  .target(
+    name: "CulpritPages",
+    dependencies: ["CulpritBlame", "CulpritExports", "CulpritReports", "CulpritStallRecord"],
+    path: "Sources/Pages",
+    resources: [.embedInCode("Web")]
+  ),
   .executableTarget(
     name: "CulpritCommand",
     dependencies: [
       "CCulpritLinux", "CulpritBlackBox", "CulpritBlame", "CulpritCounting", "CulpritExports", "CulpritOptions",
-      "CulpritReports",
+      "CulpritPages", "CulpritReports",
       "CulpritStallRecord", "CulpritSymbols",
     ],
     path: "tools/culprit"
@@ -154,6 +161,10 @@ let proofs: [Target] =
         "CCulpritZlib", "CulpritBlame", "CulpritExports", "CulpritStallRecord", "SampleRecordings", "SplitMix",
       ],
       exclude: ["Golden"]
+    ),
+    .testTarget(
+      name: "PagesTests",
+      dependencies: ["CCulpritZlib", "CulpritPages", "CulpritStallRecord", "SampleRecordings"]
     ),
     .testTarget(
       name: "BlackBoxTests",

@@ -1,5 +1,5 @@
 /// Where an export goes, in pieces: it is never in memory as a whole.
-final class ByteSink {
+package final class ByteSink {
   /// What is written at once.
   private static let pieceBytes = 64 << 10
 
@@ -7,16 +7,16 @@ final class ByteSink {
   private let out: ([UInt8]) throws -> Void
 
   /// Writes to `out`.
-  init(_ out: @escaping ([UInt8]) throws -> Void) { self.out = out }
+  package init(_ out: @escaping ([UInt8]) throws -> Void) { self.out = out }
 
   /// Writes `text`.
-  func write(_ text: String) throws {
+  package func write(_ text: String) throws {
     pending.append(contentsOf: text.utf8)
     if pending.count >= Self.pieceBytes { try flush() }
   }
 
   /// Writes `bytes`.
-  func write(_ bytes: some Collection<UInt8>) throws {
+  package func write(_ bytes: some Collection<UInt8>) throws {
     pending.append(contentsOf: bytes)
     if pending.count >= Self.pieceBytes { try flush() }
   }
@@ -34,7 +34,7 @@ final class ByteSink {
   }
 
   /// Hands over what has not been.
-  func flush() throws {
+  package func flush() throws {
     guard !pending.isEmpty else { return }
     try out(pending)
     pending.removeAll(keepingCapacity: true)

@@ -1,7 +1,7 @@
 import CCulpritZlib
 
 /// Compresses what goes to a sink, as gzip does (RFC 1952).
-final class GzipSink {
+package final class GzipSink {
   /// zlib's largest window, and 16 for a header of gzip's.
   private static let gzipWindow: Int32 = 15 + 16
   private static let memoryLevel: Int32 = 8
@@ -11,7 +11,7 @@ final class GzipSink {
   private var room = [UInt8](repeating: 0, count: 64 << 10)
 
   /// Writes to `sink`; `nil` when there is no memory for it.
-  init?(_ sink: ByteSink) {
+  package init?(_ sink: ByteSink) {
     self.sink = sink
     let size = Int32(MemoryLayout<z_stream>.size)
     let status = deflateInit2_(
@@ -30,10 +30,10 @@ final class GzipSink {
   deinit { deflateEnd(&stream) }
 
   /// Compresses `bytes`.
-  func write(_ bytes: [UInt8]) throws { try deflate(bytes, Z_NO_FLUSH) }
+  package func write(_ bytes: [UInt8]) throws { try deflate(bytes, Z_NO_FLUSH) }
 
   /// Writes the end.
-  func finish() throws {
+  package func finish() throws {
     try deflate([], Z_FINISH)
     try sink.flush()
   }

@@ -1,10 +1,10 @@
 import CulpritStallRecord
 
-extension TextReport {
+extension ReportSections {
   /// What the observation cost the service.
-  func observed(_ page: Page) -> [String] {
+  package var observed: ReportSection? {
     let cost = report.cost
-    guard cost.stacksFromOutside + cost.stacksBySignal + cost.withoutStack > 0 else { return [] }
+    guard cost.stacksFromOutside + cost.stacksBySignal + cost.withoutStack > 0 else { return nil }
     var parts = ["\(Formatting.count(cost.stacksFromOutside, "stack")) read from outside"]
     if cost.stacksBySignal > 0 {
       parts.append(
@@ -12,19 +12,19 @@ extension TextReport {
           + "\(Formatting.duration(cost.handlerTime)) in all"
       )
     }
-    guard style.isFull else {
+    guard isFull else {
       let signalled = cost.stacksBySignal > 0 ? ", handlers took \(Formatting.duration(cost.handlerTime))" : ""
       let count = cost.stacksFromOutside + cost.stacksBySignal
       let unwinding = "\(Formatting.duration(cost.unwindTime)) of unwinding beside the service"
-      return page.section("COST", "\(Formatting.count(count, "stack"))\(signalled), \(unwinding)")
+      return ReportSection("COST", ["\(Formatting.count(count, "stack"))\(signalled), \(unwinding)"])
     }
     if cost.withoutStack > 0 { parts.append("\(Formatting.count(cost.withoutStack, "look")) without a stack") }
     parts.append("\(Formatting.duration(cost.unwindTime)) of unwinding on a thread of Culprit's own")
-    return page.section("COST", parts.joined(separator: "; "))
+    return ReportSection("COST", [parts.joined(separator: "; ")])
   }
 
   /// What a reader must know before believing the rest.
-  func notes(_ page: Page) -> [String] {
+  package var notes: ReportSection? {
     var notes: [String] = []
     for note in self.notes(of: .hang) { notes.append("a hang from \(Formatting.duration(note.time)) on") }
     for note in self.notes(of: .debugger) {
@@ -76,10 +76,6 @@ extension TextReport {
       notes.append("\(Formatting.duration(evidence.gap)) in which the process could not run are left out")
     }
     notes += report.missingNames
-    var lines: [String] = []
-    for (index, note) in notes.enumerated() {
-      lines += index == 0 ? page.section("NOTES", note) : page.continuation(note)
-    }
-    return lines
+    return ReportSection("NOTES", notes)
   }
 }

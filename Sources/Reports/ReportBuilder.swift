@@ -6,8 +6,10 @@ import CulpritStallRecord
 /// It resolves, blames and names; what a reader sees is decided here, and texts and exports only print it.
 package struct ReportBuilder {
   let recording: Recording
-  let rules: OwnershipRules
-  let resolve: (StackFrame) -> [ResolvedFrame]
+  /// What counts as the application's own code.
+  package let rules: OwnershipRules
+  /// Names a frame; the innermost function first where calls were inlined.
+  package let resolve: (StackFrame) -> [ResolvedFrame]
   let architecture: String
 
   /// Makes reports of what is in `recording`.
@@ -65,6 +67,18 @@ package struct ReportBuilder {
       }
     let maker = ReportMaker(rules: rules, architecture: architecture, names: FunctionNames(stacks.flatMap(\.1)))
     return stacks.map { StallReport.TimedStack(ageSeconds: Seconds($0), functions: $1.map(maker.function)) }
+  }
+
+  /// Functions as they are in `report`, which this has made: called alike.
+  package func functions(of report: StallReport) -> (ResolvedFrame) -> StallReport.Function {
+    let groups = report.raw.stall.others.map { ThreadGroup.groups(of: $0, stacks: recording.stacks, resolve: resolve) }
+    let names = FunctionNames(report.raw.blame, groups ?? [])
+    return ReportMaker(rules: rules, architecture: architecture, names: names).function
+  }
+
+  /// What a thread was doing, as reports have it.
+  package func activity(_ activity: ThreadActivity) -> StallReport.Activity {
+    ReportMaker(rules: rules, architecture: architecture, names: FunctionNames([])).activity(activity)
   }
 
   /// All threads of `all`, whose stacks are the recording's.

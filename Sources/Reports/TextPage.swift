@@ -8,20 +8,18 @@ struct Page {
   var textWidth: Int { width - labelWidth }
   var indent: String { String(repeating: " ", count: labelWidth) }
 
-  /// A labelled paragraph.
-  func section(_ label: String, _ text: String) -> [String] {
-    Formatting.wrapped(text, textWidth).enumerated()
-      .map { index, line in
-        (index == 0 ? label + String(repeating: " ", count: labelWidth - label.count) : indent) + line
+  /// The lines of `section`, with its label beside the first one.
+  func lines(_ section: ReportSection) -> [String] {
+    section.paragraphs.enumerated()
+      .flatMap { number, paragraph in
+        let wrapped = Formatting.wrapped(paragraph.text, textWidth - (paragraph.isItem ? 2 : 0))
+        return wrapped.enumerated()
+          .map { index, line in
+            let head =
+              number == 0 && index == 0
+              ? section.label + String(repeating: " ", count: labelWidth - section.label.count) : indent
+            return head + (paragraph.isItem ? index == 0 ? "- " : "  " : "") + line
+          }
       }
   }
-
-  /// An item of a list below a labelled paragraph.
-  func item(_ text: String) -> [String] {
-    Formatting.wrapped(text, textWidth - 2).enumerated().map { index, line in indent + (index == 0 ? "- " : "  ") + line
-    }
-  }
-
-  /// A paragraph below a labelled one; nothing for an empty text.
-  func continuation(_ text: String) -> [String] { Formatting.wrapped(text, textWidth).map { indent + $0 } }
 }

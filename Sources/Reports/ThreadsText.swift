@@ -73,17 +73,7 @@ struct ThreadsText: Sendable {
     return "\(count)\(doing(group)): \(names)"
   }
 
-  private func doing(_ group: ThreadsReport.Group) -> String {
-    switch (group.activity.kind, group.activity.systemCall) {
-    case (.computing, _): "computing"
-    case (.inSystemCall, let call?): "waiting in \(call)"
-    case (.inRestartedCall, let call?): "waiting in \(call) (restarted)"
-    case (.inRestartedCall, nil): "waiting in a restarted system call"
-    case (.inSystemCall, nil): "waiting in a system call"
-    case (.blocked, _): "waiting outside a system call"
-    default: "doing what is not known"
-    }
-  }
+  private func doing(_ group: ThreadsReport.Group) -> String { group.activity.text }
 
   /// Where the threads of a group are: the application's nearest functions, or the outermost one that is known.
   private func place(_ group: ThreadsReport.Group) -> String {
@@ -102,5 +92,22 @@ struct ThreadsText: Sendable {
 
   private func noStack(_ group: ThreadsReport.Group) -> String {
     "no stack: \(group.noStack?.text ?? "none was captured")"
+  }
+}
+
+extension StallReport.Activity {
+  /// What the thread was doing, in words.
+  package var text: String {
+    switch (kind, systemCall) {
+    case (.computing, _): "computing"
+    case (.inSystemCall, let call?): "waiting in \(call)"
+    case (.inRestartedCall, let call?): "waiting in \(call) (restarted)"
+    case (.inRestartedCall, nil): "waiting in a restarted system call"
+    case (.inSystemCall, nil): "waiting in a system call"
+    case (.blocked, _): "waiting outside a system call"
+    case (.suspended, _): "suspended at an await"
+    case (.enqueued, _): "ready, without a thread"
+    default: "doing what is not known"
+    }
   }
 }

@@ -102,7 +102,7 @@ extension ReportMaker {
 }
 
 /// Who waited for whom, in words.
-enum WaitChainText {
+package enum WaitChainText {
   /// What the work waited for, and how long.
   static func heading(_ chain: StallReport.WaitChain) -> String {
     let time =
@@ -149,7 +149,8 @@ enum WaitChainText {
     return (chain.links.contains(where: \.isLikely) ? "likely " : "") + "waiting for \(name(holder))\(function)"
   }
 
-  private static func name(_ link: StallReport.WaitLink) -> String {
+  /// The thread that held it.
+  package static func name(_ link: StallReport.WaitLink) -> String {
     "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(printable(link.holder.name))\"")
   }
 
@@ -167,7 +168,8 @@ enum WaitChainText {
     return "\(article) \(noun(link))"
   }
 
-  private static func noun(_ link: StallReport.WaitLink) -> String {
+  /// What it held.
+  package static func noun(_ link: StallReport.WaitLink) -> String {
     switch link.kind {
     case .lock: "lock"
     case .mutex: "mutex"
@@ -181,7 +183,7 @@ enum WaitChainText {
   }
 
   /// Where the holder was.
-  private static func doing(_ link: StallReport.WaitLink) -> String {
+  package static func doing(_ link: StallReport.WaitLink) -> String {
     if let culprit = link.culprit {
       let function = culprit.function
       let how = ActivityText.of(culprit)

@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--format=svg"], "--format is collapsed, speedscope, pprof, firefox, chrome or jsonl, not \"svg\""),
+    (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome or jsonl, not \"svg\""),
     (["--raw"], "--raw is for --format=pprof"), (["--nothing"], "there is no option --nothing"),
   ])
   func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {
@@ -114,6 +114,49 @@ import Testing
         let closed = try shell("{ \"$0\" export -f \(format) \"$1\"; echo $? >&2; } | head -c 1 >/dev/null")
         #expect(closed.errors == "0\n")
       }
+    }
+  }
+
+  /// A page by its name, and by its format.
+  @Test func pages() throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/x.html"
+      let outcome = try culprit(["export", "-o", path], input: everyday)
+      #expect(outcome.status == 0 && outcome.out == "" && outcome.error == "", "\(outcome)")
+      let page = try String(contentsOfFile: path, encoding: .utf8)
+      #expect(page.hasPrefix("<!DOCTYPE html>") && page.hasSuffix("</html>\n"))
+      #expect(try culprit(["export", "--format=html"], input: everyday).out == page)
+      #expect(try culprit(["export", "--format=html", "--raw"], input: everyday).status == 2)
+      let missing = try culprit(["export", "-o", "\(directory)/nowhere/x.html"], input: everyday)
+      #expect(missing.status == 1 && missing.error.contains("No such file or directory"))
+    }
+  }
+
+  /// The page goes to a file that nobody else can read, and its path to the browser.
+  @Test func theReportOpensInABrowser() throws {
+    try withTemporaryDirectory { directory in
+      let stall = "\(directory)/x.stall"
+      try write(SampleRecordings.everyday(), to: stall)
+      var environment = [
+        "PATH": "/usr/bin:/bin", "TMPDIR": directory, "BROWSER": "nosuchbrowser:cp %s \(directory)/seen",
+      ]
+      func open() throws -> ChildProcess {
+        try ChildProcess(ChildProcess.built("culprit"), ["report", "--open", stall], environment: environment)
+      }
+      let shown = try open()
+      #expect(shown.status == 0 && shown.errors == "", "\(shown)")
+      let seen = try Data(contentsOf: URL(fileURLWithPath: "\(directory)/seen"))
+      #expect(seen.starts(with: Data("<!DOCTYPE html>".utf8)))
+      let page = try #require(shown.output.split(separator: " ").last).trimmingCharacters(in: .whitespacesAndNewlines)
+      let attributes = try FileManager.default.attributesOfItem(atPath: page)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+      environment["BROWSER"] = "false"
+      let failed = try open()
+      #expect(failed.status == 1 && failed.errors.contains("the browser \"false\" has failed"), "\(failed)")
+      environment = ["PATH": directory, "BROWSER": ""]
+      let none = try open()
+      #expect(none.status == 1 && none.errors.contains("there is no browser"), "\(none)")
+      #expect(try culprit(["report", "--open", "--brief", stall]).status == 2)
     }
   }
 }

@@ -11,10 +11,10 @@ let exportTable = OptionTable(
       "format",
       letter: "f",
       argument: "FORMAT",
-      values: .words(ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
+      values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), or jsonl; else what OUT's name tells, or collapsed"
+        "html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), or jsonl; else what OUT's name tells, or collapsed"
     ),
     CommandOption(
       "output",
@@ -29,6 +29,7 @@ let exportTable = OptionTable(
   operands: .file(ending: ".stall"),
   epilogue: """
     The formats, and the endings of OUT's name that tell them:
+      html         a page with the reports, flame graphs and timelines, complete in one file (.html)
       collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed)
       speedscope   a profile for each thread of each stall (.speedscope.json)
       pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
@@ -41,6 +42,7 @@ let exportTable = OptionTable(
     event loop "http";_start;main;HTTPServer.rebuild();Catalog.rebuildIndex(for:) 4050
     event loop "http";_start;main;HTTPServer.rebuild();Catalog.writeSnapshot(for:) 957
     $ culprit export stall.stall | flamegraph.pl --countname=ms >stall.svg
+    $ culprit export -o stall.html stall.stall
     $ culprit export -o shop.pb.gz /var/lib/shop/stalls && go tool pprof -http=: shop.pb.gz
     $ culprit export --format=jsonl --since=7d -o /srv/rows /var/lib/shop/stalls
     """,
@@ -53,8 +55,12 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
     guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
     return try exportRows(parsed)
   }
-  let stalls = try Stalls(parsed)
   let destination = parsed.value("output") ?? "-"
+  if parsed.value("format") == "html" || (!parsed.has("format") && isPage(destination)) {
+    guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
+    return try exportPage(parsed, to: destination)
+  }
+  let stalls = try Stalls(parsed)
   let format = try exportFormat(parsed, destination)
   let files = try Expansion(parsed.operands)
   // Nothing to read is not standard input.
@@ -79,6 +85,9 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   try file.commit()
   return isRead && files.isWhole
 }
+
+/// Whether a file called `path` is expected to be a page.
+private func isPage(_ path: String) -> Bool { path.hasSuffix(".html") || path.hasSuffix(".htm") }
 
 /// The format that the options ask for.
 private func exportFormat(_ parsed: OptionTable.Arguments, _ destination: String) throws(UsageError) -> ExportFormat {

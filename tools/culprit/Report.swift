@@ -17,6 +17,7 @@ let reportTable = OptionTable(
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
     CommandOption("explain", letter: "e", help: "say what can be done about the causes"),
     CommandOption("threads", letter: "t", help: "add the whole stacks of the other threads"),
+    CommandOption("open", letter: "o", help: "show them in a browser, as a page: with BROWSER, or xdg-open"),
   ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
@@ -29,6 +30,7 @@ let reportTable = OptionTable(
     $ culprit report stall.stall
     $ culprit report --width=80 --since=2h /var/lib/shop/culprit
     $ culprit report --brief /var/lib/shop/culprit | tail
+    $ culprit report --open --since=1d /var/lib/shop/culprit
     $ culprit report --debug-dir=/srv/builds/41 --own=shop-core --wrapper='Lock.*' stall.stall
     $ culprit report --format=json /var/lib/shop/culprit | jq -r '.signature + " " + .culprit.function.name'
     $ ssh shop cat /var/lib/shop/last.stall | culprit report
@@ -39,6 +41,12 @@ let reportTable = OptionTable(
 /// `culprit report`: returns whether every file could be read in full.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
+  if parsed.has("open") {
+    if let other = ["brief", "format"].first(where: parsed.has) {
+      throw UsageError("--open and --\(other) exclude each other")
+    }
+    return try openPage(parsed)
+  }
   let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)

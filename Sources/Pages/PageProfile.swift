@@ -1,0 +1,223 @@
+import CulpritBlame
+import CulpritExports
+import CulpritReports
+import CulpritStallRecord
+
+/// What a page draws of a stall: its stacks as a tree, and its samples, thread by thread.
+///
+/// In bytes it is the length of a header in JSON (four bytes, little-endian), the header, and columns of numbers in LEB128, each column
+/// in one piece, which compresses well. `profile.js` reads it.
+struct PageProfile {
+  private var functions: [[String: String]] = []
+  private var numbersOfFunctions: [Int: Int] = [:]
+  private var files = Numbers()
+  private var states = Numbers()
+  private var kindsOfStates: [String] = []
+  private var labels = Numbers()
+  private var frames: [(function: Int, file: Int, line: Int, flags: Int)] = []
+  private var numbersOfFrames: [Int: Int] = [:]
+  private var nodes: [(parent: Int, frame: Int)] = []
+  private var numbersOfNodes: [UInt64: Int] = [:]
+  private var ends: [Int: Int] = [:]
+
+  private let report: StallReport
+  private let profile: StallProfile
+  private let stacks: ProfileStacks
+  private let function: (ResolvedFrame) -> StallReport.Function
+  private let activity: (ThreadActivity) -> StallReport.Activity
+
+  /// Texts that others refer to by number.
+  private struct Numbers {
+    private(set) var texts: [String] = []
+    private var known: [String: Int] = [:]
+
+    mutating func number(_ text: String) -> Int {
+      if let number = known[text] { return number }
+      known[text] = texts.count
+      texts.append(text)
+      return texts.count - 1
+    }
+  }
+
+  /// The profile of `stall`, which `report` is of, in a recording whose stacks are `stacks`; `builder` has made the report.
+  init(_ stall: Stall, _ report: StallReport, _ stacks: ProfileStacks, _ builder: ReportBuilder) {
+    self.report = report
+    self.stacks = stacks
+    profile = StallProfile(stall, stacks)
+    function = builder.functions(of: report)
+    activity = builder.activity
+  }
+
+  /// How much of the stall its samples make up, in nanoseconds.
+  var duration: UInt64 { profile.duration }
+
+  /// The profile in bytes.
+  mutating func bytes() -> [UInt8] {
+    var columns: [UInt8] = []
+    for track in profile.tracks { write(track, to: &columns) }
+    let others = profile.stall.others.map { stacks.threads(of: $0) } ?? []
+    var names: [String] = []
+    var otherColumns: [UInt8] = []
+    for (thread, stack) in others {
+      names.append(name(of: thread.thread))
+      otherColumns.append(leb128: node(stack))
+      otherColumns.append(leb128: state(thread.activity))
+    }
+    var tree: [UInt8] = []
+    for frame in frames { tree.append(leb128: frame.function) }
+    for frame in frames { tree.append(leb128: frame.file) }
+    for frame in frames { tree.append(leb128: frame.line) }
+    for frame in frames { tree.append(leb128: frame.flags) }
+    for (number, node) in nodes.enumerated() { tree.append(leb128: number - node.parent) }
+    for node in nodes { tree.append(leb128: node.frame) }
+    let header = Array(header(others: names).text.utf8)
+    var bytes = (0..<4).map { UInt8(truncatingIfNeeded: header.count >> ($0 * 8)) }
+    bytes += header
+    bytes += tree
+    bytes += columns
+    bytes += otherColumns
+    return bytes
+  }
+
+  private func header(others: [String]) -> JSONObject {
+    var header = JSONObject()
+    header.add("durationNs", profile.duration)
+    header.add("thresholdNs", report.threshold.wholeNanoseconds)
+    if let hang = report.hang { header.add("hangNs", hang.wholeNanoseconds) }
+    header.add("culprit", report.culprit.map { printable($0.function.displayName) })
+    header.add("phases", phases)
+    for key in ["name", "module", "owner"] { header.add(key + "s", functions.map { $0[key] ?? "" }) }
+    header.add("files", files.texts)
+    header.add("states", states.texts)
+    header.add("stateKinds", kindsOfStates)
+    header.add("labels", labels.texts)
+    header.add("frameCount", frames.count)
+    header.add("nodeCount", nodes.count)
+    header.add("threads", profile.tracks.map { name(of: $0.thread) })
+    header.add("sampleCounts", array: profile.tracks.map { String($0.segments.count) })
+    header.add("otherThreads", others)
+    return header
+  }
+
+  private var phases: [JSONObject] {
+    report.timeline.map { stretch in
+      var phase = JSONObject()
+      phase.add("beginNs", stretch.begin.wholeNanoseconds)
+      phase.add("endNs", stretch.end.wholeNanoseconds)
+      phase.add("name", printable(stretch.culprit?.function.displayName ?? "no code of the application"))
+      phase.add("isCulprit", stretch.culprit != nil && stretch.culprit?.function == report.culprit?.function)
+      return phase
+    }
+  }
+
+  private func name(of thread: ObservedThread) -> String {
+    guard thread.id != 0 else { return "no single thread" }
+    return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
+  }
+
+  /// Each column is what the one before does not tell: neighbours follow each other, and weigh as much as they are long.
+  private mutating func write(_ track: StallProfile.Track, to bytes: inout [UInt8]) {
+    var position: UInt64 = 0
+    for segment in track.segments {
+      bytes.append(signed: Int64(bitPattern: segment.begin &- position))
+      position = segment.end
+    }
+    for segment in track.segments { bytes.append(leb128: Int(segment.end - segment.begin)) }
+    for segment in track.segments {
+      bytes.append(signed: Int64(bitPattern: (segment.end - segment.begin) &- segment.weight))
+    }
+    for segment in track.segments { bytes.append(leb128: node(segment.stack)) }
+    for segment in track.segments {
+      bytes.append(leb128: segment.sample.map { state(profile.stall.samples[$0].activity) } ?? unobserved())
+    }
+    for segment in track.segments {
+      let label = segment.sample.map { profile.stall.samples[$0].label } ?? ""
+      bytes.append(leb128: label.isEmpty ? 0 : labels.number(printable(label)) + 1)
+    }
+  }
+
+  private mutating func unobserved() -> Int { state("not observed", "unobserved") }
+
+  private mutating func state(_ activity: ThreadActivity) -> Int {
+    let activity = self.activity(activity)
+    return state(printable(activity.text), activity.kind.rawValue)
+  }
+
+  private mutating func state(_ text: String, _ kind: String) -> Int {
+    let number = states.number(text)
+    if number == kindsOfStates.count { kindsOfStates.append(kind) }
+    return number
+  }
+
+  /// The node that the stack at `place` ends in, from 1; 0 for an empty one.
+  private mutating func node(_ place: Int) -> Int {
+    if let end = ends[place] { return end }
+    var parent = -1
+    for frame in stacks.stacks[place] {
+      let number = number(ofFrame: frame)
+      let key = UInt64(parent + 1) << 32 | UInt64(number)
+      if let known = numbersOfNodes[key] {
+        parent = known
+        continue
+      }
+      nodes.append((parent, number))
+      numbersOfNodes[key] = nodes.count - 1
+      parent = nodes.count - 1
+    }
+    ends[place] = parent + 1
+    return parent + 1
+  }
+
+  private mutating func number(ofFrame place: Int) -> Int {
+    if let number = numbersOfFrames[place] { return number }
+    let frame = stacks.frames[place]
+    let resolved = function(frame.resolved)
+    let location = resolved.location
+    let file = location.map { files.number(printable($0.file)) + 1 } ?? 0
+    frames.append(
+      (
+        number(ofFunction: frame, resolved), file, max(0, location?.line ?? 0),
+        (resolved.isInlined ? 1 : 0) | (resolved.isAwaiting ? 2 : 0)
+      )
+    )
+    numbersOfFrames[place] = frames.count - 1
+    return frames.count - 1
+  }
+
+  private mutating func number(ofFunction frame: ProfileStacks.Frame, _ resolved: StallReport.Function) -> Int {
+    if let number = numbersOfFunctions[frame.function] { return number }
+    let name = printable(resolved.displayName)
+    let owner =
+      switch frame.owner {
+      // What stands for something that was not captured is nobody's.
+      case _ where frame.captured == nil: "nobody"
+      case .own: "own"
+      case .entry: "entry"
+      case .dependency: "dependency"
+      case .system: "system"
+      }
+    functions.append([
+      "name": name.allSatisfy(\.isWhitespace) ? "(a name of spaces)" : name,
+      "module": printable(resolved.package ?? resolved.moduleName), "owner": owner,
+    ])
+    numbersOfFunctions[frame.function] = functions.count - 1
+    return functions.count - 1
+  }
+}
+
+extension [UInt8] {
+  /// Adds `number`, which is not negative.
+  fileprivate mutating func append(leb128 number: some BinaryInteger) {
+    var rest = UInt64(number)
+    while rest >= 0x80 {
+      append(UInt8(truncatingIfNeeded: rest) | 0x80)
+      rest >>= 7
+    }
+    append(UInt8(rest))
+  }
+
+  /// Adds `number`, small ones of either sign in few bytes.
+  fileprivate mutating func append(signed number: Int64) {
+    append(leb128: UInt64(bitPattern: number << 1 ^ number >> 63))
+  }
+}

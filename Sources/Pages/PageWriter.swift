@@ -1,0 +1,144 @@
+import CulpritBlame
+import CulpritExports
+import CulpritReports
+import CulpritStallRecord
+
+/// Makes a page of stalls: one file of HTML with everything in it, which asks for nothing from anywhere.
+///
+/// What the reports say is markup, in the words that a terminal gets. Samples and stacks are data, compressed, that a script draws.
+package struct PageWriter {
+  /// Who is to blame is worked out from so many samples at most: it takes minutes with many more, and is the same.
+  private static let blamedSamplesMax = 5000
+
+  private struct Entry {
+    var began: WallTime
+    var article: PageArticle
+    var note: String?
+    var profile: [UInt8]
+  }
+
+  private let version: String
+  private var entries: [Entry] = []
+
+  /// How many stalls there are.
+  package var stallCount: Int { entries.count }
+
+  /// A page.
+  ///
+  /// - Parameter version: The version of this program, which the page says.
+  package init(version: String) { self.version = version }
+
+  /// Adds the stalls of `recording`.
+  ///
+  /// - Parameters:
+  ///   - recording: What was observed.
+  ///   - rules: What counts as the application's own code.
+  ///   - resolve: Names a frame; the innermost function first where calls were inlined.
+  package mutating func add(
+    _ recording: Recording,
+    rules: OwnershipRules = OwnershipRules(),
+    resolve: @escaping (StackFrame) -> [ResolvedFrame]
+  ) {
+    let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
+    let stacks = ProfileStacks(recording, rules: rules, resolve: resolve)
+    for stall in recording.stalls {
+      let blamed = Self.thinned(stall)
+      let report = builder.report(of: blamed)
+      var profile = PageProfile(stall, report, stacks, builder)
+      entries.append(
+        Entry(
+          began: stall.began,
+          article: PageArticle(report),
+          note: blamed.samples.count < stall.samples.count
+            ? "Who is to blame, and why, was worked out from \(blamed.samples.count) of the \(stall.samples.count) samples, taken "
+              + "evenly. The graphs have all of them."
+            : nil,
+          profile: Base64.encode(Self.compressed(profile.bytes()))
+        )
+      )
+    }
+  }
+
+  /// `stall` with no more samples than can be looked at in a short time: evenly chosen ones, which stand for those between them.
+  private static func thinned(_ stall: Stall) -> Stall {
+    let step = (stall.samples.count + blamedSamplesMax - 1) / blamedSamplesMax
+    guard step > 1 else { return stall }
+    var thinned = stall
+    thinned.samples = stride(from: step / 2, to: stall.samples.count, by: step).map { stall.samples[$0] }
+    return thinned
+  }
+
+  private static func compressed(_ bytes: [UInt8]) -> [UInt8] {
+    var compressed: [UInt8] = []
+    let sink = ByteSink { compressed += $0 }
+    // A sink in memory throws nothing, and without memory for zlib there is none for the page.
+    guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
+    try? gzip.write(bytes)
+    try? gzip.finish()
+    return compressed
+  }
+
+  /// Writes the page to `out`, in pieces; nothing, if it has no stall.
+  ///
+  /// - Throws: What `out` throws.
+  package func write(to out: @escaping ([UInt8]) throws -> Void) throws {
+    guard !entries.isEmpty else { return }
+    let sink = ByteSink(out)
+    // The newest first, as everywhere.
+    let sorted = entries.enumerated()
+      .sorted { ($1.element.began, $0.offset) < ($0.element.began, $1.offset) }.map(\.element)
+    let keys = Self.keys(sorted)
+    let title = sorted.count == 1 ? Self.title(sorted[0].article) : "\(sorted.count) stalls"
+    try sink.write(PageShell.head(title: title))
+    try sink.write(Self.list(sorted, keys))
+    try sink.write("<main id=\"main\">\n")
+    for (number, entry) in sorted.enumerated() {
+      try sink.write(entry.article.markup(number, key: keys[number], note: entry.note))
+      try sink.write("\n")
+    }
+    try sink.write(PageShell.explorer)
+    try sink.write("</main>\n")
+    try sink.write(
+      Markup.element("footer", "", "culprit \(Markup.text(version)). This page is complete: it needs no network.")
+        + "\n"
+    )
+    for (number, entry) in sorted.enumerated() {
+      try sink.write("<script type=\"application/octet-stream\" id=\"profile-\(number)\">")
+      try sink.write(entry.profile)
+      try sink.write("</script>\n")
+    }
+    try sink.write(PageShell.end)
+    try sink.flush()
+  }
+
+  private static func title(_ article: PageArticle) -> String {
+    "\(article.title): \(readable(article.report.duration)) \(article.report.source)"
+  }
+
+  /// A key for each of `entries`: a file may be there twice, and hosts may give the same id.
+  private static func keys(_ entries: [Entry]) -> [String] {
+    var counts: [String: Int] = [:]
+    return entries.map { entry in
+      let count = counts[entry.article.key, default: 0] + 1
+      counts[entry.article.key] = count
+      return entry.article.key + (count > 1 ? "-copy-\(count)" : "")
+    }
+  }
+
+  /// The stalls to choose from, where there are several.
+  private static func list(_ entries: [Entry], _ keys: [String]) -> String {
+    guard entries.count > 1 else { return "" }
+    let items = entries.enumerated()
+      .map { number, entry in
+        let report = entry.article.report
+        let service = report.process.map { ", \(printable($0.name))" } ?? ""
+        return """
+          <li><a href="#stall=\(keys[number])" data-number="\(number)"><b>\(PageArticle.name(entry.article.title))</b> \
+          <span>\(Markup.text("\(readable(report.duration)), \(report.source)\(service)"))</span> \
+          <time datetime="\(report.began)">\(report.began)</time></a></li>
+          """
+      }
+    return
+      "<nav id=\"stalls\" aria-label=\"Stalls, the newest first\"><ol>\n\(items.joined(separator: "\n"))\n</ol></nav>\n"
+  }
+}

@@ -1,0 +1,116 @@
+// Numbers and names as reports print them (Sources/Reports/Formatting.swift).
+
+function percent(fraction) {
+  const rounded = Math.round(Math.min(1, Math.max(0, fraction)) * 100);
+  if (rounded === 0 && fraction > 0) return "<1 %";
+  if (rounded === 100 && fraction < 1 - 1e-9) return ">99 %";
+  return `${rounded} %`;
+}
+
+function duration(nanoseconds) {
+  const seconds = nanoseconds / 1e9;
+  if (seconds >= 360000) return `${Math.floor(seconds / 86400)} d`;
+  if (seconds >= 3600) return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  if (seconds >= 100) return `${Math.round(seconds)} s`;
+  if (seconds >= 1) return `${seconds.toFixed(2)} s`;
+  if (seconds >= 0.001 || seconds === 0) return `${Math.round(seconds * 1000)} ms`;
+  return `${Math.round(seconds * 1e6)} µs`;
+}
+
+function counted(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+/** `value` in what `unit` says. */
+function amount(value, unit) {
+  return unit === "time" ? duration(value) : counted(Math.round(value), "thread");
+}
+
+/** Where the place `frame` is: "Catalog.swift:24", or the module. */
+function placeOf(profile, frame) {
+  const { frames } = profile;
+  if (frame < 0) return "";
+  const file = frames.file[frame] >= 0 ? profile.files[frames.file[frame]] : "";
+  const flags = frames.flags[frame];
+  const place = file ? `${file.slice(file.lastIndexOf("/") + 1)}:${frames.line[frame]}` : profile.modules[frames.function[frame]];
+  return place + (flags & 1 ? ", inlined" : "") + (flags & 2 ? ", awaits" : "");
+}
+
+/** What a node of a call tree is called. */
+function nameOf(profile, tree, node) {
+  if (node === 0) return "all";
+  const name = tree.function[node];
+  return name < 0 ? tree.groupNames[-2 - name] : profile.names[name];
+}
+
+function ownerOf(profile, tree, node) {
+  return tree.function[node] < 0 ? "nobody" : profile.owners[tree.function[node]];
+}
+
+/** An element with attributes and children. Texts are texts: nothing is parsed. */
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") made.textContent = value;
+    else if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value !== false && value !== undefined) made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children);
+  return made;
+}
+
+const byID = (id) => document.getElementById(id);
+
+/** The colours of the theme, which the style sheet has. */
+function themeColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+const OWNERS = {
+  culprit: "the culprit", own: "own code", entry: "entry point", dependency: "dependencies", system: "the system's", nobody: "not observed, and others",
+};
+
+const STATES = {
+  computing: "computing", inSystemCall: "waiting in a system call", inRestartedCall: "waiting in a system call", blocked: "waiting outside a system call",
+  suspended: "suspended", enqueued: "ready, without a thread", unobserved: "not observed", unknown: "not known",
+};
+
+const STATE_COLOURS = {
+  computing: "computing", inSystemCall: "waiting", inRestartedCall: "waiting", blocked: "blocked", suspended: "suspended", enqueued: "enqueued",
+  unobserved: "unobserved", unknown: "unknown",
+};
+
+/** Makes `canvas` so large, in pixels of the screen, and gives what draws in it. */
+function sizedCanvas(canvas, width, height) {
+  const scale = window.devicePixelRatio || 1;
+  const [wide, high] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(scale, 0, 0, scale, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+/** `text` cut in the middle to what fits `width`. */
+function fittedText(context, text, width) {
+  if (width < 24) return "";
+  // About as wide as a digit each: nothing is measured that cannot fit by far.
+  const most = Math.floor(width / 3) + 2;
+  let shown = text.length > most ? middle(text, most) : text;
+  while (shown.length > 2 && context.measureText(shown).width > width) {
+    const room = Math.floor((shown.length * width) / context.measureText(shown).width);
+    shown = middle(text, Math.min(shown.length - 1, room));
+  }
+  return shown.length > 2 ? shown : "";
+}
+
+function middle(text, length) {
+  if (text.length <= length) return text;
+  const head = Math.ceil((length - 1) / 2);
+  return `${text.slice(0, head)}…${text.slice(text.length - Math.max(0, length - 1 - head))}`;
+}

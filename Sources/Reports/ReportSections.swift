@@ -1,0 +1,320 @@
+import CulpritStallRecord
+
+/// What a report says in words, part by part: the same in a terminal and on a page.
+///
+/// First the answer, then what it rests on. Stacks and trees are not among it: each form shows them in its own way.
+package struct ReportSections: Sendable {
+  let report: StallReport
+  /// Whether all that is known is told, also what a reader of the answer does not need.
+  let isFull: Bool
+  /// Whether it is told what to do about every cause that matters, in more than a sentence.
+  let explains: Bool
+
+  /// The most contenders that are shown.
+  private static let contenders = 4
+  /// Who has less than this part of a stall is no contender.
+  private static let worthTelling = 0.01
+  /// The most callers of the culprit, and parts of its time, that are named in the verdict; the tree has all.
+  private static let callers = 3
+  private static let parts = 3
+  /// The most chains of threads that wait for each other that are shown.
+  private static let chains = 2
+  /// The most other stalls of the same thread that are shown.
+  private static let overlaps = 4
+  /// The most labels that are shown.
+  private static let labels = 5
+
+  /// The words of `report`.
+  package init(_ report: StallReport, isFull: Bool = false, explains: Bool = false) {
+    self.report = report
+    self.isFull = isFull
+    self.explains = explains
+  }
+
+  /// What stalled, for how long, and where.
+  package var heading: ReportSection? {
+    let time = Formatting.duration(report.duration)
+    let threshold = Formatting.duration(report.threshold)
+    var what =
+      "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), \(threshold) are allowed"
+    if !report.hasEnded { what += "; its end was not recorded" }
+    var place: [String] = []
+    if let process = report.process { place.append("\(printable(process.name)) (process \(process.id))") }
+    let threadName = report.thread.name.isEmpty ? "" : " \"\(printable(report.thread.name))\""
+    if report.thread.id != 0 { place.append("thread \(report.thread.id)\(threadName)") }
+    place.append("since \(report.began)")
+    return ReportSection("STALL", [what, place.joined(separator: ", ")])
+  }
+
+  /// Who is to blame, and what shows it.
+  package var verdict: ReportSection? {
+    if report.verdict == .noStacks {
+      return ReportSection("NO STACKS", ["nothing can be blamed: \(report.verdictReason ?? "nothing is known")"])
+    }
+    guard let culprit = report.culprit else { return ReportSection("NO SINGLE", [nobody()]) }
+    let time = isSweep ? "" : ", \(Formatting.duration(culprit.time))"
+    return ReportSection(
+      "CULPRIT",
+      [
+        "\(divided())\(culprit.function.displayName)  \(Formatting.percent(culprit.share)) of \(whole)\(time)",
+        place(culprit.function), ActivityText.of(culprit), callees(culprit), spentIn(culprit), callers(culprit),
+        "\(Formatting.count(culprit.sampleCount, isSweep ? "thread" : "sample")) of \(report.evidence.stackCount) say so; "
+          + "95 % interval \(Formatting.interval(culprit.shareLow, culprit.shareHigh))",
+      ]
+    )
+  }
+
+  /// Why the work did not go on.
+  package var causes: ReportSection? { report.causes.isEmpty ? nil : ReportSection("WHY", CauseText.lines(report)) }
+
+  /// What to do: the first step, or more where that is asked for.
+  package var advice: ReportSection? {
+    guard let first = report.causes.first else { return nil }
+    guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [first.kind.firstStep]) }
+    return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
+  }
+
+  /// Who held what the work waited for: a section for each chain of threads that is shown.
+  package var waitChains: [ReportSection] {
+    let worth = report.waitChains.filter { $0.share >= Self.worthTelling }
+    var sections = worth.prefix(Self.chains)
+      .compactMap { chain -> ReportSection? in
+        var section = ReportSection(chain.isDeadlock ? "DEADLOCK" : "HOLDER", [WaitChainText.heading(chain)])
+        section?.add(items: WaitChainText.lines(chain))
+        return section
+      }
+    if let last = sections.indices.last { sections[last].add(WaitChainText.rest(worth, shown: Self.chains)) }
+    return sections
+  }
+
+  var isPool: Bool { report.source.kind == .pool }
+
+  /// Whether the samples are threads of a pool, each seen once, instead of moments.
+  var isSweep: Bool { isPool && report.workers.isEmpty }
+
+  /// What shares are parts of.
+  private var whole: String {
+    guard isPool else { return "the stall" }
+    return isSweep
+      ? "the occupied threads of the pool" : "the time of \(Formatting.count(report.workers.count, "pool thread"))"
+  }
+
+  /// What comes before a culprit that only divides its time between others.
+  private func divided() -> String {
+    let shown = report.parts.prefix(Self.parts).map { "\($0.function.displayName) \(Formatting.percent($0.share))" }
+    guard let last = shown.last, shown.count > 1 else { return "" }
+    let rest = report.parts.count > shown.count ? ", …" : ""
+    return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
+  }
+
+  /// Why there is no single culprit.
+  private func nobody() -> String {
+    var text = "no function of the application holds half of \(whole)"
+    if let dominant = report.dominant {
+      text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"
+    }
+    return text
+  }
+
+  /// What the culprit was doing: its own code and what it called.
+  private func callees(_ culprit: StallReport.Finding) -> String {
+    var parts: [String] = []
+    let whole = culprit.time.inSeconds
+    func part(_ time: Duration) -> Double { whole > 0 ? time.inSeconds / whole : 0 }
+    if part(report.ownTime) >= 0.005 { parts.append("its own code \(Formatting.percent(part(report.ownTime)))") }
+    // Functions of a library may have one name.
+    var times: [(name: String, time: Duration)] = []
+    for callee in report.callees {
+      if let place = times.firstIndex(where: { $0.name == callee.function.displayName }) {
+        times[place].time += callee.time
+      } else {
+        times.append((callee.function.displayName, callee.time))
+      }
+    }
+    let heaviest = times.enumerated()
+      .sorted { $0.element.time != $1.element.time ? $0.element.time > $1.element.time : $0.offset < $1.offset }
+    for (_, callee) in heaviest.prefix(3) where part(callee.time) >= 0.005 {
+      parts.append("\(callee.name) \(Formatting.percent(part(callee.time)))")
+    }
+    return parts.isEmpty ? "" : "of that: " + parts.joined(separator: ", ")
+  }
+
+  /// The function of a package that took the culprit's time.
+  private func spentIn(_ culprit: StallReport.Finding) -> String {
+    guard let taken = report.spentIn, culprit.time > .zero else { return "" }
+    let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
+    let package = taken.function.package.map { " of the package \(printable($0))" } ?? ""
+    return "spent in: \(taken.function.displayName)\(package) \(part) (\(Formatting.origin(taken.function)))"
+  }
+
+  /// The application's functions that called the culprit, and what each has of its time.
+  private func callers(_ culprit: StallReport.Finding) -> String {
+    let whole = culprit.time.inSeconds
+    let shown = report.callers.prefix(Self.callers).filter { $0.time.inSeconds >= 0.005 * whole }
+    guard !shown.isEmpty, whole > 0 else { return "" }
+    func text(_ findings: some Sequence<StallReport.Finding>) -> [String] {
+      findings.map { "\($0.function.displayName) \(Formatting.percent($0.time.inSeconds / whole))" }
+    }
+    let rest = report.callers.count > shown.count ? ", …" : ""
+    let outer = text(report.outerCallers).map { ", from " + $0 }.joined()
+    return "called from: " + text(shown).joined(separator: ", ") + rest + outer
+  }
+
+  /// The application's other functions that have a share.
+  package var contenders: ReportSection? {
+    let worth = report.contenders.filter { $0.share >= Self.worthTelling }
+    let shown = worth.prefix(Self.contenders)
+    var texts = shown.map { contender in
+      "\(contender.function.displayName)  \(Formatting.percent(contender.share)), "
+        + "\(Formatting.duration(contender.time))  (\(Formatting.origin(contender.function)))"
+    }
+    let rest = report.contenderCount - report.contenders.count + worth.count - shown.count
+    if !shown.isEmpty, rest > 0 { texts.append("and \(Formatting.count(rest, "other"))") }
+    return ReportSection("ALSO", texts)
+  }
+
+  /// Which function held which stretch of the stall.
+  package var timeline: ReportSection? {
+    let texts = report.timeline.map { stretch in
+      let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
+      guard let culprit = stretch.culprit else { return "\(time): no code of the application" }
+      let doing = ActivityText.brief(culprit)
+      let place = "\(culprit.function.displayName) (\(Formatting.origin(culprit.function)))"
+      return "\(time): \(place)\(doing.isEmpty ? "" : ", \(doing)")"
+    }
+    return ReportSection("TIMELINE", texts)
+  }
+
+  private func waitingText(_ waiting: StallReport.WaitingWork) -> String {
+    guard waiting.count > 0 else { return "nothing but the watchdog's probe waited" }
+    let noun = report.source.kind == .queue ? "block" : "job"
+    let count = (waiting.isLowerBound ? "at least " : "") + Formatting.count(waiting.count, noun)
+    let oldest = waiting.oldest.map { ", the oldest for \(Formatting.duration($0)) or longer" } ?? ""
+    return "\(count) waited at a time\(oldest)"
+  }
+
+  /// What the queue did, what the application says of the work and of itself, and what else was going on.
+  package var circumstances: [ReportSection] {
+    [queue, task, labels, activities, context, overlaps, processorTime].compactMap { $0 }
+  }
+
+  private var queue: ReportSection? {
+    var queueTexts: [String] = []
+    if let queue = report.queueProgress {
+      let count = queue.samples == queue.of ? "all \(queue.of)" : "\(queue.samples) of \(queue.of)"
+      let text =
+        queue.stoodStill
+        ? "stood still: the same work waited first in \(count) samples that tell"
+        : "moved on, but had more work than it could do: waiting work was taken up between \(queue.samples) of "
+          + "\(queue.of) samples"
+      queueTexts.append(text)
+    }
+    if let waiting = report.waitingWork { queueTexts.append(waitingText(waiting)) }
+    return ReportSection("QUEUE", queueTexts)
+  }
+
+  private var task: ReportSection? {
+    guard let task = report.taskTimes else { return nil }
+    var parts: [String] = []
+    if task.suspended > .zero {
+      parts.append(
+        "suspended for \(Formatting.duration(task.suspended)): no thread ran it, and the stacks say where it waited"
+      )
+    }
+    if task.ready > .zero {
+      parts.append(
+        "ready for \(Formatting.duration(task.ready)), and waited for a thread: stacks of that time are those of what ran "
+          + "meanwhile"
+      )
+    }
+    return ReportSection("TASK", [parts.joined(separator: "; ")])
+  }
+
+  private var labels: ReportSection? {
+    ReportSection(
+      "LABELS",
+      report.labels.prefix(Self.labels).map { "\(printable($0.text))  \(Formatting.percent($0.share))" }
+    )
+  }
+
+  private var activities: ReportSection? {
+    ReportSection(
+      "GOING ON",
+      notes(of: .activity)
+        .map { note in
+          "\"\(printable(note.title))\" for \(Formatting.duration(note.time))"
+            + (note.text.isEmpty ? "" : ", \(printable(note.text))")
+        }
+    )
+  }
+
+  private var context: ReportSection? {
+    ReportSection(
+      "CONTEXT",
+      notes(of: .context)
+        .map { note in (note.title.isEmpty ? "" : "\(printable(note.title)): ") + printable(note.text) }
+    )
+  }
+
+  private var overlaps: ReportSection? {
+    ReportSection(
+      "OVERLAP",
+      report.overlaps.prefix(Self.overlaps)
+        .map { note in
+          let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
+          return "\(printable(note.title)) was stuck on this thread as well\(time): the same stall, see report "
+            + printable(note.text)
+        }
+    )
+  }
+
+  /// What was noted last is of the longest time.
+  private var processorTime: ReportSection? {
+    notes(of: .processorTime).last.flatMap { ReportSection("CPU", [printable($0.text)]) }
+  }
+
+  func notes(of kind: StallReport.Note.Kind) -> [StallReport.Note] { report.notes.filter { $0.kind == kind } }
+
+  /// Who is to blame on each of several threads; threads with the same culprit together.
+  package var workers: ReportSection? {
+    var groups: [(name: String?, workers: [StallReport.Worker])] = []
+    for worker in report.workers {
+      let name = worker.culprit?.function.displayName
+      if let place = groups.firstIndex(where: { $0.name == name }) {
+        groups[place].workers.append(worker)
+      } else {
+        groups.append((name, [worker]))
+      }
+    }
+    groups.sort { $0.workers.count > $1.workers.count }
+    let texts = groups.map { group in
+      let threads =
+        group.workers.count == 1
+        ? "thread \(group.workers[0].thread.id)" : "\(group.workers.count) threads"
+      let shares = group.workers.compactMap { $0.culprit?.share }
+      guard let name = group.name, let least = shares.min(), let most = shares.max() else {
+        return "\(threads): no function holds half of the time"
+      }
+      let range =
+        Formatting.percent(least) == Formatting.percent(most)
+        ? Formatting.percent(most) : "\(Formatting.percent(least)) to \(Formatting.percent(most))"
+      return "\(threads): \(name) \(range)"
+    }
+    return ReportSection("WORKERS", texts)
+  }
+
+  /// What the other threads were doing.
+  package var otherThreads: ReportSection? {
+    guard let others = report.otherThreads, !others.groups.isEmpty else { return nil }
+    let texts = ThreadsText(others).summary("when the stall was declared")
+    var section = ReportSection("OTHERS", Array(texts.prefix(1)))
+    section?.add(items: Array(texts.dropFirst()))
+    return section
+  }
+
+  private func place(_ function: StallReport.Function) -> String {
+    let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
+    guard let location = function.location else { return "in \(module)" }
+    return "at \(printable(location.description)), in \(module)"
+  }
+}

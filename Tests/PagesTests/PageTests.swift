@@ -1,0 +1,226 @@
+import CCulpritZlib
+import CulpritStallRecord
+import Foundation
+import SampleRecordings
+import Testing
+
+@testable import CulpritPages
+
+/// The page of `recordings`, whose names are in them.
+private func page(_ recordings: [Recording]) throws -> String {
+  var writer = PageWriter(version: "0.1.0")
+  for recording in recordings {
+    writer.add(recording) { frame in
+      recording.names[frame.lookupAddress]
+        ?? [ResolvedFrame(function: nil, module: "", address: .runtime(frame.lookupAddress), missing: .notMapped)]
+    }
+  }
+  var bytes: [UInt8] = []
+  try writer.write { bytes += $0 }
+  return try #require(String(validating: bytes, as: UTF8.self))
+}
+
+/// The data of the stall with the number `number` in `page`, decompressed.
+private func profile(_ number: Int, of page: String) throws -> Profile {
+  let begin = try #require(page.range(of: "id=\"profile-\(number)\">"))
+  let end = try #require(page.range(of: "</script>", range: begin.upperBound..<page.endIndex))
+  let compressed = try #require(Data(base64Encoded: String(page[begin.upperBound..<end.lowerBound])))
+  return try Profile(try decompressed(Array(compressed)))
+}
+
+private func decompressed(_ compressed: [UInt8]) throws -> [UInt8] {
+  var stream = z_stream()
+  try #require(inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK)
+  defer { inflateEnd(&stream) }
+  var input = compressed
+  var room = [UInt8](repeating: 0, count: 16 << 20)
+  var count = 0
+  // SAFETY: zlib is told how much of both arrays there is, and is done with them before they are gone.
+  input.withUnsafeMutableBufferPointer { source in
+    room.withUnsafeMutableBufferPointer { target in
+      stream.next_in = source.baseAddress
+      stream.avail_in = UInt32(source.count)
+      stream.next_out = target.baseAddress
+      stream.avail_out = UInt32(target.count)
+      count = inflate(&stream, Z_FINISH) == Z_STREAM_END ? target.count - Int(stream.avail_out) : -1
+    }
+  }
+  try #require(count >= 0)
+  return Array(room[..<count])
+}
+
+/// What a page's script reads, read by the description of the form; nothing of the writer is used.
+private struct Profile {
+  var header: [String: Any]
+  /// For each track the weights of its samples, and their stacks by name, outermost first.
+  var weights: [[Int]] = []
+  var stacks: [[[String]]] = []
+
+  init(_ bytes: [UInt8]) throws {
+    let length = (0..<4).reduce(0) { $0 | Int(bytes[$1]) << ($1 * 8) }
+    header = try #require(try JSONSerialization.jsonObject(with: Data(bytes[4..<4 + length])) as? [String: Any])
+    var place = 4 + length
+    func number() throws -> Int {
+      var value = 0
+      var shift = 0
+      while true {
+        try #require(place < bytes.count)
+        let byte = bytes[place]
+        place += 1
+        value |= Int(byte & 0x7f) << shift
+        shift += 7
+        if byte < 0x80 { return value }
+      }
+    }
+    func column(_ count: Int) throws -> [Int] { try (0..<count).map { _ in try number() } }
+    func signed(_ values: [Int]) -> [Int] { values.map { $0 & 1 == 0 ? $0 / 2 : -($0 + 1) / 2 } }
+    let names = try #require(header["names"] as? [String])
+    let frameCount = try #require(header["frameCount"] as? Int)
+    let nodeCount = try #require(header["nodeCount"] as? Int)
+    let functions = try column(frameCount)
+    for _ in 0..<3 { _ = try column(frameCount) }
+    let parents = try column(nodeCount).enumerated().map { $0.offset - $0.element }
+    let frames = try column(nodeCount)
+    for count in try #require(header["sampleCounts"] as? [Int]) {
+      let distances = signed(try column(count))
+      let lengths = try column(count)
+      let weights = zip(lengths, signed(try column(count))).map { $0 - $1 }
+      let ends = try column(count)
+      _ = try column(2 * count)
+      var position = 0
+      for (distance, length) in zip(distances, lengths) {
+        position += distance
+        try #require(position >= 0)
+        position += length
+      }
+      self.weights.append(weights)
+      stacks.append(
+        ends.map { end in
+          var stack: [String] = []
+          var node = end - 1
+          while node >= 0 {
+            stack.append(names[functions[frames[node]]])
+            node = parents[node]
+          }
+          return stack.reversed()
+        }
+      )
+    }
+    for _ in try #require(header["otherThreads"] as? [String]) { _ = try column(2) }
+    try #require(place == bytes.count)
+  }
+}
+
+@Suite struct PageTests {
+  @Test(arguments: [
+    SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.hostile(),
+    SampleRecordings.large(samples: 20_000, stacks: 500),
+  ])
+  func theDataMakeUpTheStall(recording: Recording) throws {
+    let profile = try profile(0, of: try page([recording]))
+    let nanoseconds = Int(recording.stalls[0].duration.wholeNanoseconds)
+    #expect(profile.weights.joined().reduce(0, +) == nanoseconds)
+    #expect(profile.header["durationNs"] as? Int == nanoseconds)
+    // Gaps have no sample, and every sample is there.
+    let sampled = profile.stacks.joined().filter { !["(not observed)", "(not watched yet)"].contains($0.first) }.count
+    #expect(sampled == recording.stalls[0].samples.count)
+  }
+
+  @Test func stacksAreThoseOfTheRecording() throws {
+    let profile = try profile(0, of: try page([SampleRecordings.everyday()]))
+    #expect(
+      profile.stacks[0].contains([
+        "_start", "main", "Server.run()", "Catalog.rebuildIndex(for:)", "Catalog.insert(_:)", "Catalog.hash(_:)",
+      ])
+    )
+    #expect(profile.header["culprit"] as? String == "Catalog.rebuildIndex(for:)")
+    #expect(profile.header["labels"] as? [String] == ["request 1", "request 2"])
+    #expect((profile.header["otherThreads"] as? [String])?.count == 2)
+  }
+
+  /// The report is there where no script runs, in the words of a terminal.
+  @Test func theReportIsMarkup() throws {
+    let page = try page([SampleRecordings.everyday()])
+    for text in [
+      "Catalog.<wbr>rebuildIndex(for:<wbr>)<wbr></h2>", "70 % of the stall, 3.53 s",
+      "event loop &quot;http&quot; was stuck for 5.01 s, 2.50 s are allowed", "waiting for a lock, 20 %, 1.00 s",
+      "9 samples of 11 say so; 95 % interval 40–90 %", "Do less in one go:", "a hang from 4.00 s on",
+    ] {
+      #expect(page.contains(text), "\(text)")
+    }
+  }
+
+  /// One script, nothing that is fetched, and nothing in it that a name has put there.
+  @Test(arguments: [SampleRecordings.everyday(), SampleRecordings.hostile()])
+  func nothingIsFromElsewhere(recording: Recording) throws {
+    let page = try page([recording])
+    for text in ["http:", "https:", "src=", "url(", "@import", "javascript:", " style=", "onclick=\""] {
+      #expect(!page.lowercased().contains(text), "\(text)")
+    }
+    #expect(page.components(separatedBy: "<script>").count == 2)
+    #expect(page.components(separatedBy: "<script").count == 3)
+    #expect(page.components(separatedBy: "</script>").count == 3)
+    #expect(page.contains("default-src 'none'"))
+    #expect(page.unicodeScalars.allSatisfy { $0 == "\n" || isPrintable($0) })
+    #expect(page.utf8.count < 200_000)
+  }
+
+  @Test func theNewestStallComesFirst() throws {
+    let page = try page([
+      SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.everyday(stall: 2, began: 67),
+    ])
+    let times = page.matches(of: #/<time datetime="([^"]*)"/#).map { String($0.1) }
+    #expect(times.count == 3 && times == times.sorted().reversed())
+    for number in 0..<3 { _ = try profile(number, of: page) }
+  }
+
+  @Test func theSameStallMakesTheSamePage() throws {
+    #expect(try page([SampleRecordings.workers()]) == page([SampleRecordings.workers()]))
+  }
+
+  @Test func nothingIsWrittenWithoutAStall() throws {
+    var recording = SampleRecordings.everyday()
+    recording.stalls = []
+    #expect(try page([recording]) == "")
+  }
+
+  @Test func errorsOfWritingAreThrown() throws {
+    struct Full: Error {}
+    var writer = PageWriter(version: "0.1.0")
+    writer.add(SampleRecordings.everyday()) { SampleRecordings.everyday().names[$0.lookupAddress] ?? [] }
+    #expect(throws: Full.self) { try writer.write { _ in throw Full() } }
+  }
+
+  /// The verdict of what has many samples is told to be of some of them.
+  @Test func manySamplesAreBlamedByAnEvenChoice() throws {
+    let large = try page([SampleRecordings.large(samples: 20_000, stacks: 50)])
+    #expect(large.contains("worked out from 5000 of the 20000 samples"))
+    #expect(try !page([SampleRecordings.everyday()]).contains("worked out from"))
+  }
+}
+
+@Suite struct EncodingTests {
+  /// Examples of FIPS 180-4, and lengths at which blocks end.
+  @Test(arguments: [
+    ("", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+      "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+    ), (String(repeating: "a", count: 1_000), "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"),
+  ])
+  func digests(message: String, digest: String) {
+    #expect(hexadecimal(SHA256.digest(Array(message.utf8))) == digest)
+  }
+
+  @Test(arguments: 0..<70) func base64(count: Int) {
+    let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 37 + 200) }
+    #expect(Data(base64Encoded: Data(Base64.encode(bytes))) == Data(bytes))
+  }
+
+  @Test func markupIsHarmless() {
+    #expect(
+      Markup.text("<a b='c' d=\"e\">&\u{202e}\u{0}") == "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;\\u{202e}\\u{0}"
+    )
+  }
+}

@@ -1,0 +1,44 @@
+import Glibc
+
+/// What shows a page to the reader.
+enum Browser {
+  /// The command: the first one in BROWSER that is there (they are separated by colons), else xdg-open; `nil` where there is none.
+  static var command: String? {
+    let wanted = Terminal.environment("BROWSER") ?? ""
+    let candidates = wanted.split(separator: ":").map(String.init) + ["xdg-open"]
+    return candidates.first { Pager.exists($0) }
+  }
+
+  /// Has `command` show the file at `path`; "%s" in the command stands for that, else it comes last.
+  ///
+  /// - Throws: ``InputError`` where it cannot be started, or says that it failed.
+  static func open(_ path: String, _ command: String) throws(InputError) {
+    // The path is an argument of the shell's, so that nothing in it is taken for a command.
+    let script =
+      command.firstRange(of: "%s").map { command.replacingCharacters(in: $0, with: "\"$1\"") } ?? "\(command) \"$1\""
+    let arguments = ["sh", "-c", script, "sh", path]
+    var words: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+    defer { words.forEach { free($0) } }
+    var child: pid_t = 0
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // It hears what this program waits for.
+    var mask = Interruption.maskOfChildren
+    posix_spawnattr_setsigmask(&attributes, &mask)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+    let error = posix_spawn(&child, "/bin/sh", nil, &attributes, &words, environ)
+    guard error == 0 else { throw InputError(description: "\(command): \(String(cString: strerror(error)))") }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    guard status == 0 else {
+      throw InputError(description: "the browser \"\(command)\" has failed; the page is \(path)")
+    }
+  }
+}
+
+extension String {
+  fileprivate func replacingCharacters(in range: Range<String.Index>, with text: String) -> String {
+    self[..<range.lowerBound] + text + self[range.upperBound...]
+  }
+}

@@ -1,0 +1,80 @@
+import CulpritOptions
+import CulpritPages
+import CulpritStallRecord
+import Glibc
+
+/// Writes a page of the stalls that `parsed` names to `destination`. Returns whether every file could be read in full, and there was a
+/// stall.
+func exportPage(_ parsed: OptionTable.Arguments, to destination: String) throws -> Bool {
+  // What cannot be written is said before anything is read.
+  let file = try OutputFile(destination)
+  guard !file.isTerminal else {
+    throw UsageError("html is for a browser, and not for a terminal: use -o OUT, or a pipe")
+  }
+  let (page, isWhole) = try page(parsed)
+  guard page.stallCount > 0 else { return false }
+  try page.write { try file.write($0) }
+  try file.commit()
+  return isWhole
+}
+
+/// Shows a page of the stalls that `parsed` names in a browser. Returns whether every file could be read in full, and there was a stall.
+func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
+  guard let browser = Browser.command else {
+    throw InputError(
+      description:
+        "there is no browser: set BROWSER to a command, install xdg-utils, or use \"culprit export -o OUT.html\""
+    )
+  }
+  let (page, isWhole) = try page(parsed)
+  guard page.stallCount > 0 else { return false }
+  let path = try privateFile { write throws in try page.write(to: write) }
+  output.print("The page is \(printable(path))\n")
+  try Browser.open(path, browser)
+  return isWhole
+}
+
+/// The page of the stalls that `parsed` names, and whether every file could be read in full.
+private func page(_ parsed: OptionTable.Arguments) throws -> (page: PageWriter, isWhole: Bool) {
+  let stalls = try Stalls(parsed)
+  let files = try Expansion(parsed.operands)
+  var page = PageWriter(version: toolVersion)
+  // Nothing to read is not standard input.
+  guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
+  let isRead = stalls.forEachRecording(files.paths, found: files.found) { name, recording, rules, resolve in
+    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
+    page.add(stalls.chosen(of: recording, rules, resolve), rules: rules, resolve: resolve)
+  }
+  return (page, isRead && files.isWhole)
+}
+
+/// A new file in the temporary directory that nobody else can read, with what `body` writes; gone if that fails. Returns its path.
+private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> Void) throws -> String {
+  let directory = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+  let ending = ".html"
+  var template = Array("\(directory)/culprit-XXXXXX\(ending)".utf8CString)
+  let descriptor = mkstemps(&template, Int32(ending.utf8.count))
+  guard descriptor >= 0 else {
+    throw InputError(description: "\(directory): no file can be made there: \(String(cString: strerror(errno)))")
+  }
+  _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+  defer { close(descriptor) }
+  let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  do {
+    try body { bytes in
+      var rest = bytes[...]
+      while !rest.isEmpty {
+        let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+        if count > 0 {
+          rest = rest.dropFirst(count)
+        } else if errno != EINTR {
+          throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
+        }
+      }
+    }
+  } catch {
+    unlink(path)
+    throw error
+  }
+  return path
+}
