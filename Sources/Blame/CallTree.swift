@@ -8,22 +8,37 @@ package struct FunctionIdentity: Hashable, Comparable, Sendable {
   let module: String
   let name: String
   let start: UInt64
+  /// Of all of these: names are long, and functions are looked up for each frame of each sample.
+  private let digest: Int
 
   /// That of the function that `frame` is in.
   package init(_ frame: ResolvedFrame) {
-    module = frame.module
+    let module = frame.module
+    let name: String
+    let start: UInt64
     if let function = frame.sourceFunction {
       // What has the name of several functions is none of them.
       name = frame.isMerged ? "merged " + function : function
       start = 0
-      return
+    } else {
+      name = frame.rawName ?? frame.function ?? ""
+      // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
+      let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
+      start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
     }
-    name = frame.rawName ?? frame.function ?? ""
-    // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
-    let name = name
-    let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
-    start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
+    (self.module, self.name, self.start) = (module, name, start)
+    var hasher = Hasher()
+    hasher.combine(module)
+    hasher.combine(name)
+    hasher.combine(start)
+    digest = hasher.finalize()
   }
+
+  package static func == (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
+    left.digest == right.digest && left.name == right.name && left.start == right.start && left.module == right.module
+  }
+
+  package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
   /// An order that makes results repeatable; it means nothing.
   package static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
@@ -48,13 +63,34 @@ package struct CallNode: Hashable, Sendable {
 
 /// One stack with the time it stands for.
 struct WeightedStack {
-  struct Frame {
-    var identity: FunctionIdentity
-    var resolved: ResolvedFrame
-    var owner: CodeOwner
-    /// What was captured; `nil` for what stands for something that was not.
-    var captured: StackFrame?
+  struct Frame: Sendable {
+    /// What is the same wherever the frame is found: one for all of its copies.
+    private final class Content: Sendable {
+      let identity: FunctionIdentity
+      let resolved: ResolvedFrame
+      let captured: StackFrame?
 
+      init(_ resolved: ResolvedFrame, _ captured: StackFrame?) {
+        identity = FunctionIdentity(resolved)
+        (self.resolved, self.captured) = (resolved, captured)
+      }
+    }
+
+    private let content: Content
+    var owner: CodeOwner
+
+    /// The frame called `resolved`, which was `captured`.
+    init(_ resolved: ResolvedFrame, owner: CodeOwner, captured: StackFrame? = nil) {
+      content = Content(resolved, captured)
+      self.owner = owner
+    }
+
+    /// Which function it is.
+    var identity: FunctionIdentity { content.identity }
+    /// What it is called.
+    var resolved: ResolvedFrame { content.resolved }
+    /// What was captured; `nil` for what stands for something that was not.
+    var captured: StackFrame? { content.captured }
     /// Whether it is the application's own code.
     var isApplication: Bool { owner == .own }
   }
@@ -68,7 +104,7 @@ extension WeightedStack.Frame {
   /// What stands for frames that are left out.
   static let omission = {
     let frame = ResolvedFrame(function: "(frames that are left out)", module: "", address: .runtime(RuntimeAddress(0)))
-    return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .system)
+    return WeightedStack.Frame(frame, owner: .system)
   }()
 }
 

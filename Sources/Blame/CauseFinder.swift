@@ -13,6 +13,8 @@ struct CauseFinder {
   private let awaited: AwaitedObjects
   /// What the kernel counted of the thread; `nil` where it was not counted.
   private let faults: ThreadCounters?
+  /// Whether a queue did what it could, and had more to do: waiting work was taken up.
+  private let isCongested: Bool
   private typealias Reason = AwaitedObjects.Reason
 
   /// The most parts of a cause that are told.
@@ -29,6 +31,7 @@ struct CauseFinder {
     (self.chains, chainOf) = (chains.all, chains.of)
     awaited = AwaitedObjects(architecture: architecture)
     faults = counts.thread
+    isCongested = if case .moved? = stall.queueProgress { true } else { false }
   }
 
   private struct Sum {
@@ -254,11 +257,6 @@ struct CauseFinder {
   private static let muchWaiting = 0.15
   /// A thread that waits uses less for being woken.
   private static let hardlyRunning = 0.03
-
-  /// Whether a queue did what it could, and had more to do: waiting work was taken up.
-  private var isCongested: Bool {
-    if case .moved? = stall.queueProgress { true } else { false }
-  }
 
   /// Processor time in the kernel of code that is in no system call is that of page faults, where many needed reading: memory is looked
   /// for then, and freed.

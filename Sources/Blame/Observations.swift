@@ -45,6 +45,7 @@ struct Observations {
     let samples = Self.places(of: stall, recorded).map { stall.samples[$0] }
     duration = max(stall.duration, samples.map(\.age).max() ?? .zero)
     var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
+    var known = FrameTable()
     let times = SampleTimes(of: stall, samples, duration: duration)
     unobserved = times.unobserved
     sampleTimes = Array(zip(samples, times.all))
@@ -56,7 +57,7 @@ struct Observations {
         continue
       }
       let stack = TaskStack(recorded[index])
-      let (frames, unknown) = resolved[index] ?? Self.frames(of: recorded[index], stack, rules, resolve)
+      let (frames, unknown) = resolved[index] ?? Self.frames(of: recorded[index], stack, rules, &known, resolve)
       resolved[index] = (frames, unknown)
       let end = stack.end
       if end != .outermost { truncations[end, default: 0] += 1 }
@@ -144,6 +145,7 @@ struct Observations {
     of stack: Stack,
     _ task: TaskStack,
     _ rules: OwnershipRules,
+    _ known: inout FrameTable,
     _ resolve: (StackFrame) -> [ResolvedFrame]
   ) -> (frames: [WeightedStack.Frame], unknown: Int) {
     var inner = task.called
@@ -163,12 +165,7 @@ struct Observations {
       let captured = named.flatMap { frame in frame.names.map { _ in frame.captured } }
       return placesWithoutThunks(resolved).reversed()
         .map {
-          WeightedStack.Frame(
-            identity: FunctionIdentity(resolved[$0]),
-            resolved: resolved[$0],
-            owner: CodeOwner.owner(of: resolved[$0], rules),
-            captured: captured[$0]
-          )
+          known.frame(resolved[$0], captured[$0]) { CodeOwner.owner(of: $0, rules) }
         }
     }
     guard !outer.isEmpty else {

@@ -29,6 +29,8 @@ package final class ProfileStacks {
   let resolve: (StackFrame) -> [ResolvedFrame]
   private let isRaw: Bool
 
+  private var named = FrameTable()
+
   private struct FrameKey: Hashable {
     var captured: StackFrame?
     var function: FunctionIdentity
@@ -111,7 +113,7 @@ package final class ProfileStacks {
   }
 
   private func namedFrames(_ stack: Stack, _ task: TaskStack) -> [Int] {
-    Observations.frames(of: stack, task, rules, resolve).frames.map { frame in
+    Observations.frames(of: stack, task, rules, &named, resolve).frames.map { frame in
       place(of: frame.resolved, frame.identity, frame.owner, frame.captured)
     }
   }

@@ -10,8 +10,8 @@ let reportTable = OptionTable(
     CommandOption(
       "format",
       argument: "FORMAT",
-      help: "text, or json: a line for each stall, by docs/report-1.schema.json",
-      values: .words(["text", "json"])
+      values: .words(["text", "json"]),
+      help: "text, or json: a line for each stall, by docs/report-1.schema.json"
     ),
     CommandOption("brief", letter: "b", help: "a line for each stall"),
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
