@@ -53,20 +53,24 @@ struct Suspects {
   /// From the outermost candidate on: who is the innermost for less time than those together to which it leads is passed over.
   /// One by one, functions that call each other would have a part of their time each, and who called them would have more.
   private var innermostCandidate: FunctionIdentity? {
-    var left = candidates
-    while let outermost = left.max(by: { holdsLess($0, than: $1) }), left.count > 1 {
-      var times: [FunctionIdentity: Duration] = [:]
-      var led: Set<FunctionIdentity> = []
-      for stack in stacks {
-        guard let last = stack.frames.last(where: { left.contains($0.identity) })?.identity else { continue }
-        times[last, default: .zero] += stack.time
-        if last != outermost, stack.contains(outermost) { led.insert(last) }
-      }
-      let inner = led.reduce(Duration.zero) { $0 + (times[$1] ?? .zero) }
-      if inner < times[outermost] ?? .zero { return outermost }
-      left.remove(outermost)
+    // The heaviest first, which is the order in which they are passed over.
+    let order = candidates.sorted { holdsLess($1, than: $0) }
+    guard order.count > 1 else { return order.first }
+    let numbers = Dictionary(uniqueKeysWithValues: zip(order, order.indices))
+    let chains = stacks.map { stack in
+      (candidates: stack.frames.compactMap { numbers[$0.identity] }, time: stack.time)
     }
-    return left.first
+    for outermost in order.indices.dropLast() {
+      var times = [Duration](repeating: .zero, count: order.count)
+      var led: Set<Int> = []
+      for chain in chains {
+        guard let last = chain.candidates.last(where: { $0 >= outermost }) else { continue }
+        times[last] += chain.time
+        if last != outermost, chain.candidates.contains(outermost) { led.insert(last) }
+      }
+      if led.reduce(Duration.zero, { $0 + times[$1] }) < times[outermost] { return order[outermost] }
+    }
+    return order.last
   }
 
   private func holdsLess(_ one: FunctionIdentity, than other: FunctionIdentity) -> Bool {
