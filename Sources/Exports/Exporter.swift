@@ -17,9 +17,8 @@ protocol ExportWriter {
 ///
 /// Nothing is kept of a stall that has been written but its distinct stacks and names, and nothing is written before there is a stall.
 package struct Exporter {
-  /// A verdict looks at each sample for each suspect: of a stall with more than this the export would take minutes, and the reader
-  /// sees at a glance who it was.
-  private static let blamedSamplesMax = 5000
+  /// A verdict takes ten seconds for so many, much longer than the rest, and the reader sees at a glance who it was.
+  private static let blamedSamplesMax = 100_000
 
   private var writer: any ExportWriter
   private let isRaw: Bool

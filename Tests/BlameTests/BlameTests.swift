@@ -301,7 +301,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
         let frames = names.map { name in
           let file = FileAddress(1)
           let frame = ResolvedFrame(function: name, rawName: name, module: "/opt/shop/shop", address: .file(file))
-          return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
+          return WeightedStack.Frame(frame, owner: .own)
         }
         return WeightedStack(frames: frames, time: .seconds(1))
       }

@@ -14,7 +14,7 @@ import Testing
         module: "/opt/shop/shop",
         address: .file(FileAddress(UInt64(letter.asciiValue ?? 0)))
       )
-      return WeightedStack.Frame(identity: FunctionIdentity(frame), resolved: frame, owner: .own)
+      return WeightedStack.Frame(frame, owner: .own)
     }
   }
 

@@ -18,7 +18,7 @@ import Testing
     }
     var text = "a\"b\\c\n\u{1b}[31m\u{202e}é😀\u{0}"
     var (big, small, negative) = (UInt64.max, Int64.min, -1.5)
-    var doubles = [0, 0.1, 1e-9, 5e-324, 1.7976931348623157e308, 123_456_789.123456789]
+    var doubles = [0, 0.1, 1e-9, 2.2250738585072014e-308, 1.7976931348623157e308, 123_456_789.123456789]
     var float: Float = 0.1
     var (yes, no) = (true, false)
     var inner = [Inner(numbers: [], nothing: nil), Inner(numbers: [1, -128], nothing: "")]
