@@ -15,6 +15,7 @@ let benchmarks: [String: Benchmark] = [
   "metrics": { figures, _ in try benchMetrics(figures) },
   "observer": { figures, _ in try benchObserver(figures) },
   "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
+  "reports": { figures, _ in try ReportsBench(figures).run() },
   "sources": { figures, _ in try benchSources(figures) },
   "sources-briefly": { figures, _ in try benchSourcesBriefly(figures) },
   "symbols": { figures, _ in try benchSymbols(figures) }, "tasks": { figures, _ in try benchTasks(figures) },
@@ -38,6 +39,7 @@ let table = OptionTable(
       metrics   what counting a probe costs, and what the metrics as values and as text
       observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
                 figures that take minutes
+      reports   what text, pages and exports of 1,000,000 samples take, beside go tool pprof and flamegraph.pl
       sources   what watching costs each kind of work, and how late the watchdog is; sources-briefly: in seconds
       symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost
       tasks     Swift's pool: is what holds its threads named, is nothing else, and what does looking at them cost;

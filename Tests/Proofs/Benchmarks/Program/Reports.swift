@@ -1,0 +1,128 @@
+import CCulpritLinux
+import ChildProcesses
+import Glibc
+
+/// What reports and exports of large stalls take, beside programs that others wrote reading the same stacks.
+struct ReportsBench {
+  /// The peers, by the environment: the path of flamegraph.pl.
+  private static let flamegraph = getenv("FLAMEGRAPH").map { String(cString: $0) }
+  private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "chrome", "html"]
+
+  private let figures: Figures
+  private let programs: String
+  private let directory: String
+
+  init(_ figures: Figures) throws {
+    self.figures = figures
+    programs = CommandLine.arguments.first.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) } ?? "."
+    var template = Array("/tmp/culprit-reports-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw BenchError(description: "no directory can be made in /tmp") }
+    directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  /// What a program took.
+  private struct Use {
+    var seconds: Double
+    var mebibytes: Double
+  }
+
+  func run() throws {
+    defer { _ = try? use("/bin/rm", ["-r", directory]) }
+    try each(samples: 1_000_000, stacks: 50_000)
+    try growth(stacks: 1000)
+    try files(200)
+  }
+
+  /// Each format of one large stall.
+  private func each(samples: Int, stacks: Int) throws {
+    let stall = try recording(samples: samples, stacks: stacks)
+    figures.note("\(samples) samples of \(stacks) distinct stacks, 40 functions each")
+    let text = try culprit("text", ["report", stall])
+    _ = try culprit("json", ["report", "--format=json", stall])
+    for format in Self.formats { _ = try culprit(format, ["export", "--format=\(format)", "-o", out(format), stall]) }
+    let pprof = try use("/usr/bin/env", ["go", "tool", "pprof", "-text", out("pprof")])
+    figures.print("reports.go_pprof_text", pprof.seconds, "s")
+    figures.print("reports.go_pprof_text_memory", pprof.mebibytes, "MiB")
+    if let flamegraph = Self.flamegraph {
+      let perl = try use("/usr/bin/perl", [flamegraph, "--countname=ms", out("collapsed")])
+      figures.print("reports.flamegraph", perl.seconds, "s")
+      figures.print("reports.flamegraph_memory", perl.mebibytes, "MiB")
+      figures.print("reports.text_vs_flamegraph", text.seconds / perl.seconds, "times")
+    }
+  }
+
+  /// Time and memory of the text report against the number of samples.
+  private func growth(stacks: Int) throws {
+    var uses: [(samples: Double, use: Use)] = []
+    for samples in [1000, 10_000, 100_000, 1_000_000] {
+      let use = try use(
+        "\(programs)/culprit",
+        ["report", try recording(samples: samples, stacks: min(stacks, samples))]
+      )
+      figures.print("reports.text_\(samples)", use.seconds, "s")
+      figures.print("reports.text_memory_\(samples)", use.mebibytes, "MiB")
+      uses.append((Double(samples), use))
+    }
+    let (few, many) = (uses[uses.count - 2], uses[uses.count - 1])
+    // 1 is in proportion to the samples; from where reading them takes most of the time.
+    figures.print(
+      "reports.text_slope",
+      log(many.use.seconds / few.use.seconds) / log(many.samples / few.samples),
+      "exponent",
+      in: 0...1.15
+    )
+    let bytes = (many.use.mebibytes - few.use.mebibytes) * 1_048_576 / (many.samples - few.samples)
+    figures.print("reports.text_memory_slope", bytes, "bytes a sample")
+  }
+
+  /// Many files of one service beside one.
+  private func files(_ count: Int) throws {
+    let stall = try recording(samples: 100, stacks: 20)
+    let many = "\(directory)/many"
+    _ = try use("/bin/mkdir", [many])
+    for number in 0..<count {
+      _ = try use("/bin/cp", [stall, "\(many)/culprit-20261123T205412.385Z-4242-\(number + 1).stall"])
+    }
+    // The least of some runs: of what takes milliseconds all else is the machine.
+    func least(_ path: String) throws -> Double {
+      try (0..<5).map { _ in try use("\(programs)/culprit", ["report", path]).seconds }.min() ?? .nan
+    }
+    let (one, all) = (try least(stall), try least(many))
+    figures.print("reports.one_file", one * 1000, "ms")
+    figures.print("reports.each_of_\(count)_files", (all - one) / Double(count - 1) * 1000, "ms")
+    figures.print("reports.\(count)_files_vs_one", all / one, "times")
+  }
+
+  private func out(_ format: String) -> String { "\(directory)/out.\(format)" }
+
+  private func recording(samples: Int, stacks: Int) throws -> String {
+    let path = "\(directory)/\(samples)-\(stacks).stall"
+    _ = try use("\(programs)/stall-samples", ["large", "\(samples)", "\(stacks)"], into: path)
+    return path
+  }
+
+  private func culprit(_ name: String, _ words: [String]) throws -> Use {
+    let used = try use("\(programs)/culprit", words)
+    figures.print("reports.\(name)", used.seconds, "s")
+    figures.print("reports.\(name)_memory", used.mebibytes, "MiB")
+    return used
+  }
+
+  /// Runs `program`, which must end well, and writes what it prints to `path`.
+  private func use(_ program: String, _ words: [String], into path: String = "/dev/null") throws -> Use {
+    let output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    guard output >= 0 else { throw BenchError(description: "\(path): \(String(cString: strerror(errno)))") }
+    defer { close(output) }
+    let began = clinux_clock_ns()
+    let process = try Spawn.process(program, [program] + words, output: output)
+    var (status, used): (Int32, rusage) = (0, rusage())
+    while wait4(process, &status, 0, &used) < 0, errno == EINTR {}
+    guard status == 0 else {
+      throw BenchError(description: "\(program) \(words.joined(separator: " ")) has failed (status \(status))")
+    }
+    return Use(
+      seconds: Double(clinux_clock_ns() - began) / 1e9,
+      mebibytes: Double(used.ru_maxrss) / 1024
+    )
+  }
+}
