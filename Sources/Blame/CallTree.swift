@@ -5,44 +5,57 @@ import CulpritStallRecord
 /// function's first address (two files of a program may each have a function of the same name); where no function is known,
 /// the address.
 package struct FunctionIdentity: Hashable, Comparable, Sendable {
-  let module: String
-  let name: String
-  let start: UInt64
-  /// Of all of these: names are long, and functions are looked up for each frame of each sample.
-  private let digest: Int
+  /// What is compared, once for all copies: names are long, and functions are looked up for each frame of each sample.
+  private final class Storage: Sendable {
+    let module: String
+    let name: String
+    let start: UInt64
+    /// Of all of these.
+    let digest: Int
+
+    init(module: String, name: String, start: UInt64) {
+      (self.module, self.name, self.start) = (module, name, start)
+      var hasher = Hasher()
+      hasher.combine(module)
+      hasher.combine(name)
+      hasher.combine(start)
+      digest = hasher.finalize()
+    }
+  }
+
+  private let storage: Storage
+  /// The path of the module's file.
+  var module: String { storage.module }
+  /// What the function is called in full, or its symbol; empty where none is known.
+  var name: String { storage.name }
 
   /// That of the function that `frame` is in.
   package init(_ frame: ResolvedFrame) {
-    let module = frame.module
-    let name: String
-    let start: UInt64
     if let function = frame.sourceFunction {
       // What has the name of several functions is none of them.
-      name = frame.isMerged ? "merged " + function : function
-      start = 0
-    } else {
-      name = frame.rawName ?? frame.function ?? ""
-      // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
-      let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
-      start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
+      storage = Storage(module: frame.module, name: frame.isMerged ? "merged " + function : function, start: 0)
+      return
     }
-    (self.module, self.name, self.start) = (module, name, start)
-    var hasher = Hasher()
-    hasher.combine(module)
-    hasher.combine(name)
-    hasher.combine(start)
-    digest = hasher.finalize()
+    let name = frame.rawName ?? frame.function ?? ""
+    // A mangled name is that of one function, whether it was called or inlined. Others may be those of several: static ones.
+    let isMangled = ["$s", "$S", "_Z", "_R"].contains { name.hasPrefix($0) }
+    let start = isMangled ? 0 : frame.start?.value ?? (name.isEmpty ? frame.address.value : 0)
+    storage = Storage(module: frame.module, name: name, start: start)
   }
 
   package static func == (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
-    left.digest == right.digest && left.name == right.name && left.start == right.start && left.module == right.module
+    let (one, other) = (left.storage, right.storage)
+    return one === other
+      || (one.digest == other.digest && one.name == other.name && one.start == other.start
+        && one.module == other.module)
   }
 
-  package func hash(into hasher: inout Hasher) { hasher.combine(digest) }
+  package func hash(into hasher: inout Hasher) { hasher.combine(storage.digest) }
 
   /// An order that makes results repeatable; it means nothing.
   package static func < (left: FunctionIdentity, right: FunctionIdentity) -> Bool {
-    (left.name, left.module, left.start) < (right.name, right.module, right.start)
+    let (one, other) = (left.storage, right.storage)
+    return (one.name, one.module, one.start) < (other.name, other.module, other.start)
   }
 }
 
