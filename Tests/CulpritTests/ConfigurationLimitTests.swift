@@ -130,7 +130,7 @@ import Testing
       "activities_max": "5", "expiration_threshold": "6s", "while_debugged": "ignored", "report_width": "77",
       "own_modules": "a, b", "wrappers": "c.d()", "launch_threshold": "11s", "shutdown_threshold": "12s",
       "notice_sigterm": "yes", "systemd": "yes", "fetch_debug_information": "yes", "fetch_patience": "13s",
-      "enabled": "no",
+      "metrics_file": "/a/shop.prom", "metrics_interval": "20s", "metrics_labels": "service=shop", "enabled": "no",
     ]
     let all = Setting.all + [Setting.enabled]
     #expect(Set(all.map(\.name)) == Set(texts.keys))
@@ -155,7 +155,7 @@ import Testing
   @Test func formsThatAreNoneAreRefused() {
     for setting in Setting.all + [Setting.enabled] {
       var configuration = Watchdog.Configuration()
-      let isText = ["directory", "own_modules", "wrappers"].contains(setting.name)
+      let isText = ["directory", "metrics_file", "own_modules", "wrappers"].contains(setting.name)
       #expect(setting.set(&configuration, "no such thing") == isText, "\(setting.name)")
       #expect(setting.set(&configuration, "none") == (isText || setting.form.hasSuffix("none")), "\(setting.name)")
     }
@@ -272,7 +272,7 @@ import Testing
     for setting in Setting.all where !setting.isLive {
       let error = #expect(throws: WatchdogError.self) {
         try live.change { configuration in
-          for text in ["yes", "no", "ignored", "8192", "2097152", "77s", "/a"]
+          for text in ["yes", "no", "ignored", "8192", "2097152", "77s", "/a", "/a/a.prom", "a=b"]
           where setting.show(configuration) == setting.show(Watchdog.Configuration()) {
             var changed = configuration
             if setting.set(&changed, text), (try? changed.validate()) != nil { configuration = changed }

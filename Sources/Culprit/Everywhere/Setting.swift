@@ -105,7 +105,7 @@ struct Setting: Sendable {
       "metrics_labels",
       "metrics.labels",
       \.metrics.labels,
-      "labels such as service=shop, worker=3",
+      "labels such as service=shop, worker=3, or none",
       parse: labels,
       show: { labels in
         labels.isEmpty
@@ -236,6 +236,7 @@ struct Setting: Sendable {
 
   /// The labels that `text` says, `name=value` with commas between; `nil` if it has not the form.
   private static func labels(_ text: String) -> [String: String]? {
+    guard text != "none" else { return [:] }
     var labels: [String: String] = [:]
     for part in parts(text) {
       guard let equals = part.firstIndex(of: "=") else { return nil }
