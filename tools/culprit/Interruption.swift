@@ -18,6 +18,17 @@ enum Interruption {
   /// By path. Whoever has it is not interrupted meanwhile.
   private static let temporaries = Mutex<[String: Temporary]>([:])
   private static let hasCome = Atomic<Bool>(false)
+  /// Whether a thread waits for the signals.
+  private static let isAwaited = Atomic<Bool>(false)
+  /// What the command sends to itself at its end. The kernel hands out the lowest number of a process first (signal(7)): when this
+  /// one is there, no other is.
+  private static let noMore = __libc_current_sigrtmin()
+  // SAFETY: posted by one thread, waited for by another, and never destroyed.
+  nonisolated(unsafe) private static let noMoreHasCome = {
+    let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+    sem_init(semaphore, 0, 0)
+    return semaphore
+  }()
 
   /// The signals that were blocked when the command was started.
   // SAFETY: written once, before there is a second thread.
@@ -38,17 +49,19 @@ enum Interruption {
       let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
       if handler != unsafeBitCast(SIG_IGN, to: Int.self) { sigaddset(&awaited, signal) }
     }
+    sigaddset(&awaited, noMore)
     pthread_sigmask(SIG_BLOCK, &awaited, &originalMask)
     atexit { Interruption.end() }
     let signals = awaited
-    let isAwaited = startThread {
+    let hasThread = startThread {
       var signals = signals
       var signal: Int32 = 0
       while sigwait(&signals, &signal) != 0 {}
-      die(of: signal)
+      if signal == noMore { sem_post(noMoreHasCome) } else { die(of: signal) }
     }
+    isAwaited.store(hasThread, ordering: .releasing)
     // Then they do what they always do.
-    if !isAwaited { pthread_sigmask(SIG_SETMASK, &originalMask, nil) }
+    if !hasThread { pthread_sigmask(SIG_SETMASK, &originalMask, nil) }
   }
 
   /// Runs `body`, which may change what is not to be left behind, and which no signal divides.
@@ -108,6 +121,9 @@ enum Interruption {
     if hasCome.load(ordering: .acquiring) { while true { pause() } }
     Progress.shared.end()
     Pager.end()
-    if hasCome.load(ordering: .acquiring) { while true { pause() } }
+    // A signal that has come meanwhile counts, even if the thread that waits for it has not run since: under load it lags.
+    guard isAwaited.load(ordering: .acquiring) else { return }
+    kill(getpid(), noMore)
+    while sem_wait(noMoreHasCome) != 0 {}
   }
 }
