@@ -13,6 +13,9 @@
 /* For each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
+/* LeakSanitizer's, in programs that were built with it (lsan_interface.h): what is in memory from mmap(2) is no leak. */
+__attribute__((weak)) void __lsan_register_root_region(const void *start, size_t length);
+
 /* The process that they are of. */
 static pid_t owner;
 
@@ -46,6 +49,8 @@ const char *observer_unwind_prepare(bool is_first) {
     munmap(memory, cunwind_bytes());
   else
     *unwinder = made;
+  if (!missing && __lsan_register_root_region)
+    __lsan_register_root_region(memory, cunwind_bytes());
   return missing;
 }
 
