@@ -171,7 +171,10 @@ import Testing
       #expect(outcome.fact("started") == "yes" && outcome.fact("Result") == "watchdog", "\(outcome)")
       #expect(outcome.fact("ExecMainStatus") == "\(SIGABRT)")
       let said = try String(contentsOfFile: "\(directory)/said", encoding: .utf8)
-      #expect(said == "report=http, under way\n", "\(said)")
+      // On a busy machine it may have been stuck before, for a moment.
+      let reports = said.split(separator: "\n")
+      #expect(reports.last == "report=http, under way", "\(said)")
+      #expect(reports.dropLast().allSatisfy { $0 == "report=http, over" }, "\(said)")
     }
   }
 }
