@@ -9,7 +9,7 @@ struct TextReport: Sendable {
 
   /// The most frames of the last stack that are shown.
   private static let lastStackFrames = 8
-  private static let labelWidth = 10
+  static let labelWidth = 10
 
   /// The text of `report` in `style`.
   init(_ report: StallReport, _ style: StallReport.TextStyle = StallReport.TextStyle()) {
@@ -110,6 +110,18 @@ struct TextReport: Sendable {
   }
 }
 
+extension TextReport {
+  /// The answer alone: what stalled, who is to blame, why.
+  var ending: String {
+    let page = Page(width: style.width, labelWidth: Self.labelWidth)
+    let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil
+    let verdict = sections.verdict.flatMap { ReportSection($0.label, $0.paragraphs.prefix(2).map(\.text)) }
+    let cause = CauseText.lines(report).first.flatMap { ReportSection("WHY", [$0]) }
+    let text = [heading, verdict, cause].compactMap { $0 }.flatMap(page.lines).joined(separator: "\n") + "\n"
+    return style.isASCII ? text.inASCII : text
+  }
+}
+
 extension StallReport: CustomStringConvertible {
   /// The report as text, in lines of the configured width.
   public var description: String { text(width: width.characters) }
@@ -123,6 +135,13 @@ extension StallReport: CustomStringConvertible {
   public func text(width: Int, explains: Bool = false) -> String {
     text(TextStyle(width: width, explains: explains))
   }
+
+  /// The answer alone, in a few lines for a log: what stalled, who is to blame, why. It goes with ``StallEvent``'s text, which
+  /// tells that the stall has begun.
+  ///
+  /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Returns: The text.
+  public func endText(width: Int) -> String { TextReport(self, TextStyle(width: width)).ending }
 
   /// The report as text in `style`: first the answer, then the evidence.
   public func text(_ style: TextStyle) -> String { TextReport(self, style).text }

@@ -15,16 +15,18 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public let age: Duration
   /// Whether the stall has become a hang.
   public let isHang: Bool
+  private let words: EventText
   private let soFar: @Sendable () -> StallReport?
 
-  /// The event of `stall`, of which `soFar` makes the report.
-  init(_ stall: Stall, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
+  /// The event of `stall` of `process`, of which `soFar` makes the report.
+  init(_ stall: Stall, of process: ObservedProcess?, isHang: Bool, soFar: @escaping @Sendable () -> StallReport?) {
     source = StallReport.Source(stall.source)
     thread = StallReport.Thread(stall.thread)
     began = StallReport.Timestamp(stall.began)
     threshold = stall.threshold
     age = stall.duration
     self.isHang = isHang
+    words = EventText(stall, of: process, isHang: isHang)
     self.soFar = soFar
   }
 
@@ -35,7 +37,15 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public func report() -> StallReport? { soFar() }
 
   /// The event in one sentence.
-  public var description: String {
-    "\(source) \(isHang ? "hangs" : "is stuck"): \(readable(age)), \(readable(threshold)) are allowed"
-  }
+  public var description: String { words.sentence }
+
+  /// The event in one line for a log, with its time and process: what ``StallReport/summary`` is when the stall has ended.
+  public var summary: String { words.summary }
+
+  /// The event in the style of the report, for a log: what is stuck, for how long, where. ``StallReport/endText(width:)`` is what
+  /// goes with it when the stall has ended.
+  ///
+  /// - Parameter width: The length of a line in characters, at least 40.
+  /// - Returns: The text.
+  public func text(width: Int = 100) -> String { words.text(width: width) }
 }

@@ -4,7 +4,7 @@ import CulpritStallRecord
 extension StallEvent {
   /// The event of `stall`, of which `recording` has what was seen so far.
   init(_ recording: Recording, _ stall: Stall, isHang: Bool, _ settings: ReportSettings) {
-    self.init(stall, isHang: isHang) {
+    self.init(stall, of: recording.process, isHang: isHang) {
       guard let stall = recording.stalls.first else { return nil }
       var recording = recording
       recording.modules = ModuleList.covering(recording.stacks)
