@@ -140,7 +140,7 @@ package struct BlackBoxDirectory: Sendable {
         continue
       }
       do throws(StallFileError) {
-        let file = try StallFile(bytes: bytes)
+        let file = try StallFile(bytes: bytes, samples: Stall.samplesForReport)
         if let process = file.recording.process {
           // The process id may have been used before.
           guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
@@ -165,16 +165,16 @@ package struct BlackBoxDirectory: Sendable {
   /// What the `.stall` file that is open as `descriptor` holds, and the number that its records have; `nil` when it cannot be
   /// read.
   package func stall(_ descriptor: Int32) -> (file: StallFile, tag: UInt16)? {
-    guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax), let file = try? StallFile(bytes: bytes)
-    else { return nil }
-    return (file, file.tag)
+    SmallFile.bytes(descriptor, max: Self.stallBytesMax)
+      .flatMap { try? StallFile(bytes: $0, samples: Stall.samplesForReport) }
+      .map { ($0, $0.tag) }
   }
 
   /// The `.stall` file `name`; `nil` when it cannot be read.
   package func stall(_ name: String) -> StallFile? {
     guard let descriptor = open(name, O_RDONLY) else { return nil }
     defer { close(descriptor) }
-    return SmallFile.bytes(descriptor, max: Self.stallBytesMax).flatMap { try? StallFile(bytes: $0) }
+    return stall(descriptor)?.file
   }
 }
 

@@ -17,9 +17,6 @@ protocol ExportWriter {
 ///
 /// Nothing is kept of a stall that has been written but its distinct stacks and names, and nothing is written before there is a stall.
 package struct Exporter {
-  /// A verdict takes ten seconds for so many, much longer than the rest, and the reader sees at a glance who it was.
-  private static let blamedSamplesMax = 100_000
-
   private var writer: any ExportWriter
   private let isRaw: Bool
   /// How many stalls have been written.
@@ -63,9 +60,9 @@ package struct Exporter {
     try writer.begin(exported)
     for stall in recording.stalls {
       let blame =
-        type(of: writer).tellsBlame && stall.samples.count <= Self.blamedSamplesMax
+        type(of: writer).tellsBlame
         ? Blame(
-          stall: stall,
+          stall: stall.withSamples(Stall.samplesForReport),
           stacks: recording.stacks,
           rules: rules,
           architecture: recording.process?.architecture ?? "",

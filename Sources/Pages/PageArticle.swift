@@ -25,7 +25,7 @@ struct PageArticle {
   }
 
   /// The article, whose profile has the number `number`; `key` tells it from the others of the page.
-  func markup(_ number: Int, key: String, note: String?) -> String {
+  func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]
     return """
@@ -45,7 +45,6 @@ struct PageArticle {
       <div class="explorer-place"></div>
       <div class="details">
       \((sections + evidence).compactMap { $0 }.map { section($0) }.joined(separator: "\n"))
-      \(note.map { Markup.element("section", "", "<h3>Page</h3>" + Markup.element("p", "", Markup.text($0))) } ?? "")
       </div>
       </article>
       """

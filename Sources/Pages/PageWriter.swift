@@ -7,17 +7,14 @@ import CulpritStallRecord
 ///
 /// What the reports say is markup, in the words that a terminal gets. Samples and stacks are data, compressed, that a script draws.
 package struct PageWriter {
-  /// Who is to blame is worked out from so many samples at most: it takes minutes with many more, and is the same.
-  private static let blamedSamplesMax = 5000
-
   private struct Entry {
     var began: WallTime
     var article: PageArticle
-    var note: String?
     var profile: [UInt8]
   }
 
   private let version: String
+  private let samplesPerReport: Int
   private var entries: [Entry] = []
 
   /// How many stalls there are.
@@ -25,8 +22,13 @@ package struct PageWriter {
 
   /// A page.
   ///
-  /// - Parameter version: The version of this program, which the page says.
-  package init(version: String) { self.version = version }
+  /// - Parameters:
+  ///   - version: The version of this program, which the page says.
+  ///   - samplesPerReport: Who is to blame is worked out from so many samples of a stall at least. The graphs have all.
+  package init(version: String, samplesPerReport: Int = Stall.samplesForReport) {
+    self.version = version
+    self.samplesPerReport = samplesPerReport
+  }
 
   /// Adds the stalls of `recording`.
   ///
@@ -42,30 +44,16 @@ package struct PageWriter {
     let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
     let stacks = ProfileStacks(recording, rules: rules, resolve: resolve)
     for stall in recording.stalls {
-      let blamed = Self.thinned(stall)
-      let report = builder.report(of: blamed)
+      let report = builder.report(of: stall.withSamples(samplesPerReport))
       var profile = PageProfile(stall, report, stacks, builder)
       entries.append(
         Entry(
           began: stall.began,
           article: PageArticle(report),
-          note: blamed.samples.count < stall.samples.count
-            ? "Who is to blame, and why, was worked out from \(blamed.samples.count) of the \(stall.samples.count) samples, taken "
-              + "evenly. The graphs have all of them."
-            : nil,
           profile: Base64.encode(Self.compressed(profile.bytes()))
         )
       )
     }
-  }
-
-  /// `stall` with no more samples than can be looked at in a short time: evenly chosen ones, which stand for those between them.
-  private static func thinned(_ stall: Stall) -> Stall {
-    let step = (stall.samples.count + blamedSamplesMax - 1) / blamedSamplesMax
-    guard step > 1 else { return stall }
-    var thinned = stall
-    thinned.samples = stride(from: step / 2, to: stall.samples.count, by: step).map { stall.samples[$0] }
-    return thinned
   }
 
   private static func compressed(_ bytes: [UInt8]) -> [UInt8] {
@@ -93,7 +81,7 @@ package struct PageWriter {
     try sink.write(Self.list(sorted, keys))
     try sink.write("<main id=\"main\">\n")
     for (number, entry) in sorted.enumerated() {
-      try sink.write(entry.article.markup(number, key: keys[number], note: entry.note))
+      try sink.write(entry.article.markup(number, key: keys[number]))
       try sink.write("\n")
     }
     try sink.write(PageShell.explorer)

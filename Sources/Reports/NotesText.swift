@@ -63,6 +63,11 @@ extension ReportSections {
         "\(Formatting.count(evidence.unknownCallersCount, "stack")) with async callers that have no name, and are left out"
       )
     }
+    if evidence.leftOutCount > 0 {
+      notes.append(
+        "\(Formatting.count(evidence.leftOutCount, "more sample")) left out, evenly: those that are told of stand for them"
+      )
+    }
     if evidence.lostCount > 0 {
       notes.append(
         "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"

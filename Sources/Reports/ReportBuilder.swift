@@ -310,6 +310,7 @@ struct ReportMaker {
       joinedCount: blame.joinedCount,
       unknownCallers: blame.unknownCallersCount == 0 ? nil : blame.unknownCallersCount,
       lostCount: stall.lostSamples,
+      leftOut: stall.leftOutSamples == 0 ? nil : stall.leftOutSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),
       gapSeconds: Seconds(stall.gap)

@@ -38,12 +38,12 @@ package struct ReportSections: Sendable {
     var what =
       "\(report.source) was stuck for \(report.isLowerBound ? "at least " : "")\(time), \(threshold) are allowed"
     if !report.hasEnded { what += "; its end was not recorded" }
-    var place: [String] = []
-    if let process = report.process { place.append("\(printable(process.name)) (process \(process.id))") }
-    let threadName = report.thread.name.isEmpty ? "" : " \"\(printable(report.thread.name))\""
-    if report.thread.id != 0 { place.append("thread \(report.thread.id)\(threadName)") }
-    place.append("since \(report.began)")
-    return ReportSection("STALL", [what, place.joined(separator: ", ")])
+    let place = EventText.place(
+      process: report.process.map { ($0.name, $0.id) },
+      thread: report.thread,
+      began: report.began
+    )
+    return ReportSection("STALL", [what, place])
   }
 
   /// Who is to blame, and what shows it.

@@ -375,6 +375,13 @@ extension StallReport {
     package var unknownCallers: Int?
     /// Samples that were taken and lost.
     public var lostCount: UInt64
+    /// Samples that are there and were left out, evenly, because there are very many.
+    public var leftOutCount: Int {
+      get { leftOut ?? 0 }
+      set { leftOut = newValue == 0 ? nil : newValue }
+    }
+    /// Left out where there are none: earlier versions have no such key.
+    package var leftOut: Int?
     /// Whether the file was cut off or damaged.
     public var isDamaged: Bool
     package var unobservedSeconds: Seconds
@@ -383,7 +390,9 @@ extension StallReport {
     enum CodingKeys: String, CodingKey {
       case stackCount, noStack, missingCallers, completedCount, joinedCount
       case unknownCallers = "unknownCallersCount"
-      case lostCount, isDamaged, unobservedSeconds, gapSeconds
+      case lostCount
+      case leftOut = "leftOutCount"
+      case isDamaged, unobservedSeconds, gapSeconds
     }
 
     /// The part of the stall without samples.

@@ -229,6 +229,8 @@ package struct Stall: Hashable, Sendable, Identifiable {
   package var hasEnded: Bool
   /// Samples that were taken and lost, because what records them could not keep up.
   package var lostSamples: UInt64
+  /// Samples that are there and were left out of ``samples``, evenly, because there are very many.
+  package var leftOutSamples = 0
   /// Whether the file that it was read from was cut off or damaged: there may have been more samples.
   package var isDamaged = false
   /// Time that passed while the process could not run (stopped, frozen, suspended): not part of `duration`.

@@ -56,11 +56,14 @@ package struct StallFile: Sendable {
   /// Damage costs the records it touches: a file that was cut off loses its last record only, and after a corrupt record
   /// reading goes on at the next one that is whole.
   ///
+  /// - Parameters:
+  ///   - bytes: What the file holds.
+  ///   - samples: So many samples of each stall, and less than twice as many, are enough: of more, some are left out evenly.
   /// - Throws: ``StallFileError`` when there is no header that this version understands.
-  package init(bytes: [UInt8]) throws(StallFileError) {
+  package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
     version = try Self.checkedVersion(bytes)
     var scanner = RecordScanner(bytes: bytes)
-    var builder = RecordingBuilder()
+    var builder = RecordingBuilder(samplesEnough: samples)
     while let record = scanner.next() {
       builder.damageSoFar = scanner.problems.count
       if !builder.add(kind: record.kind, payload: record.payload) {
@@ -133,6 +136,11 @@ private struct RecordingBuilder {
   private var stackPlaces: [UInt32: Int] = [:]
   private var stallPlaces: [UInt64: Int] = [:]
   private var samplesWithoutStall = 0
+  /// Which samples of each stall are kept, by its place.
+  private var selections: [SampleSelection] = []
+  private let samplesEnough: Int
+
+  init(samplesEnough: Int) { self.samplesEnough = samplesEnough }
 
   /// Adds a record. Returns `false` when its payload is shorter than its kind requires; a kind that is not known, and
   /// bytes after what is known, are a newer minor version's and are passed over.
@@ -163,6 +171,10 @@ private struct RecordingBuilder {
       problems.append(
         StallFileProblem(offset: 0, text: "\(samplesWithoutStall) samples belong to stalls whose beginning is lost")
       )
+    }
+    for index in recording.stalls.indices {
+      selections[index].finish(&recording.stalls[index].samples)
+      recording.stalls[index].leftOutSamples = selections[index].total - recording.stalls[index].samples.count
     }
     for index in recording.stalls.indices where !recording.stalls[index].hasEnded {
       let lastSeen = recording.stalls[index].samples.map(\.age).max() ?? .zero
@@ -250,6 +262,7 @@ private struct RecordingBuilder {
       let threadID = reader.signed(), let threshold = reader.duration(), let began = reader.number(UInt64.self)
     else { return false }
     stallPlaces[id] = recording.stalls.count
+    selections.append(SampleSelection(atLeast: samplesEnough))
     recording.stalls.append(
       Stall(
         id: id,
@@ -269,7 +282,7 @@ private struct RecordingBuilder {
       return true
     }
     recording.stalls[place].cost.add(sample)
-    recording.stalls[place].samples.append(sample)
+    selections[place].add(sample, to: &recording.stalls[place].samples)
     return true
   }
 

@@ -235,6 +235,37 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(report.text(width: 100), "sparse-100")
   }
 
+  /// A log gets the answer alone when a stall has ended.
+  @Test func theEndIsToldInAFewLines() {
+    expectSnapshot(fullReport().endText(width: 100), "ended-100")
+    expectSnapshot(fullReport().endText(width: 40), "ended-40")
+    var report = fullReport()
+    (report.verdict, report.verdictReason, report.culprit, report.causes) = (.noStacks, nil, nil, [])
+    #expect(report.endText(width: 100).contains("\nNO STACKS nothing can be blamed"))
+  }
+
+  /// While a stall lasts there is no report yet.
+  @Test(arguments: [false, true]) func whatLastsIsToldInTheStyleOfTheReport(_ isHang: Bool) {
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "ht\u{1b}[31mtp"),
+      thread: ObservedThread(id: 43, name: "eve\nnts"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
+    )
+    stall.duration = .milliseconds(1200)
+    let process = ObservedProcess(
+      id: 42,
+      executable: "/opt/shop/bin/shop",
+      architecture: "x86_64",
+      observerVersion: "1",
+      watchedSince: WallTime(nanosecondsSince1970: 1_600_000_000_000_000_000)
+    )
+    let text = EventText(stall, of: process, isHang: isHang)
+    expectSnapshot(text.text(width: 100) + text.text(width: 40) + text.summary + "\n", isHang ? "hang" : "began")
+    #expect(EventText(stall, of: nil, isHang: isHang).summary.contains("Z event loop"))
+  }
+
   /// A pool's samples are its threads: there is no time, and no last stack.
   @Test func aPoolIsToldInThreads() {
     var report = fullReport()

@@ -73,15 +73,21 @@ func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
 }
 
 /// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`. Problems go to
-/// standard error. Returns whether there was none. Those that are in `found` were found in a directory.
-func forEachStallFile(_ paths: [String], found: Set<String> = [], _ body: (String, StallFile) -> Void) -> Bool {
+/// standard error. Returns whether there was none. Those that are in `found` were found in a directory. Of more than `samples` of a
+/// stall some are left out.
+func forEachStallFile(
+  _ paths: [String],
+  found: Set<String> = [],
+  samples: Int = .max,
+  _ body: (String, StallFile) -> Void
+) -> Bool {
   var allGood = true
   Progress.shared.begin(reading: paths)
   for path in paths.isEmpty ? ["-"] : paths {
     let name = path == "-" ? "standard input" : path
     defer { Progress.shared.didFinishFile() }
     do {
-      let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)))
+      let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)), samples: samples)
       body(name, file)
       for problem in file.problems {
         output.error("\(name): \(problem)")

@@ -114,7 +114,11 @@ final class Stalls {
   ) -> Bool {
     // Nothing to read is not standard input.
     guard files.isWhole || !files.paths.isEmpty else { return false }
-    return forEachRecording(files.paths, found: files.found) { name, recording, rules, resolve in
+    return forEachRecording(files.paths, found: files.found, samples: Stall.samplesForReport) {
+      name,
+      recording,
+      rules,
+      resolve in
       let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
       var read: [Read] = []
       for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
@@ -130,16 +134,18 @@ final class Stalls {
   }
 
   /// Gives each of `paths` as a recording to `body`, with whose code is the application's and what names its addresses. Problems go to
-  /// standard error. Those that are in `found` were found in a directory. Returns whether there was no problem.
+  /// standard error. Those that are in `found` were found in a directory. Of more than `samples` of a stall some are left
+  /// out. Returns whether there was no problem.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
+    samples: Int = .max,
     _ body: (
       _ name: String, _ recording: Recording, OwnershipRules, _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
     )
       -> Void
   ) -> Bool {
-    forEachStallFile(paths, found: found) { name, file in
+    forEachStallFile(paths, found: found, samples: samples) { name, file in
       let process = file.recording.process
       // What the service counts as its own is its own here, too.
       let rules = OwnershipRules(
@@ -167,7 +173,9 @@ final class Stalls {
     // Who is to blame is worked out where it is asked for.
     guard !selection.signatures.isEmpty else { return chosen }
     let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
-    chosen.stalls.removeAll { !selection.includes(signature: builder.report(of: $0).signature) }
+    chosen.stalls.removeAll {
+      !selection.includes(signature: builder.report(of: $0.withSamples(Stall.samplesForReport)).signature)
+    }
     return chosen
   }
 

@@ -4,8 +4,9 @@ import Glibc
 
 /// What reports and exports of large stalls take, beside programs that others wrote reading the same stacks.
 struct ReportsBench {
-  /// The peers, by the environment: the path of flamegraph.pl.
+  /// The peers, by the environment: the path of flamegraph.pl, and of stackcollapse-perf.pl where it is there.
   private static let flamegraph = getenv("FLAMEGRAPH").map { String(cString: $0) }
+  private static let stackcollapse = getenv("STACKCOLLAPSE").map { String(cString: $0) }
   private static let formats = ["collapsed", "speedscope", "pprof", "firefox", "chrome", "html"]
 
   private let figures: Figures
@@ -49,6 +50,20 @@ struct ReportsBench {
       figures.print("reports.flamegraph_memory", perl.mebibytes, "MiB")
       figures.print("reports.text_vs_flamegraph", text.seconds / perl.seconds, "times")
     }
+    guard let flamegraph = Self.flamegraph, let stackcollapse = Self.stackcollapse else {
+      figures.note(
+        "FLAMEGRAPH_SCRIPTS names no clone of github.com/brendangregg/FlameGraph: no pair of perl programs to compare with"
+      )
+      return
+    }
+    let (perf, folded) = ("\(directory)/perf.txt", "\(directory)/folded.txt")
+    _ = try use("\(programs)/stall-samples", ["perf", "\(samples)", "\(stacks)"], into: perf)
+    let collapsing = try use("/usr/bin/perl", [stackcollapse, perf], into: folded)
+    let drawing = try use("/usr/bin/perl", [flamegraph, folded])
+    figures.print("reports.perl_pair", collapsing.seconds + drawing.seconds, "s")
+    figures.print("reports.perl_pair_memory", max(collapsing.mebibytes, drawing.mebibytes), "MiB")
+    figures.print("reports.text_vs_perl", text.seconds / (collapsing.seconds + drawing.seconds), "times", in: 0...0.333)
+    unlink(perf)
   }
 
   /// Time and memory of the text report against the number of samples.
