@@ -13,7 +13,8 @@
 /* For each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
 
-/* LeakSanitizer's, in programs that were built with it (lsan_interface.h): what is in memory from mmap(2) is no leak. */
+/* LeakSanitizer's, in programs that were built with it (lsan_interface.h): what is in memory from mmap(2) is no leak.
+ */
 __attribute__((weak)) void __lsan_register_root_region(const void *start, size_t length);
 
 /* The process that they are of. */
