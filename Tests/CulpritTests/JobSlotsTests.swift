@@ -56,7 +56,7 @@ import Testing
   @Test func onlyStallsStay() {
     withSlots { slots, lease in
       let now = clinux_clock_ns()
-      _ = slots.begin(1, since: now - 999_000_000_000, lease)
+      _ = slots.begin(1, since: now - 10_000_000_000, lease)
       _ = slots.begin(2, since: now - 1_000_000, lease)
       _ = slots.begin(3, since: now - 1_000_000, lease)
       #expect(slots.endAllButStalled(of: [1, 2]) == [1])
