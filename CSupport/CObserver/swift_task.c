@@ -175,15 +175,20 @@ void observer_swift_task_label(const struct observer_task_layout *layout, uint64
     label->bytes = 0;
 }
 
-void observer_swift_task_known_label(uint64_t address, uint32_t id, struct observer_label *label) {
+bool observer_swift_task_is(uint64_t address, uint32_t id) {
   struct task task;
+  const struct observer_task_layout *layout = task_memory_layout();
+  return layout && task_memory_read(layout, address, &task) && task_memory_id(&task) == id;
+}
+
+void observer_swift_task_known_label(uint64_t address, uint32_t id, struct observer_label *label) {
   label->bytes = 0;
   const struct observer_task_layout *layout = task_memory_layout();
   if (address == 0 || !layout)
     return;
   observer_swift_task_label(layout, address, label);
   /* Where it was, there may be another one. */
-  if (id != 0 && (!task_memory_read(layout, address, &task) || task_memory_id(&task) != id))
+  if (id != 0 && !observer_swift_task_is(address, id))
     label->bytes = 0;
 }
 

@@ -59,5 +59,12 @@ import Testing
       #expect(one.culprit?.share ?? 0 > 0.9)
     }
     #expect(Set(reports.map(\.source.kind)) == [.loop, .section])
+    // Each look at the thread is in both, from when the later one is suspected.
+    let ages = reports.map { $0.samples.map(\.age) }
+    let offset = try #require(ages[0].last) - #require(ages[1].last)
+    let both = try max(#require(ages[0].first), #require(ages[1].first) + offset)
+    let moments = [ages[0], ages[1].map { $0 + offset }].map { $0.filter { $0 >= both } }
+    #expect(moments[0].count == moments[1].count, "\(moments)")
+    #expect(zip(moments[0], moments[1]).allSatisfy { $0 - $1 < .milliseconds(1) && $1 - $0 < .milliseconds(1) })
   }
 }

@@ -16,12 +16,16 @@ private struct Simulation {
 
   /// A tick `milliseconds` after the last one, of which `allowed` count; the slot shows a work item begun at `item`.
   @discardableResult
-  mutating func tick(after milliseconds: UInt64, item: UInt64, allowed: UInt64 = 250, endedAt: UInt64 = 0)
-    -> WorkItemTracker.Step
-  {
+  mutating func tick(
+    after milliseconds: UInt64,
+    item: UInt64,
+    allowed: UInt64 = 250,
+    endedAt: UInt64 = 0,
+    sharedAt: UInt64 = 0
+  ) -> WorkItemTracker.Step {
     now += milliseconds
     let ms: UInt64 = 1_000_000
-    let snapshot = WorkItemTracker.SlotSnapshot(
+    var snapshot = WorkItemTracker.SlotSnapshot(
       item: item * ms,
       doubt: 0,
       generation: 1,
@@ -30,6 +34,7 @@ private struct Simulation {
       earlyInterval: limits.early * ms,
       interval: limits.interval * ms
     )
+    snapshot.sharedAt = sharedAt * ms
     let step = tracker.advance(
       snapshot,
       WorkItemTracker.Tick(now: now * ms, elapsed: (now - last) * ms, allowed: allowed * ms)
@@ -274,6 +279,24 @@ private struct Simulation {
   }
 
   /// Work that cycles with the samples is seen at all of its phases, before the threshold and after it.
+  /// Looks for another work item of the same thread take the place of its own, but for the one at the threshold.
+  @Test func sharedSamplesPutOffItsOwn() {
+    var simulation = Simulation()
+    let item = simulation.now
+    while simulation.age < 1000 { simulation.tick(after: 10, item: item) }
+    let before = simulation.samples
+    #expect(before.count >= 2)
+    while simulation.age < 4500 {
+      simulation.tick(after: 10, item: item, sharedAt: (simulation.now - 5) / 50 * 50)
+    }
+    #expect(simulation.samples == before + [4000])
+    // They come again when the others do not.
+    let last = simulation.now - 5
+    while simulation.age < 7500 { simulation.tick(after: 10, item: item, sharedAt: last) }
+    let after = simulation.samples.dropFirst(before.count + 1)
+    #expect(after.count >= 2 && (4990...6010).contains(after.first ?? 0), "\(after)")
+  }
+
   @Test func samplesComeAtEveryPhaseOfTheirInterval() {
     for seed: UInt64 in 1...4 {
       var simulation = Simulation(tracker: WorkItemTracker(seed: seed))

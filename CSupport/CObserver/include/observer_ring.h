@@ -70,6 +70,7 @@ struct observer_event {
   uint32_t left_out;                     /* frames that are not among them, behind the first UNWIND_FRAMES_INNER */
   uint32_t joined_from;                  /* the first frame that is an earlier stack's, 0 if none is */
   uint32_t whose;                        /* enum observer_whose; samples only */
+  bool is_shared;                        /* the look was for another slot, which tells its cost; samples only */
   uint64_t order;                        /* of the events of all rings; set by observer_ring_add */
   struct unwind_frame frames[];
 };

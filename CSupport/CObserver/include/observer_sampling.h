@@ -25,11 +25,13 @@ struct observer_work {
   _Atomic uint64_t tick_ns; /* at this time */
   _Atomic uint64_t avoided; /* the work item whose stack has held up a sampler: it is not read again */
   /* Written by the sampler at work. */
-  _Atomic uint32_t taken;     /* the value of `wanted` that was served last */
-  _Atomic int32_t tid;        /* who was seen to work */
-  _Atomic uint64_t seen_item; /* on this work item */
-  _Atomic uint64_t lost;      /* samples that found no room in the ring */
-  _Atomic uint64_t lost_item; /* of this work item */
+  _Atomic uint32_t taken;       /* the value of `wanted` that was served last */
+  _Atomic int32_t tid;          /* who was seen to work */
+  _Atomic uint64_t seen_item;   /* on this work item */
+  _Atomic uint64_t lost;        /* samples that found no room in the ring */
+  _Atomic uint64_t lost_item;   /* of this work item */
+  _Atomic uint64_t shared_ns;   /* when a look for another slot's work item last served */
+  _Atomic uint64_t shared_item; /* this work item, too */
 };
 
 /* The state of a work item at a tick. */
@@ -84,12 +86,17 @@ static inline CLINUX_NO_LOCKS void observer_work_leave(struct observer_sampling 
     atomic_store_explicit(&sampling->work[index].item, 0, memory_order_release);
 }
 
+/* Whether something is. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS bool observer_work_is_followed(const struct observer_sampling *sampling, uint32_t index) {
+  return atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed) != 0;
+}
+
 /* That; its work item is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling,
                                                                  uint32_t index);
 
-/* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots.
- * Async-signal-safe: yes. Threads: the monitor. */
+/* Asks for a sample of slot INDEX. The sampler is to be woken afterwards, once for all slots; it asks itself for what
+ * it puts off. Async-signal-safe: yes. Threads: the monitor, the sampler at work. */
 static inline CLINUX_NO_LOCKS void observer_work_want(struct observer_sampling *sampling, uint32_t index) {
   atomic_fetch_add_explicit(&sampling->work[index].wanted, 1, memory_order_release);
 }
@@ -125,6 +132,24 @@ static inline CLINUX_NO_LOCKS int32_t observer_work_tid(const struct observer_sa
   if (atomic_load_explicit(&sampling->work[index].seen_item, memory_order_acquire) != item)
     return 0;
   return atomic_load_explicit(&sampling->work[index].tid, memory_order_relaxed);
+}
+
+/* Notes that a look for another slot's work item has served ITEM of slot INDEX, too, at TIME_NS.
+ * Async-signal-safe: yes. Threads: the sampler at work. */
+static inline CLINUX_NO_LOCKS void observer_work_share(struct observer_sampling *sampling, uint32_t index,
+                                                       uint64_t item, uint64_t time_ns) {
+  atomic_store_explicit(&sampling->work[index].shared_item, 0, memory_order_relaxed);
+  atomic_thread_fence(memory_order_release);
+  atomic_store_explicit(&sampling->work[index].shared_ns, time_ns, memory_order_relaxed);
+  atomic_store_explicit(&sampling->work[index].shared_item, item, memory_order_release);
+}
+
+/* When one last did; 0: never. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t observer_work_shared_ns(const struct observer_sampling *sampling, uint32_t index,
+                                                               uint64_t item) {
+  if (atomic_load_explicit(&sampling->work[index].shared_item, memory_order_acquire) != item)
+    return 0;
+  return atomic_load_explicit(&sampling->work[index].shared_ns, memory_order_relaxed);
 }
 
 /* Counts a sample of ITEM that found no room. Async-signal-safe: yes. Threads: the sampler at work. */

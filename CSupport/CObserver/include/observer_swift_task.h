@@ -20,6 +20,10 @@ CLINUX_NO_LOCKS void observer_swift_task_label(const struct observer_task_layout
 /* The same, where things are known to be; none where TASK has not the number ID. Any has the number 0. */
 CLINUX_NO_LOCKS void observer_swift_task_known_label(uint64_t task, uint32_t id, struct observer_label *label);
 
+/* Whether the task with the number ID is at the address TASK: addresses are used again. Async-signal-safe: yes.
+ * Threads: any that may read memory. */
+CLINUX_NO_LOCKS bool observer_swift_task_is(uint64_t task, uint32_t id);
+
 /* Adds to STACK, which is of a task and has its callers, where those of WAITERS wait for its value, as
  * observer_swift_task_callers does. Async-signal-safe: yes. Threads: as observer_unwind. */
 CLINUX_NO_LOCKS void observer_swift_task_waiters(const struct observer_task_waiters *waiters,

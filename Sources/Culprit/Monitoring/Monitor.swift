@@ -133,6 +133,7 @@ struct Monitor: ~Copyable {
     snapshot.unwatched = view.unwatched_ns
     snapshot.hangDelay = observer_control_hang_delay_ns(control)
     snapshot.isExempt = view.is_exempt || observer_control_paused(control)
+    snapshot.sharedAt = observer_work_shared_ns(sampling, UInt32(truncatingIfNeeded: index), view.item)
     return (view, snapshot)
   }
 

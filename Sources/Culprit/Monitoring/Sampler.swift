@@ -34,6 +34,7 @@ struct Sampler: ~Copyable {
   /// So many events are to have room before a holder is looked at.
   private let eventsKept: UInt32 = 32
   private var reader: ThreadReader
+  private var followed: FollowedWork
   private var allThreads: AllThreadsCapture
 
   init(
@@ -55,6 +56,7 @@ struct Sampler: ~Copyable {
     holders = .allocate(capacity: 1)
     holders.initialize(to: observer_holders())
     reader = ThreadReader(sampling, number)
+    followed = FollowedWork(sampling, slots)
     allThreads = AllThreadsCapture(sampling)
   }
 
@@ -111,10 +113,11 @@ struct Sampler: ~Copyable {
 
   /// Takes what is wanted. Returns how long until there may be more to do without being told.
   @_noLocks private mutating func work() -> UInt64 {
+    let used = min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX))
+    followed.find(used)
     // Answers are collected first: what they are about is not due again then.
     reader.beginCollecting()
     while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
-    let used = min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX))
     var hasBegun = false
     var index: UInt32 = 0
     while index < used, isActive {
@@ -154,7 +157,17 @@ struct Sampler: ~Copyable {
       emit(target, reader.nobody())
       return
     }
+    guard !putOff(target) else { return }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
+  }
+
+  /// Whether the thread of `target` has been asked for another slot's work item, and has not answered: its answer serves both, and
+  /// if it does not, the sample is wanted still.
+  @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
+    guard reader.isAskedForAnother(target) else { return false }
+    if let thread = target.thread { observer_visit_end(thread) }
+    observer_work_want(sampling, UInt32(truncatingIfNeeded: target.index))
+    return true
   }
 
   /// What is to be sampled in slot `index`, whose work item several threads work on; `nil` when it is over, or one does.
@@ -244,6 +257,7 @@ struct Sampler: ~Copyable {
       one.whose = isEnqueued ? inTheWay : OBSERVER_OF_WORKER
       one.threadID = work.tid
       one.thread = observer_visit_begin(work.tid)
+      guard isEnqueued || one.waiters.count > 0 || one.task != one.ownTask || !putOff(one) else { return }
       let place = UInt32(truncatingIfNeeded: one.index)
       one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
       if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
@@ -335,6 +349,27 @@ struct Sampler: ~Copyable {
     guard work.item == target.item, isActive else { return nil }
     var event = observer_event()
     event.kind = OBSERVER_EVENT_SAMPLE.rawValue
+    reader.describe(target, reading, &event)
+    event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
+    tell(of: target, reading, work, &event)
+    // A look at a holder is none at the work.
+    let isHolder = target.whose == OBSERVER_OF_HOLDER
+    if !reader.write(&event, to: ring), !isHolder { observer_work_lose(sampling, place, work.item) }
+    if isHolder, reading.status != OBSERVER_CAPTURED {
+      observer_holders_rest(holders, target.threadID, clinux_clock_ns())
+    }
+    share(target, reading, event)
+    return event.lock.holder != 0 && !event.lock.is_orphaned ? readHolder(of: event.lock, target) : nil
+  }
+
+  /// Fills in what `event` says of the work item of `target`, which is `work` to the monitor.
+  @_noLocks private mutating func tell(
+    of target: ThreadReader.Target,
+    _ reading: ThreadReader.Reading,
+    _ work: observer_work_snapshot,
+    _ event: inout observer_event
+  ) {
+    let place = UInt32(truncatingIfNeeded: target.index)
     event.slot = place
     event.generation = work.generation
     event.item = work.item
@@ -347,10 +382,9 @@ struct Sampler: ~Copyable {
       : work.age_ns &- min(work.age_ns, work.tick_ns &- reading.time)
     event.gap_ns = work.gap_ns
     event.lost = observer_work_lost(sampling, place, work.item)
-    reader.describe(target, reading, &event)
-    event.whose = (target.owners == nil ? target.whose : OBSERVER_OF_ONE_OF_SEVERAL).rawValue
+    event.label.bytes = 0
     // What is said of the work is not said of who holds it up.
-    if target.whose != OBSERVER_OF_HOLDER { observer_slot_label(slot, &event.label) }
+    if target.whose != OBSERVER_OF_HOLDER, let slot = target.slot { observer_slot_label(slot, &event.label) }
     if event.label.bytes == 0 {
       reader.beginStep(target)
       observer_swift_task_known_label(target.task != 0 ? target.task : reading.task, target.taskID, &event.label)
@@ -358,19 +392,76 @@ struct Sampler: ~Copyable {
       if event.label.bytes == 0 { observer_swift_task_known_label(target.ownTask, target.ownTaskID, &event.label) }
       reader.endStep()
     }
+    (event.queue_head, event.waiting) = (0, 0)
     if target.queueHeadAddress != 0 {
       reader.beginStep(target)
       event.queue_head = observer_slot_queue_head(target.queueHeadAddress)
-      event.waiting = waiting(target.queueHeadAddress, index)
+      event.waiting = waiting(target.queueHeadAddress, target.index)
       reader.endStep()
     }
-    // A look at a holder is none at the work.
+  }
+
+  /// Tells the recorder of a sample, `event`, for the other work items that the thread of `target` works on; of a holder's, for those
+  /// of the thread that waits for it.
+  @_noLocks private mutating func share(
+    _ target: ThreadReader.Target,
+    _ reading: ThreadReader.Reading,
+    _ event: observer_event
+  ) {
     let isHolder = target.whose == OBSERVER_OF_HOLDER
-    if !reader.write(&event, to: ring), !isHolder { observer_work_lose(sampling, place, work.item) }
-    if isHolder, reading.status != OBSERVER_CAPTURED {
-      observer_holders_rest(holders, target.threadID, clinux_clock_ns())
+    // A stack that goes on with who awaits the work has one view only.
+    guard followed.count > 1, target.waiters.count == 0, isHolder || target.whose == OBSERVER_OF_WORKER else { return }
+    switch reading.status {
+    case OBSERVER_CAPTURED, OBSERVER_NO_ANSWER, OBSERVER_STATE_UNKNOWN, OBSERVER_UNREADABLE: break
+    default: return
     }
-    return event.lock.holder != 0 && !event.lock.is_orphaned ? readHolder(of: event.lock, target) : nil
+    let threadID = isHolder ? target.chain.tids.0 : target.threadID
+    var number = 0
+    while number < followed.count, isActive {
+      reader.beginStep(target)
+      let other = followed.target(
+        number,
+        besides: target.index,
+        thread: threadID,
+        task: reading.task,
+        at: reading.time,
+        isHolder: isHolder
+      )
+      reader.endStep()
+      number &+= 1
+      guard var other else { continue }
+      let place = UInt32(truncatingIfNeeded: other.index)
+      let work = observer_work_read(sampling, place)
+      guard work.item == other.item, work.generation == other.generation else { continue }
+      other.whose = target.whose
+      var event = event
+      event.whose = target.whose.rawValue
+      event.is_shared = true
+      tell(of: other, reading, work, &event)
+      guard !isHolder else {
+        _ = reader.write(&event, to: ring)
+        continue
+      }
+      // The times of another thread than before tell nothing.
+      if target.isAnother || other.isAnother {
+        event.cpu_ns = 0
+        event.run_delay_ns = .max
+        event.evidence.has_counters = false
+      }
+      if reading.status == OBSERVER_CAPTURED {
+        backoffs[other.index].answered(threadID)
+      } else {
+        backoffs[other.index].notAnswered(other.item, clinux_clock_ns(), threadID)
+      }
+      observer_work_seen(sampling, place, other.item, threadID)
+      guard reader.write(&event, to: ring) else {
+        observer_work_lose(sampling, place, work.item)
+        continue
+      }
+      // What was wanted of it has been seen.
+      _ = observer_work_take(sampling, place)
+      observer_work_share(sampling, place, other.item, reading.time)
+    }
   }
 
   /// Looks at who holds `lock`, which the thread of `target` waits for. Returns `nil` where the answer comes later, or he is left

@@ -132,6 +132,16 @@ struct ThreadReader: ~Copyable {
     return false
   }
 
+  /// Whether the thread of `target` has been asked for another slot's work item, and has not answered yet.
+  @_noLocks func isAskedForAnother(_ target: Target) -> Bool {
+    guard openCount > 0 else { return false }
+    for place in 0..<sentMade where sent[place].isOpen && sent[place].target.threadID == target.threadID {
+      let asked = sent[place].target
+      if asked.slot != nil, asked.index != target.index, asked.whose == OBSERVER_OF_WORKER { return true }
+    }
+    return false
+  }
+
   /// Whether thread `threadID` is to be asked as a holder of a lock: nobody else has asked it, and there is room for more important
   /// ones.
   @_noLocks func mayAskHolder(_ threadID: Int32) -> Bool {

@@ -24,6 +24,8 @@ struct WorkItemTracker {
     var unwatched: UInt64 = 0
     /// Whether the work item may take as long as it does just now.
     var isExempt = false
+    /// When a look for another work item of the same thread last served this one, too; 0: never.
+    var sharedAt: UInt64 = 0
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.
@@ -107,6 +109,8 @@ struct WorkItemTracker {
   private(set) var exemptTime: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
+  /// When a look for another work item last served this one.
+  private var sharedAt: UInt64 = 0
   /// The age at which the recorder is told next that the stall goes on.
   private var nextTold: UInt64 = 0
   /// Whether the age is that of the work item's end.
@@ -154,6 +158,7 @@ struct WorkItemTracker {
       if snapshot.isExempt { exemptTime &+= tick.charged } else { age &+= tick.charged }
       gap &+= tick.elapsed &- tick.charged
     }
+    if isSampled, snapshot.sharedAt > sharedAt { share(snapshot, tick) }
     if age >= snapshot.suspicion, age >= nextSample {
       step.sample = true
       schedule(snapshot)
@@ -227,16 +232,29 @@ struct WorkItemTracker {
     isDeclared = false
     isHangTold = false
     exemptTime = 0
+    sharedAt = 0
   }
 
-  /// Sets the time of the sample after the one that is due now. The last one before the threshold is moved to it, so
-  /// that the moment at which other watchdogs take their only stack is on record.
+  /// Sets the time of the sample after the one that is due now.
   @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
     let gap = gaps.next(age < snapshot.threshold ? snapshot.earlyInterval : snapshot.interval)
     // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
     let planned = nextSample &+ gap
-    nextSample = nextSample != 0 && planned > age ? planned : age &+ gap
-    if age < snapshot.threshold, nextSample > snapshot.threshold { nextSample = snapshot.threshold }
+    setNextSample(nextSample != 0 && planned > age ? planned : age &+ gap, snapshot)
+  }
+
+  /// A look for another work item has served this one: the next sample is as far from it as from one of its own.
+  @_noLocks private mutating func share(_ snapshot: SlotSnapshot, _ tick: Tick) {
+    sharedAt = snapshot.sharedAt
+    let since = tick.now > sharedAt ? tick.now &- sharedAt : 0
+    let gap = gaps.next(age < snapshot.threshold ? snapshot.earlyInterval : snapshot.interval)
+    setNextSample(age &- min(age, since) &+ gap, snapshot)
+  }
+
+  /// The last sample before the threshold is moved to it, so that the moment at which other watchdogs take their only
+  /// stack is on record.
+  @_noLocks private mutating func setNextSample(_ planned: UInt64, _ snapshot: SlotSnapshot) {
+    nextSample = age < snapshot.threshold ? min(planned, snapshot.threshold) : planned
   }
 
   /// The age at which the stall is a hang.

@@ -269,7 +269,7 @@ final class Recorder: Sendable {
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
-      HandlerTime.add(nanoseconds: head.handler_ns)
+      if !head.is_shared { HandlerTime.add(nanoseconds: head.handler_ns) }
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
       var captured = CapturedSample(event)
       if var descriptor = captured.sample.descriptor {
