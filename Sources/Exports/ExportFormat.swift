@@ -10,6 +10,8 @@ package enum ExportFormat: String, CaseIterable, Sendable {
   case firefox
   /// Trace events in JSON, for Perfetto and chrome://tracing.
   case chrome
+  /// Profiles of OpenTelemetry, in protobuf.
+  case otlp
 
   /// The format called `name`; "perfetto" is one of them, too.
   package init?(name: String) {
@@ -22,11 +24,12 @@ package enum ExportFormat: String, CaseIterable, Sendable {
       (".collapsed", .collapsed), (".folded", .collapsed), (".speedscope.json", .speedscope),
       (".speedscope", .speedscope),
       (".pb.gz", .pprof), (".pprof", .pprof), (".firefox.json", .firefox), (".trace.json", .chrome),
+      (".otlp", .otlp), (".otlp.pb", .otlp),
     ]
     guard let format = endings.first(where: { path.hasSuffix($0.0) })?.1 else { return nil }
     self = format
   }
 
   /// Whether it is no text, and nothing for a terminal.
-  package var isBinary: Bool { self == .pprof }
+  package var isBinary: Bool { self == .pprof || self == .otlp }
 }

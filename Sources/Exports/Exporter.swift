@@ -39,6 +39,7 @@ package struct Exporter {
     case .pprof: writer = PprofWriter(sink, isRaw: isRaw)
     case .firefox: writer = FirefoxWriter(sink, version: version)
     case .chrome: writer = ChromeWriter(sink, version: version)
+    case .otlp: writer = OTLPWriter(sink, version: version)
     }
   }
 

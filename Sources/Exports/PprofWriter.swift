@@ -32,7 +32,8 @@ struct PprofWriter: ExportWriter {
 
   private let sink: ByteSink
   private let gzip: GzipSink?
-  private var places: PprofPlaces
+  private let isRaw: Bool
+  private var places = ProfilePlaces(Places())
   private var strings = Numbered<String>()
   private var began: UInt64?
   private var duration: UInt64 = 0
@@ -42,7 +43,7 @@ struct PprofWriter: ExportWriter {
   init(_ sink: ByteSink, isRaw: Bool) {
     self.sink = sink
     gzip = GzipSink(sink)
-    places = PprofPlaces(isRaw: isRaw)
+    self.isRaw = isRaw
     // By convention the first is the empty one.
     _ = strings.number("")
   }
@@ -109,10 +110,54 @@ struct PprofWriter: ExportWriter {
     profile.add(Field.period, sampleCount > 0 ? duration / sampleCount : 0)
     for comment in comments { profile.add(Field.comment, comment) }
     profile.add(Field.defaultSampleType, strings.number("time"))
-    for mapping in places.mappings(&strings) { profile.add(Field.mapping, mapping) }
+    for (place, mapping) in places.mappings.enumerated() {
+      profile.add(Field.mapping, self.mapping(mapping, UInt64(place + 1)))
+    }
     for text in strings.all { profile.add(Field.text, text) }
     try write(profile)
     try gzip?.finish()
+  }
+
+  private mutating func mapping(_ mapping: ProfilePlaces.Mapping, _ number: UInt64) -> ProtobufMessage {
+    let isNamed = !isRaw && !places.unnamed.contains(number)
+    var message = ProtobufMessage()
+    message.add(1, number)
+    message.add(2, mapping.mapping.start.value)
+    message.add(3, mapping.mapping.end.value)
+    message.add(4, mapping.mapping.fileOffset)
+    message.add(5, strings.number(printable(mapping.path)))
+    message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
+    // Whoever reads "true" looks nothing up.
+    for field in UInt64(7)...10 { message.add(field, isNamed) }
+    return message
+  }
+
+  /// Places as `Profile` has them.
+  private struct Places: PlaceEncoding {
+    func add(_ location: ProfilePlaces.Location, _ number: UInt64, to profile: inout ProtobufMessage) {
+      var message = ProtobufMessage()
+      message.add(1, number)
+      message.add(2, location.mapping)
+      message.add(3, location.address)
+      for line in location.lines {
+        var part = ProtobufMessage()
+        part.add(1, line.function)
+        part.add(2, line.line)
+        part.add(3, line.column)
+        message.add(4, part)
+      }
+      message.add(5, location.isMerged)
+      profile.add(Field.location, message)
+    }
+
+    func add(_ function: ProfilePlaces.Function, _ number: UInt64, to profile: inout ProtobufMessage) {
+      var message = ProtobufMessage()
+      message.add(1, number)
+      message.add(2, function.name)
+      message.add(3, function.systemName)
+      message.add(4, function.file)
+      profile.add(Field.function, message)
+    }
   }
 
   private mutating func labels(of stall: ExportedStall, _ thread: ObservedThread) -> [ProtobufMessage] {

@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome or jsonl, not \"svg\""),
+    (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
     (["--raw"], "--raw is for --format=pprof"), (["--nothing"], "there is no option --nothing"),
   ])
   func wrongUsageIsStatusTwo(arguments: [String], sentence: String) throws {

@@ -19,6 +19,11 @@ import Testing
     try expectGolden(try text(try export(recordings, format)), "\(name).\(format.rawValue)")
   }
 
+  @Test(arguments: recordings.keys.sorted()) func openTelemetry(name: String) throws {
+    let recordings = try #require(Self.recordings[name])
+    try expectGolden(try OTLP(try export(recordings, .otlp)).text, "\(name).otlp.txt")
+  }
+
   /// What zlib makes of it depends on its version: what is compared is the profile.
   @Test(arguments: recordings.keys.sorted(), [false, true])
   func profiles(name: String, isRaw: Bool) throws {

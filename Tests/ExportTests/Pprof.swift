@@ -48,7 +48,7 @@ struct Pprof {
 
   /// Reads a profile, in gzip.
   init(_ compressed: [UInt8]) throws {
-    let fields = try Self.fields(try gunzip(compressed)[...])
+    let fields = try Wire.fields(try gunzip(compressed)[...])
     let texts = fields.filter { $0.number == 6 }.map { String(decoding: $0.bytes, as: UTF8.self) }
     try #require(texts.first == "")
     func text(_ number: UInt64) throws -> String {
@@ -56,19 +56,19 @@ struct Pprof {
       return try #require(texts.indices.contains(place) ? texts[place] : nil)
     }
     for field in fields {
-      let parts = try (1...5).contains(field.number) || field.number == 11 ? Self.fields(field.bytes) : []
+      let parts = try (1...5).contains(field.number) || field.number == 11 ? Wire.fields(field.bytes) : []
       func part(_ number: UInt64) -> UInt64 { parts.last { $0.number == number }?.value ?? 0 }
       switch field.number {
       case 1: sampleTypes.append("\(try text(part(1)))/\(try text(part(2)))")
       case 2:
         var labels: [String: String] = [:]
         for label in parts where label.number == 3 {
-          let pair = try Self.fields(label.bytes)
+          let pair = try Wire.fields(label.bytes)
           let key = try text(pair.last { $0.number == 1 }?.value ?? 0)
           try #require(labels[key] == nil)
           labels[key] = try text(pair.last { $0.number == 2 }?.value ?? 0)
         }
-        let packed = try parts.filter { $0.number < 3 }.map { ($0.number, try Self.packed($0.bytes)) }
+        let packed = try parts.filter { $0.number < 3 }.map { ($0.number, try Wire.packed($0.bytes)) }
         samples.append(
           Sample(
             locations: packed.filter { $0.0 == 1 }.flatMap(\.1),
@@ -91,7 +91,7 @@ struct Pprof {
       case 4:
         let lines = try parts.filter { $0.number == 4 }
           .map { line -> Line in
-            let fields = try Self.fields(line.bytes)
+            let fields = try Wire.fields(line.bytes)
             func value(_ number: UInt64) -> UInt64 { fields.last { $0.number == number }?.value ?? 0 }
             return Line(function: value(1), line: Int64(bitPattern: value(2)), column: Int64(bitPattern: value(3)))
           }
@@ -157,49 +157,6 @@ struct Pprof {
     }
     return lines.joined(separator: "\n") + "\n"
   }
-
-  private struct Field {
-    var number: UInt64
-    var value: UInt64 = 0
-    var bytes: ArraySlice<UInt8> = []
-  }
-
-  private static func fields(_ bytes: ArraySlice<UInt8>) throws -> [Field] {
-    var rest = bytes
-    var fields: [Field] = []
-    while !rest.isEmpty {
-      let tag = try varint(&rest)
-      switch tag & 7 {
-      case 0: fields.append(Field(number: tag >> 3, value: try varint(&rest)))
-      case 2:
-        let count = Int(try varint(&rest))
-        try #require(count <= rest.count)
-        fields.append(Field(number: tag >> 3, bytes: rest.prefix(count)))
-        rest = rest.dropFirst(count)
-      default: try #require(Bool(false), "wire type \(tag & 7)")
-      }
-    }
-    return fields
-  }
-
-  private static func packed(_ bytes: ArraySlice<UInt8>) throws -> [UInt64] {
-    var rest = bytes
-    var values: [UInt64] = []
-    while !rest.isEmpty { values.append(try varint(&rest)) }
-    return values
-  }
-
-  private static func varint(_ rest: inout ArraySlice<UInt8>) throws -> UInt64 {
-    var value: UInt64 = 0
-    for shift in stride(from: UInt64(0), to: 70, by: 7) {
-      guard let byte = rest.popFirst() else { throw WireError.cut }
-      value |= UInt64(byte & 0x7f) << shift
-      if byte < 0x80 { return value }
-    }
-    throw WireError.endless
-  }
-
-  private enum WireError: Error { case endless, cut }
 }
 
 /// What `compressed`, one member of gzip, holds.

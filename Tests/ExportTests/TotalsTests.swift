@@ -27,6 +27,22 @@ import Testing
     }
   }
 
+  @Test(arguments: seeds) func otlp(seed: UInt64) throws {
+    let recording = RandomRecording(seed: seed).recording
+    let profiles = try OTLP(try export([recording], .otlp)).profiles
+    #expect(profiles.allSatisfy { $0.type == "wall/nanoseconds" })
+    let samples = profiles.flatMap(\.samples)
+    #expect(samples.flatMap(\.values).reduce(0, +) == duration(recording))
+    for profile in profiles {
+      // What OpenTelemetry asks for: one sample for what is the same, and times within the profile's.
+      #expect(Set(profile.samples.map(\.identity)).count == profile.samples.count)
+      for sample in profile.samples {
+        #expect(sample.values.count == sample.times.count && !sample.values.isEmpty)
+        #expect(sample.times.allSatisfy { $0 >= profile.began && $0 < profile.began + max(profile.duration, 1) })
+      }
+    }
+  }
+
   @Test(arguments: seeds) func collapsed(seed: UInt64) throws {
     let recording = RandomRecording(seed: seed).recording
     let lines = try text(try export([recording], .collapsed)).split(separator: "\n")

@@ -14,7 +14,7 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), or jsonl; else what OUT's name tells, or collapsed"
+        "html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
     ),
     CommandOption(
       "output",
@@ -35,6 +35,7 @@ let exportTable = OptionTable(
       pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
       firefox      for profiler.firefox.com (.firefox.json)
       chrome       trace events, for ui.perfetto.dev and chrome://tracing (.trace.json)
+      otlp         profiles of OpenTelemetry in protobuf, as of opentelemetry-proto 1.9.0 to 1.11.0 (.otlp)
       jsonl        a row of JSON for each stall and each sampled stack, for DuckDB and Spark; OUT/day=…/host=…/part-….jsonl
     """,
   examples: """

@@ -1,49 +1,57 @@
 import CulpritBlame
 import CulpritStallRecord
 
-/// The mappings, locations and functions of a profile of pprof's.
-struct PprofPlaces {
-  private enum Field {
-    static let location: UInt64 = 4
-    static let function: UInt64 = 5
-  }
+/// How a format of protobuf's has the places of stacks.
+protocol PlaceEncoding {
+  /// Adds `location`, which is number `number` from 1 on, to `message`.
+  func add(_ location: ProfilePlaces.Location, _ number: UInt64, to message: inout ProtobufMessage)
+  /// The same of a function.
+  func add(_ function: ProfilePlaces.Function, _ number: UInt64, to message: inout ProtobufMessage)
+}
 
-  private struct Mapping: Hashable {
+/// The mappings, locations and functions of a profile of pprof's, or of a format that comes from it.
+struct ProfilePlaces {
+  /// A part of a file in memory.
+  struct Mapping: Hashable {
     var path: String
     var buildID: [UInt8]
     var mapping: Module.Mapping
   }
 
-  private struct Line: Hashable {
+  /// A place in a function.
+  struct Line: Hashable {
     var function: UInt64
     var line: Int
     var column: Int
   }
 
-  private struct Location: Hashable {
+  /// An address, and the functions there, the innermost first.
+  struct Location: Hashable {
     var mapping: UInt64
     var address: UInt64
     var lines: [Line]
     var isMerged: Bool
   }
 
-  private struct Function: Hashable {
+  /// A function, by the numbers of its texts.
+  struct Function: Hashable {
     var name: Int
     var systemName: Int
     var file: Int
   }
 
-  private let isRaw: Bool
+  private let encoding: any PlaceEncoding
   private var map = ModuleMap([])
   private var mappingNumbers: [Mapping: UInt64] = [:]
-  private var allMappings: [Mapping] = []
+  /// Every mapping that was referred to, and those of the programs; the number of the first is 1.
+  private(set) var mappings: [Mapping] = []
   /// The mappings in which there is code without a name: a reader may know better.
-  private var unnamed: Set<UInt64> = []
+  private(set) var unnamed: Set<UInt64> = []
   private var locations: [Location: UInt64] = [:]
   private var functions: [Function: UInt64] = [:]
   private var locationsOfStacks: [Int: [UInt64]] = [:]
 
-  init(isRaw: Bool) { self.isRaw = isRaw }
+  init(_ encoding: any PlaceEncoding) { self.encoding = encoding }
 
   /// Begins with the modules of another recording.
   mutating func begin(_ recording: ExportedRecording) {
@@ -113,19 +121,7 @@ struct PprofPlaces {
     if let number = locations[location] { return number }
     let number = UInt64(locations.count + 1)
     locations[location] = number
-    var message = ProtobufMessage()
-    message.add(1, number)
-    message.add(2, location.mapping)
-    message.add(3, location.address)
-    for line in location.lines {
-      var part = ProtobufMessage()
-      part.add(1, line.function)
-      part.add(2, line.line)
-      part.add(3, line.column)
-      message.add(4, part)
-    }
-    message.add(5, location.isMerged)
-    profile.add(Field.location, message)
+    encoding.add(location, number, to: &profile)
     return number
   }
 
@@ -133,12 +129,7 @@ struct PprofPlaces {
     if let number = functions[function] { return number }
     let number = UInt64(functions.count + 1)
     functions[function] = number
-    var message = ProtobufMessage()
-    message.add(1, number)
-    message.add(2, function.name)
-    message.add(3, function.systemName)
-    message.add(4, function.file)
-    profile.add(Field.function, message)
+    encoding.add(function, number, to: &profile)
     return number
   }
 
@@ -153,27 +144,8 @@ struct PprofPlaces {
   private mutating func number(of module: Module, _ mapping: Module.Mapping) -> UInt64 {
     let key = Mapping(path: module.path, buildID: module.buildID, mapping: mapping)
     if let number = mappingNumbers[key] { return number }
-    allMappings.append(key)
-    mappingNumbers[key] = UInt64(allMappings.count)
-    return UInt64(allMappings.count)
-  }
-
-  /// Every mapping that was referred to, and that of the program.
-  func mappings(_ strings: inout Numbered<String>) -> [ProtobufMessage] {
-    allMappings.enumerated()
-      .map { place, mapping in
-        let number = UInt64(place + 1)
-        let isNamed = !isRaw && !unnamed.contains(number)
-        var message = ProtobufMessage()
-        message.add(1, number)
-        message.add(2, mapping.mapping.start.value)
-        message.add(3, mapping.mapping.end.value)
-        message.add(4, mapping.mapping.fileOffset)
-        message.add(5, strings.number(printable(mapping.path)))
-        message.add(6, strings.number(mapping.buildID.isEmpty ? "" : hexadecimal(mapping.buildID)))
-        // Whoever reads "true" looks nothing up.
-        for field in UInt64(7)...10 { message.add(field, isNamed) }
-        return message
-      }
+    mappings.append(key)
+    mappingNumbers[key] = UInt64(mappings.count)
+    return UInt64(mappings.count)
   }
 }

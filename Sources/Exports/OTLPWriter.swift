@@ -1,0 +1,277 @@
+import CulpritBlame
+import CulpritStallRecord
+
+/// The profiles signal of OpenTelemetry: `ProfilesData`, which is an `ExportProfilesServiceRequest` as well, in protobuf.
+///
+/// The signal is in development. This is its form in opentelemetry-proto 1.9.0 to 1.11.0
+/// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile for each thread;
+/// what samples refer to is in the dictionary, which is written in pieces: a reader of protobuf merges them.
+struct OTLPWriter: ExportWriter {
+  static let tellsBlame = false
+
+  /// Fields of `ProfilesData`, and of its `ProfilesDictionary`.
+  private enum Field {
+    static let resourceProfiles: UInt64 = 1
+    static let dictionary: UInt64 = 2
+  }
+  private enum Table {
+    static let mapping: UInt64 = 1
+    static let location: UInt64 = 2
+    static let function: UInt64 = 3
+    static let link: UInt64 = 4
+    static let text: UInt64 = 5
+    static let attribute: UInt64 = 6
+    static let stack: UInt64 = 7
+  }
+
+  /// An attribute, by the number of its key.
+  private struct Attribute: Hashable {
+    var key: Int
+    var value: Value
+  }
+
+  private enum Value: Hashable {
+    case text(String)
+    case number(Int)
+
+    /// It as an `AnyValue`.
+    var message: ProtobufMessage {
+      var message = ProtobufMessage()
+      switch self {
+      case .text(let text): message.add(1, text)
+      // One that is 0 is one all the same.
+      case .number(let number): message.add(3, always: UInt64(bitPattern: Int64(number)))
+      }
+      return message
+    }
+  }
+
+  /// What samples have in common that are one to OpenTelemetry.
+  private struct Identity: Hashable {
+    var stack: UInt64
+    var state: String?
+    var label: String?
+  }
+
+  private struct Observations {
+    var values: [UInt64] = []
+    var times: [UInt64] = []
+  }
+
+  private let sink: ByteSink
+  private let version: String
+  private var places = ProfilePlaces(Places())
+  private var strings = Numbered<String>()
+  private var attributes = Numbered<Attribute>()
+  private var attributesWritten = 0
+  private var stacks = Numbered<[UInt64]>()
+  private var stacksOfPlaces: [Int: UInt64] = [:]
+
+  init(_ sink: ByteSink, version: String) {
+    self.sink = sink
+    self.version = version
+    // The first of each table is the empty one.
+    _ = strings.number("")
+    _ = stacks.number([])
+  }
+
+  mutating func begin(_ recording: ExportedRecording) throws {
+    places.begin(recording)
+    stacksOfPlaces = [:]
+  }
+
+  mutating func add(_ stall: ExportedStall) throws {
+    var dictionary = ProtobufMessage()
+    var scope = ProtobufMessage()
+    var library = ProtobufMessage()
+    library.add(1, "culprit")
+    library.add(2, version)
+    scope.add(1, library)
+    for track in stall.profile.tracks { scope.add(2, profile(stall, track, &dictionary)) }
+    var part = ProtobufMessage()
+    part.add(1, resource(of: stall.recording))
+    part.add(2, scope)
+    var data = ProtobufMessage()
+    data.add(Field.resourceProfiles, part)
+    if !dictionary.bytes.isEmpty { data.add(Field.dictionary, dictionary) }
+    try write(data)
+  }
+
+  mutating func finish() throws {
+    // Tables whose first entries were written with none of them yet.
+    var dictionary = ProtobufMessage()
+    dictionary.add(Table.mapping, ProtobufMessage())
+    for mapping in places.mappings { dictionary.add(Table.mapping, message(mapping)) }
+    dictionary.add(Table.link, ProtobufMessage())
+    writeAttributes(&dictionary)
+    for text in strings.all { dictionary.add(Table.text, text) }
+    var data = ProtobufMessage()
+    data.add(Field.dictionary, dictionary)
+    try write(data)
+    try sink.flush()
+  }
+
+  /// What `track` of `stall` did; what is new of that goes to the `dictionary`.
+  private mutating func profile(
+    _ stall: ExportedStall,
+    _ track: StallProfile.Track,
+    _ dictionary: inout ProtobufMessage
+  ) -> ProtobufMessage {
+    let began = stall.stall.began.nanosecondsSince1970
+    let last = max(stall.profile.duration, 1) - 1
+    var found: [Identity: Observations] = [:]
+    var order: [Identity] = []
+    for segment in track.segments {
+      let identity = Identity(
+        stack: stack(segment.stack, stall.recording, &dictionary),
+        state: stall.state(segment.sample),
+        label: stall.label(segment.sample)
+      )
+      if found[identity] == nil { order.append(identity) }
+      let age = segment.sample.map { stall.stall.samples[$0].age.wholeNanoseconds } ?? segment.begin
+      found[identity, default: Observations()].values.append(segment.weight)
+      found[identity, default: Observations()].times.append(began + min(age, last))
+    }
+    var profile = ProtobufMessage()
+    profile.add(1, wallTime())
+    for identity in order {
+      var sample = ProtobufMessage()
+      sample.add(1, identity.stack)
+      var own: [UInt64] = []
+      if let state = identity.state { own.append(attribute("culprit.thread.state", .text(state))) }
+      if let label = identity.label { own.append(attribute("culprit.label", .text(label))) }
+      if !own.isEmpty { sample.add(2, packed: own) }
+      sample.add(4, packed: found[identity]?.values ?? [])
+      sample.add(5, packedFixed: found[identity]?.times ?? [])
+      profile.add(2, sample)
+    }
+    profile.add(3, fixed: began)
+    profile.add(4, stall.profile.duration)
+    profile.add(11, packed: attributes(of: stall, track.thread))
+    writeAttributes(&dictionary)
+    return profile
+  }
+
+  private mutating func wallTime() -> ProtobufMessage {
+    var type = ProtobufMessage()
+    type.add(1, strings.number("wall"))
+    type.add(2, strings.number("nanoseconds"))
+    return type
+  }
+
+  /// The number of the stack at `place`.
+  private mutating func stack(_ place: Int, _ recording: ExportedRecording, _ dictionary: inout ProtobufMessage)
+    -> UInt64
+  {
+    if let known = stacksOfPlaces[place] { return known }
+    // The first of each table before all others.
+    if stacks.all.count == 1, stacksOfPlaces.isEmpty {
+      for table in [Table.location, Table.function, Table.stack] { dictionary.add(table, ProtobufMessage()) }
+    }
+    let locations = places.locations(ofStack: place, recording, &strings, &dictionary)
+    let count = stacks.all.count
+    let number = stacks.number(locations)
+    if number == count {
+      var message = ProtobufMessage()
+      message.add(1, packed: locations)
+      dictionary.add(Table.stack, message)
+    }
+    stacksOfPlaces[place] = UInt64(number)
+    return UInt64(number)
+  }
+
+  private mutating func attributes(of stall: ExportedStall, _ thread: ObservedThread) -> [UInt64] {
+    var own = [
+      attribute("culprit.stall.id", .text(stall.id)),
+      attribute("culprit.source.kind", .text(stall.stall.source.kind.description)),
+      attribute("culprit.source.name", .text(printable(stall.stall.source.name))),
+    ]
+    guard thread.id != 0 else { return own }
+    own.append(attribute("thread.id", .number(Int(thread.id))))
+    if !thread.name.isEmpty { own.append(attribute("thread.name", .text(printable(thread.name)))) }
+    return own
+  }
+
+  /// The number of an attribute; 0 is that of none.
+  private mutating func attribute(_ key: String, _ value: Value) -> UInt64 {
+    UInt64(attributes.number(Attribute(key: strings.number(key), value: value)) + 1)
+  }
+
+  private mutating func writeAttributes(_ dictionary: inout ProtobufMessage) {
+    if attributesWritten == 0 { dictionary.add(Table.attribute, ProtobufMessage()) }
+    for attribute in attributes.all.dropFirst(max(0, attributesWritten - 1)) {
+      var message = ProtobufMessage()
+      message.add(1, attribute.key)
+      message.add(2, attribute.value.message)
+      dictionary.add(Table.attribute, message)
+    }
+    attributesWritten = attributes.all.count + 1
+  }
+
+  private func resource(of recording: ExportedRecording) -> ProtobufMessage {
+    var resource = ProtobufMessage()
+    func add(_ key: String, _ value: Value) {
+      var pair = ProtobufMessage()
+      pair.add(1, key)
+      pair.add(2, value.message)
+      resource.add(1, pair)
+    }
+    guard let process = recording.process else {
+      // OpenTelemetry's name for a service that has none.
+      add("service.name", .text("unknown_service"))
+      return resource
+    }
+    add("service.name", .text(recording.executableName))
+    add("process.pid", .number(Int(process.id)))
+    add("process.executable.path", .text(printable(process.executable)))
+    if !process.host.isEmpty { add("host.name", .text(printable(process.host))) }
+    add("os.type", .text("linux"))
+    return resource
+  }
+
+  private mutating func message(_ mapping: ProfilePlaces.Mapping) -> ProtobufMessage {
+    var message = ProtobufMessage()
+    message.add(1, mapping.mapping.start.value)
+    message.add(2, mapping.mapping.end.value)
+    message.add(3, mapping.mapping.fileOffset)
+    message.add(4, strings.number(printable(mapping.path)))
+    if !mapping.buildID.isEmpty {
+      message.add(5, packed: [attribute("process.executable.build_id.gnu", .text(hexadecimal(mapping.buildID)))])
+    }
+    return message
+  }
+
+  /// Writes it in pieces.
+  private func write(_ message: ProtobufMessage) throws {
+    var rest = message.bytes[...]
+    while !rest.isEmpty {
+      try sink.write(rest.prefix(32 << 10))
+      rest = rest.dropFirst(32 << 10)
+    }
+  }
+
+  /// Places as the dictionary has them.
+  private struct Places: PlaceEncoding {
+    func add(_ location: ProfilePlaces.Location, _ number: UInt64, to dictionary: inout ProtobufMessage) {
+      var message = ProtobufMessage()
+      message.add(1, location.mapping)
+      message.add(2, location.address)
+      for line in location.lines {
+        var part = ProtobufMessage()
+        part.add(1, line.function)
+        part.add(2, line.line)
+        part.add(3, line.column)
+        message.add(3, part)
+      }
+      dictionary.add(Table.location, message)
+    }
+
+    func add(_ function: ProfilePlaces.Function, _ number: UInt64, to dictionary: inout ProtobufMessage) {
+      var message = ProtobufMessage()
+      message.add(1, function.name)
+      message.add(2, function.systemName)
+      message.add(3, function.file)
+      dictionary.add(Table.function, message)
+    }
+  }
+}
