@@ -314,7 +314,7 @@ struct Sampler: ~Copyable {
     _ target: ThreadReader.Target,
     _ reading: ThreadReader.Reading
   ) -> (target: ThreadReader.Target, reading: ThreadReader.Reading)? {
-    guard let slot = target.slot else {
+    guard target.slot != nil else {
       allThreads.write(target, reading, reader, ring)
       allThreads.tell(ring)
       return nil

@@ -50,7 +50,8 @@ private struct Latencies {
     )
   }
   let stuck = try watchdog.watchLoop(named: "stuck")
-  let requests = try watchdog.watchLoop(named: "requests")
+  // On a busy machine a short turn may take longer than most stalls: that is not what is asked.
+  let requests = try watchdog.watchLoop(named: "requests", threshold: .seconds(60))
   let thread = ClosureLoop()
   say("ready=\(getpid())")
   while let line = readLine() {
@@ -88,7 +89,7 @@ private func measure(_ loop: WatchedLoop, _ watchdog: Watchdog, milliseconds: UI
   var began = now()
   while began < end {
     loop.withTurn(label: "request \(latencies.count)") {
-      watchdog.withSection("query", threshold: .seconds(1)) { answer() }
+      watchdog.withSection("query", threshold: .seconds(60)) { answer() }
     }
     let ended = now()
     latencies.add(ended - began)
