@@ -21,11 +21,12 @@ static struct {
 
 enum { CHANGING = -1 };
 
-/* Fills in what NUMBER stands for. Returns false when it stands for nothing. */
-static bool identify(int number, struct clinux_descriptor *found) {
-  found->number = number;
+/* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty. Returns
+ * false when that is nothing. */
+static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
+  int how = AT_SYMLINK_NOFOLLOW | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
-  if (syscall(SYS_statx, number, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &about) == 0) {
+  if (syscall(SYS_statx, directory, path, how, STATX_INO | STATX_BTIME, &about) == 0) {
     found->device = (uint64_t)about.stx_dev_major << 32 | about.stx_dev_minor;
     found->inode = about.stx_ino;
     found->born_ns = about.stx_mask & STATX_BTIME
@@ -33,16 +34,22 @@ static bool identify(int number, struct clinux_descriptor *found) {
                          : 0;
     return true;
   }
-  if (errno == EBADF)
+  if (errno == EBADF || errno == ENOENT || errno == ENOTDIR)
     return false;
   /* Sandboxes know fstat. */
   struct stat old;
-  if (fstat(number, &old) != 0)
+  if ((*path ? fstatat(directory, path, &old, AT_SYMLINK_NOFOLLOW) : fstat(directory, &old)) != 0)
     return false;
   found->device = (uint64_t)old.st_dev;
   found->inode = (uint64_t)old.st_ino;
   found->born_ns = 0;
   return true;
+}
+
+/* Fills in what NUMBER stands for. Returns false when it stands for nothing. */
+static bool identify(int number, struct clinux_descriptor *found) {
+  found->number = number;
+  return identify_at(number, "", found);
 }
 
 static bool is_equal(const struct clinux_descriptor *one, const struct clinux_descriptor *other) {
@@ -77,24 +84,71 @@ void clinux_descriptor_start(void) {
   pthread_once(&once, guard);
 }
 
+/* NUMBER, or where that is a standard stream's another one for the same: a service that has closed its streams would
+ * read and write there. -1 where there is no other. */
+static int lift(int number) {
+  if (number < 0 || number > STDERR_FILENO)
+    return number;
+  int lifted = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  syscall(SYS_close, number);
+  return lifted;
+}
+
+static void remember(const struct clinux_descriptor *descriptor) {
+  for (int index = 0; index < KEPT_MAX; index++) {
+    int none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&kept[index].number, &none, CHANGING, memory_order_acquire,
+                                                 memory_order_relaxed))
+      continue;
+    atomic_store_explicit(&kept[index].device, descriptor->device, memory_order_relaxed);
+    atomic_store_explicit(&kept[index].inode, descriptor->inode, memory_order_relaxed);
+    atomic_store_explicit(&kept[index].born_ns, descriptor->born_ns, memory_order_relaxed);
+    atomic_store_explicit(&kept[index].number, descriptor->number + 1, memory_order_release);
+    return;
+  }
+}
+
 struct clinux_descriptor clinux_descriptor_keep(int number) {
   struct clinux_descriptor descriptor = CLINUX_NO_DESCRIPTOR;
   int saved_errno = errno;
-  if (number >= 0 && identify(number, &descriptor)) {
-    for (int index = 0; index < KEPT_MAX; index++) {
-      int none = 0;
-      if (!atomic_compare_exchange_strong_explicit(&kept[index].number, &none, CHANGING, memory_order_acquire,
-                                                   memory_order_relaxed))
-        continue;
-      atomic_store_explicit(&kept[index].device, descriptor.device, memory_order_relaxed);
-      atomic_store_explicit(&kept[index].inode, descriptor.inode, memory_order_relaxed);
-      atomic_store_explicit(&kept[index].born_ns, descriptor.born_ns, memory_order_relaxed);
-      atomic_store_explicit(&kept[index].number, number + 1, memory_order_release);
-      break;
-    }
-  }
+  number = lift(number);
+  if (number >= 0 && identify(number, &descriptor))
+    remember(&descriptor);
   errno = saved_errno;
   return descriptor;
+}
+
+struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path) {
+  struct clinux_descriptor opened = CLINUX_NO_DESCRIPTOR, present = CLINUX_NO_DESCRIPTOR;
+  if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !identify(number, &opened) || !is_equal(&opened, &present)) {
+    errno = EBADF;
+    return CLINUX_NO_DESCRIPTOR;
+  }
+  int kept_number = lift(number);
+  if (kept_number < 0)
+    return CLINUX_NO_DESCRIPTOR;
+  opened.number = kept_number;
+  remember(&opened);
+  return opened;
+}
+
+bool clinux_descriptor_take_own_table(void) {
+#if defined(__SANITIZE_THREAD__)
+  /* It takes the same number for the same file in all threads. */
+  return false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  return false;
+#endif
+#endif
+  /* In one call: a copy would keep the service's files and connections open. */
+  if (syscall(SYS_close_range, 0, ~0U, 2U /* CLOSE_RANGE_UNSHARE */) != 0)
+    return false;
+  /* What goes to standard error must go nowhere, and not into a file that is opened next. */
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
+    if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+      break;
+  return true;
 }
 
 bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int number) {
@@ -109,18 +163,32 @@ bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor) {
   return descriptor->number >= 0 && clinux_descriptor_is_same(descriptor, descriptor->number);
 }
 
-void clinux_descriptor_close(struct clinux_descriptor *descriptor) {
-  int saved_errno = errno;
+static void forget(const struct clinux_descriptor *descriptor) {
   for (int index = 0; index < KEPT_MAX && descriptor->number >= 0; index++) {
     struct clinux_descriptor found = kept_at(index);
     int number = found.number + 1;
     if (found.number == descriptor->number && is_equal(&found, descriptor) &&
         atomic_compare_exchange_strong_explicit(&kept[index].number, &number, 0, memory_order_relaxed,
                                                 memory_order_relaxed))
-      break;
+      return;
   }
+}
+
+void clinux_descriptor_close(struct clinux_descriptor *descriptor) {
+  int saved_errno = errno;
+  forget(descriptor);
   if (clinux_descriptor_is_ours(descriptor))
     syscall(SYS_close, descriptor->number);
   *descriptor = CLINUX_NO_DESCRIPTOR;
   errno = saved_errno;
+}
+
+void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clinux_descriptor opened) {
+  if (descriptor->number != opened.number) {
+    clinux_descriptor_close(descriptor);
+  } else {
+    /* The service has closed it, and the file got its number once more. */
+    forget(descriptor);
+  }
+  *descriptor = opened;
 }

@@ -25,9 +25,9 @@ int clinux_open_regular(const char *path) {
     close(place);
     return error;
   }
-  /* By the descriptor: the path may lead elsewhere by now. */
+  /* By the descriptor, which may be one of this thread's only: the path may lead elsewhere by now. */
   char again[64];
-  snprintf(again, sizeof again, "/proc/self/fd/%d", place);
+  snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place);
   int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   /* Where /proc is not mounted, or does not let the process in: it is not dumpable, or its main thread has exited. */
   if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
@@ -42,7 +42,7 @@ int clinux_open_regular(const char *path) {
 }
 
 /* The name in /proc of what is open as DESCRIPTOR. */
-static void descriptor_path(int descriptor, char path[32]) { snprintf(path, 32, "/proc/self/fd/%d", descriptor); }
+static void descriptor_path(int descriptor, char path[32]) { snprintf(path, 32, "/proc/thread-self/fd/%d", descriptor); }
 
 int clinux_open_unnamed(const char *directory, unsigned mode) {
   int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)mode);

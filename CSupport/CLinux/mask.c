@@ -30,31 +30,55 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* The line "SigBlk:\t0000000000000000" of the thread's status file (proc(5)). */
-bool clinux_mask_of_thread(int32_t tid, uint64_t *mask) {
+/* Reads the status file of thread TID (proc(5)) into TEXT, which has room for SIZE bytes. Returns how many there are. */
+static ssize_t read_status(int32_t tid, char *text, size_t size) {
   int saved_errno = errno;
-  char text[4096];
   int descriptor = clinux_task_open_file(tid, "/status");
-  ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, sizeof text);
+  ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, size);
   if (descriptor >= 0)
     syscall(SYS_close, descriptor);
   errno = saved_errno;
-  static const char label[] = "\nSigBlk:\t";
-  for (ssize_t at = 0; at + (ssize_t)sizeof label + 15 <= bytes; at++) {
-    if (memcmp(text + at, label, sizeof label - 1) != 0)
-      continue;
-    *mask = 0;
-    for (const char *digit = text + at + sizeof label - 1; digit < text + at + sizeof label + 15; digit++)
-      *mask = *mask * 16 + (uint64_t)(*digit <= '9' ? *digit - '0' : *digit - 'a' + 10);
-    return true;
-  }
-  return false;
+  return bytes;
 }
 
-bool clinux_mask_keeps_out(int32_t tid, int signal) {
-  uint64_t mask;
-  return clinux_mask_of_thread(tid, &mask) && (mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0;
+/* Where the value of LABEL, a line's begin, is in the BYTES bytes of TEXT, with ROOM behind it; NULL where it is not. */
+static const char *find_line(const char *text, ssize_t bytes, const char *label, size_t room) {
+  size_t length = strlen(label);
+  for (ssize_t at = 0; at + (ssize_t)(length + room) <= bytes; at++)
+    if (memcmp(text + at, label, length) == 0)
+      return text + at + length;
+  return NULL;
 }
+
+/* The line "SigBlk:\t0000000000000000". */
+static bool find_mask(const char *text, ssize_t bytes, uint64_t *mask) {
+  const char *digits = find_line(text, bytes, "\nSigBlk:\t", 16);
+  if (!digits)
+    return false;
+  *mask = 0;
+  for (int place = 0; place < 16; place++)
+    *mask = *mask * 16 + (uint64_t)(digits[place] <= '9' ? digits[place] - '0' : digits[place] - 'a' + 10);
+  return true;
+}
+
+bool clinux_mask_of_thread(int32_t tid, uint64_t *mask) {
+  char text[4096];
+  return find_mask(text, read_status(tid, text, sizeof text), mask);
+}
+
+enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal) {
+  char text[4096];
+  uint64_t mask;
+  ssize_t bytes = read_status(tid, text, sizeof text);
+  if (!find_mask(text, bytes, &mask))
+    return CLINUX_MASK_LETS_IN;
+  if ((mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0)
+    return CLINUX_MASK_KEEPS_OUT;
+  const char *state = find_line(text, bytes, "\nState:\t", 1);
+  return !state || *state == 'R' ? CLINUX_MASK_LETS_IN : CLINUX_MASK_MAY_WAIT;
+}
+
+bool clinux_mask_keeps_out(int32_t tid, int signal) { return clinux_mask_ask(tid, signal) == CLINUX_MASK_KEEPS_OUT; }
 
 uint64_t clinux_mask_of_main(void) {
   static _Atomic uint64_t known;
@@ -82,8 +106,11 @@ uint64_t clinux_mask_of_own_threads(void) {
 void clinux_mask_prepare(pthread_attr_t *attributes) {
   sigset_t mask;
   sigemptyset(&mask);
+  /* Who reads SIGPROF from a descriptor, or waits for it, blocks it everywhere: one that is let in here is lost to him.
+   */
+  uint64_t own = clinux_mask_of_own_threads() | ((clinux_mask_get() | clinux_mask_of_main()) & bit(SIGPROF));
   for (int signal = 1; signal <= 64; signal++)
-    if ((clinux_mask_of_own_threads() & bit(signal)) != 0)
+    if ((own & bit(signal)) != 0)
       sigaddset(&mask, signal);
   pthread_attr_setsigmask_np(attributes, &mask);
 }

@@ -129,29 +129,36 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
  * blocks it, and our own, are over by then. */
 static const uint64_t block_known_ns = 100000000;
 
-/* Whether THREAD blocks the signal: it would not answer, and find the signal when it waits for any (sigwaitinfo(2)). A
- * thread that enters or leaves such a wait does not seem to block what it waits for: so what was seen holds for a
- * while, longest when it was seen to wait, and a thread of which nothing has been seen is looked at again when it has
- * run: it has then left what it was in. One that does not come to run within a millisecond counts as what it seems to
- * be. Async-signal-safe: yes. Threads: a sampler, in its own context. */
+/* Whether THREAD is not to be sent the signal: it blocks it and would not answer, and find the signal when it waits for
+ * any (sigwaitinfo(2)). A thread that enters, leaves or is in such a wait does not seem to block what it waits for: so
+ * what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has been seen is looked
+ * at again when it has run, as it has then left what it was in; and one of which nothing is known and that sleeps by
+ * now, though it ran a moment ago, is left for the next look, which reads it from outside. One that is ready for a millisecond and does not
+ * come to run counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
-  bool is_kept_out = clinux_mask_keeps_out(tid, OBSERVER_SIGNAL);
-  bool has_run = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
-  for (int attempt = 0; !is_kept_out && !has_run && attempt < 10; attempt++) {
+  enum clinux_mask_answer answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
+  bool is_known = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
+  bool has_run = false;
+  for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
     has_run = clinux_clock_thread_cpu_ns(tid) > used;
-    is_kept_out = has_run && clinux_mask_keeps_out(tid, OBSERVER_SIGNAL);
+    answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
+    is_known = has_run && answer == CLINUX_MASK_LETS_IN;
   }
-  if (is_kept_out && until < now + block_known_ns)
-    atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
-  else if (!is_kept_out && has_run)
+  if (answer == CLINUX_MASK_KEEPS_OUT) {
+    atomic_store_explicit(&thread->let_in_ns, 0, memory_order_relaxed);
+    if (until < now + block_known_ns)
+      atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
+    return true;
+  }
+  if (has_run && is_known)
     atomic_store_explicit(&thread->let_in_ns, now, memory_order_relaxed);
-  return is_kept_out || now < until;
+  return now < until || (answer == CLINUX_MASK_MAY_WAIT && !is_known);
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t item,

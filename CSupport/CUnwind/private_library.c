@@ -15,36 +15,82 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Makes the SIZE bytes at FILE, a shared library, one that the loader takes for no other: without a name of its own, it
- * is not what somebody else asks for by that name. Its references to itself are bound to itself (DT_SYMBOLIC), also
- * where the same library is in the global scope; those to the C library are bound as before. Returns whether it could.
- */
-static bool make_nameless(unsigned char *file, size_t size) {
+/* A shared library in memory: SIZE bytes at FILE, and where its dynamic section is in them. */
+struct library {
+  unsigned char *file;
+  size_t size;
+  size_t dynamic, dynamic_size;
+};
+
+/* The segment number INDEX of LIBRARY; false where there is none. */
+static bool read_segment(const struct library *library, size_t index, ElfW(Phdr) *part) {
   ElfW(Ehdr) head;
-  if (size < sizeof head)
+  if (library->size < sizeof head)
     return false;
-  memcpy(&head, file, sizeof head);
-  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(ElfW(Phdr)) || head.e_phoff > size ||
-      head.e_phnum > (size - head.e_phoff) / sizeof(ElfW(Phdr)))
+  memcpy(&head, library->file, sizeof head);
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof *part || head.e_phoff > library->size ||
+      head.e_phnum > (library->size - head.e_phoff) / sizeof *part || index >= head.e_phnum)
     return false;
-  for (size_t index = 0; index < head.e_phnum; index++) {
-    ElfW(Phdr) part;
-    memcpy(&part, file + head.e_phoff + index * sizeof part, sizeof part);
-    if (part.p_type != PT_DYNAMIC || part.p_offset > size || part.p_filesz > size - part.p_offset)
+  memcpy(part, library->file + head.e_phoff + index * sizeof *part, sizeof *part);
+  return part->p_offset <= library->size && part->p_filesz <= library->size - part->p_offset;
+}
+
+static bool find_dynamic(struct library *library) {
+  ElfW(Phdr) part;
+  for (size_t index = 0; read_segment(library, index, &part); index++) {
+    if (part.p_type != PT_DYNAMIC)
       continue;
-    for (size_t place = 0; place + sizeof(ElfW(Dyn)) <= part.p_filesz; place += sizeof(ElfW(Dyn))) {
-      ElfW(Dyn) entry;
-      memcpy(&entry, file + part.p_offset + place, sizeof entry);
-      if (entry.d_tag == DT_NULL)
-        break;
-      if (entry.d_tag != DT_SONAME)
-        continue;
-      entry.d_tag = DT_SYMBOLIC;
-      memcpy(file + part.p_offset + place, &entry, sizeof entry);
-      return true;
-    }
+    library->dynamic = part.p_offset;
+    library->dynamic_size = part.p_filesz;
+    return true;
   }
   return false;
+}
+
+/* The place in the file of LIBRARY's dynamic entry TAG, which *ENTRY is; 0 where there is none. */
+static size_t find_entry(const struct library *library, ElfW(Sxword) tag, ElfW(Dyn) *entry) {
+  for (size_t place = 0; place + sizeof *entry <= library->dynamic_size; place += sizeof *entry) {
+    memcpy(entry, library->file + library->dynamic + place, sizeof *entry);
+    if (entry->d_tag == DT_NULL)
+      break;
+    if (entry->d_tag == tag)
+      return library->dynamic + place;
+  }
+  return 0;
+}
+
+/* Makes LIBRARY one that the loader takes for no other: without a name of its own, it is not what somebody else asks
+ * for by that name. Its references to itself are bound to itself (DT_SYMBOLIC), also where the same library is in the
+ * global scope; those to the C library are bound as before. Returns whether it could. */
+static bool make_nameless(const struct library *library) {
+  ElfW(Dyn) entry;
+  size_t place = find_entry(library, DT_SONAME, &entry);
+  if (place == 0)
+    return false;
+  entry.d_tag = DT_SYMBOLIC;
+  memcpy(library->file + place, &entry, sizeof entry);
+  return true;
+}
+
+/* Has LIBRARY refer to abs(3) instead of mincore(2), with which it finds out at its start how memory of its own process
+ * could be looked at: it never has to. Sandboxes do not expect that call of a service: systemd's @system-service ends
+ * who makes it. abs() returns what tells the library to do without. */
+static void leave_out_mincore(const struct library *library) {
+  static const char from[] = "\0mincore", to[] = "\0abs";
+  ElfW(Dyn) table, size;
+  ElfW(Phdr) part;
+  if (find_entry(library, DT_STRTAB, &table) == 0 || find_entry(library, DT_STRSZ, &size) == 0)
+    return;
+  for (size_t index = 0; read_segment(library, index, &part); index++) {
+    if (part.p_type != PT_LOAD || table.d_un.d_ptr < part.p_vaddr || table.d_un.d_ptr - part.p_vaddr > part.p_filesz ||
+        size.d_un.d_val > part.p_filesz - (table.d_un.d_ptr - part.p_vaddr))
+      continue;
+    unsigned char *strings = library->file + part.p_offset + (table.d_un.d_ptr - part.p_vaddr);
+    unsigned char *name = memmem(strings, size.d_un.d_val, from, sizeof from);
+    if (name)
+      memcpy(name, to, sizeof to);
+    return;
+  }
 }
 
 /* A descriptor of a nameless copy of the library at PATH, in memory; -1 where there can be none. */
@@ -69,7 +115,10 @@ static int copy_library(const char *path) {
       while (count < size && (got = pread(source, bytes + count, size - count, (off_t)count)) > 0)
         count += (size_t)got;
     }
-    bool is_made = bytes != MAP_FAILED && count == size && make_nameless(bytes, size);
+    struct library library = {.file = bytes, .size = size};
+    bool is_made = bytes != MAP_FAILED && count == size && find_dynamic(&library) && make_nameless(&library);
+    if (is_made)
+      leave_out_mincore(&library);
     if (bytes != MAP_FAILED)
       munmap(bytes, size);
     if (copy >= 0 && !is_made) {

@@ -110,19 +110,20 @@ private final class OpenFile {
     }
   }
 
-  /// A service may have closed its standard input as well: what is opened again then gets that number.
-  @Test func aFileThatIsOpenedAgainMayGetTheNumberOfStandardInput() throws {
+  /// What the service writes to a standard stream that it has closed must not come into a file of the library's.
+  @Test func noFileHasTheNumberOfAStandardStream() throws {
     try withDirectory { directory in
       let path = "\(directory)/file"
-      let (number, failure) = try withOwnDescriptors {
+      let (numbers, failure) = try withOwnDescriptors {
+        for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { close(stream) }
         let file = try OpenFile(path)
         _ = file.append("one")
-        close(try descriptor(of: path))
-        close(STDIN_FILENO)
+        let first = try descriptor(of: path)
+        close(first)
         _ = file.append("two")
-        return (try descriptor(of: path), file.failure)
+        return ([first, try descriptor(of: path)], file.failure)
       }
-      #expect(number == STDIN_FILENO && failure == nil)
+      #expect(numbers.allSatisfy { $0 > STDERR_FILENO } && failure == nil)
       #expect(try content(path) == "onetwo")
     }
   }

@@ -110,9 +110,9 @@ final class MetricsFile: Sendable {
   private func replace(_ bytes: [UInt8]) -> String? {
     let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
     guard number >= 0 else { return String(cString: strerror(errno)) }
+    var file = clinux_descriptor_keep_file(number, temporary)
     // Another user reads it, whatever the process's mask takes away (umask(2)).
-    fchmod(number, 0o644)
-    var file = clinux_descriptor_keep(number)
+    if file.number >= 0 { fchmod(file.number, 0o644) }
     let error = Self.write(bytes, to: &file)
     let written = Self.identity(temporary)
     clinux_descriptor_close(&file)

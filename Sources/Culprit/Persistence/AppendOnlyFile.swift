@@ -20,12 +20,7 @@ struct AppendOnlyFile: ~Copyable {
   /// Creates the file at `path`. An existing one is not touched, and a link at the place not followed.
   init(path: String) throws(AppendOnlyFileError) {
     self.path = path
-    let created = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard created >= 0 else {
-      throw AppendOnlyFileError(text: "cannot create \(path): \(String(cString: strerror(errno)))")
-    }
-    DirectoryFiles.ignoreMask(created)
-    descriptor = clinux_descriptor_keep(created)
+    descriptor = try DirectoryFiles.create(path, O_RDWR)
   }
 
   deinit {
@@ -42,8 +37,7 @@ struct AppendOnlyFile: ~Copyable {
       fail("the service has closed \(path), and it cannot be opened again")
       return nil
     }
-    clinux_descriptor_close(&descriptor)
-    descriptor = opened
+    clinux_descriptor_replace(&descriptor, opened)
     return descriptor.number
   }
 
@@ -132,9 +126,21 @@ struct AppendOnlyFileError: Error {
 
 /// What is done with directories as such.
 enum DirectoryFiles {
-  /// Gives a new file the mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to
-  /// read it.
-  static func ignoreMask(_ descriptor: Int32) { fchmod(descriptor, 0o600) }
+  /// Creates the file at `path` and opens it with `mode`. An existing one is not touched, and a link at the place not
+  /// followed.
+  static func create(_ path: String, _ mode: Int32) throws(AppendOnlyFileError) -> clinux_descriptor {
+    let number = open(path, mode | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    var error = errno
+    if number >= 0 {
+      let created = clinux_descriptor_keep_file(number, path)
+      // The mode that is meant, whatever the process's mask takes away (umask(2)): the next launch has to read it.
+      if created.number >= 0, fchmod(created.number, 0o600) == 0 { return created }
+      // The service has closed it already, and the number may be that of a file of its own.
+      error = created.number < 0 ? errno : EBADF
+      unlink(path)
+    }
+    throw AppendOnlyFileError(text: "cannot create \(path): \(String(cString: strerror(error)))")
+  }
 
   /// Opens the file at `path` once more, if it is the one that `descriptor` stood for before the service closed it;
   /// `nil` if not.

@@ -92,7 +92,7 @@ final class BlackBoxWriter: Sendable {
         tidying.isWanted = false
         tidying.isWaiting = false
       }
-      retention.enforce()
+      OwnDescriptors.run { self.retention.enforce() }
     }
   }
 

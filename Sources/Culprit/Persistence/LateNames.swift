@@ -14,6 +14,7 @@ extension PreviousRuns {
   func addNames() {
     // Nobody waits for it: a disk may be what holds it up.
     try? PosixThread(name: "culprit-names") { [self] in
+      _ = clinux_descriptor_take_own_table()
       guard let stalls = try? directory.names([".stall"]), let runs = try? directory.names([".run", ".told"]) else {
         return
       }

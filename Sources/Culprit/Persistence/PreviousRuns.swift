@@ -38,9 +38,9 @@ final class PreviousRuns: Sendable {
   /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     thread.put { [self] in
-      guard let names = try? directory.names([".run"]) else { return }
+      guard let names = OwnDescriptors.run({ try? self.directory.names([".run"]) }) else { return }
       for name in names where name != own {
-        if let (record, verdict, stalls) = files.withLock({ _ in claim(name) }) {
+        if let (record, verdict, stalls) = OwnDescriptors.run({ self.files.withLock { _ in self.claim(name) } }) {
           let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings)
           EndingCounts.shared.add(run.ending)
           handler(run)

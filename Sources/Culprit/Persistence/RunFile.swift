@@ -136,7 +136,7 @@ final class RunFile: Sendable {
     }
     guard var former else { return }
     cprocess_crash_move(opened)
-    clinux_descriptor_close(&former)
+    clinux_descriptor_replace(&former, opened)
   }
 
   /// Locks a file against who looks which runs are over.
@@ -151,12 +151,8 @@ final class RunFile: Sendable {
   private func create() throws(AppendOnlyFileError) {
     // Nobody must find it without its lock.
     let new = "\(directory)/\(stem).new"
-    let number = Glibc.open(new, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard number >= 0 else {
-      throw AppendOnlyFileError(text: "cannot create \(new): \(String(cString: strerror(errno)))")
-    }
-    DirectoryFiles.ignoreMask(number)
-    var created = clinux_descriptor_keep(number)
+    var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
+    let number = created.number
     guard Self.lock(number), Self.append(record.text, to: number),
       fsync(number) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
