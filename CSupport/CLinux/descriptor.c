@@ -21,8 +21,8 @@ static struct {
 
 enum { CHANGING = -1 };
 
-/* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty. Returns
- * false when that is nothing. */
+/* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty.
+ * Returns false when that is nothing. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
   int how = AT_SYMLINK_NOFOLLOW | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
@@ -120,7 +120,8 @@ struct clinux_descriptor clinux_descriptor_keep(int number) {
 
 struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path) {
   struct clinux_descriptor opened = CLINUX_NO_DESCRIPTOR, present = CLINUX_NO_DESCRIPTOR;
-  if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !identify(number, &opened) || !is_equal(&opened, &present)) {
+  if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !identify(number, &opened) ||
+      !is_equal(&opened, &present)) {
     errno = EBADF;
     return CLINUX_NO_DESCRIPTOR;
   }

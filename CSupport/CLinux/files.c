@@ -42,7 +42,9 @@ int clinux_open_regular(const char *path) {
 }
 
 /* The name in /proc of what is open as DESCRIPTOR. */
-static void descriptor_path(int descriptor, char path[32]) { snprintf(path, 32, "/proc/thread-self/fd/%d", descriptor); }
+static void descriptor_path(int descriptor, char path[32]) {
+  snprintf(path, 32, "/proc/thread-self/fd/%d", descriptor);
+}
 
 int clinux_open_unnamed(const char *directory, unsigned mode) {
   int descriptor = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, (mode_t)mode);

@@ -30,7 +30,8 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* Reads the status file of thread TID (proc(5)) into TEXT, which has room for SIZE bytes. Returns how many there are. */
+/* Reads the status file of thread TID (proc(5)) into TEXT, which has room for SIZE bytes. Returns how many there are.
+ */
 static ssize_t read_status(int32_t tid, char *text, size_t size) {
   int saved_errno = errno;
   int descriptor = clinux_task_open_file(tid, "/status");
@@ -41,7 +42,8 @@ static ssize_t read_status(int32_t tid, char *text, size_t size) {
   return bytes;
 }
 
-/* Where the value of LABEL, a line's begin, is in the BYTES bytes of TEXT, with ROOM behind it; NULL where it is not. */
+/* Where the value of LABEL, a line's begin, is in the BYTES bytes of TEXT, with ROOM behind it; NULL where it is not.
+ */
 static const char *find_line(const char *text, ssize_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
   for (ssize_t at = 0; at + (ssize_t)(length + room) <= bytes; at++)

@@ -133,9 +133,10 @@ static const uint64_t block_known_ns = 100000000;
  * any (sigwaitinfo(2)). A thread that enters, leaves or is in such a wait does not seem to block what it waits for: so
  * what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has been seen is looked
  * at again when it has run, as it has then left what it was in; and one of which nothing is known and that sleeps by
- * now, though it ran a moment ago, is left for the next look, which reads it from outside. One that is ready for a millisecond and does not
- * come to run counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler, in its own context. */
-static bool keeps_out(struct observer_thread *thread, int32_t tid) {
+ * now, though it ran a moment ago, is left for the next look, which reads it from outside. One that is ready and does
+ * not come to run within four milliseconds counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler,
+ * in its own context. */
+static bool keeps_out(struct observer_thread *thread, int32_t tid, enum observer_send_when when) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
@@ -143,7 +144,9 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   enum clinux_mask_answer answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
   bool is_known = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   bool has_run = false;
-  for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
+  for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known; attempt++) {
+    if (attempt >= (answer == CLINUX_MASK_MAY_WAIT ? 10 : 40))
+      break;
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
     has_run = clinux_clock_thread_cpu_ns(tid) > used;
@@ -158,7 +161,7 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid) {
   }
   if (has_run && is_known)
     atomic_store_explicit(&thread->let_in_ns, now, memory_order_relaxed);
-  return now < until || (answer == CLINUX_MASK_MAY_WAIT && !is_known);
+  return now < until || (answer == CLINUX_MASK_MAY_WAIT && !is_known && when == OBSERVER_SEND_SEEN_RUNNING);
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t item,
@@ -168,7 +171,7 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   if (!observer_handler_keep())
     return OBSERVER_HANDLER_REPLACED;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid))
+  if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid, when))
     return OBSERVER_NO_ANSWER;
   if (atomic_load_explicit(&thread->lacks_room, memory_order_relaxed) != 0)
     return OBSERVER_NOT_SIGNALLED;

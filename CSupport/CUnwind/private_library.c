@@ -23,7 +23,7 @@ struct library {
 };
 
 /* The segment number INDEX of LIBRARY; false where there is none. */
-static bool read_segment(const struct library *library, size_t index, ElfW(Phdr) *part) {
+static bool read_segment(const struct library *library, size_t index, ElfW(Phdr) * part) {
   ElfW(Ehdr) head;
   if (library->size < sizeof head)
     return false;
@@ -48,7 +48,7 @@ static bool find_dynamic(struct library *library) {
 }
 
 /* The place in the file of LIBRARY's dynamic entry TAG, which *ENTRY is; 0 where there is none. */
-static size_t find_entry(const struct library *library, ElfW(Sxword) tag, ElfW(Dyn) *entry) {
+static size_t find_entry(const struct library *library, ElfW(Sxword) tag, ElfW(Dyn) * entry) {
   for (size_t place = 0; place + sizeof *entry <= library->dynamic_size; place += sizeof *entry) {
     memcpy(entry, library->file + library->dynamic + place, sizeof *entry);
     if (entry->d_tag == DT_NULL)
@@ -72,25 +72,36 @@ static bool make_nameless(const struct library *library) {
   return true;
 }
 
-/* Has LIBRARY refer to abs(3) instead of mincore(2), with which it finds out at its start how memory of its own process
- * could be looked at: it never has to. Sandboxes do not expect that call of a service: systemd's @system-service ends
- * who makes it. abs() returns what tells the library to do without. */
-static void leave_out_mincore(const struct library *library) {
-  static const char from[] = "\0mincore", to[] = "\0abs";
+/* Has LIBRARY refer to OTHER instead of NAME, functions of the C library of the same version (ld.so(8)), of which OTHER
+ * has the shorter name. */
+static void replace_reference(const struct library *library, const char *name, const char *other) {
+  char from[16] = {0}, to[16] = {0};
+  size_t length = strlen(name) + 2;
   ElfW(Dyn) table, size;
   ElfW(Phdr) part;
-  if (find_entry(library, DT_STRTAB, &table) == 0 || find_entry(library, DT_STRSZ, &size) == 0)
+  if (length > sizeof from || find_entry(library, DT_STRTAB, &table) == 0 || find_entry(library, DT_STRSZ, &size) == 0)
     return;
+  memcpy(from + 1, name, length - 2);
+  memcpy(to + 1, other, strlen(other));
   for (size_t index = 0; read_segment(library, index, &part); index++) {
     if (part.p_type != PT_LOAD || table.d_un.d_ptr < part.p_vaddr || table.d_un.d_ptr - part.p_vaddr > part.p_filesz ||
         size.d_un.d_val > part.p_filesz - (table.d_un.d_ptr - part.p_vaddr))
       continue;
     unsigned char *strings = library->file + part.p_offset + (table.d_un.d_ptr - part.p_vaddr);
-    unsigned char *name = memmem(strings, size.d_un.d_val, from, sizeof from);
-    if (name)
-      memcpy(name, to, sizeof to);
+    unsigned char *found = memmem(strings, size.d_un.d_val, from, length);
+    if (found)
+      memcpy(found, to, length);
     return;
   }
+}
+
+/* Has LIBRARY do without what it finds out at its start: how memory of its own process could be looked at, which it is
+ * never asked to do. Sandboxes do not expect mincore(2) of a service: systemd's @system-service ends who makes that
+ * call. A pipe takes two numbers of the service's for good. What is called instead does nothing: abs() of a stack's
+ * address is no success to the library, and dup3() of one is of no descriptor. */
+static void leave_out_validation(const struct library *library) {
+  replace_reference(library, "mincore", "abs");
+  replace_reference(library, "pipe2", "dup3");
 }
 
 /* A descriptor of a nameless copy of the library at PATH, in memory; -1 where there can be none. */
@@ -118,7 +129,7 @@ static int copy_library(const char *path) {
     struct library library = {.file = bytes, .size = size};
     bool is_made = bytes != MAP_FAILED && count == size && find_dynamic(&library) && make_nameless(&library);
     if (is_made)
-      leave_out_mincore(&library);
+      leave_out_validation(&library);
     if (bytes != MAP_FAILED)
       munmap(bytes, size);
     if (copy >= 0 && !is_made) {

@@ -90,6 +90,27 @@ import Testing
     #expect(try String(contentsOfFile: directory + "/box/" + run, encoding: .utf8).contains("\nended "))
   }
 
+  /// While the watchdog reads what earlier runs have left, the numbers that it uses may become the service's.
+  @Test func aServiceMayCloseEverythingWhileFilesAreRead() throws {
+    let (process, directory) = try runScenario("close-at-start", inDirectory: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("harmed") == "[]", "\(process)")
+  }
+
+  /// What a service writes to a stream that it has closed fails, and comes into no file of the watchdog's.
+  @Test(arguments: [true, false]) func noStandardStreamIsTaken(isSaved: Bool) throws {
+    let (process, directory) = try runScenario("no-streams", inDirectory: isSaved)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("taken") == "[]", "\(process)")
+  }
+
+  /// A signal that is blocked everywhere to be read comes to whoever reads it.
+  @Test func whoReadsProfilingSignalsGetsThem() throws {
+    let (process, directory) = try runScenario("read-signals")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("read") == "20", "\(process)")
+  }
+
   /// Threads that mark cost no descriptor.
   @Test func threadsKeepNoDescriptor() throws {
     let (process, directory) = try runScenario("thread-descriptors")

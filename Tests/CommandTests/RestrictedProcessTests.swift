@@ -31,6 +31,12 @@ import Testing
     #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
+  /// systemd's list of what services call (SystemCallFilter=@system-service) ends who calls anything else.
+  @Test func whatServicesMayCallIsEnough() throws {
+    let lines = try lines(["system-service", "tasks"])
+    #expect(lines.contains(computing) && lines.contains(asleep) && lines.last == "interrupted: false", "\(lines)")
+  }
+
   /// Nothing else works either: memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])

@@ -44,8 +44,8 @@ CLINUX_NO_LOCKS bool clinux_descriptor_is_ours(const struct clinux_descriptor *d
  */
 CLINUX_NO_LOCKS bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int number);
 
-/* Makes DESCRIPTOR the one that is OPENED, for the same file or another one, and closes what it was, if it is ours still.
- * Async-signal-safe: yes. Threads: as clinux_descriptor_close. */
+/* Makes DESCRIPTOR the one that is OPENED, for the same file or another one, and closes what it was, if it is ours
+ * still. Async-signal-safe: yes. Threads: as clinux_descriptor_close. */
 CLINUX_NO_LOCKS void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clinux_descriptor opened);
 
 /* Closes DESCRIPTOR, if it is ours still. It is CLINUX_NO_DESCRIPTOR then.

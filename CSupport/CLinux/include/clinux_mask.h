@@ -27,7 +27,8 @@ CLINUX_NO_LOCKS bool clinux_mask_of_thread(int32_t tid, uint64_t *mask);
 enum clinux_mask_answer {
   CLINUX_MASK_LETS_IN = 0, /* also when /proc does not tell */
   CLINUX_MASK_KEEPS_OUT = 1,
-  CLINUX_MASK_MAY_WAIT = 2, /* it sleeps and lets it in: so does who waits for signals that he blocks (sigwaitinfo(2)) */
+  CLINUX_MASK_MAY_WAIT =
+      2, /* it sleeps and lets it in: so does who waits for signals that he blocks (sigwaitinfo(2)) */
 };
 
 /* Whether thread TID of this process blocks SIGNAL, and not just because the C library blocks everything for a moment.
@@ -49,8 +50,8 @@ uint64_t clinux_mask_of_main(void);
 uint64_t clinux_mask_of_own_threads(void);
 
 /* Has a thread that is made with ATTRIBUTES begin with the mask of the watchdog's threads
- * (pthread_attr_setsigmask_np(3)), and without SIGPROF where the caller or the main thread blocks that: whoever makes it need not have that mask meanwhile, and be seen with it.
- * Async-signal-safe: no. Threads: any. */
+ * (pthread_attr_setsigmask_np(3)), and without SIGPROF where the caller or the main thread blocks that: whoever makes
+ * it need not have that mask meanwhile, and be seen with it. Async-signal-safe: no. Threads: any. */
 void clinux_mask_prepare(pthread_attr_t *attributes);
 
 /* write(2), which ends nobody: a pipe or socket that nobody reads fails with EPIPE and a file that has reached the

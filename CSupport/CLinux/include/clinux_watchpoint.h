@@ -14,8 +14,8 @@ struct clinux_watchpoint {
 };
 
 /* Watches the eight bytes at ADDRESS, a multiple of eight, for a write by thread TID. Returns 0 or an errno value:
- * EACCES or EPERM where the kernel refuses, or system calls are filtered, whether or not the filter would let it, ENOSPC where the debug registers are in use, EAGAIN
- * where there is no memory for the note just now.
+ * EACCES or EPERM where the kernel refuses, or system calls are filtered, whether or not the filter would let it,
+ * ENOSPC where the debug registers are in use, EAGAIN where there is no memory for the note just now.
  * Async-signal-safe: yes. Threads: any. */
 int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address);
 

@@ -15,6 +15,9 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "exec": { try startPrograms(count($0)) },
   "fork-descriptors": { try lookAtDescriptorsInChild($0) },
   "close-all": { try closeAll($0) },
+  "close-at-start": { try closeAtStart($0) },
+  "no-streams": { try startWithoutStreams($0) },
+  "read-signals": { _ in try readSignals() },
   "fork-numbers": { _ in try takeNumberOfThreadInChild() },
   "thread-descriptors": { _ in try countThreadDescriptors() },
   "exempt": { _ in try exemptNobodyElse() },
@@ -326,6 +329,72 @@ private func closeAll(_ arguments: [String]) throws {
   say("stalls=\(names.all)")
   say("harmed=\(files.harmed())")
   if arguments.contains("abort") { abort() }
+}
+
+/// Closes everything while the watchdog looks through a directory with many files, and opens files of its own.
+private func closeAtStart(_ arguments: [String]) throws {
+  let directory = arguments[0]
+  let box = "\(directory)/box"
+  mkdir(box, 0o700)
+  // As an earlier run has left them.
+  for number in 0..<1000 {
+    let path = "\(box)/culprit-20261101T000000.000Z-4242-\(number + 1).stall"
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600))
+  }
+  let watchdog = try Watchdog(quick(directory: box))
+  var harmed: [String] = []
+  // The look takes some ten milliseconds; the numbers that it uses are the service's then.
+  for round in 0..<40 {
+    closefrom(3)
+    let files = OwnFiles(in: directory, upTo: 16)
+    usleep(UInt32(500 + round * 50))
+    harmed += files.harmed()
+  }
+  say("harmed=\(harmed)")
+  watchdog.stop()
+}
+
+/// A service that has closed its standard streams: which of their numbers are taken by the watchdog, from its start on and while a
+/// stall is saved?
+private func startWithoutStreams(_ arguments: [String]) throws {
+  let out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 100)
+  for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] { close(stream) }
+  let watchdog = try Watchdog(quick(directory: arguments.first))
+  watchdog.onStall { _ in }
+  let loop = try watchdog.watchLoop(named: "main")
+  var taken: Set<Int32> = []
+  loop.withTurn {
+    for _ in 0..<8 {
+      stall(.milliseconds(50))
+      // For a moment another thread may have one there: what is kept counts.
+      let now = [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO].filter { fcntl($0, F_GETFD) >= 0 }
+      usleep(20_000)
+      taken.formUnion(now.filter { fcntl($0, F_GETFD) >= 0 })
+    }
+  }
+  watchdog.stop()
+  dup2(out, STDOUT_FILENO)
+  say("taken=\(taken.sorted())")
+}
+
+/// A service that reads SIGPROF from a descriptor, as others do SIGUSR1.
+private func readSignals() throws {
+  var profiling = sigset_t()
+  sigemptyset(&profiling)
+  sigaddset(&profiling, SIGPROF)
+  pthread_sigmask(SIG_BLOCK, &profiling, nil)
+  let watchdog = try Watchdog(quick())
+  watchdog.onStall { _ in }
+  var read = 0
+  for _ in 0..<20 {
+    kill(getpid(), SIGPROF)
+    // Nobody waits for it at once.
+    usleep(5000)
+    var patience = timespec(tv_sec: 0, tv_nsec: 200_000_000)
+    if sigtimedwait(&profiling, nil, &patience) == SIGPROF { read += 1 }
+  }
+  say("read=\(read)")
+  watchdog.stop()
 }
 
 /// How many descriptors there are more when so many threads have marked something.

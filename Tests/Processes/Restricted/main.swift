@@ -1,6 +1,7 @@
 import Culprit
 import CulpritBlame
 import CulpritStallRecord
+import Dispatch
 import Glibc
 import Synchronization
 import TestWorkloads
@@ -8,7 +9,7 @@ import TestWorkloads
 // Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
 // of it:
 //
-//   restricted-process [refuse:CALL | undumpable | no-proc | no-pending | profiler | fork | replaced]...
+//   restricted-process [refuse:CALL | system-service | tasks | undumpable | no-proc | no-pending | profiler | fork | replaced]...
 
 @inline(never)
 func computeForLong() {
@@ -44,6 +45,15 @@ func describeStalls() throws -> [String] {
       "\(report.source.name): \(report.culprit?.function.name ?? "nobody"), "
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
+  }
+  if watchesTasks {
+    _ = try watchdog.watchConcurrency()
+    let isOver = DispatchSemaphore(value: 0)
+    Task.detached {
+      computeForLong()
+      isOver.signal()
+    }
+    isOver.wait()
   }
   watchdog.withSection("computing", threshold: .milliseconds(200)) { computeForLong() }
   watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepForLong() }
@@ -103,11 +113,16 @@ func runChild() -> Int32 {
   return 0
 }
 
+nonisolated(unsafe) var watchesTasks = false
 var isReplaced = false
 var forks = false
 for argument in CommandLine.arguments.dropFirst() {
   let isDone: Bool
   switch argument {
+  case "system-service": isDone = workload_be_killed_for_calls()
+  case "tasks":
+    watchesTasks = true
+    isDone = true
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
   case "no-pending": isDone = workload_use_up_pending_signals()

@@ -92,6 +92,10 @@ int workload_become_daemon(void);
 /* Makes the system call NAME fail with EPERM from now on, as in a sandbox (seccomp(2)). Returns whether that is so. */
 bool workload_refuse_call(const char *name);
 
+/* Has the kernel end the process for any system call that a service under systemd's SystemCallFilter=@system-service
+ * may not make. Returns whether that is possible. */
+bool workload_be_killed_for_calls(void);
+
 /* Gives the calling thread descriptors of its own, which are those of the process as they are now (unshare(2)). Returns
  * whether it has them. */
 bool workload_take_own_descriptors(void);
