@@ -180,7 +180,7 @@ let proofs: [Target] =
     ),
     .testTarget(
       name: "CommandTests",
-      dependencies: ["ChildProcesses", "CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
     ),
   ]
   + support("Tests/Support") + processes("Tests/Processes") + programs("Tests/Proofs")

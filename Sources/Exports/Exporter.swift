@@ -19,6 +19,8 @@ protocol ExportWriter {
 package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
+  /// Whether it tells who is to blame, and needs samples for it.
+  package var tellsBlame: Bool { type(of: writer).tellsBlame }
   /// How many stalls have been written.
   package private(set) var stallCount = 0
 
@@ -64,7 +66,7 @@ package struct Exporter {
     try writer.begin(exported)
     for (place, stall) in recording.stalls.enumerated() {
       let blame =
-        type(of: writer).tellsBlame
+        tellsBlame
         ? Blame(
           stall: stall.withSamples(Stall.samplesForReport),
           stacks: recording.stacks,

@@ -73,7 +73,7 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   var failure: (any Error)?
   // The oldest first, as time goes in what is made of them.
   let store = OverflowFile()
-  let extent = Stalls.extentForExports(store)
+  let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
     guard failure == nil else { return }
     if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }

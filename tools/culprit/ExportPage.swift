@@ -42,7 +42,7 @@ private func page(_ parsed: OptionTable.Arguments) throws -> (page: PageWriter, 
   var page = PageWriter(version: toolVersion, store: store)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
-  let extent = Stalls.extentForExports(store)
+  let extent = stalls.extentForExports(store, tellsBlame: true)
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
     if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
     let (recording, logs) = stalls.chosen(of: file, rules, resolve)

@@ -192,9 +192,11 @@ struct Stalls: Sendable {
     }
   }
 
-  /// What exports need of a file: what a report needs, and each sample for what is drawn of it, where much goes to `store`.
-  static func extentForExports(_ store: any OverflowStore) -> StallFile.Extent {
-    StallFile.Extent(samples: Stall.samplesForReport, logsSamples: true, store: store)
+  /// What exports need of a file: what a report needs, where one is made, and each sample for what is drawn of it, where much goes to
+  /// `store`.
+  func extentForExports(_ store: any OverflowStore, tellsBlame: Bool) -> StallFile.Extent {
+    let needsReport = tellsBlame || !selection.signatures.isEmpty
+    return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
   /// What `file` has of the wanted stalls, with every sample of each.
