@@ -6,7 +6,7 @@ import CulpritStallRecord
 /// neighbours stays as it is: nobody's, and not a caller's.
 enum CutStacks {
   /// A neighbour is one of so many samples before or after.
-  private static let reach = 16
+  static let reach = 16
   /// So many functions in common make two stacks alike; more make no difference.
   private static let likeness = 3
 

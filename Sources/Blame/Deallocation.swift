@@ -7,7 +7,7 @@ enum Deallocation {
     guard let symbol = frame.rawName else { return false }
     if isDeinitializer(symbol) { return true }
     if symbol.hasPrefix("$s") { return symbol.hasSuffix("WOh") || symbol.hasSuffix("wxx") }
-    if symbol.hasPrefix("_Z") { return cxx.contains { symbol.contains($0) } }
+    if symbol.hasPrefix("_Z") { return cxx.contains { symbol.hasPart($0) } }
     return c.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
   }
 
@@ -20,12 +20,12 @@ enum Deallocation {
 
   /// Whether the stack of `frames`, outermost first, is that of something that is being freed: whatever else its deinitializers do
   /// is not.
-  static func isGoingOn(_ frames: some Collection<ResolvedFrame>) -> Bool {
-    guard let innermost = Array(frames).last, isFreeing(innermost) else { return false }
+  static func isGoingOn(_ frames: some BidirectionalCollection<ResolvedFrame>) -> Bool {
+    guard let innermost = frames.last, isFreeing(innermost) else { return false }
     return frames.contains { frame in
       guard let symbol = frame.rawName else { return false }
       return isDeinitializer(symbol) || whole.contains(symbol.drop { $0 == "_" }.prefix { $0 != "." })
-        || cxxWhole.contains { symbol.contains($0) }
+        || cxxWhole.contains { symbol.hasPart($0) }
     }
   }
 

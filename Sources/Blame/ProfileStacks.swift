@@ -39,7 +39,8 @@ package final class ProfileStacks {
   private var functions: [FunctionIdentity: Int] = [:]
   private var placesOfFrames: [FrameKey: [Int]] = [:]
   private var placesOfStacks: [[Int]: Int] = [:]
-  private var known: [Int: Int] = [:]
+  /// Of each recorded stack, where it is here and whether callers are missing.
+  private var known: [(place: Int, isCut: Bool)?]
   private var texts: [String: Int] = [:]
   private var matches: [Pair: CutStacks.Match?] = [:]
 
@@ -62,6 +63,7 @@ package final class ProfileStacks {
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     recorded = recording.stacks
+    known = [(place: Int, isCut: Bool)?](repeating: nil, count: recording.stacks.count)
     self.rules = rules
     self.isRaw = isRaw
     self.resolve = resolve
@@ -70,14 +72,14 @@ package final class ProfileStacks {
   /// The stack that was recorded as number `index`, and whether callers are missing; `nil` when there is none, or nothing is on it.
   func stack(recorded index: Int?) -> (place: Int, isCut: Bool)? {
     guard let index, recorded.indices.contains(index), !recorded[index].frames.isEmpty else { return nil }
+    if let known = known[index] { return known }
     let stack = TaskStack(recorded[index])
-    let isCut = stack.end != .outermost
-    if let place = known[index] { return (place, isCut) }
     let place = placeOfStack(
       isRaw ? rawFrames(recorded[index]) : namedFrames(recorded[index], stack)
     )
-    known[index] = place
-    return (place, isCut)
+    let found = (place, stack.end != .outermost)
+    known[index] = found
+    return found
   }
 
   /// A stack of nothing but a frame called `text`.

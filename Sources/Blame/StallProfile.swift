@@ -3,7 +3,7 @@ import CulpritStallRecord
 /// What a stall was spent on, in order of time: stacks, times and completed callers are those that its verdict is made of.
 package struct StallProfile {
   /// A part of the stall, and the stack that it belongs to.
-  package struct Segment: Hashable, Sendable {
+  package struct Segment: Hashable, Sendable, BitwiseCopyable {
     /// The age of the work at its beginning and at its end, in nanoseconds.
     package var begin: UInt64
     package var end: UInt64
@@ -12,8 +12,16 @@ package struct StallProfile {
     package var weight: UInt64
     /// The stack, as a place in ``ProfileStacks/stacks``.
     package var stack: Int
-    /// The sample that says so, as a place in ``stall``'s; `nil` where none does.
-    package var sample: Int?
+    /// What the sample that says so found; `nil` where none does.
+    package var sample: Found?
+  }
+
+  /// What a sample tells beside its stack.
+  package struct Found: Hashable, Sendable, BitwiseCopyable {
+    /// What the thread was doing.
+    package var activity: ThreadActivity
+    /// What the application had said of the work, as a place in ``StallProfile/labels``.
+    package var label: Int32
   }
 
   /// What one thread did.
@@ -21,11 +29,13 @@ package struct StallProfile {
     /// The thread.
     package var thread: ObservedThread
     /// What it did, in order of time. Of several threads one may have come later, or have gone.
-    package var segments: [Segment]
+    package fileprivate(set) var segments: LongList<Segment>
   }
 
   /// The stall; of a pool whose threads were not followed, with those for samples that occupied it.
   package let stall: Stall
+  /// What the application had said of the work; the first is that it had said nothing.
+  package let labels: [String]
   /// How long it took, in nanoseconds.
   package let duration: UInt64
   /// Each thread that worked on what stalled; one at least.
@@ -35,46 +45,64 @@ package struct StallProfile {
   private static let roundingMax: UInt64 = 1000
 
   /// What `observed` was spent on; its samples refer to the stacks that `stacks` were made of.
-  package init(_ observed: Stall, _ stacks: ProfileStacks) {
-    let stall = PoolOccupants.observed(observed, stacks.recorded, stacks.resolve)
+  ///
+  /// - Parameters:
+  ///   - observed: The stall.
+  ///   - stacks: The distinct stacks.
+  ///   - log: Every sample, where the stall has not all of them.
+  ///   - store: Where segments go that are too many to be kept in memory.
+  package init(
+    _ observed: Stall,
+    _ stacks: ProfileStacks,
+    log: SampleLog? = nil,
+    store: (any OverflowStore)? = nil
+  ) {
+    var (stall, log) = (observed, log ?? SampleLog(observed.samples))
+    if stall.source.kind == .pool, !log.namesThreads {
+      stall = PoolOccupants.observed(observed, stacks.recorded, stacks.resolve)
+      log = SampleLog(stall.samples)
+    }
     self.stall = stall
-    let places = Observations.places(of: stall, stacks.recorded)
-    // Nearly always all of them, which takes no memory once more.
-    let samples = places.elementsEqual(stall.samples.indices) ? stall.samples : places.map { stall.samples[$0] }
-    let whole = max(stall.duration, samples.map(\.age).max() ?? .zero)
+    labels = log.labels
+    let threads = Self.threads(of: log, stall, stacks.recorded)
+    let samples = Samples(stacks, threads)
+    let ages = threads.compactMap { thread -> SampleTimes.Presence? in
+      guard let first = thread.entries.first, let last = thread.entries.last else { return nil }
+      return (first.age, last.age)
+    }
+    let whole = max(stall.duration, ages.map(\.end).max() ?? .zero)
     duration = whole.wholeNanoseconds
-    let times = SampleTimes(of: stall, samples, duration: whole)
-    let found = Self.stacks(of: samples, stacks)
+    let (presences, scale) = Self.presences(stall, threads, ages, whole)
     var shares = Shares(whole)
-    var first = 0
-    while first < samples.count {
-      let end = samples[first...].firstIndex { $0.threadID != samples[first].threadID } ?? samples.count
-      var segments: [Segment] = []
-      var position = Duration.zero
+    var found = samples.inOrder()
+    for (thread, presence) in zip(threads, presences) {
+      var segments = LongList<Segment>(store: store)
+      var spans = SampleTimes.Spans(stall, Ages(thread), count: thread.entries.count, in: presence)
+      var position: Duration?
       if tracks.isEmpty {
-        position = SampleTimes.unwatched(stall)
-        shares.append(.zero..<position, position, stacks.stack(saying: "(not watched yet)"), nil, to: &segments)
-      } else {
-        position = times.spans[first].lowerBound
+        let unwatched = SampleTimes.unwatched(stall)
+        shares.append(.zero..<unwatched, unwatched, stacks.stack(saying: "(not watched yet)"), nil, to: &segments)
+        position = unwatched
       }
-      for number in first..<end {
-        let span = times.spans[number]
-        if span.lowerBound > position {
-          let gap = position..<span.lowerBound
-          shares.append(gap, gap.length * times.scale, stacks.stack(saying: "(not observed)"), nil, to: &segments)
+      for entry in thread.entries {
+        guard let (span, _) = spans.next(), let stack = found.next() else { break }
+        let before = position ?? span.lowerBound
+        if span.lowerBound > before {
+          let gap = before..<span.lowerBound
+          shares.append(gap, gap.length * scale, stacks.stack(saying: "(not observed)"), nil, to: &segments)
         }
-        shares.append(span, times.all[number], found[number], places[number], to: &segments)
-        position = max(position, span.upperBound)
+        let time = threads.count > 1 ? span.length * scale : span.length
+        shares.append(span, time, stack, Found(activity: entry.activity, label: entry.label), to: &segments)
+        position = max(before, span.upperBound)
       }
       // Of several threads one may have gone before the end.
-      if samples[0].threadID == samples[samples.count - 1].threadID, position < whole {
+      if threads.count == 1, let position, position < whole {
         shares.append(position..<whole, whole - position, stacks.stack(saying: "(not observed)"), nil, to: &segments)
       }
-      tracks.append(Track(thread: thread(samples[first].threadID), segments: segments))
-      first = end
+      tracks.append(Track(thread: self.thread(thread.id), segments: segments))
     }
     if tracks.isEmpty {
-      var segments: [Segment] = []
+      var segments = LongList<Segment>()
       shares.append(.zero..<whole, whole, stacks.stack(saying: "(no stack: no sample was taken)"), nil, to: &segments)
       tracks = [Track(thread: stall.thread, segments: segments)]
     }
@@ -84,42 +112,58 @@ package struct StallProfile {
       // Before and behind what of several threads was seen; no place tells where.
       let stack = stacks.stack(saying: "(not observed)")
       tracks[track].segments.append(Segment(begin: end, end: end, weight: left, stack: stack, sample: nil))
-    } else if let last = tracks[track].segments.indices.last {
-      tracks[track].segments[last].weight += left
+    } else {
+      tracks[track].segments.updateLast { $0.weight += left }
     }
   }
 
-  /// The stack of each of `samples`, with the callers of those that are cut completed.
-  private static func stacks(of samples: [Sample], _ stacks: ProfileStacks) -> [Int] {
-    // Only those that have a stack are neighbours of each other.
-    var withStack: [(sample: Int, place: Int, isCut: Bool)] = []
-    var result = samples.enumerated()
-      .map { number, sample -> Int in
-        guard let (place, isCut) = stacks.stack(recorded: sample.stack) else {
-          let why = sample.outcome == .captured ? "it is lost" : sample.outcome.explanation
-          return stacks.stack(saying: "(no stack: \(why))")
-        }
-        withStack.append((number, place, isCut))
-        return place
+  /// The threads whose samples count: all, but for those that run no task while a job, or the work of a pool, is to be seen.
+  private static func threads(of log: SampleLog, _ stall: Stall, _ recorded: [Stack]) -> [SampleLog.Thread] {
+    let all = log.threads()
+    guard stall.source.kind == .job || stall.source.kind == .pool else { return all }
+    var kinds: [Int: TaskStack.Kind] = [:]
+    for thread in all {
+      for entry in thread.entries {
+        guard let stack = entry.stack, kinds[stack] == nil, recorded.indices.contains(stack) else { continue }
+        kinds[stack] = TaskStack(recorded[stack]).kind
       }
-    for (number, cut) in withStack.enumerated() where cut.isCut {
-      let near = CutStacks.nearest(to: number, of: withStack.count, isWhole: { !withStack[$0].isCut }) {
-        stacks.match(cut.place, in: withStack[$0].place)
-      }
-      result[cut.sample] =
-        if let near {
-          stacks.stack(cut.place, calledBy: near.callers, of: withStack[near.number].place)
-        } else {
-          stacks.stack(withoutCallers: cut.place)
-        }
     }
-    return result
+    guard kinds.values.contains(.task) else { return all }
+    return log.threads { entry in entry.stack.map { kinds[$0] != .thread } ?? true }
+  }
+
+  /// Where each of `threads` was, whose samples are at `ages`, and what a length is multiplied with to be a time of the stall.
+  private static func presences(
+    _ stall: Stall,
+    _ threads: [SampleLog.Thread],
+    _ ages: [SampleTimes.Presence],
+    _ duration: Duration
+  ) -> (presences: [SampleTimes.Presence], scale: Double) {
+    guard threads.count > 1, let first = ages.map(\.begin).min(), let last = ages.map(\.end).max() else {
+      return (threads.map { _ in (SampleTimes.unwatched(stall), duration) }, 1)
+    }
+    let presences = ages.map { SampleTimes.presence(of: $0, among: (first, last), stall, duration: duration) }
+    var sum = Duration.zero
+    for (thread, presence) in zip(threads, presences) {
+      var spans = SampleTimes.Spans(stall, Ages(thread), count: thread.entries.count, in: presence)
+      while let (span, unobserved) = spans.next() { sum += span.length + unobserved }
+    }
+    return (presences, SampleTimes.scale(of: sum, stall, duration: duration))
   }
 
   private func thread(_ id: Int32?) -> ObservedThread {
     guard let id, id != stall.thread.id else { return stall.thread }
     let known = stall.others?.threads.first { $0.thread.id == id }?.thread
     return known ?? ObservedThread(id: id, name: "")
+  }
+
+  /// The ages of the samples of a thread.
+  private struct Ages: IteratorProtocol {
+    private var entries: LongList<SampleLog.Entry>.Iterator
+
+    init(_ thread: SampleLog.Thread) { entries = thread.entries.makeIterator() }
+
+    mutating func next() -> Duration? { entries.next()?.age }
   }
 
   /// Gives out whole nanoseconds so that their sum is that of the times.
@@ -134,8 +178,8 @@ package struct StallProfile {
       _ span: Range<Duration>,
       _ time: Duration,
       _ stack: Int,
-      _ sample: Int?,
-      to segments: inout [Segment]
+      _ sample: Found?,
+      to segments: inout LongList<Segment>
     ) {
       sum += time
       let due = max(given, min(whole, sum.wholeNanoseconds))

@@ -8,9 +8,7 @@ enum WorkKinds {
   static func work(_ frames: [WeightedStack.Frame]) -> Work {
     let own = frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
-    if Deallocation.isGoingOn(frames.map(\.resolved)) {
-      return .kind(.deallocation)
-    }
+    if Deallocation.isGoingOn(frames.lazy.map(\.resolved)) { return .kind(.deallocation) }
     // A call of the kernel's that runs is at work there.
     if let kind = frames.last.flatMap({ self.kind(of: $0.resolved) }), kind == .fileAccess || kind == .sockets {
       return .kind(kind)
@@ -30,7 +28,7 @@ enum WorkKinds {
     if symbol.hasPrefix("$s") || symbol.hasPrefix("$S") {
       return swiftKind(symbol, of: frame.swiftModule)
     }
-    if symbol.hasPrefix("_Z") { return first(cxx) { symbol.contains($0) } }
+    if symbol.hasPrefix("_Z") { return first(cxx) { symbol.hasPart($0) } }
     let name = symbol.hasPrefix("__GI_") ? symbol.dropFirst(5) : symbol[...]
     // The C library has several names for one function: "__libc_pwrite64", "__close_nocancel".
     var stem = name.drop { $0 == "_" }.prefix { $0 != "." && $0 != "@" }
@@ -44,7 +42,7 @@ enum WorkKinds {
   private static func swiftKind(_ symbol: String, of module: String?) -> Work.Kind? {
     guard let module, SystemNames.swiftModules.contains(module) else { return nil }
     if module == "_StringProcessing" || module == "_RegexParser" { return .regularExpressions }
-    return first(swift) { $0.hasPrefix("$s") ? symbol.hasPrefix($0) : symbol.contains($0) }
+    return first(swift) { $0.hasPrefix("$s") ? symbol.hasPrefix($0) : symbol.hasPart($0) }
   }
 
   private static func first(_ table: [(Work.Kind, [String])], _ matches: (String) -> Bool) -> Work.Kind? {
@@ -147,4 +145,23 @@ enum WorkKinds {
     (.copying, ["memcpy", "memmove", "memset"]),
     (.text, ["strlen", "strcmp", "strchr", "strstr", "memchr"]),
   ]
+}
+
+extension String {
+  /// Whether `part` is somewhere in it, byte by byte: symbols have no characters that are written in several ways, and comparing
+  /// characters takes a hundred times as long.
+  func hasPart(_ part: String) -> Bool {
+    var (text, part) = (self, part)
+    return text.withUTF8 { text in
+      part.withUTF8 { part in
+        guard let first = part.first else { return true }
+        guard text.count >= part.count else { return false }
+        // SAFETY: both buffers are used inside their closures only, and the last place leaves room for the whole part.
+        for place in 0...(text.count - part.count) where text[place] == first {
+          if (1..<part.count).allSatisfy({ text[place + $0] == part[$0] }) { return true }
+        }
+        return false
+      }
+    }
+  }
 }

@@ -20,7 +20,9 @@ struct CollapsedWriter: ExportWriter {
 
   mutating func add(_ stall: ExportedStall) {
     var nanoseconds: [Int: UInt64] = [:]
-    for segment in stall.profile.tracks.flatMap(\.segments) { nanoseconds[segment.stack, default: 0] += segment.weight }
+    for track in stall.profile.tracks {
+      for segment in track.segments { nanoseconds[segment.stack, default: 0] += segment.weight }
+    }
     // In the order of the stacks, so that the same stall makes the same file.
     let weights = nanoseconds.sorted { $0.key < $1.key }
     let root = number(stall.source)

@@ -63,13 +63,7 @@ struct ExportedStall {
     return thread.name.isEmpty ? "thread \(thread.id)" : "\(printable(thread.name)) (thread \(thread.id))"
   }
 
-  /// What the thread did at the sample number `index`: "running", "waiting in futex".
-  func state(_ index: Int?) -> String? {
-    guard let index else { return nil }
-    return state(stall.samples[index].activity)
-  }
-
-  /// The same for any thread.
+  /// What a thread did: "running", "waiting in futex".
   func state(_ activity: ThreadActivity) -> String? {
     switch activity {
     case .unknown: nil
@@ -86,10 +80,10 @@ struct ExportedStall {
     SystemCalls.name(of: call, architecture: recording.process?.architecture ?? "") ?? "system call \(call)"
   }
 
-  /// What the application had said of the work at the sample number `index`; `nil` where it had said nothing.
-  func label(_ index: Int?) -> String? {
-    guard let index, !stall.samples[index].label.isEmpty else { return nil }
-    return printable(stall.samples[index].label)
+  /// What the application had said of the work, as a number of its profile's; `nil` where it had said nothing.
+  func label(_ number: Int32) -> String? {
+    let label = profile.labels[Int(number)]
+    return label.isEmpty ? nil : printable(label)
   }
 
   /// The name of the function that is to blame; `nil` where none is.

@@ -19,6 +19,8 @@ protocol ExportWriter {
 package struct Exporter {
   private var writer: any ExportWriter
   private let isRaw: Bool
+  /// Whether it tells who is to blame, and needs samples for it.
+  package var tellsBlame: Bool { type(of: writer).tellsBlame }
   /// How many stalls have been written.
   package private(set) var stallCount = 0
 
@@ -47,11 +49,15 @@ package struct Exporter {
   ///
   /// - Parameters:
   ///   - recording: What was observed.
+  ///   - logs: Every sample of each stall, where the recording has not all of them.
+  ///   - store: Where what is made of them goes when there is much of it.
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   /// - Throws: What writing the bytes throws.
   package mutating func add(
     _ recording: Recording,
+    logs: [SampleLog]? = nil,
+    store: (any OverflowStore)? = nil,
     rules: OwnershipRules = OwnershipRules(),
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) throws {
@@ -59,9 +65,9 @@ package struct Exporter {
     let stacks = ProfileStacks(recording, rules: rules, isRaw: isRaw, resolve: resolve)
     let exported = ExportedRecording(recording, stacks)
     try writer.begin(exported)
-    for stall in recording.stalls {
+    for (place, stall) in recording.stalls.enumerated() {
       let blame =
-        type(of: writer).tellsBlame
+        tellsBlame
         ? Blame(
           stall: stall.withSamples(Stall.samplesForReport),
           stacks: recording.stacks,
@@ -69,7 +75,8 @@ package struct Exporter {
           architecture: recording.process?.architecture ?? "",
           resolve: resolve
         ) : nil
-      try writer.add(ExportedStall(recording: exported, profile: StallProfile(stall, stacks), blame: blame))
+      let profile = StallProfile(stall, stacks, log: logs?[place], store: store)
+      try writer.add(ExportedStall(recording: exported, profile: profile, blame: blame))
       stallCount += 1
     }
   }

@@ -26,8 +26,7 @@ struct PprofWriter: ExportWriter {
 
   private struct SampleKey: Hashable {
     var stack: Int
-    var state: String?
-    var label: String?
+    var found: StallProfile.Found?
   }
 
   private let sink: ByteSink
@@ -66,38 +65,34 @@ struct PprofWriter: ExportWriter {
       var sums: [SampleKey: (count: UInt64, nanoseconds: UInt64)] = [:]
       var order: [SampleKey] = []
       for segment in track.segments {
-        let key = SampleKey(
-          stack: segment.stack,
-          state: stall.state(segment.sample),
-          label: stall.label(segment.sample)
-        )
-        if sums[key] == nil { order.append(key) }
-        sums[key, default: (0, 0)].count += segment.sample == nil ? 0 : 1
-        sums[key, default: (0, 0)].nanoseconds += segment.weight
+        let key = SampleKey(stack: segment.stack, found: segment.sample)
+        let sum = sums[key]
+        if sum == nil { order.append(key) }
+        sums[key] = ((sum?.count ?? 0) + (segment.sample == nil ? 0 : 1), (sum?.nanoseconds ?? 0) + segment.weight)
       }
       let common = labels(of: stall, track.thread)
       for key in order {
         let sum = sums[key] ?? (0, 0)
         sampleCount += sum.count
-        try writeSample(stall.recording, key, common, sum)
+        try writeSample(stall, key, common, sum)
       }
     }
   }
 
   private mutating func writeSample(
-    _ recording: ExportedRecording,
+    _ stall: ExportedStall,
     _ key: SampleKey,
     _ common: [ProtobufMessage],
     _ sum: (count: UInt64, nanoseconds: UInt64)
   ) throws {
     var profile = ProtobufMessage()
-    let locations = places.locations(ofStack: key.stack, recording, &strings, &profile)
+    let locations = places.locations(ofStack: key.stack, stall.recording, &strings, &profile)
     var sample = ProtobufMessage()
     sample.add(1, packed: locations)
     sample.add(2, packed: [sum.count, sum.nanoseconds])
     for label in common { sample.add(3, label) }
-    if let state = key.state { sample.add(3, label("state", state)) }
-    if let text = key.label { sample.add(3, label("label", text)) }
+    if let state = key.found.flatMap({ stall.state($0.activity) }) { sample.add(3, label("state", state)) }
+    if let text = key.found.flatMap({ stall.label($0.label) }) { sample.add(3, label("label", text)) }
     profile.add(Field.sample, sample)
     try write(profile)
   }

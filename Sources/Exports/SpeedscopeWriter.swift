@@ -37,32 +37,51 @@ struct SpeedscopeWriter: ExportWriter {
   mutating func add(_ stall: ExportedStall) throws {
     let name = "\(stall.source) at \(stall.stall.began)"
     for track in stall.profile.tracks {
-      // Neighbours with the same stack are one.
-      var runs: [(stack: Int, weight: UInt64)] = []
-      for segment in track.segments where segment.weight > 0 {
-        if let last = runs.last, last.stack == segment.stack {
-          runs[runs.count - 1].weight += segment.weight
-        } else {
-          runs.append((segment.stack, segment.weight))
-        }
-      }
-      try write("\(name), \(stall.name(of: track.thread)), \(stall.recording.processName)", "nanoseconds", runs, stall)
+      let name = "\(name), \(stall.name(of: track.thread)), \(stall.recording.processName)"
+      try write(name, "nanoseconds", Runs(track.segments), stall)
     }
     guard let others = stall.stall.others else { return }
-    let runs = stall.recording.stacks.threads(of: others).map { (stack: $0.stack, weight: UInt64(1)) }
+    let runs = stall.recording.stacks.threads(of: others).map { Run(stack: $0.stack, weight: 1) }
     guard !runs.isEmpty else { return }
     try write("other threads: \(name), \(stall.recording.processName)", "none", runs, stall)
   }
 
-  private mutating func write(
-    _ name: String,
-    _ unit: String,
-    _ runs: [(stack: Int, weight: UInt64)],
-    _ stall: ExportedStall
-  ) throws {
+  private struct Run {
+    var stack: Int
+    var weight: UInt64
+  }
+
+  /// Goes through segments, of which neighbours with the same stack are one.
+  private struct Runs: Sequence, IteratorProtocol {
+    private var segments: LongList<StallProfile.Segment>.Iterator
+    private var pending: Run?
+
+    init(_ segments: LongList<StallProfile.Segment>) { self.segments = segments.makeIterator() }
+
+    mutating func next() -> Run? {
+      while let segment = segments.next() {
+        guard segment.weight > 0 else { continue }
+        if pending?.stack == segment.stack {
+          pending?.weight += segment.weight
+          continue
+        }
+        defer { pending = Run(stack: segment.stack, weight: segment.weight) }
+        if let pending { return pending }
+      }
+      defer { pending = nil }
+      return pending
+    }
+  }
+
+  private mutating func write(_ name: String, _ unit: String, _ runs: some Sequence<Run>, _ stall: ExportedStall) throws
+  {
     let stacks = stall.recording.stacks
     var weights: [Int: UInt64] = [:]
-    for run in runs { weights[run.stack, default: 0] += run.weight }
+    var end: UInt64 = 0
+    for run in runs {
+      weights[run.stack, default: 0] += run.weight
+      end += run.weight
+    }
     var texts: [Int: String] = [:]
     for (stack, weight) in weights.sorted(by: { $0.key < $1.key }) {
       // What is not measured in time tells nothing of a place.
@@ -72,10 +91,10 @@ struct SpeedscopeWriter: ExportWriter {
     }
     try sink.write(profileCount == 0 ? "" : ",")
     profileCount += 1
-    let end = runs.reduce(0) { $0 + $1.weight }
     try sink.write(
       "\n{\"type\":\"sampled\",\"name\":\(quotedJSON(name)),\"unit\":\"\(unit)\",\"startValue\":0,\"endValue\":\(end),\"samples\":"
     )
+    // Each column goes over the runs once more, which is less than to keep them.
     try sink.writeArray(runs) { texts[$0.stack] ?? "[]" }
     try sink.write(",\"weights\":")
     try sink.writeArray(runs) { String($0.weight) }

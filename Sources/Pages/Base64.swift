@@ -2,14 +2,19 @@
 enum Base64 {
   private static let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
+  /// So many bytes are a group of characters: what is encoded in pieces of a multiple of it is what is encoded at once.
+  static let groupBytes = 3
+
   /// `bytes` in characters of ASCII.
-  static func encode(_ bytes: [UInt8]) -> [UInt8] {
+  static func encode(_ bytes: some RandomAccessCollection<UInt8>) -> [UInt8] {
     var text: [UInt8] = []
     text.reserveCapacity((bytes.count + 2) / 3 * 4)
-    for place in stride(from: 0, to: bytes.count, by: 3) {
-      let count = min(3, bytes.count - place)
-      var word: UInt32 = 0
-      for number in 0..<3 { word = word << 8 | (number < count ? UInt32(bytes[place + number]) : 0) }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let group = rest.prefix(groupBytes)
+      rest = rest.dropFirst(groupBytes)
+      let count = group.count
+      let word = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (groupBytes - count))
       for number in 0..<4 {
         text.append(number <= count ? digits[Int(word >> UInt32(18 - 6 * number) & 63)] : UInt8(ascii: "="))
       }

@@ -39,11 +39,19 @@ struct PageProfile {
     }
   }
 
-  /// The profile of `stall`, which `report` is of, in a recording whose stacks are `stacks`; `builder` has made the report.
-  init(_ stall: Stall, _ report: StallReport, _ stacks: ProfileStacks, _ builder: ReportBuilder) {
+  /// The profile of `stall`, which `report` is of, in a recording whose stacks are `stacks`; `builder` has made the report. Where
+  /// the stall has not all samples, `log` has; what is made of them goes to `store` when there is much of it.
+  init(
+    _ stall: Stall,
+    _ report: StallReport,
+    _ stacks: ProfileStacks,
+    _ builder: ReportBuilder,
+    log: SampleLog? = nil,
+    store: (any OverflowStore)? = nil
+  ) {
     self.report = report
     self.stacks = stacks
-    profile = StallProfile(stall, stacks)
+    profile = StallProfile(stall, stacks, log: log, store: store)
     function = builder.functions(of: report)
     activity = builder.activity
   }
@@ -51,10 +59,16 @@ struct PageProfile {
   /// How much of the stall its samples make up, in nanoseconds.
   var duration: UInt64 { profile.duration }
 
-  /// The profile in bytes.
-  mutating func bytes() -> [UInt8] {
-    var columns: [UInt8] = []
-    for track in profile.tracks { write(track, to: &columns) }
+  /// Writes the profile to `out`, in pieces.
+  mutating func write(to out: ([UInt8]) throws -> Void) throws {
+    // The header comes first, and has what samples refer to.
+    for track in profile.tracks {
+      for segment in track.segments {
+        _ = node(segment.stack)
+        _ = state(segment)
+        _ = label(segment)
+      }
+    }
     let others = profile.stall.others.map { stacks.threads(of: $0) } ?? []
     var names: [String] = []
     var otherColumns: [UInt8] = []
@@ -71,12 +85,10 @@ struct PageProfile {
     for (number, node) in nodes.enumerated() { tree.append(leb128: number - node.parent) }
     for node in nodes { tree.append(leb128: node.frame) }
     let header = Array(header(others: names).text.utf8)
-    var bytes = (0..<4).map { UInt8(truncatingIfNeeded: header.count >> ($0 * 8)) }
-    bytes += header
-    bytes += tree
-    bytes += columns
-    bytes += otherColumns
-    return bytes
+    try out((0..<4).map { UInt8(truncatingIfNeeded: header.count >> ($0 * 8)) } + header)
+    try out(tree)
+    for track in profile.tracks { try write(track, to: out) }
+    try out(otherColumns)
   }
 
   private func header(others: [String]) -> JSONObject {
@@ -115,25 +127,36 @@ struct PageProfile {
     return "thread \(thread.id)" + (thread.name.isEmpty ? "" : " \"\(printable(thread.name))\"")
   }
 
-  /// Each column is what the one before does not tell: neighbours follow each other, and weigh as much as they are long.
-  private mutating func write(_ track: StallProfile.Track, to bytes: inout [UInt8]) {
+  /// Each column is what the one before does not tell: neighbours follow each other, and weigh as much as they are long. It goes over
+  /// the samples once more, which is less than to keep it.
+  private mutating func write(_ track: StallProfile.Track, to out: ([UInt8]) throws -> Void) throws {
+    func column(_ append: (inout [UInt8], StallProfile.Segment) -> Void) throws {
+      try track.segments.forEachPiece { segments in
+        var bytes: [UInt8] = []
+        for segment in segments { append(&bytes, segment) }
+        try out(bytes)
+      }
+    }
     var position: UInt64 = 0
-    for segment in track.segments {
+    try column { bytes, segment in
       bytes.append(signed: Int64(bitPattern: segment.begin &- position))
       position = segment.end
     }
-    for segment in track.segments { bytes.append(leb128: Int(segment.end - segment.begin)) }
-    for segment in track.segments {
-      bytes.append(signed: Int64(bitPattern: (segment.end - segment.begin) &- segment.weight))
-    }
-    for segment in track.segments { bytes.append(leb128: node(segment.stack)) }
-    for segment in track.segments {
-      bytes.append(leb128: segment.sample.map { state(profile.stall.samples[$0].activity) } ?? unobserved())
-    }
-    for segment in track.segments {
-      let label = segment.sample.map { profile.stall.samples[$0].label } ?? ""
-      bytes.append(leb128: label.isEmpty ? 0 : labels.number(printable(label)) + 1)
-    }
+    try column { $0.append(leb128: Int($1.end - $1.begin)) }
+    try column { $0.append(signed: Int64(bitPattern: ($1.end - $1.begin) &- $1.weight)) }
+    try column { $0.append(leb128: node($1.stack)) }
+    try column { $0.append(leb128: state($1)) }
+    try column { $0.append(leb128: label($1)) }
+  }
+
+  private mutating func state(_ segment: StallProfile.Segment) -> Int {
+    segment.sample.map { state($0.activity) } ?? unobserved()
+  }
+
+  /// From 1; 0 where the application had said nothing.
+  private mutating func label(_ segment: StallProfile.Segment) -> Int {
+    let label = segment.sample.map { profile.labels[Int($0.label)] } ?? ""
+    return label.isEmpty ? 0 : labels.number(printable(label)) + 1
   }
 
   private mutating func unobserved() -> Int { state("not observed", "unobserved") }

@@ -10,11 +10,12 @@ package struct PageWriter {
   private struct Entry {
     var began: WallTime
     var article: PageArticle
-    var profile: [UInt8]
+    var profile: LongList<UInt8>
   }
 
   private let version: String
   private let samplesPerReport: Int
+  private let store: (any OverflowStore)?
   private var entries: [Entry] = []
 
   /// How many stalls there are.
@@ -25,45 +26,55 @@ package struct PageWriter {
   /// - Parameters:
   ///   - version: The version of this program, which the page says.
   ///   - samplesPerReport: Who is to blame is worked out from so many samples of a stall at least. The graphs have all.
-  package init(version: String, samplesPerReport: Int = Stall.samplesForReport) {
+  ///   - store: Where what is made of samples goes when there is much of it.
+  package init(
+    version: String,
+    samplesPerReport: Int = Stall.samplesForReport,
+    store: (any OverflowStore)? = nil
+  ) {
     self.version = version
     self.samplesPerReport = samplesPerReport
+    self.store = store
   }
 
   /// Adds the stalls of `recording`.
   ///
   /// - Parameters:
   ///   - recording: What was observed.
+  ///   - logs: Every sample of each stall, where the recording has not all of them.
   ///   - rules: What counts as the application's own code.
   ///   - resolve: Names a frame; the innermost function first where calls were inlined.
   package mutating func add(
     _ recording: Recording,
+    logs: [SampleLog]? = nil,
     rules: OwnershipRules = OwnershipRules(),
     resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) {
     let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
     let stacks = ProfileStacks(recording, rules: rules, resolve: resolve)
-    for stall in recording.stalls {
+    for (place, stall) in recording.stalls.enumerated() {
       let report = builder.report(of: stall.withSamples(samplesPerReport))
-      var profile = PageProfile(stall, report, stacks, builder)
-      entries.append(
-        Entry(
-          began: stall.began,
-          article: PageArticle(report),
-          profile: Base64.encode(Self.compressed(profile.bytes()))
-        )
-      )
+      var profile = PageProfile(stall, report, stacks, builder, log: logs?[place], store: store)
+      entries.append(Entry(began: stall.began, article: PageArticle(report), profile: encoded(&profile)))
     }
   }
 
-  private static func compressed(_ bytes: [UInt8]) -> [UInt8] {
-    var compressed: [UInt8] = []
-    let sink = ByteSink { compressed += $0 }
+  /// What is drawn of a stall, as the page has it.
+  private func encoded(_ profile: inout PageProfile) -> LongList<UInt8> {
+    var text = LongList<UInt8>(store: store)
+    var left: [UInt8] = []
+    let sink = ByteSink { piece in
+      left += piece
+      let whole = left.count - left.count % Base64.groupBytes
+      text.append(contentsOf: Base64.encode(left[..<whole]))
+      left.removeFirst(whole)
+    }
     // A sink in memory throws nothing, and without memory for zlib there is none for the page.
     guard let gzip = GzipSink(sink) else { preconditionFailure("no memory to compress with") }
-    try? gzip.write(bytes)
+    try? profile.write { try gzip.write($0) }
     try? gzip.finish()
-    return compressed
+    text.append(contentsOf: Base64.encode(left))
+    return text
   }
 
   /// Writes the page to `out`, in pieces; nothing, if it has no stall.
@@ -92,7 +103,7 @@ package struct PageWriter {
     )
     for (number, entry) in sorted.enumerated() {
       try sink.write("<script type=\"application/octet-stream\" id=\"profile-\(number)\">")
-      try sink.write(entry.profile)
+      try entry.profile.forEachPiece { piece in try sink.write(piece) }
       try sink.write("</script>\n")
     }
     try sink.write(PageShell.end)

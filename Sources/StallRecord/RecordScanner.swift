@@ -1,4 +1,4 @@
-/// Finds the whole records of a file.
+/// Finds the whole records of a file, of which no more is in memory than a piece.
 struct RecordScanner {
   struct Record {
     var offset: Int
@@ -11,18 +11,33 @@ struct RecordScanner {
   /// long record. So many bytes are checksummed in that search at most.
   private static let searchBytesMax = 64 << 20
 
-  let bytes: [UInt8]
   var problems: [StallFileProblem] = []
+  /// The bytes from the place `start` of the file on, as far as they have been read.
+  private var window: [UInt8]
+  private var start = 0
+  /// What the file goes on with; nothing at its end.
+  private var more: (() -> [UInt8])?
   private var offset = StallFileFormat.headerBytes
   private var searched = 0
   /// The number that records of this file have: that of its first one.
   private var tag: UInt16?
 
-  init(bytes: [UInt8]) { self.bytes = bytes }
+  init(bytes: [UInt8]) { window = bytes }
+
+  /// Scans a file whose bytes come from `more`, in pieces; an empty one is its end.
+  init(_ more: @escaping () -> [UInt8]) {
+    window = []
+    self.more = more
+  }
+
+  /// The first bytes of the file, as many as its header has; fewer, where there are no more. Asked for before any record.
+  mutating func header() -> ArraySlice<UInt8> {
+    window[..<left(of: StallFileFormat.headerBytes, at: 0)]
+  }
 
   /// The next whole record. What is skipped before it is told once in ``problems``.
   mutating func next() -> Record? {
-    guard offset < bytes.count else { return nil }
+    guard left(of: 1, at: offset) > 0 else { return nil }
     switch record(at: offset) {
     case .whole(let record):
       offset = end(of: record)
@@ -31,10 +46,8 @@ struct RecordScanner {
     case .damaged(let what):
       let begin = offset
       guard let record = search(from: begin + 1) else {
-        problems.append(
-          StallFileProblem(offset: begin, text: "\(what); the last \(bytes.count - begin) bytes are lost")
-        )
-        offset = bytes.count
+        offset = end()
+        problems.append(StallFileProblem(offset: begin, text: "\(what); the last \(offset - begin) bytes are lost"))
         return nil
       }
       problems.append(StallFileProblem(offset: begin, text: "\(what); \(record.offset - begin) bytes are lost"))
@@ -49,13 +62,43 @@ struct RecordScanner {
     case damaged(String)
   }
 
-  private func end(of record: Record) -> Int { record.payload.endIndex + StallFileFormat.recordTailBytes }
+  private func end(of record: Record) -> Int {
+    record.offset + StallFileFormat.recordHeadBytes + record.payload.count + StallFileFormat.recordTailBytes
+  }
 
-  private func record(at offset: Int) -> Attempt {
-    let left = bytes.count - offset
+  /// The end of the file, whose rest is passed over.
+  private mutating func end() -> Int {
+    var end = start + window.count
+    window = []
+    while let piece = more?(), !piece.isEmpty { end += piece.count }
+    (start, more) = (end, nil)
+    return end
+  }
+
+  /// Reads on until `count` bytes are there from `offset` on. Returns how many are, as a rule more; fewer, where the file ends. What
+  /// is before `offset` may be gone then.
+  private mutating func left(of count: Int, at offset: Int) -> Int {
+    while start + window.count - offset < count, let piece = more?() {
+      guard !piece.isEmpty else {
+        more = nil
+        break
+      }
+      // As seldom as it doubles, so that a byte is moved about once.
+      let passed = min(offset - start, window.count)
+      if passed >= window.count / 2 {
+        window.removeSubrange(..<passed)
+        start += passed
+      }
+      window += piece
+    }
+    return max(0, start + window.count - offset)
+  }
+
+  private mutating func record(at offset: Int) -> Attempt {
     let overhead = StallFileFormat.recordHeadBytes + StallFileFormat.recordTailBytes
+    var left = left(of: overhead, at: offset)
     guard left >= overhead else { return .damaged("the file ends inside a record (\(left) bytes of it are there)") }
-    var head = ByteReader(bytes[offset...])
+    var head = ByteReader(window[(offset - start)...])
     let length = Int(head.number(UInt32.self) ?? 0)
     let kind: UInt16 = head.number() ?? 0
     let tag: UInt16 = head.number() ?? 0
@@ -64,14 +107,16 @@ struct RecordScanner {
         "a record claims to have \(length) bytes, more than the \(StallFileFormat.payloadBytesMax) allowed"
       )
     }
+    left = self.left(of: overhead + length, at: offset)
     guard left >= overhead + length else {
       return .damaged("the file ends inside a record (\(left) of its \(overhead + length) bytes are there)")
     }
-    let payloadBegin = offset + StallFileFormat.recordHeadBytes
+    let begin = offset - start
+    let payloadBegin = begin + StallFileFormat.recordHeadBytes
     let payloadEnd = payloadBegin + length
-    var tail = ByteReader(bytes[payloadEnd...])
+    var tail = ByteReader(window[payloadEnd...])
     let found = tail.number(UInt32.self) ?? 0
-    let expected = CRC32.checksum(bytes[offset..<payloadEnd])
+    let expected = CRC32.checksum(window[begin..<payloadEnd])
     guard found == expected else {
       return .damaged(
         "a record's checksum is \(hexadecimal(found)), but its content gives \(hexadecimal(expected))"
@@ -80,16 +125,16 @@ struct RecordScanner {
     if let own = self.tag, tag != own {
       return .damaged("a record belongs to another file (number \(tag), not \(own))")
     }
-    return .whole(Record(offset: offset, kind: kind, tag: tag, payload: bytes[payloadBegin..<payloadEnd]))
+    return .whole(Record(offset: offset, kind: kind, tag: tag, payload: window[payloadBegin..<payloadEnd]))
   }
 
   private mutating func search(from begin: Int) -> Record? {
     var candidate = begin
-    while candidate < bytes.count, searched < Self.searchBytesMax {
-      var head = ByteReader(bytes[candidate...])
+    while searched < Self.searchBytesMax, left(of: StallFileFormat.recordHeadBytes, at: candidate) > 0 {
+      var head = ByteReader(window[(candidate - start)...])
       let length = Int(head.number(UInt32.self) ?? .max)
       let kind = head.number(UInt16.self) ?? 0
-      if kind != 0, length <= StallFileFormat.payloadBytesMax, length <= bytes.count - candidate {
+      if kind != 0, length <= StallFileFormat.payloadBytesMax, length <= left(of: length, at: candidate) {
         searched += StallFileFormat.recordHeadBytes + length
         if case .whole(let record) = record(at: candidate) { return record }
       }

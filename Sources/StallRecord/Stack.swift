@@ -83,7 +83,7 @@ package struct Stack: Hashable, Sendable {
 }
 
 /// How the attempt to capture a stack went.
-package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
+package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable, BitwiseCopyable {
   /// There is a stack.
   case captured = 0
   /// The work item ended before its thread could be looked at.
@@ -130,7 +130,7 @@ package enum CaptureOutcome: UInt8, Hashable, Sendable, CaseIterable {
 }
 
 /// What a thread was doing when it was looked at.
-package enum ThreadActivity: Hashable, Sendable {
+package enum ThreadActivity: Hashable, Sendable, BitwiseCopyable {
   /// The kernel did not tell.
   case unknown
   /// It was on a processor, or waiting for one.

@@ -10,6 +10,8 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
   case damagedHeader(expected: UInt32, found: UInt32)
   /// A newer Culprit wrote it, in a way that this one cannot read.
   case newerVersion(major: UInt16, minor: UInt16)
+  /// It has so much beside samples that it cannot be one.
+  case tooLarge(bytes: Int)
 
   /// The error as a sentence without its end, to follow a file's name.
   package var description: String {
@@ -23,6 +25,7 @@ package enum StallFileError: Error, Hashable, Sendable, CustomStringConvertible 
       "has a damaged header: its checksum is \(hexadecimal(found)), its content gives \(hexadecimal(expected))"
     case .newerVersion(let major, let minor):
       "has format version \(major).\(minor); this culprit reads versions up to \(StallFileFormat.majorVersion).x"
+    case .tooLarge(let bytes): "has more than \(bytes) bytes beside samples, which no .stall file has"
     }
   }
 }
@@ -51,6 +54,27 @@ package struct StallFile: Sendable {
   /// What could not be read.
   package var problems: [StallFileProblem]
 
+  /// Every sample of each stall, where that was wanted.
+  package private(set) var logs: [SampleLog] = []
+
+  /// What is kept of a file.
+  package struct Extent: Sendable {
+    /// So many samples of each stall, and less than twice as many, are enough: of more, some are left out evenly.
+    package var samples: Int
+    /// Whether ``StallFile/logs`` are wanted.
+    package var logsSamples: Bool
+    /// Where what is logged goes when there is much of it.
+    package var store: (any OverflowStore)?
+
+    /// So much of a file; all, where nothing else is said.
+    package init(samples: Int = .max, logsSamples: Bool = false, store: (any OverflowStore)? = nil) {
+      (self.samples, self.logsSamples, self.store) = (samples, logsSamples, store)
+    }
+  }
+
+  /// A file has so many bytes beside samples at most: what is kept of it has to fit into memory.
+  private static let keptBytesMax = 256 << 20
+
   /// Reads a file from its `bytes`.
   ///
   /// Damage costs the records it touches: a file that was cut off loses its last record only, and after a corrupt record
@@ -61,9 +85,24 @@ package struct StallFile: Sendable {
   ///   - samples: So many samples of each stall, and less than twice as many, are enough: of more, some are left out evenly.
   /// - Throws: ``StallFileError`` when there is no header that this version understands.
   package init(bytes: [UInt8], samples: Int = .max) throws(StallFileError) {
-    version = try Self.checkedVersion(bytes)
-    var scanner = RecordScanner(bytes: bytes)
-    var builder = RecordingBuilder(samplesEnough: samples)
+    try self.init(RecordScanner(bytes: bytes), Extent(samples: samples))
+  }
+
+  /// Reads a file whose bytes come in pieces, of which it keeps no more than it needs.
+  ///
+  /// - Parameters:
+  ///   - extent: What is kept.
+  ///   - piece: Gives the next bytes, any number of them; none at the end. Not asked beyond the header of what is no such file.
+  /// - Throws: ``StallFileError`` when there is no header that this version understands.
+  package init(_ extent: Extent, _ piece: @escaping () -> [UInt8]) throws(StallFileError) {
+    try self.init(RecordScanner(piece), extent)
+  }
+
+  private init(_ content: RecordScanner, _ extent: Extent) throws(StallFileError) {
+    var scanner = content
+    version = try Self.checkedVersion(Array(scanner.header()))
+    var builder = RecordingBuilder(extent)
+    var keptBytes = 0
     while let record = scanner.next() {
       builder.damageSoFar = scanner.problems.count
       if !builder.add(kind: record.kind, payload: record.payload) {
@@ -76,8 +115,12 @@ package struct StallFile: Sendable {
       }
       if recordCount == 0 { tag = record.tag }
       recordCount += 1
+      guard record.kind != StallFileFormat.RecordKind.sample.rawValue else { continue }
+      keptBytes += record.payload.count
+      guard keptBytes <= Self.keptBytesMax else { throw .tooLarge(bytes: Self.keptBytesMax) }
     }
     recording = builder.finished()
+    logs = builder.logs
     problems = scanner.problems + builder.problems
     for index in recording.stalls.indices {
       // What follows a stall's end is none of its samples.
@@ -136,11 +179,14 @@ private struct RecordingBuilder {
   private var stackPlaces: [UInt32: Int] = [:]
   private var stallPlaces: [UInt64: Int] = [:]
   private var samplesWithoutStall = 0
-  /// Which samples of each stall are kept, by its place.
+  /// Which samples of each stall are kept, by its place, and the age of the last of all.
   private var selections: [SampleSelection] = []
-  private let samplesEnough: Int
+  private var lastSeen: [Duration] = []
+  /// All samples of each stall, where they are wanted.
+  private(set) var logs: [SampleLog] = []
+  private let extent: StallFile.Extent
 
-  init(samplesEnough: Int) { self.samplesEnough = samplesEnough }
+  init(_ extent: StallFile.Extent) { self.extent = extent }
 
   /// Adds a record. Returns `false` when its payload is shorter than its kind requires; a kind that is not known, and
   /// bytes after what is known, are a newer minor version's and are passed over.
@@ -177,9 +223,8 @@ private struct RecordingBuilder {
       recording.stalls[index].leftOutSamples = selections[index].total - recording.stalls[index].samples.count
     }
     for index in recording.stalls.indices where !recording.stalls[index].hasEnded {
-      let lastSeen = recording.stalls[index].samples.map(\.age).max() ?? .zero
       let known = max(recording.stalls[index].duration, recording.stalls[index].threshold)
-      recording.stalls[index].duration = max(lastSeen, known)
+      recording.stalls[index].duration = max(lastSeen[index], known)
     }
     return recording
   }
@@ -262,7 +307,9 @@ private struct RecordingBuilder {
       let threadID = reader.signed(), let threshold = reader.duration(), let began = reader.number(UInt64.self)
     else { return false }
     stallPlaces[id] = recording.stalls.count
-    selections.append(SampleSelection(atLeast: samplesEnough))
+    selections.append(SampleSelection(atLeast: extent.samples))
+    lastSeen.append(.zero)
+    if extent.logsSamples { logs.append(SampleLog(store: extent.store)) }
     recording.stalls.append(
       Stall(
         id: id,
@@ -282,6 +329,8 @@ private struct RecordingBuilder {
       return true
     }
     recording.stalls[place].cost.add(sample)
+    lastSeen[place] = max(lastSeen[place], sample.age)
+    if extent.logsSamples { logs[place].append(sample) }
     selections[place].add(sample, to: &recording.stalls[place].samples)
     return true
   }

@@ -73,11 +73,14 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
   // The oldest first, as time goes in what is made of them.
-  let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found) { name, recording, rules, resolve in
+  let store = OverflowFile()
+  let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
+  let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
     guard failure == nil else { return }
-    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
+    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
     do {
-      try exporter.add(stalls.chosen(of: recording, rules, resolve), rules: rules, resolve: resolve)
+      let (recording, logs) = stalls.chosen(of: file, rules, resolve)
+      try exporter.add(recording, logs: logs, store: store, rules: rules, resolve: resolve)
     } catch { failure = error }
   }
   if let failure { throw failure }

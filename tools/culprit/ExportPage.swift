@@ -38,12 +38,15 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
 private func page(_ parsed: OptionTable.Arguments) throws -> (page: PageWriter, isWhole: Bool) {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
-  var page = PageWriter(version: toolVersion)
+  let store = OverflowFile()
+  var page = PageWriter(version: toolVersion, store: store)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
-  let isRead = stalls.forEachRecording(files.paths, found: files.found) { name, recording, rules, resolve in
-    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    page.add(stalls.chosen(of: recording, rules, resolve), rules: rules, resolve: resolve)
+  let extent = stalls.extentForExports(store, tellsBlame: true)
+  let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
+    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
+    let (recording, logs) = stalls.chosen(of: file, rules, resolve)
+    page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
   return (page, isRead && files.isWhole)
 }

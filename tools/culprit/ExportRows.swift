@@ -12,20 +12,26 @@ func exportRows(_ parsed: OptionTable.Arguments) throws -> Bool {
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
-  let isWhole = reader.forEach(files, withThreads: false) { _, _, stalls in
-    for read in stalls where failure == nil {
-      let rows = StallRows(CountedStall(read.report), read.builder.sampledStacks(of: read.stall))
-      guard known[rows.host, default: []].insert(rows.id).inserted else { continue }
-      if directory == nil {
-        output.print(rows.lines(isPartitioned: false))
-        continue
-      }
-      ids[rows.partition, default: []].append(rows.id)
-      do throws(InputError) { try directory?.add(rows.lines(isPartitioned: true), to: rows.partition) } catch {
-        failure = error
+  let isWhole = reader.forEach(
+    files,
+    withThreads: false,
+    { _, _, stalls in
+      stalls.map { StallRows(CountedStall($0.report), $0.builder.sampledStacks(of: $0.stall)) }
+    },
+    { all in
+      for rows in all where failure == nil {
+        guard known[rows.host, default: []].insert(rows.id).inserted else { continue }
+        if directory == nil {
+          output.print(rows.lines(isPartitioned: false))
+          continue
+        }
+        ids[rows.partition, default: []].append(rows.id)
+        do throws(InputError) { try directory?.add(rows.lines(isPartitioned: true), to: rows.partition) } catch {
+          failure = error
+        }
       }
     }
-  }
+  )
   do throws(InputError) {
     if let failure { throw failure }
     // The same stalls, exported again, take the place of what is there.

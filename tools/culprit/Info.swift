@@ -32,7 +32,8 @@ func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
   guard directories.isEmpty || !files.isEmpty else { return allListed }
-  return forEachStallFile(files) { name, file in
+  // Samples are only counted.
+  return forEachStallFile(files, StallFile.Extent(samples: 1)) { name, file in
     output.print(describe(file, name, listingModules: parsed.has("modules")))
   } && allListed
 }
@@ -63,7 +64,7 @@ private func describe(_ file: StallFile, _ name: String, listingModules: Bool) -
   for stall in recording.stalls {
     lines.append(
       "  stall \(stall.id)   \(stall.source.kind.description) \"\(stall.source.name)\", thread \(stall.thread.id) "
-        + "\"\(stall.thread.name)\", \(readable(stall.duration)) of \(readable(stall.threshold)) allowed, samples: \(stall.samples.count), "
+        + "\"\(stall.thread.name)\", \(readable(stall.duration)) of \(readable(stall.threshold)) allowed, samples: \(stall.samples.count + stall.leftOutSamples), "
         + (stall.others.map { "other threads: \($0.threads.count), " } ?? "")
         + (stall.hasEnded ? "ended" : "its end was not recorded")
     )

@@ -15,9 +15,6 @@ struct InputError: Error, CustomStringConvertible {
   var description: String
 }
 
-/// The largest file that is read: a `.stall` file is some kilobytes, and a mistaken argument may be a disk image.
-private let fileBytesMax = 256 << 20
-
 /// A descriptor that was open when the command was started, if `path` is a name of one: "-", or what a shell writes for
 /// `<(ssh host cat file)`.
 private func inherited(_ path: String) -> Int32? {
@@ -27,6 +24,9 @@ private func inherited(_ path: String) -> Int32? {
   }
   return nil
 }
+
+/// Whether `path` is a name of what was open when the command was started.
+func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 
 /// Opens the file at `path` to be read. One that was found in a directory must not be a link: others may have put it there.
 /// Nothing but a regular file is opened: with root's privileges the opening of a device alone may do harm.
@@ -49,57 +49,81 @@ private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int3
   return descriptor
 }
 
-/// The bytes of the file at `path`, or of what is open already when that names it.
-func readInput(_ path: String, isFound: Bool) throws(InputError) -> [UInt8] {
+/// The `.stall` file at `path`, or what is open already when that names it: so much of it as `extent` says.
+private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Extent) throws -> StallFile {
   let known = isFound ? nil : inherited(path)
   let descriptor: Int32
   if let known { descriptor = known } else { descriptor = try openInput(path, isFound: isFound) }
   defer { if known == nil { close(descriptor) } }
-  var bytes: [UInt8] = []
-  var chunk = [UInt8](repeating: 0, count: 256 << 10)
-  while true {
-    let count = read(descriptor, &chunk, chunk.count)
-    if count < 0, errno == EINTR { continue }
-    if count < 0 { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
-    if count == 0 { return bytes }
-    bytes += chunk[..<count]
-    Progress.shared.didRead(count)
-    // What is not a .stall file is not read to its end, which may be far away.
-    if !StallFile.canBegin(with: bytes) { return bytes }
-    guard bytes.count <= fileBytesMax else {
-      throw InputError(description: "\(path): is larger than \(fileBytesMax) bytes, which no .stall file is")
+  let pieceBytes = 256 << 10
+  var failure: Int32 = 0
+  let file = Result { () throws(StallFileError) in
+    try StallFile(extent) {
+      while true {
+        var result = 0
+        let piece = [UInt8](unsafeUninitializedCapacity: pieceBytes) { buffer, count in
+          result = read(descriptor, buffer.baseAddress, pieceBytes)
+          count = max(0, result)
+        }
+        if result < 0, errno == EINTR { continue }
+        if result < 0 { failure = errno }
+        Progress.shared.didRead(piece.count)
+        return piece
+      }
     }
+  }
+  // What comes before a failure is no file that was cut off.
+  guard failure == 0 else { throw InputError(description: "\(path): \(String(cString: strerror(failure)))") }
+  return try file.get()
+}
+
+/// What has become of a file that was read.
+struct FileResult<Output> {
+  /// What was made of it; `nil` where it could not be read.
+  var output: Output?
+  /// What was wrong with it, in sentences.
+  var problems: [String] = []
+
+  /// Writes what was wrong to standard error.
+  func tellProblems() {
+    for problem in problems { CulpritCommand.output.error(problem) }
   }
 }
 
-/// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`. Problems go to
-/// standard error. Returns whether there was none. Those that are in `found` were found in a directory. Of more than `samples` of a
-/// stall some are left out.
+/// Reads the `.stall` file at `path`, so much of it as `extent` says, and gives it to `body` with its name. One that `isFound` was found in
+/// a directory.
+func readStallFile<Output>(
+  _ path: String,
+  isFound: Bool,
+  _ extent: StallFile.Extent,
+  _ body: (String, StallFile) -> Output
+) -> FileResult<Output> {
+  let name = path == "-" ? "standard input" : path
+  defer { Progress.shared.didFinishFile() }
+  do {
+    let file = try readStallFile(path, isFound: isFound, extent)
+    return FileResult(output: body(name, file), problems: file.problems.map { "\(name): \($0)" })
+  } catch let error as StallFileError {
+    return FileResult(problems: ["\(name): \(error)"])
+  } catch {
+    return FileResult(problems: ["\(error)"])
+  }
+}
+
+/// Reads each of `paths` (standard input when there are none) as a `.stall` file and gives it to `body`, so much of it as `extent`
+/// says. Problems go to standard error. Returns whether there was none. Those that are in `found` were found in a directory.
 func forEachStallFile(
   _ paths: [String],
   found: Set<String> = [],
-  samples: Int = .max,
+  _ extent: StallFile.Extent = StallFile.Extent(),
   _ body: (String, StallFile) -> Void
 ) -> Bool {
   var allGood = true
   Progress.shared.begin(reading: paths)
   for path in paths.isEmpty ? ["-"] : paths {
-    let name = path == "-" ? "standard input" : path
-    defer { Progress.shared.didFinishFile() }
-    do {
-      let file = try StallFile(bytes: readInput(path, isFound: found.contains(path)), samples: samples)
-      body(name, file)
-      for problem in file.problems {
-        output.error("\(name): \(problem)")
-        allGood = false
-      }
-    } catch let error as StallFileError {
-      output.error("\(name): \(error)")
-      allGood = false
-    } catch {
-      output.error("\(error)")
-      allGood = false
-    }
+    let result = readStallFile(path, isFound: found.contains(path), extent, body)
+    result.tellProblems()
+    allGood = allGood && result.problems.isEmpty
   }
   return allGood
 }

@@ -51,22 +51,39 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
   if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
+  let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
+  let style = text.style
   var isFirst = true
-  return stalls.forEach(files, withThreads: true) { name, recording, read in
-    if recording.stalls.isEmpty { text.print("\(printable(name)): no stall was recorded\n") }
-    for one in read {
-      if parsed.has("brief") {
-        text.print(one.report.summary + "\n")
-      } else {
-        text.print((isFirst ? "" : "\n") + one.report.text(text.style))
+  return stalls.forEach(
+    files,
+    withThreads: true,
+    { name, recording, read in
+      FileText(
+        remark: recording.stalls.isEmpty ? "\(printable(name)): no stall was recorded\n" : nil,
+        reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },
+        threads: withThreads
+          ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(width: style.width) }
+          : []
+      )
+    },
+    { made in
+      if let remark = made.remark { text.print(remark) }
+      for report in made.reports {
+        text.print((isFirst || isBrief ? "" : "\n") + report)
+        isFirst = false
       }
-      isFirst = false
+      for threads in made.threads { text.print(threads) }
     }
-    guard parsed.has("threads"), !parsed.has("brief") else { return }
-    for threads in read.compactMap(\.report.otherThreads) where threads.count > 0 {
-      text.print("\n" + threads.text(width: text.style.width))
-    }
-  }
+  )
+}
+
+/// What is printed of a file.
+private struct FileText {
+  /// What is said instead of reports; `nil` where there are some.
+  var remark: String?
+  var reports: [String]
+  /// The other threads of the stalls that have some.
+  var threads: [String]
 }
 
 /// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
@@ -75,10 +92,17 @@ private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ file
     throw UsageError("--\(other) is for --format=text: JSON has all there is")
   }
   var failure: (any Error)?
-  let isRead = stalls.forEach(files, withThreads: true) { name, recording, read in
-    if recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    do { for one in read { output.print(try one.report.json() + "\n") } } catch { failure = error }
-  }
+  let isRead = stalls.forEach(
+    files,
+    withThreads: true,
+    { name, recording, read in
+      (name: name, isEmpty: recording.stalls.isEmpty, lines: Result { try read.map { try $0.report.json() + "\n" } })
+    },
+    { made in
+      if made.isEmpty { output.error("\(made.name): no stall was recorded") }
+      do { for line in try made.lines.get() { output.print(line) } } catch { failure = error }
+    }
+  )
   if let failure { throw failure }
   return isRead
 }

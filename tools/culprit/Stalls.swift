@@ -7,8 +7,8 @@ import CulpritStallRecord
 import CulpritSymbols
 
 /// The stalls in files and directories, as commands read them: chosen by their options, with names, each file of a program opened
-/// once.
-final class Stalls {
+/// once by each thread.
+struct Stalls: Sendable {
   /// By what names are found and code is owned.
   static let namingOptions = [
     CommandOption(
@@ -63,20 +63,43 @@ final class Stalls {
     var builder: ReportBuilder
   }
 
+  /// By what names are found and code is owned.
+  private struct Naming: Sendable {
+    var search: DebugSearch
+    var own: [String]
+    var wrappers: [String]
+
+    /// Whose code is the application's in `file`, and what names its addresses, with those files open that are `shared`.
+    func of(_ file: StallFile, _ shared: SharedFiles) -> (OwnershipRules, (StackFrame) -> [ResolvedFrame]) {
+      let process = file.recording.process
+      // What the service counts as its own is its own here, too.
+      let rules = OwnershipRules(
+        own: (process?.ownModules ?? []) + own,
+        wrappers: (process?.wrappers ?? []) + wrappers
+      )
+      let symbolizer = Symbolizer(
+        modules: file.recording.modules,
+        names: file.recording.names,
+        search: search,
+        shared: shared
+      )
+      return (rules, symbolizer.resolve)
+    }
+  }
+
   /// Which stalls are wanted.
   let selection: StallSelection
-  private let search: DebugSearch
-  private let own: [String]
-  private let wrappers: [String]
-  private let shared = SharedFiles()
+  private let naming: Naming
 
   /// What the options in `parsed` say.
   ///
   /// - Throws: ``UsageError`` for a time that is none.
   init(_ parsed: OptionTable.Arguments) throws(UsageError) {
-    search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
-    own = parsed.values("own")
-    wrappers = parsed.values("wrapper")
+    naming = Naming(
+      search: DebugSearch(directories: parsed.values("debug-dir"), servers: servers),
+      own: parsed.values("own"),
+      wrappers: parsed.values("wrapper")
+    )
     var selection = StallSelection()
     selection.since = try Self.time("since", parsed)
     selection.until = try Self.time("until", parsed)
@@ -100,91 +123,113 @@ final class Stalls {
     return time
   }
 
-  /// Gives each file that `files` are and the wanted stalls in it to `body`. Problems go to standard error.
+  /// Gives what `make` has made of each file that `files` are to `use`. Problems go to standard error.
   ///
   /// - Parameters:
   ///   - files: The files.
   ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
-  ///   - body: Gets the name of the file, what it holds, and the stalls: none where none is wanted.
+  ///   - make: Gets the name of the file, what it holds, and the stalls: none where none is wanted. Called by several threads at once.
+  ///   - use: Gets what comes of that, in the order of the files.
   /// - Returns: Whether there was no problem.
-  func forEach(
+  func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
-    _ body: (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Void
+    _ make: @escaping @Sendable (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Output,
+    _ use: (Output) -> Void
   ) -> Bool {
     // Nothing to read is not standard input.
     guard files.isWhole || !files.paths.isEmpty else { return false }
-    return forEachRecording(files.paths, found: files.found, samples: Stall.samplesForReport) {
-      name,
-      recording,
-      rules,
-      resolve in
-      let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
-      var read: [Read] = []
-      for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
-        // Of a pool whose threads were not followed they are the samples.
-        if !withThreads, stall.source.kind != .pool { stall.others = nil }
-        let report = builder.report(of: stall)
-        if selection.includes(signature: report.signature) {
-          read.append(Read(stall: stall, report: report, builder: builder))
+    let (selection, naming, found) = (selection, naming, files.found)
+    let paths = files.paths.isEmpty ? ["-"] : files.paths
+    Progress.shared.begin(reading: files.paths)
+    var allGood = true
+    OrderedWork.forEach(
+      paths,
+      // What is open already is read in the order in which it is named, and servers are asked one thing after the other.
+      isAlone: paths.contains { isInherited($0) } || naming.search.servers != nil,
+      { SharedFiles() },
+      { shared, path in
+        readStallFile(path, isFound: found.contains(path), StallFile.Extent(samples: Stall.samplesForReport)) {
+          name,
+          file in
+          let recording = file.recording
+          let (rules, resolve) = naming.of(file, shared)
+          let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
+          var read: [Read] = []
+          for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
+            // Of a pool whose threads were not followed they are the samples.
+            if !withThreads, stall.source.kind != .pool { stall.others = nil }
+            let report = builder.report(of: stall)
+            if selection.includes(signature: report.signature) {
+              read.append(Read(stall: stall, report: report, builder: builder))
+            }
+          }
+          return make(name, recording, read)
         }
+      },
+      { result in
+        if let output = result.output { use(output) }
+        result.tellProblems()
+        allGood = allGood && result.problems.isEmpty
       }
-      body(name, recording, read)
-    } && files.isWhole
+    )
+    return allGood && files.isWhole
   }
 
-  /// Gives each of `paths` as a recording to `body`, with whose code is the application's and what names its addresses. Problems go to
-  /// standard error. Those that are in `found` were found in a directory. Of more than `samples` of a stall some are left
-  /// out. Returns whether there was no problem.
+  /// Gives each of `paths` to `body`, so much of it as `extent` says, with whose code is the application's and what names its addresses.
+  /// Problems go to standard error. Those that are in `found` were found in a directory. Returns whether there was no problem.
   func forEachRecording(
     _ paths: [String],
     found: Set<String>,
-    samples: Int = .max,
-    _ body: (
-      _ name: String, _ recording: Recording, OwnershipRules, _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
-    )
+    _ extent: StallFile.Extent,
+    _ body: (_ name: String, _ file: StallFile, OwnershipRules, _ resolve: @escaping (StackFrame) -> [ResolvedFrame])
       -> Void
   ) -> Bool {
-    forEachStallFile(paths, found: found, samples: samples) { name, file in
-      let process = file.recording.process
-      // What the service counts as its own is its own here, too.
-      let rules = OwnershipRules(
-        own: (process?.ownModules ?? []) + own,
-        wrappers: (process?.wrappers ?? []) + wrappers
-      )
-      let symbolizer = Symbolizer(
-        modules: file.recording.modules,
-        names: file.recording.names,
-        search: search,
-        shared: shared
-      )
-      body(name, file.recording, rules, symbolizer.resolve)
+    let shared = SharedFiles()
+    return forEachStallFile(paths, found: found, extent) { name, file in
+      let (rules, resolve) = naming.of(file, shared)
+      body(name, file, rules, resolve)
     }
   }
 
-  /// `recording` with the wanted stalls only.
+  /// What exports need of a file: what a report needs, where one is made, and each sample for what is drawn of it, where much goes to
+  /// `store`.
+  func extentForExports(_ store: any OverflowStore, tellsBlame: Bool) -> StallFile.Extent {
+    let needsReport = tellsBlame || !selection.signatures.isEmpty
+    return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
+  }
+
+  /// What `file` has of the wanted stalls, with every sample of each.
   func chosen(
-    of recording: Recording,
+    of file: StallFile,
     _ rules: OwnershipRules,
     _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
-  ) -> Recording {
-    var chosen = recording
-    chosen.stalls = recording.stalls.filter { selection.includes($0, of: recording.process) }
+  ) -> (recording: Recording, logs: [SampleLog]) {
+    let recording = file.recording
     // Who is to blame is worked out where it is asked for.
-    guard !selection.signatures.isEmpty else { return chosen }
-    let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
-    chosen.stalls.removeAll {
-      !selection.includes(signature: builder.report(of: $0.withSamples(Stall.samplesForReport)).signature)
+    let builder =
+      selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
+    let wanted = recording.stalls.indices.filter { place in
+      let stall = recording.stalls[place]
+      guard selection.includes(stall, of: recording.process) else { return false }
+      return builder.map { selection.includes(signature: $0.report(of: stall).signature) } ?? true
     }
-    return chosen
+    var chosen = recording
+    chosen.stalls = wanted.map { recording.stalls[$0] }
+    return (chosen, wanted.map { file.logs[$0] })
   }
 
   /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first; and whether all could be read.
   func counted(_ operands: [String]) throws -> (stalls: [CountedStall], isWhole: Bool) {
     var stalls: [CountedStall] = []
-    let isWhole = forEach(try Expansion(operands), withThreads: false) { _, _, read in
-      stalls += read.map { CountedStall($0.report) }
-    }
+    let isWhole = forEach(
+      try Expansion(operands),
+      withThreads: false,
+      { _, _, read in
+        read.map { CountedStall($0.report) }
+      },
+      { stalls += $0 }
+    )
     return (stalls.merged(), isWhole)
   }
 }

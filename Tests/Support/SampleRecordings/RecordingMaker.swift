@@ -25,6 +25,8 @@ struct RecordingMaker {
   private var places: [Stack: Int] = [:]
   private var names: [RuntimeAddress: [ResolvedFrame]] = [:]
   private var addresses: [String: UInt64] = [:]
+  /// The modules that functions of the application are in, in turn.
+  var ownModules = [1]
   /// The samples so far.
   var samples: [Sample] = []
   /// The other threads.
@@ -97,7 +99,7 @@ struct RecordingMaker {
   private mutating func address(of function: Function) -> UInt64 {
     if let known = addresses[function.name] { return known }
     let offset = UInt64(addresses.count + 1) * 0x10
-    var module = modules[1]
+    var module = modules[ownModules[addresses.count % ownModules.count]]
     if case .system = function { module = modules[2] }
     let address = module.mappings[0].start.value + offset
     addresses[function.name] = address

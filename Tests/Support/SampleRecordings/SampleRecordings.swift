@@ -143,9 +143,55 @@ package enum SampleRecordings {
     )
   }
 
-  /// A stall with `samples` samples of `stacks` distinct stacks with `depth` functions.
+  /// A stall with `samples` samples of `stacks` distinct stacks with `depth` functions, in 200 modules.
   package static func large(samples: Int, stacks: Int, depth: Int = 40) -> Recording {
-    var maker = RecordingMaker(process: process(), modules: modules)
+    var recording = withoutSamples(samples, stacks: stacks, depth: depth)
+    recording.stalls[0].samples = Array(largeSamples(samples, stacks: stacks))
+    return recording
+  }
+
+  /// The same as a file, in pieces: of samples there may be more than fit into memory.
+  package static func largeFile(samples: Int, stacks: Int, _ write: ([UInt8]) -> Void) {
+    let recording = withoutSamples(samples, stacks: stacks, depth: 40)
+    let stall = recording.stalls[0]
+    let end = StallFileWriter.record(ofEndOf: stall)
+    write(StallFileWriter.file(of: recording).dropLast(end.count))
+    var bytes: [UInt8] = []
+    for sample in largeSamples(samples, stacks: stacks) {
+      bytes += StallFileWriter.record(of: sample, stallID: stall.id)
+      guard bytes.count > 1 << 20 else { continue }
+      write(bytes)
+      bytes = []
+    }
+    write(bytes + end)
+  }
+
+  /// The samples of such a stall.
+  private static func largeSamples(_ count: Int, stacks: Int) -> some Sequence<Sample> {
+    sequence(state: (number: 0, random: UInt64(1))) { state -> Sample? in
+      guard state.number < count else { return nil }
+      state.random = state.random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      defer { state.number += 1 }
+      return Sample(
+        age: .microseconds(1000 * (state.number + 1)),
+        stack: Int(state.random >> 33) % stacks,
+        outcome: .captured,
+        cpuTime: .microseconds(990 * state.number),
+        activity: .running
+      )
+    }
+  }
+
+  private static func withoutSamples(_ samples: Int, stacks: Int, depth: Int) -> Recording {
+    let libraries = (modules.count..<200).map { number in
+      Module(
+        path: "/opt/shop/libpart\(number).so",
+        buildID: Array(repeating: UInt8(number), count: 20),
+        mappings: [mapping(0x6000_0000_0000 + UInt64(number) << 32, 0x100_0000, 0x2000)]
+      )
+    }
+    var maker = RecordingMaker(process: process(), modules: modules + libraries)
+    maker.ownModules = [1] + (modules.count..<200)
     for stack in 0..<stacks {
       var rest = stack
       let functions = (0..<depth).map { level -> RecordingMaker.Function in
@@ -154,19 +200,6 @@ package enum SampleRecordings {
         return .own("level\(level).function\(rest)()", "Level\(level).swift", rest % 1000 + 1)
       }
       _ = maker.stack(functions.reversed())
-    }
-    var state: UInt64 = 1
-    for sample in 0..<samples {
-      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-      maker.samples.append(
-        Sample(
-          age: .microseconds(1000 * (sample + 1)),
-          stack: Int(state >> 33) % stacks,
-          outcome: .captured,
-          cpuTime: .microseconds(990 * sample),
-          activity: .running
-        )
-      )
     }
     return maker.recording(
       Stall(

@@ -31,13 +31,14 @@ struct ReportsBench {
     defer { _ = try? use("/bin/rm", ["-r", directory]) }
     try each(samples: 1_000_000, stacks: 50_000)
     try growth(stacks: 1000)
+    try memoryGrowth(stacks: 1000)
     try files(200)
   }
 
   /// Each format of one large stall.
   private func each(samples: Int, stacks: Int) throws {
     let stall = try recording(samples: samples, stacks: stacks)
-    figures.note("\(samples) samples of \(stacks) distinct stacks, 40 functions each")
+    figures.note("\(samples) samples of \(stacks) distinct stacks, 40 functions each, in 200 modules")
     let text = try culprit("text", ["report", stall])
     _ = try culprit("json", ["report", "--format=json", stall])
     for format in Self.formats { _ = try culprit(format, ["export", "--format=\(format)", "-o", out(format), stall]) }
@@ -69,7 +70,8 @@ struct ReportsBench {
   /// Time and memory of the text report against the number of samples.
   private func growth(stacks: Int) throws {
     var uses: [(samples: Double, use: Use)] = []
-    for samples in [1000, 10_000, 100_000, 1_000_000] {
+    for samples in [1000, 10_000, 100_000, 1_000_000, 10_000_000] {
+      defer { unlink(path(samples: samples, stacks: min(stacks, samples))) }
       let use = try use(
         "\(programs)/culprit",
         ["report", try recording(samples: samples, stacks: min(stacks, samples))]
@@ -79,15 +81,36 @@ struct ReportsBench {
       uses.append((Double(samples), use))
     }
     let (few, many) = (uses[uses.count - 2], uses[uses.count - 1])
-    // 1 is in proportion to the samples; from where reading them takes most of the time.
+    // 1 is in proportion to the samples; between the two reading them takes most of what is added.
     figures.print(
       "reports.text_slope",
       log(many.use.seconds / few.use.seconds) / log(many.samples / few.samples),
       "exponent",
       in: 0...1.15
     )
-    let bytes = (many.use.mebibytes - few.use.mebibytes) * 1_048_576 / (many.samples - few.samples)
-    figures.print("reports.text_memory_slope", bytes, "bytes a sample")
+    // Who is to blame is worked out from 50,000 to 100,000 samples, whatever their number, by which memory varies.
+    figures.print(
+      "reports.text_memory_slope",
+      log(many.use.mebibytes / few.use.mebibytes) / log(many.samples / few.samples),
+      "exponent",
+      in: -0.1...0.1
+    )
+  }
+
+  /// Memory of reports, exports and the page against the number of samples, where the same number is chosen for who is to blame.
+  private func memoryGrowth(stacks: Int) throws {
+    for format in ["text"] + Self.formats {
+      let uses = try [100_000, 1_600_000].map { samples in
+        let stall = try recording(samples: samples, stacks: stacks)
+        let words = format == "text" ? ["report", stall] : ["export", "--format=\(format)", "-o", out(format), stall]
+        return (samples: Double(samples), use: try use("\(programs)/culprit", words))
+      }
+      figures.print("reports.\(format)_memory_growth", bytesASample(uses[0], uses[1]), "bytes a sample", in: -10...1)
+    }
+  }
+
+  private func bytesASample(_ few: (samples: Double, use: Use), _ many: (samples: Double, use: Use)) -> Double {
+    (many.use.mebibytes - few.use.mebibytes) * 1_048_576 / (many.samples - few.samples)
   }
 
   /// Many files of one service beside one.
@@ -105,13 +128,15 @@ struct ReportsBench {
     let (one, all) = (try least(stall), try least(many))
     figures.print("reports.one_file", one * 1000, "ms")
     figures.print("reports.each_of_\(count)_files", (all - one) / Double(count - 1) * 1000, "ms")
-    figures.print("reports.\(count)_files_vs_one", all / one, "times")
+    figures.print("reports.\(count)_files_vs_one", all / one, "times", in: 0...2)
   }
 
   private func out(_ format: String) -> String { "\(directory)/out.\(format)" }
 
+  private func path(samples: Int, stacks: Int) -> String { "\(directory)/\(samples)-\(stacks).stall" }
+
   private func recording(samples: Int, stacks: Int) throws -> String {
-    let path = "\(directory)/\(samples)-\(stacks).stall"
+    let path = path(samples: samples, stacks: stacks)
     _ = try use("\(programs)/stall-samples", ["large", "\(samples)", "\(stacks)"], into: path)
     return path
   }

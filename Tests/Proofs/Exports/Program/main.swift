@@ -12,12 +12,15 @@ import SampleRecordings
 let output = CommandOutput(command: "stall-samples")
 let words = CommandLine.arguments.dropFirst()
 let numbers = words.dropFirst().compactMap { Int($0) }
-let recording: Recording
+var recording = Recording(process: nil)
 switch (words.first, numbers.count) {
 case ("everyday", 0): recording = SampleRecordings.everyday()
 case ("workers", 0): recording = SampleRecordings.workers()
 case ("hostile", 0): recording = SampleRecordings.hostile()
-case ("large", 2), ("perf", 2): recording = SampleRecordings.large(samples: numbers[0], stacks: numbers[1])
+case ("large", 2):
+  SampleRecordings.largeFile(samples: numbers[0], stacks: numbers[1]) { output.print(bytes: $0) }
+  exit(0)
+case ("perf", 2): recording = SampleRecordings.large(samples: numbers[0], stacks: numbers[1])
 default: output.usage(UsageError("give one of: everyday, workers, hostile, large SAMPLES STACKS, perf SAMPLES STACKS"))
 }
 if words.first == "perf" {

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import CulpritStallRecord
+
+/// A file that comes in pieces is read as one that is there as a whole.
+@Suite struct PiecewiseReadingTests {
+  private static let recording = {
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "http"),
+      thread: ObservedThread(id: 7, name: "shop"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1_700_000_000_000_000_000)
+    )
+    stall.samples = (0..<60).map { number in
+      Sample(
+        age: .milliseconds(number),
+        stack: number % 5,
+        outcome: .captured,
+        cpuTime: nil,
+        label: "request \(number % 3)"
+      )
+    }
+    stall.duration = .milliseconds(61)
+    stall.hasEnded = true
+    let stacks = (0..<5).map { stack in
+      Stack(
+        frames: (0...stack * 40).map { .returnAddress(RuntimeAddress(UInt64(0x1000 + $0))) },
+        end: .outermost
+      )
+    }
+    return Recording(process: nil, stacks: stacks, stalls: [stall])
+  }()
+
+  private func pieces(of bytes: [UInt8], _ length: Int) -> () -> [UInt8] {
+    var rest = bytes[...]
+    return {
+      defer { rest = rest.dropFirst(length) }
+      return Array(rest.prefix(length))
+    }
+  }
+
+  private func check(_ bytes: [UInt8], _ length: Int) throws {
+    let whole = try StallFile(bytes: bytes)
+    let file = try StallFile(StallFile.Extent(logsSamples: true), pieces(of: bytes, length))
+    #expect(file.recording == whole.recording)
+    #expect(file.problems == whole.problems)
+    #expect(file.recordCount == whole.recordCount)
+    #expect(file.version == whole.version)
+    #expect(file.logs.map(\.count) == whole.recording.stalls.map(\.samples.count))
+  }
+
+  @Test(arguments: [1, 7, 100, 4096, 1 << 20]) func whatIsWhole(_ length: Int) throws {
+    try check(StallFileWriter.file(of: Self.recording), length)
+  }
+
+  @Test(arguments: [1, 13, 1000]) func whatIsCutOffOrDamaged(_ length: Int) throws {
+    let whole = StallFileWriter.file(of: Self.recording)
+    for place in stride(from: StallFileFormat.headerBytes, to: whole.count, by: 41) {
+      try check(Array(whole[..<place]), length)
+      var bytes = whole
+      bytes[place] ^= 0x55
+      try check(bytes, length)
+      // So much damage is passed over, also where it ends the file.
+      bytes.replaceSubrange(place..<min(place + 900, whole.count), with: repeatElement(0xff, count: 5000))
+      try check(bytes, length)
+    }
+  }
+
+  @Test(arguments: [1, 3, 16]) func headers(_ length: Int) {
+    let header = StallFileWriter.header()
+    for count in 0..<header.count {
+      let bytes = Array(header[..<count])
+      let error = #expect(throws: StallFileError.self) { try StallFile(bytes: bytes) }
+      let other = #expect(throws: StallFileError.self) { try StallFile(StallFile.Extent(), pieces(of: bytes, length)) }
+      #expect(error == other)
+    }
+  }
+
+  /// What is no such file may be a disk.
+  @Test func nothingElseIsReadToItsEnd() {
+    var asked = 0
+    let error = #expect(throws: StallFileError.self) {
+      try StallFile(StallFile.Extent()) {
+        asked += 1
+        return [UInt8](repeating: 0x7f, count: 4096)
+      }
+    }
+    #expect(error == .notAStallFile(begins: [UInt8](repeating: 0x7f, count: 8)))
+    #expect(asked == 1)
+  }
+
+  /// Samples may be as many as they are; what is kept of a file has to fit into memory.
+  @Test func whatIsKeptHasABound() {
+    // A note that belongs to no stall is passed over, and counts all the same.
+    let note = StallFileWriter.record(
+      of: StallNote(.context, title: "", text: String(repeating: "a", count: 65_000), time: .zero),
+      stallID: 1
+    )
+    var isFirst = true
+    let error = #expect(throws: StallFileError.self) {
+      try StallFile(StallFile.Extent()) {
+        defer { isFirst = false }
+        return isFirst ? StallFileWriter.header() : note
+      }
+    }
+    #expect(error == .tooLarge(bytes: 256 << 20))
+  }
+}

@@ -1,0 +1,107 @@
+import Glibc
+
+/// Work on many inputs that do not depend on each other, on all processors, with its results in the order of the inputs.
+enum OrderedWork {
+  /// So many threads at most: each has in memory what it works on.
+  private static let threadsMax = 4
+  /// For each of them so many results wait at most for an earlier one.
+  private static let resultsAhead = 4
+
+  /// Has `work` done on each of `inputs`, and gives the results to `use` in their order.
+  ///
+  /// - Parameters:
+  ///   - inputs: What is worked on.
+  ///   - isAlone: Whether one is worked on after the other all the same.
+  ///   - makeWorker: Makes what a thread has for itself.
+  ///   - work: Does the work, on any thread.
+  ///   - use: Takes the results, on the calling thread.
+  static func forEach<Input: Sendable, Worker, Output>(
+    _ inputs: [Input],
+    isAlone: Bool,
+    _ makeWorker: @escaping @Sendable () -> Worker,
+    _ work: @escaping @Sendable (Worker, Input) -> Output,
+    _ use: (Output) -> Void
+  ) {
+    let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
+    let count = min(processors, threadsMax, inputs.count)
+    let results = Results<Output>(count: inputs.count, ahead: count * resultsAhead)
+    var started = 0
+    if !isAlone, count > 1 {
+      while started < count,
+        startThread({
+          let worker = makeWorker()
+          while let number = results.claim() { results.put(work(worker, inputs[number]), number) }
+        })
+      { started += 1 }
+    }
+    guard started > 0 else {
+      let worker = makeWorker()
+      for input in inputs { use(work(worker, input)) }
+      return
+    }
+    for number in inputs.indices { use(results.take(number)) }
+  }
+}
+
+/// What has been worked out and not been used yet.
+// SAFETY: everything that changes is used with the lock held; a result is handed from one thread to one other.
+private final class Results<Output>: @unchecked Sendable {
+  private let count: Int
+  private let ahead: Int
+  private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+  private let change = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+  private var next = 0
+  private var used = 0
+  private var ready: [Int: Output] = [:]
+
+  init(count: Int, ahead: Int) {
+    (self.count, self.ahead) = (count, ahead)
+    pthread_mutex_init(lock, nil)
+    pthread_cond_init(change, nil)
+  }
+
+  deinit {
+    pthread_cond_destroy(change)
+    pthread_mutex_destroy(lock)
+    change.deallocate()
+    lock.deallocate()
+  }
+
+  private func withLock<Value>(_ body: () -> Value) -> Value {
+    pthread_mutex_lock(lock)
+    defer { pthread_mutex_unlock(lock) }
+    return body()
+  }
+
+  /// The number of the input that is to be worked on next; `nil` when there is none left. Waits until it is not too far ahead.
+  func claim() -> Int? {
+    withLock {
+      while next < count, next >= used + ahead { pthread_cond_wait(change, lock) }
+      guard next < count else { return nil }
+      defer { next += 1 }
+      return next
+    }
+  }
+
+  /// Puts down what has become of the input `number`.
+  func put(_ output: Output, _ number: Int) {
+    withLock {
+      ready[number] = output
+      pthread_cond_broadcast(change)
+    }
+  }
+
+  /// Waits for what becomes of the input `number`, and takes it.
+  func take(_ number: Int) -> Output {
+    withLock {
+      while true {
+        if let output = ready.removeValue(forKey: number) {
+          used += 1
+          pthread_cond_broadcast(change)
+          return output
+        }
+        pthread_cond_wait(change, lock)
+      }
+    }
+  }
+}
