@@ -134,7 +134,7 @@ static const uint64_t block_known_ns = 100000000;
  * what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has been seen is looked
  * at again when it has run, as it has then left what it was in; and one of which nothing is known and that sleeps by
  * now, though it ran a moment ago, is left for the next look, which reads it from outside. One that is ready and does
- * not come to run within four milliseconds counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler,
+ * not come to run within a millisecond counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler,
  * in its own context. */
 static bool keeps_out(struct observer_thread *thread, int32_t tid, enum observer_send_when when) {
   uint64_t now = clinux_clock_ns();
@@ -144,9 +144,7 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid, enum observer
   enum clinux_mask_answer answer = clinux_mask_ask(tid, OBSERVER_SIGNAL);
   bool is_known = in != 0 && now - in < OBSERVER_MASK_KNOWN_NS;
   bool has_run = false;
-  for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known; attempt++) {
-    if (attempt >= (answer == CLINUX_MASK_MAY_WAIT ? 10 : 40))
-      break;
+  for (int attempt = 0; answer != CLINUX_MASK_KEEPS_OUT && !is_known && attempt < 10; attempt++) {
     struct timespec moment = {.tv_nsec = 100000};
     syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &moment, NULL);
     has_run = clinux_clock_thread_cpu_ns(tid) > used;

@@ -124,13 +124,12 @@ struct OTLPWriter: ExportWriter {
     for segment in track.segments {
       let identity = Identity(
         stack: stack(segment.stack, stall.recording, &dictionary),
-        state: stall.state(segment.sample),
-        label: stall.label(segment.sample)
+        state: segment.sample.flatMap { stall.state($0.activity) },
+        label: segment.sample.flatMap { stall.label($0.label) }
       )
       if found[identity] == nil { order.append(identity) }
-      let age = segment.sample.map { stall.stall.samples[$0].age.wholeNanoseconds } ?? segment.begin
       found[identity, default: Observations()].values.append(segment.weight)
-      found[identity, default: Observations()].times.append(began + min(age, last))
+      found[identity, default: Observations()].times.append(began + min(segment.begin, last))
     }
     var profile = ProtobufMessage()
     profile.add(1, wallTime())
