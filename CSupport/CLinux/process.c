@@ -2,8 +2,10 @@
 #include "clinux_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not
@@ -46,4 +48,37 @@ uint32_t clinux_process_stamp(void) {
     next = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
   return atomic_compare_exchange_strong_explicit(at, &stamp, next, memory_order_relaxed, memory_order_relaxed) ? next
                                                                                                                : stamp;
+}
+
+/* What is left of LIMIT when USED bytes are in use. */
+static uint64_t left_of(int limit, uint64_t used) {
+  struct rlimit present;
+  if (getrlimit(limit, &present) != 0 || present.rlim_cur == RLIM_INFINITY)
+    return UINT64_MAX;
+  return present.rlim_cur > used ? present.rlim_cur - used : 0;
+}
+
+uint64_t clinux_process_memory_left(void) {
+  /* The calling thread's own: the process's is empty once the main thread has exited. Seven numbers of pages (proc(5)):
+   * the first is all of it, the sixth data and stack. */
+  enum { ALL = 0, DATA = 5, NUMBERS = 7 };
+  uint64_t pages[NUMBERS] = {0};
+  char text[256];
+  int saved_errno = errno;
+  int descriptor = open("/proc/thread-self/statm", O_RDONLY | O_CLOEXEC);
+  ssize_t bytes = descriptor < 0 ? -1 : read(descriptor, text, sizeof text);
+  if (descriptor >= 0)
+    close(descriptor);
+  errno = saved_errno;
+  int number = 0;
+  for (ssize_t place = 0; place < bytes && number < NUMBERS; place++)
+    if (text[place] >= '0' && text[place] <= '9')
+      pages[number] = pages[number] * 10 + (uint64_t)(text[place] - '0');
+    else
+      number++;
+  if (pages[ALL] == 0)
+    return UINT64_MAX;
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  uint64_t data = left_of(RLIMIT_DATA, pages[DATA] * page), all = left_of(RLIMIT_AS, pages[ALL] * page);
+  return data < all ? data : all;
 }

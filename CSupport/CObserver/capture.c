@@ -129,14 +129,14 @@ static int send_signal(struct observer_thread *thread, struct observer_request *
  * blocks it, and our own, are over by then. */
 static const uint64_t block_known_ns = 100000000;
 
-/* Whether THREAD is not to be sent the signal: it blocks it and would not answer, and find the signal when it waits for
- * any (sigwaitinfo(2)). A thread that enters, leaves or is in such a wait does not seem to block what it waits for: so
- * what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has been seen is looked
- * at again when it has run, as it has then left what it was in; and one of which nothing is known and that sleeps by
- * now, though it ran a moment ago, is left for the next look, which reads it from outside. One that is ready and does
- * not come to run within a millisecond counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler,
- * in its own context. */
-static bool keeps_out(struct observer_thread *thread, int32_t tid, enum observer_send_when when) {
+/* Whether THREAD may be sent the signal. OBSERVER_NO_ANSWER: it blocks it and would not answer, and find the signal
+ * when it waits for any (sigwaitinfo(2)). A thread that enters, leaves or is in such a wait does not seem to block what
+ * it waits for: so what was seen holds for a while, longest when it was seen to wait; a thread of which nothing has
+ * been seen is looked at again when it has run, as it has then left what it was in; and one of which nothing is known
+ * and that sleeps by now is OBSERVER_ASLEEP: it can be read from outside. One that is ready and does not come to run
+ * within a millisecond counts as what it seems to be. Async-signal-safe: yes. Threads: a sampler, in its own context.
+ */
+static enum observer_capture_status look_at_mask(struct observer_thread *thread, int32_t tid) {
   uint64_t now = clinux_clock_ns();
   uint64_t until = atomic_load_explicit(&thread->kept_out_until_ns, memory_order_relaxed);
   uint64_t in = atomic_load_explicit(&thread->let_in_ns, memory_order_relaxed);
@@ -155,11 +155,13 @@ static bool keeps_out(struct observer_thread *thread, int32_t tid, enum observer
     atomic_store_explicit(&thread->let_in_ns, 0, memory_order_relaxed);
     if (until < now + block_known_ns)
       atomic_store_explicit(&thread->kept_out_until_ns, now + block_known_ns, memory_order_relaxed);
-    return true;
+    return OBSERVER_NO_ANSWER;
   }
   if (has_run && is_known)
     atomic_store_explicit(&thread->let_in_ns, now, memory_order_relaxed);
-  return now < until || (answer == CLINUX_MASK_MAY_WAIT && !is_known && when == OBSERVER_SEND_SEEN_RUNNING);
+  if (now < until)
+    return OBSERVER_NO_ANSWER;
+  return answer == CLINUX_MASK_MAY_WAIT && !is_known ? OBSERVER_ASLEEP : OBSERVER_CAPTURED;
 }
 
 static enum observer_capture_status ask(struct observer_thread *thread, const struct observer_slot *slot, uint64_t item,
@@ -169,8 +171,12 @@ static enum observer_capture_status ask(struct observer_thread *thread, const st
   if (!observer_handler_keep())
     return OBSERVER_HANDLER_REPLACED;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  if (when != OBSERVER_SEND_NOW && keeps_out(thread, tid, when))
-    return OBSERVER_NO_ANSWER;
+  if (when != OBSERVER_SEND_NOW) {
+    enum observer_capture_status mask = look_at_mask(thread, tid);
+    /* Of one that nobody has seen running nothing else is known. */
+    if (mask == OBSERVER_NO_ANSWER || (mask == OBSERVER_ASLEEP && when == OBSERVER_SEND_SEEN_RUNNING))
+      return mask;
+  }
   if (atomic_load_explicit(&thread->lacks_room, memory_order_relaxed) != 0)
     return OBSERVER_NOT_SIGNALLED;
   struct observer_request *request = free_request();

@@ -37,6 +37,16 @@ import Testing
     #expect(lines.contains(computing) && lines.contains(asleep) && lines.last == "interrupted: false", "\(lines)")
   }
 
+  /// A service at its limit of memory is not ended by a report: that is told instead, to whoever asks and in a sentence.
+  @Test func whereThereIsNoMemoryForAReportTheServiceLives() throws {
+    let outcome = try run("restricted-process", ["little-memory"])
+    #expect(outcome.status == 0, "\(outcome)")
+    let problem = "problem: a stall is not reported for want of memory: "
+    let told = outcome.out.split(separator: "\n").first { $0.hasPrefix(problem) }
+    #expect(told?.contains(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take ") == true, "\(outcome)")
+    #expect(outcome.error.contains("culprit: section \"computing\" was stuck for 1."), "\(outcome)")
+  }
+
   /// Nothing else works either: memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])

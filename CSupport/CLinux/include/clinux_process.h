@@ -12,4 +12,8 @@ CLINUX_NO_LOCKS uint32_t clinux_process_stamp(void);
 /* Whether STAMP is this process's. Async-signal-safe: as above. Threads: any. */
 static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return stamp == clinux_process_stamp(); }
 
+/* How much memory the process may take before its limits refuse it (RLIMIT_DATA, RLIMIT_AS), in bytes; UINT64_MAX where
+ * there is no limit, or /proc does not tell. Async-signal-safe: yes. Threads: any. */
+uint64_t clinux_process_memory_left(void);
+
 #endif

@@ -36,6 +36,7 @@ enum observer_capture_status {
   OBSERVER_HANDLER_REPLACED = 9, /* somebody has installed another handler for SIGPROF */
   OBSERVER_SAMPLER_STOPPED = 11, /* nobody takes stacks: the kernel holds up who did */
   OBSERVER_TASK_GONE = 12,       /* the task that worked on it has ended, or was never known */
+  OBSERVER_ASLEEP = 13,          /* it was seen running and sleeps by now: it is to be read from outside once more */
   OBSERVER_UNREADABLE =
       8, /* it is blocked and its stack could not be read from outside; blocked threads get no signal */
 };

@@ -109,7 +109,8 @@ final class Core: Sendable {
       settings,
       limits: limits,
       servers: configuration.reporting.fetchesDebugInformation
-        ? Self.servers(configuration.reporting.fetchPatience, problems) : nil
+        ? Self.servers(configuration.reporting.fetchPatience, problems) : nil,
+      problems: problems
     )
     let activities = Activities(
       limit: configuration.activities.countMax,

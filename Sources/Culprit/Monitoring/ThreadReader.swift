@@ -68,6 +68,9 @@ struct ThreadReader: ~Copyable {
   /// The most holders of locks that are asked at a time.
   private static let holdersAsked = 8
 
+  /// How often a thread is looked at that sleeps whenever it is to be asked.
+  private static let attempts = 3
+
   /// How often answers are to be collected while some are outstanding: the kernel's tick.
   let tick: UInt64
   private let frames: UnsafeMutablePointer<unwind_frame>
@@ -163,30 +166,36 @@ struct ThreadReader: ~Copyable {
       reading.status = OBSERVER_SAMPLER_STOPPED
       return (target, reading)
     }
-    reading.status = readFromOutside(target, &reading)
-    switch reading.status {
-    case OBSERVER_CAPTURED, OBSERVER_WORK_ITEM_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNREADABLE: return (target, reading)
-    default: break
-    }
-    var place = 0
-    // SAFETY: `sent` has OBSERVER_REQUESTS_MAX places.
-    while place < sentMade, sent[place].isOpen { place &+= 1 }
-    guard place < Int(OBSERVER_REQUESTS_MAX) else {
-      reading.status = OBSERVER_REQUESTS_STUCK
-      return (target, reading)
-    }
-    if place == sentMade {
-      (sent + place).initialize(to: Sent())
-      sentMade &+= 1
-    }
-    var request: UInt32 = 0
-    reading.status = observer_capture_send(
-      target.thread,
-      target.slot,
-      target.item,
-      reading.threadStatus.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
-      &request
-    )
+    var (request, place): (UInt32, Int) = (0, 0)
+    var attempt = 0
+    repeat {
+      reading.status = readFromOutside(target, &reading)
+      switch reading.status {
+      case OBSERVER_CAPTURED, OBSERVER_WORK_ITEM_OVER, OBSERVER_THREAD_GONE, OBSERVER_UNREADABLE:
+        return (target, reading)
+      default: break
+      }
+      // SAFETY: `sent` has OBSERVER_REQUESTS_MAX places.
+      while place < sentMade, sent[place].isOpen { place &+= 1 }
+      guard place < Int(OBSERVER_REQUESTS_MAX) else {
+        reading.status = OBSERVER_REQUESTS_STUCK
+        return (target, reading)
+      }
+      if place == sentMade {
+        (sent + place).initialize(to: Sent())
+        sentMade &+= 1
+      }
+      reading.status = observer_capture_send(
+        target.thread,
+        target.slot,
+        target.item,
+        reading.threadStatus.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
+        &request
+      )
+      attempt &+= 1
+    } while reading.status == OBSERVER_ASLEEP && attempt < Self.attempts
+    // It runs and sleeps by turns.
+    if reading.status == OBSERVER_ASLEEP { reading.status = OBSERVER_NO_ANSWER }
     guard reading.status == OBSERVER_CAPTURED else { return (target, reading) }
     sent[place].request = request
     sent[place].target = target

@@ -41,9 +41,11 @@ final class Reporter: Sendable {
   private let settings: ReportSettings
   private let servers: DebugInfoServers?
   private let limiter: Mutex<ReportLimiter>
+  private let problems: ProblemList
 
   /// Reports as `settings` say, as often as `limits` allow, with debug information from `servers`, if there are any.
-  init(_ settings: ReportSettings, limits: ReportLimiter, servers: DebugInfoServers?) {
+  init(_ settings: ReportSettings, limits: ReportLimiter, servers: DebugInfoServers?, problems: ProblemList) {
+    self.problems = problems
     self.servers = servers
     self.settings = settings
     limiter = Mutex(limits)
@@ -140,7 +142,10 @@ final class Reporter: Sendable {
         state.isBusy = !state.waiting.isEmpty
         return (state.waiting.isEmpty ? nil : state.waiting.removeFirst(), state.isStopping)
       }
-      if let next {
+      if let next, let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+        symbolizer = nil
+        doWithout(next, obstacle)
+      } else if let next {
         let modules = next.recording.modules
         let known = symbolizer?.modules == modules ? symbolizer?.value : nil
         let current = known ?? settings.symbolizer(of: next.recording, servers: servers)
@@ -159,6 +164,19 @@ final class Reporter: Sendable {
         wake.wait(after: seen, until: .max)
       }
     }
+  }
+
+  /// Tells in a sentence of what there is no memory to report; it is saved as far as it is in its file already.
+  private func doWithout(_ work: Work, _ obstacle: String) {
+    if work.isReported {
+      state.withLock { $0.dropped += 1 }
+      problems.note("a stall is not reported for want of memory: \(obstacle)")
+      for stall in work.recording.stalls {
+        let source = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
+        printToStandardError("culprit: \(source) was stuck for \(stall.duration); there is no memory for a report\n")
+      }
+    }
+    if work.isOver { work.file?.close(keepsFile: true) }
   }
 
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {

@@ -2,6 +2,7 @@ import Culprit
 import CulpritBlame
 import CulpritStallRecord
 import Dispatch
+import Foundation
 import Glibc
 import Synchronization
 import TestWorkloads
@@ -9,7 +10,7 @@ import TestWorkloads
 // Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
 // of it:
 //
-//   restricted-process [refuse:CALL | system-service | tasks | undumpable | no-proc | no-pending | profiler | fork | replaced]...
+//   restricted-process [refuse:CALL | system-service | tasks | little-memory | undumpable | no-proc | no-pending | profiler | fork | replaced]...
 
 @inline(never)
 func computeForLong() {
@@ -46,6 +47,13 @@ func describeStalls() throws -> [String] {
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
   }
+  if hasLittleMemory {
+    // Enough for the service, and not for a report: what is in use (proc(5)), and 40 MiB.
+    let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []
+    let data = rlim_t(pages.count > 5 ? Int(pages[5]) ?? 0 : 0) * rlim_t(sysconf(Int32(_SC_PAGESIZE)))
+    var limit = rlimit(rlim_cur: data + (40 << 20), rlim_max: data + (40 << 20))
+    setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
+  }
   if watchesTasks {
     _ = try watchdog.watchConcurrency()
     let isOver = DispatchSemaphore(value: 0)
@@ -59,7 +67,7 @@ func describeStalls() throws -> [String] {
   watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepForLong() }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
   watchdog.stop()
-  return lines + limitations
+  return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
 
 /// Somebody to be seen among the other threads.
@@ -114,6 +122,7 @@ func runChild() -> Int32 {
 }
 
 nonisolated(unsafe) var watchesTasks = false
+nonisolated(unsafe) var hasLittleMemory = false
 var isReplaced = false
 var forks = false
 for argument in CommandLine.arguments.dropFirst() {
@@ -122,6 +131,9 @@ for argument in CommandLine.arguments.dropFirst() {
   case "system-service": isDone = workload_be_killed_for_calls()
   case "tasks":
     watchesTasks = true
+    isDone = true
+  case "little-memory":
+    hasLittleMemory = true
     isDone = true
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
