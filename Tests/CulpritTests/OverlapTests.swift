@@ -59,12 +59,13 @@ import Testing
       #expect(one.culprit?.share ?? 0 > 0.9)
     }
     #expect(Set(reports.map(\.source.kind)) == [.loop, .section])
-    // Each look at the thread is in both, from when the later one is suspected.
+    // Looks at the thread are in both, from when the later one is suspected; but for one or the other that came just when one of
+    // them began to be followed or had ended. Of samples that each takes on its own hardly any would be of the same moment.
     let ages = reports.map { $0.samples.map(\.age) }
-    let offset = try #require(ages[0].last) - #require(ages[1].last)
-    let both = try max(#require(ages[0].first), #require(ages[1].first) + offset)
-    let moments = [ages[0], ages[1].map { $0 + offset }].map { $0.filter { $0 >= both } }
-    #expect(moments[0].count == moments[1].count, "\(moments)")
-    #expect(zip(moments[0], moments[1]).allSatisfy { $0 - $1 < .milliseconds(1) && $1 - $0 < .milliseconds(1) })
+    let offsets = ages[0].flatMap { age in ages[1].map { age - $0 } }
+    let shared = offsets.map { offset in
+      ages[1].count { age in ages[0].contains { abs(($0 - offset - age) / .milliseconds(1)) < 1 } }
+    }
+    #expect(Double(shared.max() ?? 0) > 0.8 * Double(max(ages[0].count, ages[1].count)), "\(ages)")
   }
 }
