@@ -69,7 +69,8 @@ package struct ReportSections: Sendable {
 
   /// What to do: the first step, or more where that is asked for.
   package var advice: ReportSection? {
-    guard let first = report.causes.first else { return nil }
+    // Nobody leaves a deadlock, whatever took more of the time so far.
+    guard let first = report.causes.first(where: { $0.kind == .deadlock }) ?? report.causes.first else { return nil }
     guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [first.kind.firstStep]) }
     return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
   }

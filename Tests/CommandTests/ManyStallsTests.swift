@@ -109,6 +109,11 @@ import Testing
       let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
       #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
       #expect(!reports.out.contains("store()"))
+      // None is an answer, and said.
+      for words in [["report"], ["export"], ["export", "--format=html"]] {
+        let none = try culprit(words + ["--source=nothing", directory])
+        #expect(none.out == "" && none.error == "culprit: the options choose none of the stalls\n", "\(words) \(none)")
+      }
       // The newest first, from whichever directory.
       let times = reports.out.split(separator: "\n").filter { $0.contains("2026-11-20T") }.map { String($0.suffix(24)) }
       #expect(times.count == 3 && times == times.sorted().reversed(), "\(times)")

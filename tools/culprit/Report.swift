@@ -53,8 +53,8 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
   let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
   let style = text.style
-  var isFirst = true
-  return stalls.forEach(
+  var (isFirst, hasSaid) = (true, false)
+  let isRead = stalls.forEach(
     files,
     withThreads: true,
     { name, recording, read in
@@ -68,6 +68,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
     },
     { made in
       if let remark = made.remark { text.print(remark) }
+      hasSaid = hasSaid || made.remark != nil
       for report in made.reports {
         text.print((isFirst || isBrief ? "" : "\n") + report)
         isFirst = false
@@ -75,6 +76,9 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       for threads in made.threads { text.print(threads) }
     }
   )
+  // What could not be read has been told.
+  if isFirst, !hasSaid, isRead, files.isWhole { output.error(Stalls.noneIsChosen) }
+  return isRead
 }
 
 /// What is printed of a file.

@@ -9,6 +9,9 @@ import CulpritSymbols
 /// The stalls in files and directories, as commands read them: chosen by their options, with names, each file of a program opened
 /// once by each thread.
 struct Stalls: Sendable {
+  /// What is said where there are stalls, and the options choose none.
+  static let noneIsChosen = "the options choose none of the stalls"
+
   /// By what names are found and code is owned.
   static let namingOptions = [
     CommandOption(
