@@ -55,10 +55,12 @@ extension PreviousRuns {
   }
 
   private func addNames(to name: String) {
-    guard let descriptor = directory.open(name, O_RDWR | O_APPEND) else { return }
+    guard let opened = directory.open(name, O_RDWR | O_APPEND) else { return }
     // The service may close it, and open a file of its own by the same number.
-    var kept = clinux_descriptor_keep(descriptor)
+    var kept = clinux_descriptor_keep(opened)
     defer { clinux_descriptor_close(&kept) }
+    // Where it was that of a standard stream, it is another one by now.
+    let descriptor = kept.number
     // Another process may have been started as well.
     var lock = flock()
     lock.l_type = Int16(F_WRLCK)
