@@ -10,7 +10,7 @@ import Testing
   /// Slots of a registry that nobody looks at, with a threshold of a second.
   private func withSlots(_ body: (inout JobSlots, (String) -> SlotRegistry.Lease?) throws -> Void) rethrows {
     let control = ControlBlock()
-    SlotRegistry.shared.activate(control)
+    SlotRegistry.shared.activate(control, Watchdog.Configuration())
     defer { SlotRegistry.shared.deactivate() }
     var slots = JobSlots()
     defer { slots.endAll() }

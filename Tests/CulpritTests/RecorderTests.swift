@@ -32,7 +32,7 @@ private final class Recorded {
   init() throws {
     rings = try #require(Recorder.Rings(samplers: 2))
     item = clinux_clock_ns() - 60_000_000_000
-    SlotRegistry.shared.activate(control)
+    SlotRegistry.shared.activate(control, Watchdog.Configuration())
     lease = try SlotRegistry.shared.lease(WatchedSource(kind: .section, name: "recorded"), for: control, polled: false)
     recorder = Recorder(
       rings: rings,

@@ -13,9 +13,8 @@ import Testing
 
   /// Runs `body` while slots can be leased for ``control``.
   private func withRegistry(_ body: () throws -> Void) rethrows {
-    registry.activate(control)
+    registry.activate(control, Watchdog.Configuration())
     defer { registry.deactivate() }
-    registry.follow(Watchdog.Configuration(), for: control)
     try body()
   }
 
@@ -115,6 +114,22 @@ import Testing
       for lease in [follows, own, later] { #expect(limits(lease) == [.max, .max, .max, .max]) }
       #expect(!observer_slot_read(follows.slot).polled)
       for lease in [follows, own, stopped, later] { registry.end(lease) }
+    }
+  }
+
+  /// A watchdog that watches nothing leaves no trace of that in the next one's slots.
+  @Test func whatWasConfiguredEndsWithItsWatchdog() throws {
+    var configuration = Watchdog.Configuration(threshold: .seconds(2))
+    configuration.isEnabled = false
+    registry.activate(control, configuration)
+    let former = try lease("off")
+    #expect(observer_slot_read(former.slot).threshold_ns == .max)
+    registry.end(former)
+    registry.deactivate()
+    try withRegistry {
+      let next = try lease("on")
+      #expect(observer_slot_read(next.slot).threshold_ns == 4_000_000_000)
+      registry.end(next)
     }
   }
 

@@ -166,7 +166,7 @@ final class Core: Sendable {
       }
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
       while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
-      SlotRegistry.shared.activate(control)
+      SlotRegistry.shared.activate(control, configuration)
       do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
         LiveConfiguration.say([error.description])
       }

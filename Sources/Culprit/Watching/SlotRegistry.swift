@@ -87,13 +87,14 @@ final class SlotRegistry: Sendable {
   func startOver() { state.startOver(State()) }
 
   /// Makes the slots visible to the monitor that `control` belongs to, and forgets what an earlier watchdog saw in
-  /// them. Before anybody asks how far stalls have come.
-  func activate(_ control: ControlBlock) {
+  /// them and how it watched. Before anybody asks how far stalls have come.
+  func activate(_ control: ControlBlock, _ configuration: Configuration) {
     state.withLock { state in
       for index in state.owners.indices { forgetStall(index) }
       state.control = control
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
     }
+    follow(configuration, for: control)
   }
 
   /// Watches as `configuration` says from now on, if `control`'s monitor watches.
