@@ -198,16 +198,23 @@ package struct Blame: Hashable, Sendable {
       return
     }
     let weighted = observations.stacks.map(\.stack)
-    var suspects = Suspects(weighted, total: observations.duration, isHalfEnough: !isPool)
+    var counted = weighted
+    var suspects = Suspects(counted, total: observations.duration, isHalfEnough: !isPool)
     // Threads of a package's own, on which the application has little.
     let own = weighted.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
     if own * 2 < observations.duration {
-      suspects = Suspects(weighted.map(\.withDependencies), total: observations.duration)
+      counted = weighted.map(\.withDependencies)
+      suspects = Suspects(counted, total: observations.duration)
     }
     func claims(_ group: Suspects.Group) -> [Claim] {
       group.functions.prefix(Self.claimsMax).map { observations.claim(on: $0, at: group.places) }
     }
-    let found = suspects.culprit()
+    var found = suspects.culprit()
+    if found == nil, !isPool {
+      let withEntryPoints = Suspects(counted.map(\.withEntryPoint), total: observations.duration)
+      found = withEntryPoints.culprit()
+      if found != nil { suspects = withEntryPoints }
+    }
     let others = suspects.contenders(beside: found?.function)
     contenderCount = others.functions.count
     contenders = claims(others)

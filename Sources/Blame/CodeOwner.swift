@@ -14,7 +14,8 @@ package enum CodeOwner: Hashable, Sendable {
   case dependency
   /// The system's or the toolchain's.
   case system
-  /// An entry point of the application's: it holds all of a thread's time by its nature, so it is never an answer.
+  /// An entry point of the application's: it holds all of a thread's time by its nature, so it is an answer only to what is spent in
+  /// itself.
   case entry
 
   /// Whose code `frame` is, by `rules` and by what is known of it.
@@ -79,6 +80,12 @@ package enum CodeOwner: Hashable, Sendable {
   private static func ownOrEntry(_ frame: ResolvedFrame) -> CodeOwner { isEntry(frame) ? .entry : .own }
 
   private static let entryPoints: Set<String> = ["main", "_start", "async_Main", "start_thread", "clone3", "__clone3"]
+
+  /// Whether the entry point `frame` is one that somebody has written, and none of the C library's.
+  static func isWrittenEntryPoint(_ frame: ResolvedFrame) -> Bool {
+    guard let name = frame.rawName else { return false }
+    return name.hasPrefix("async_Main") || name == "main" || name.hasSuffix("_main")
+  }
 
   private static func isEntry(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName else { return false }

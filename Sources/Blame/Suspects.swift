@@ -247,6 +247,17 @@ extension WeightedStack {
     return stack
   }
 
+  /// The stack with its entry point counted as the application's where that calls nothing of it: what is written at the top level of
+  /// `main.swift`, or a loop in `main`, works there itself.
+  var withEntryPoint: WeightedStack {
+    guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
+      let place = frames.lastIndex(where: { $0.owner == .entry && CodeOwner.isWrittenEntryPoint($0.resolved) })
+    else { return self }
+    var stack = self
+    stack.frames[place].owner = .own
+    return stack
+  }
+
   /// What is below the last frame of `function`, where dependencies are all that counts; `nil` without such a frame.
   func below(_ function: FunctionIdentity) -> WeightedStack? {
     guard let place = frames.lastIndex(where: { $0.identity == function }) else { return nil }

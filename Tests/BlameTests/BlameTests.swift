@@ -70,6 +70,25 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame.contenders.allSatisfy { abs($0.share.fraction - 0.5) < 0.001 })
   }
 
+  /// What is written at the top level of `main.swift`, or in C's `main`: nobody else's, and not what its callees do.
+  @Test func whatTheEntryPointDoesItselfIsItsOwn() {
+    for (stacks, culprit) in [
+      (times(9, ["_start", "main", "c.read"]), "main"),
+      (times(6, ["main", "c.read"]) + times(4, ["main", "A"]), "main"),
+      (times(4, ["main", "c.read"]) + times(6, ["main", "A"]), "A"),
+      (times(5, ["main", "c.read"]) + times(5, ["main", "A"]), "A"),
+      (times(4, ["main", "c.read"]) + times(3, ["main", "A"]) + times(3, ["main", "B"]), nil),
+      (times(9, ["_start", "c.read"]), nil),
+      (times(9, ["main", "c.call", "d.retry", "c.read"]), "d.retry"),
+    ] {
+      var made = Synthetic()
+      let stall = made.stall(stacks)
+      let blame = made.blame(stall)
+      #expect(blame.culpritName == culprit, "\(stacks)")
+      if culprit == nil { #expect(!blame.contenderNames.contains("main")) }
+    }
+  }
+
   /// A loop of a library's spreads the time over the application's functions: who runs the loop only divides it.
   @Test func aSplitBelowSystemCodeIsSaidToBeDivided() {
     var made = Synthetic()

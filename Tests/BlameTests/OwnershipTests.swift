@@ -127,7 +127,7 @@ import Testing
     #expect(CodeOwner.owner(of: forwarder) == .system)
   }
 
-  @Test func entryPointsAreNeverToBlame() {
+  @Test func entryPointsAreNotTheApplications() {
     for name in ["main", "shop_main", "_start"] {
       #expect(CodeOwner.owner(of: frame(name, unit: "/src/shop/Sources/Shop/main.swift")) == .entry)
       #expect(CodeOwner.owner(of: frame(name)) == .entry)
