@@ -102,15 +102,30 @@ private struct Simulation {
   /// Sampling begins at an eighth of the threshold and is dense until it: what finishes before it is on record.
   @Test func samplesBeforeTheThresholdAreDenseAndOneIsAtIt() {
     var simulation = Simulation()
-    for _ in 0..<600 { simulation.tick(after: 10, item: 1_000_000) }
+    for _ in 0..<4000 { simulation.tick(after: 10, item: 1_000_000) }
     #expect(simulation.declaredAt == 4000)
     let early = simulation.samples.filter { $0 <= 4000 }
     let late = simulation.samples.filter { $0 >= 4000 }
     #expect(early.first == 500 && early.last == 4000)
     // To the ten milliseconds of these ticks. The last gap ends at the threshold.
     for gap in zip(early, early.dropFirst()).map({ $1 - $0 }).dropLast() { #expect((100...310).contains(gap)) }
-    for gap in zip(late, late.dropFirst()).map({ $1 - $0 }) { #expect((500...1510).contains(gap)) }
     #expect((12...26).contains(early.count))
+    // From there on a twentieth of the age apart, until that is the interval.
+    for (age, next) in zip(late, late.dropFirst()) {
+      let distance = min(age / 20, 1000)
+      #expect((distance / 2 - 10...distance * 3 / 2 + 10).contains(next - age))
+    }
+    #expect((12...17).contains(late.filter { $0 < 8000 }.count), "\(late)")
+  }
+
+  /// An interval shorter than the early one holds from the threshold on.
+  @Test func aShortIntervalIsKept() {
+    var simulation = Simulation()
+    simulation.limits.interval = 50
+    for _ in 0..<1000 { simulation.tick(after: 5, item: 1_000_000) }
+    let late = simulation.samples.filter { $0 >= 4000 }
+    for (age, next) in zip(late, late.dropFirst()) { #expect((25...80).contains(next - age)) }
+    #expect(late.count > 15)
   }
 
   @Test func waitsTellWhenToLookAgain() {
@@ -278,7 +293,6 @@ private struct Simulation {
     #expect(abs(span / Double(simulation.samples.count - 1) - 200) < 8)
   }
 
-  /// Work that cycles with the samples is seen at all of its phases, before the threshold and after it.
   /// Looks for another work item of the same thread take the place of its own, but for the one at the threshold.
   @Test func sharedSamplesPutOffItsOwn() {
     var simulation = Simulation()
@@ -294,9 +308,10 @@ private struct Simulation {
     let last = simulation.now - 5
     while simulation.age < 7500 { simulation.tick(after: 10, item: item, sharedAt: last) }
     let after = simulation.samples.dropFirst(before.count + 1)
-    #expect(after.count >= 2 && (4990...6010).contains(after.first ?? 0), "\(after)")
+    #expect(after.count >= 2 && (4590...4860).contains(after.first ?? 0), "\(after)")
   }
 
+  /// Work that cycles with the samples is seen at all of its phases, before the threshold and after it.
   @Test func samplesComeAtEveryPhaseOfTheirInterval() {
     for seed: UInt64 in 1...4 {
       var simulation = Simulation(tracker: WorkItemTracker(seed: seed))

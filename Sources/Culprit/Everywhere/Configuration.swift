@@ -58,11 +58,12 @@ extension Watchdog.Configuration {
     /// 8 s, or twice the threshold where that is longer. Sources with thresholds of their own hang as long after those.
     public var hangThreshold: Duration?
 
-    /// The time between samples after the threshold, on average; from 10 ms to the threshold. Default (`nil`): 1 s, or
-    /// the threshold where that is shorter.
+    /// The most time between samples after the threshold, on average; from 10 ms to the threshold. Default (`nil`): 1 s,
+    /// or the threshold where that is shorter.
     ///
     /// Before the threshold a sample is taken every twentieth of it, from an eighth of it on: the record must also have
-    /// the code that finished before the threshold was passed.
+    /// the code that finished before the threshold was passed. From the threshold on it is a twentieth of the age, until
+    /// that is this interval.
     public var interval: Duration?
 
     /// The most bytes of a stack that are copied; default: 8 MiB. From 4 KiB to 8 MiB. Deeper callers are missing, and

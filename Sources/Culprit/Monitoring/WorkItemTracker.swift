@@ -6,6 +6,9 @@ struct WorkItemTracker {
   /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
   /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
   static let tellInterval: UInt64 = 100_000_000
+  /// After the threshold a gap between samples is the age divided by this, which at the threshold is
+  /// ``WatchLimits/earlyInterval``.
+  static let samplesInAnAge: UInt64 = 20
 
   /// What the slot shows.
   struct SlotSnapshot {
@@ -237,7 +240,7 @@ struct WorkItemTracker {
 
   /// Sets the time of the sample after the one that is due now.
   @_noLocks private mutating func schedule(_ snapshot: SlotSnapshot) {
-    let gap = gaps.next(age < snapshot.threshold ? snapshot.earlyInterval : snapshot.interval)
+    let gap = gaps.next(distance(snapshot))
     // From the time that was planned, so that late wake-ups do not add up; unless too much was missed.
     let planned = nextSample &+ gap
     setNextSample(nextSample != 0 && planned > age ? planned : age &+ gap, snapshot)
@@ -247,8 +250,15 @@ struct WorkItemTracker {
   @_noLocks private mutating func share(_ snapshot: SlotSnapshot, _ tick: Tick) {
     sharedAt = snapshot.sharedAt
     let since = tick.now > sharedAt ? tick.now &- sharedAt : 0
-    let gap = gaps.next(age < snapshot.threshold ? snapshot.earlyInterval : snapshot.interval)
+    let gap = gaps.next(distance(snapshot))
     setNextSample(age &- min(age, since) &+ gap, snapshot)
+  }
+
+  /// How far apart samples are at this age, on average. From the threshold on it grows with the age, until it is the
+  /// interval: whenever the work item ends, no sample stands for much of it, and little of it comes behind the last one.
+  @_noLocks private func distance(_ snapshot: SlotSnapshot) -> UInt64 {
+    guard age >= snapshot.threshold else { return snapshot.earlyInterval }
+    return min(snapshot.interval, max(snapshot.earlyInterval, age / Self.samplesInAnAge))
   }
 
   /// The last sample before the threshold is moved to it, so that the moment at which other watchdogs take their only
