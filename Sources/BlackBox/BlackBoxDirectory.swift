@@ -40,8 +40,10 @@ package struct BlackBoxDirectory: Sendable {
   /// This machine's boot id.
   package var boot: String { own.boot }
 
-  /// The names of the files that end in one of `suffixes` and begin as Culprit's do, in order of time.
-  package func names(_ suffixes: [String]) throws(BlackBoxError) -> [String] {
+  /// The names of the files that end in one of `suffixes` and begin with `prefix`, by default as Culprit's do: these are in order of
+  /// time.
+  package func names(_ suffixes: [String], beginningWith prefix: String = "culprit-") throws(BlackBoxError) -> [String]
+  {
     guard let stream = opendir(path) else { throw BlackBoxError(path: path, number: errno) }
     defer { closedir(stream) }
     var names: [String] = []
@@ -50,7 +52,7 @@ package struct BlackBoxDirectory: Sendable {
       let name = withUnsafePointer(to: &entry.pointee.d_name) {
         $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
       }
-      if name.hasPrefix("culprit-"), suffixes.contains(where: name.hasSuffix) { names.append(name) }
+      if name.hasPrefix(prefix), suffixes.contains(where: name.hasSuffix) { names.append(name) }
     }
     return names.sorted()
   }

@@ -1,3 +1,5 @@
+import CulpritBlame
+
 extension StallReport.Cause.Kind {
   /// What can be done about a cause of this kind, in two or three sentences; docs/causes.md has them all.
   public var explanation: String {
@@ -62,11 +64,18 @@ extension StallReport.Cause.Kind {
         + "call and the last stack; with the symbols of the C library and the runtime (debug packages) more may be told."
     }
   }
-  /// What to do first about a cause of this kind, in one sentence.
-  var firstStep: String {
-    switch self {
+}
+
+extension StallReport {
+  /// What to do first about `cause`, in one sentence.
+  func firstStep(_ cause: Cause) -> String {
+    switch cause.kind {
     case .computing: "Do less in one go: move it to another thread, or divide it and let other work run in between."
     case .deallocation: "Give the structure to another thread to let go of, or keep it in fewer and larger pieces."
+    case .lock where cause.subjects.first?.code == AwaitedObject.actor.rawValue:
+      "Keep long work out of the actor: it runs one thing at a time."
+    case .lock where waitChains.isEmpty && !notes.contains { $0.kind == .fileLock }:
+      "Find out who holds it, among the other threads first, and have it held for less."
     case .lock: "Look at who holds it, and have that done before or after the lock is taken."
     case .deadlock: "End the process; then take these locks in the same order everywhere."
     case .initialization: "Initialize it at launch, before work that must not wait."
@@ -81,7 +90,7 @@ extension StallReport.Cause.Kind {
     case .memory: "Look at the memory limit, and at what else uses the memory."
     case .congestion: "Send less, or do it on more threads: no single piece of work is at fault."
     case .noProcessor: "Look at the processor quota, and at what runs beside it."
-    case .sleep: "Use a timer instead of a sleep."
+    case .sleep: "Do not sleep where others wait: go on by a timer, or try again later."
     default: "Look at the notes and the last stack."
     }
   }

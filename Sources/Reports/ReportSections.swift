@@ -71,7 +71,7 @@ package struct ReportSections: Sendable {
   package var advice: ReportSection? {
     // Nobody leaves a deadlock, whatever took more of the time so far.
     guard let first = report.causes.first(where: { $0.kind == .deadlock }) ?? report.causes.first else { return nil }
-    guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [first.kind.firstStep]) }
+    guard explains else { return first.kind == .unknown ? nil : ReportSection("NEXT", [report.firstStep(first)]) }
     return ReportSection("ADVICE", CauseText.toExplain(report).map(\.kind.explanation))
   }
 
@@ -258,15 +258,15 @@ package struct ReportSections: Sendable {
   }
 
   private var overlaps: ReportSection? {
-    ReportSection(
-      "OVERLAP",
-      report.overlaps.prefix(Self.overlaps)
-        .map { note in
-          let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
-          return "\(printable(note.title)) was stuck on this thread as well\(time): the same stall, see report "
-            + printable(note.text)
-        }
-    )
+    let shown = report.overlaps.prefix(Self.overlaps)
+    var texts = shown.map { note in
+      let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
+      return "\(printable(note.title)) was stuck at the same work\(time): the same stall, see report "
+        + printable(note.text)
+    }
+    let rest = report.overlaps.count - shown.count
+    if rest > 0 { texts.append("and \(Formatting.count(rest, "other")): the report as JSON has all") }
+    return ReportSection("OVERLAP", texts)
   }
 
   /// What was noted last is of the longest time.

@@ -93,14 +93,16 @@ private let completionTable = OptionTable(
 
 private func runCompletion(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 1 else {
-    throw UsageError("completion takes a shell, bash, zsh or fish, not \(parsed.operands.count)")
+    let found = parsed.operands.isEmpty ? "nothing" : parsed.operands.map { "\"\($0)\"" }.joined(separator: " ")
+    throw UsageError("completion takes one shell, bash, zsh or fish, not \(found)")
   }
   switch parsed.operands[0] {
   case "bash": output.print(family.bashCompletion)
   case "zsh": output.print(family.zshCompletion)
   case "fish": output.print(family.fishCompletion)
   case let shell:
-    throw UsageError("there is no completion for \"\(shell)\", only for bash, zsh and fish")
+    let near = suggestion(shell, among: ["bash", "zsh", "fish"])
+    throw UsageError("there is no completion for \"\(shell)\", only for bash, zsh and fish\(near)")
   }
   return true
 }

@@ -32,7 +32,7 @@ struct Expansion {
 
   init(_ operands: [String]) throws {
     try requireInput(operands)
-    // By their names, which begin with the time of the stall.
+    // By their names, which begin with the time of the stall. Those that somebody has given another name come last.
     var files: [(name: String, path: String)] = []
     var place: Int?
     for operand in operands {
@@ -42,13 +42,18 @@ struct Expansion {
       }
       place = place ?? paths.count
       do {
-        files += try BlackBoxDirectory(path: operand).names([".stall"]).map { ($0, "\(operand)/\($0)") }
+        files += try BlackBoxDirectory(path: operand).names([".stall"], beginningWith: "").map {
+          ($0, "\(operand)/\($0)")
+        }
       } catch {
         output.error("\(error)")
         isWhole = false
       }
     }
-    files.sort { ($1.name, $0.path) < ($0.name, $1.path) }
+    files.sort { one, other in
+      let (isOne, isOther) = (one.name.hasPrefix("culprit-"), other.name.hasPrefix("culprit-"))
+      return isOne != isOther ? isOne : (other.name, one.path) < (one.name, other.path)
+    }
     found = Set(files.map(\.path))
     if let place { paths.insert(contentsOf: files.map(\.path), at: place) }
     guard !paths.isEmpty || operands.isEmpty || !isWhole else {

@@ -110,6 +110,9 @@ struct Stalls: Sendable {
     selection.services = parsed.values("service")
     selection.hosts = parsed.values("host")
     selection.signatures = parsed.values("signature")
+    for digits in selection.signatures where digits.isEmpty || !digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) {
+      throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(digits)\"")
+    }
     self.selection = selection
   }
 

@@ -1,12 +1,20 @@
 import CulpritStallRecord
 
-/// Stalls of one thread at one time: a section within a turn of a loop, a request on a loop. It is one stall, seen twice: each is
-/// reported, and says of the other one.
+/// Stalls of one thread or one task at one time: a section within a turn of a loop, a request on a loop, an async function in another
+/// one. It is one stall, seen twice: each is reported, and says of the other one.
 struct Overlaps {
-  /// A stall of one thread, by the observer's clock.
+  /// Who does the work.
+  enum Worker: Hashable {
+    case thread(Int32)
+    /// A task of Swift concurrency: where it is, and its number.
+    case task(UInt64, UInt32)
+  }
+
+  /// A stall of one worker, by the observer's clock.
   struct Known {
     var reportID: String
-    var threadID: Int32
+    /// `nil` where several did.
+    var worker: Worker?
     var source: WatchedSource
     var began: UInt64
     /// `nil` while it goes on.
@@ -21,10 +29,10 @@ struct Overlaps {
 
   /// What is to be noted about `one`, which ends or has just been declared, when `others` go on.
   func notes(of one: Known, beside others: [Known], now: UInt64) -> [StallNote] {
-    guard one.threadID != 0 else { return [] }
+    guard let worker = one.worker else { return [] }
     return (ended + others)
       .compactMap { other in
-        guard other.threadID == one.threadID, other.reportID != one.reportID else { return nil }
+        guard other.worker == worker, other.reportID != one.reportID else { return nil }
         let (begin, end) = (max(one.began, other.began), min(one.ended ?? now, other.ended ?? now))
         guard begin < end else { return nil }
         return StallNote(

@@ -211,6 +211,8 @@ final class Recorder: Sendable {
   private final class Box {
     var item: RecordedWorkItem
     var counts: ItemCounts
+    /// The task that does the work, where one does.
+    var task: Overlaps.Worker?
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
       self.item = item
       self.counts = counts
@@ -314,9 +316,10 @@ final class Recorder: Sendable {
       SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
       announce(event)
       box.item.begin(stall, process: process, box: self.box)
+      box.task = Self.task(index, head.item)
       if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.item.add(note) }
-      for note in overlapNotes(box.item, state, at: head.time_ns) { box.item.add(note) }
+      for note in overlapNotes(box, state, at: head.time_ns) { box.item.add(note) }
     case OBSERVER_EVENT_HANG.rawValue:
       guard let box = state.items[index], var stall = box.item.stall else { return }
       stall.duration = Duration(wholeNanoseconds: head.age_ns)
@@ -343,8 +346,8 @@ final class Recorder: Sendable {
         )
         box.settle()
         let ended = head.item &+ head.age_ns &+ head.gap_ns
-        for note in overlapNotes(box.item, state, at: ended) { box.item.add(note) }
-        if let known = known(box.item, ended: ended) { state.overlaps.remember(known) }
+        for note in overlapNotes(box, state, at: ended) { box.item.add(note) }
+        if let known = known(box, ended: ended) { state.overlaps.remember(known) }
         finish(&box.item)
       }
     default:
@@ -352,22 +355,31 @@ final class Recorder: Sendable {
     }
   }
 
-  private func known(_ item: borrowing RecordedWorkItem, ended: UInt64? = nil) -> Overlaps.Known? {
-    item.stall.map { stall in
+  private func known(_ box: Box, ended: UInt64? = nil) -> Overlaps.Known? {
+    box.item.stall.map { stall in
       Overlaps.Known(
         reportID: stall.reportID(in: process),
-        threadID: stall.thread.id,
+        worker: box.task ?? (stall.thread.id == 0 ? nil : .thread(stall.thread.id)),
         source: stall.source,
-        began: item.item,
+        began: box.item.item,
         ended: ended
       )
     }
   }
 
-  /// What is to be noted about other stalls of the thread of `item`, by the observer's clock at `now`.
-  private func overlapNotes(_ item: borrowing RecordedWorkItem, _ state: State, at now: UInt64) -> [StallNote] {
-    guard let one = known(item, ended: now) else { return [] }
-    return state.overlaps.notes(of: one, beside: state.items.values.compactMap { known($0.item) }, now: now)
+  /// What is to be noted about other stalls of who works on that of `box`, by the observer's clock at `now`.
+  private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
+    guard let one = known(box, ended: now) else { return [] }
+    return state.overlaps.notes(of: one, beside: state.items.values.compactMap { known($0) }, now: now)
+  }
+
+  /// The task that works on work item `item` of slot `index`; `nil` where none does, or it is over.
+  private static func task(_ index: Int, _ item: UInt64) -> Overlaps.Worker? {
+    // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
+      view.owner_kind == OBSERVER_OWNER_TASK
+    else { return nil }
+    return .task(view.owner_tid_address, UInt32(truncatingIfNeeded: view.queue_head_address))
   }
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {

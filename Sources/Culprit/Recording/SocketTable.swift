@@ -43,8 +43,8 @@ struct SocketTable {
       // One that nobody is connected to has port 0 there.
       if peer[2] != 0 || peer[3] != 0 { (entry.address, entry.isPeersAddress) = (peer, true) }
       let queues = fields[4].split(separator: ":")
-      // Of one that listens these are connections.
-      if counts, state != Self.listening, queues.count == 2 {
+      // Of one that listens these are connections, and of one that connects it is its wish to do so.
+      if counts, state != Self.listening, state != Self.connecting, queues.count == 2 {
         entry.unsentBytes = UInt32(queues[0], radix: 16)
         entry.unreadBytes = UInt32(queues[1], radix: 16)
       }
@@ -63,6 +63,7 @@ struct SocketTable {
   }
 
   // include/net/tcp_states.h, include/linux/socket.h.
+  private static let connecting: UInt8 = 2
   private static let listening: UInt8 = 10
   private static let unix: UInt8 = 1
   private static let internet: UInt8 = 2

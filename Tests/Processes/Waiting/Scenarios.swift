@@ -32,7 +32,23 @@ let scenarios: [String: @Sendable () -> Void] = [
   // A closure of its own would become what "rebuildIndex" is, and the two one function, where it is optimised.
   "nested": { stallInASection(rebuildIndex) },
   "nested-computing": { stallInASection(computeForLong) },
+  "nested-task": stallInATask,
 ]
+
+/// A section of a task within another one of it, for which no thread runs the task most of the time.
+private func stallInATask() {
+  let isDone = DispatchSemaphore(value: 0)
+  Task.detached {
+    await watchdog.withSection("request", threshold: .milliseconds(500)) {
+      await watchdog.withSection("query", threshold: .milliseconds(600)) {
+        rebuildIndex()
+        try? await Task.sleep(for: .milliseconds(700))
+      }
+    }
+    isDone.signal()
+  }
+  isDone.wait()
+}
 
 /// A section within the turn of the loop, which has nearly all of its time.
 private func stallInASection(_ body: () -> Void) {
