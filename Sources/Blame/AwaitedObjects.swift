@@ -150,6 +150,8 @@ struct AwaitedObjects {
     (Reason(.signal, .future), ["*atomic_futex"]),
     (Reason(.signal, .atomic), ["*__atomic_wait", "*__platform_wait"]),
     (Reason(.signal, .group), ["dispatch_group_wait", "dispatch_block_wait"]),
+    // Of concurrentPerform.
+    (Reason(.signal, .iterations), ["dispatch_apply"]),
     (Reason(.signal, .barrier), ["pthread_barrier_wait"]),
     (
       Reason(.lock, .queue),

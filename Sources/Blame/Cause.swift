@@ -80,7 +80,7 @@ package struct Cause: Hashable, Sendable {
 /// What a thread waits for, where that is no descriptor.
 package enum AwaitedObject: String, Hashable, Sendable, CaseIterable {
   case mutex, readWriteLock, lock, queue, fileLock, stream, allocator, actor
-  case semaphore, condition, future, atomic, group, barrier, event, events, kernelSignal, semaphoreSet
+  case semaphore, condition, future, atomic, group, iterations, barrier, event, events, kernelSignal, semaphoreSet
   case addressSpace, pageFault
   case freeThread
   case futex
@@ -101,7 +101,7 @@ package enum Work: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     case allocation, deallocation, text, json, codable, regularExpressions, sorting, compression, cryptography,
       formatting
-    case collections, copying, casting, exceptions, locking, loading, fileAccess, sockets, decimals, reflection,
+    case collections, copying, casting, exceptions, locking, yielding, loading, fileAccess, sockets, decimals, reflection,
       pageFaults
   }
 }

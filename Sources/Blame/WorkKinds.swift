@@ -112,7 +112,7 @@ enum WorkKinds {
     "swift_getTypeByMangledNameInContext": .casting, "swift_getAssociatedConformanceWitness": .casting,
     "cxa_throw": .exceptions, "Unwind_RaiseException": .exceptions, "cxa_begin_catch": .exceptions,
     "pthread_mutex_lock": .locking, "pthread_mutex_unlock": .locking, "pthread_spin_lock": .locking,
-    "sched_yield": .locking, "pthread_rwlock_rdlock": .locking, "pthread_rwlock_unlock": .locking,
+    "sched_yield": .yielding, "pthread_rwlock_rdlock": .locking, "pthread_rwlock_unlock": .locking,
     "dlopen": .loading, "dlsym": .loading, "dlclose": .loading, "dl_iterate_phdr": .loading,
     "read": .fileAccess, "pread64": .fileAccess, "pread": .fileAccess, "readv": .fileAccess, "write": .fileAccess,
     "pwrite64": .fileAccess, "pwrite": .fileAccess, "writev": .fileAccess, "open": .fileAccess, "open64": .fileAccess,

@@ -28,6 +28,10 @@ extension Scenario {
       }
       try stage.turn { awaitTable(condition) }
     },
+    // One iteration is short, and the other one long, on another thread.
+    Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(_:)") { stage in
+      try stage.turn { scaleAll(until: until(1.8)) }
+    },
     // Who would signal is a block of low priority, and busy.
     Scenario("signal-swift-inversion", .swift, .signal, "awaitThumbnail(_:)") { stage in
       let semaphore = DispatchSemaphore(value: 0)
@@ -195,6 +199,18 @@ private func namedPipe(in stage: Stage) throws -> String {
 
 @inline(never) private func awaitThumbnail(_ semaphore: DispatchSemaphore) {
   keep(semaphore.wait(timeout: .now() + .seconds(30)) == .success ? 4 : 5)
+}
+
+@inline(never) private func scaleAll(until end: UInt64) {
+  let both = DispatchGroup()
+  for _ in 0..<2 { both.enter() }
+  DispatchQueue.concurrentPerform(iterations: 2) { _ in
+    // Neither thread takes both.
+    both.leave()
+    _ = both.wait(timeout: .now() + .seconds(30))
+    if !Thread.isMainThread { scaleThumbnail(until: end) }
+  }
+  keep(8)
 }
 
 @inline(never) private func scaleThumbnail(until end: UInt64) {
