@@ -101,7 +101,7 @@ package enum Work: Hashable, Sendable {
   package enum Kind: String, Hashable, Sendable, CaseIterable {
     case allocation, deallocation, text, json, codable, regularExpressions, sorting, compression, cryptography,
       formatting
-    case collections, copying, casting, exceptions, locking, yielding, loading, fileAccess, sockets, decimals, reflection,
-      pageFaults
+    case collections, copying, casting, exceptions, locking, yielding, loading, fileAccess, sockets, decimals,
+      reflection, pageFaults
   }
 }

@@ -137,6 +137,18 @@ import Testing
     }
   }
 
+  /// However much the application says: a report is not made of it.
+  @Test func onlyTheBeginningOfALongContextIsKept() {
+    #expect(ContextQueries.kept("17 waiting") == "17 waiting")
+    let full = String(repeating: "x", count: ContextQueries.textBytesMax)
+    #expect(ContextQueries.kept(full) == full)
+    let long = ContextQueries.kept("y" + String(repeating: "ü", count: 500_000))
+    #expect(long.hasPrefix("yü") && long.hasSuffix("ü… (4095 of 1000001 bytes)"))
+    // A character that is longer than all that is kept.
+    let one = "e" + String(repeating: "\u{301}", count: 100_000)
+    #expect(ContextQueries.kept(one) == "… (0 of 200001 bytes)")
+  }
+
   /// Context that does not come in time is said not to, and is not asked for again while it is stuck.
   @Test func contextThatBlocksHoldsUpNobody() throws {
     try watching { watchdog, reports, _ in

@@ -11,7 +11,7 @@ extension Watchdog {
   ///
   /// - Parameters:
   ///   - title: The text's title in the report.
-  ///   - describe: Returns the text, in a line or two.
+  ///   - describe: Returns the text, in a line or two. Of one longer than 4,096 bytes the beginning is kept.
   /// - Returns: The registration, whose ``Registration/remove()`` removes it.
   @discardableResult
   public func addContext(_ title: String, _ describe: @escaping @Sendable () -> String) -> Registration {
@@ -39,6 +39,18 @@ final class ContextQueries: Sendable {
 
   /// How long they may take, all together.
   private static let patience: UInt64 = 200_000_000
+
+  /// So many bytes of a text are kept: a report of megabytes is read by nobody, and has to be written while work is stuck.
+  static let textBytesMax = 4096
+
+  /// What is kept of `text`, cut at a character.
+  static func kept(_ text: String) -> String {
+    let count = text.utf8.count
+    guard count > textBytesMax else { return text }
+    var end = text.utf8.index(text.startIndex, offsetBy: textBytesMax)
+    while end.samePosition(in: text) == nil { text.utf8.formIndex(before: &end) }
+    return "\(text[..<end])… (\(text.utf8[..<end].count) of \(count) bytes)"
+  }
 
   private let queries = Mutex<[Query]>([])
   private let wake = WakeUp()
@@ -69,7 +81,7 @@ final class ContextQueries: Sendable {
       guard let number else { continue }
       open.append((query, number))
       query.thread.put { [self] in
-        let text = query.describe()
+        let text = Self.kept(query.describe())
         query.answer.withLock { $0 = (number, text) }
         wake.notify()
       }
