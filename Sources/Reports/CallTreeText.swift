@@ -102,8 +102,8 @@ struct CallTreeText {
     let margin = indent(depth) + (isBranch ? "- " : "  ") + (node.function.isOwn ? "*" : " ")
     let room = width - head.count - margin.count
     let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
-    let name = node.function.displayName + times
-    let both = name + "  " + Formatting.origin(node.function)
+    let name = style.spelled(node.function.displayName + times)
+    let both = name + "  " + style.spelled(Formatting.origin(node.function))
     let text = Formatting.fitted(both.count <= room ? both : name, room)
     lines.append(head + margin + (node.function.isOwn ? Emphasis.own.on(text, style) : text))
   }
@@ -113,7 +113,7 @@ struct CallTreeText {
     guard let first = nodes.first else { return }
     let head = figures(share: Formatting.percent(first.share), time: first.time, bar: first.share)
     let margin = indent(depth) + (isBranch ? "- " : "  ") + " "
-    let text = Formatting.between(nodes.map(\.function), leads ? "caller" : "function")
+    let text = style.spelled(Formatting.between(nodes.map(\.function), leads ? "caller" : "function"))
     lines.append(head + margin + Emphasis.weak.on(Formatting.fitted(text, width - head.count - margin.count), style))
   }
 

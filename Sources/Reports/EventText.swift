@@ -34,7 +34,7 @@ package struct EventText: Sendable {
 
   /// The same in lines of `width` characters, at least 40, with the place.
   package func text(width: Int) -> String {
-    let page = Page(width: max(40, width), labelWidth: TextReport.labelWidth)
+    let page = Page(style: StallReport.TextStyle(width: max(40, width)), labelWidth: TextReport.labelWidth)
     return (ReportSection(label, [what, place]).map(page.lines) ?? []).joined(separator: "\n") + "\n"
   }
 

@@ -56,7 +56,7 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// The notes about other work that was stuck on the same thread at the same time.
+  /// The notes about other work of the same thread or task that was stuck at the same time.
   var overlaps: [Note] { notes.filter { $0.kind == .overlap } }
 
   /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.

@@ -347,7 +347,7 @@ extension StallReport {
       public static let processorTime = Kind(rawValue: "processorTime")
       /// The beginning of the work was not watched.
       public static let unwatched = Kind(rawValue: "unwatched")
-      /// Other work was stuck on the same thread at the same time: its source is the title, the id of its report the text.
+      /// Other work of the same thread or task was stuck at the same time: its source is the title, the id of its report the text.
       public static let overlap = Kind(rawValue: "overlap")
       /// The lock of a file was waited for: who had it is the title, the file the text.
       public static let fileLock = Kind(rawValue: "fileLock")

@@ -2,17 +2,17 @@ import CulpritStallRecord
 
 /// The measures of a page of text.
 struct Page {
-  var width: Int
+  var style: StallReport.TextStyle
   var labelWidth: Int
 
-  var textWidth: Int { width - labelWidth }
+  var textWidth: Int { style.width - labelWidth }
   var indent: String { String(repeating: " ", count: labelWidth) }
 
   /// The lines of `section`, with its label beside the first one.
   func lines(_ section: ReportSection) -> [String] {
     section.paragraphs.enumerated()
       .flatMap { number, paragraph in
-        let wrapped = Formatting.wrapped(paragraph.text, textWidth - (paragraph.isItem ? 2 : 0))
+        let wrapped = Formatting.wrapped(style.spelled(paragraph.text), textWidth - (paragraph.isItem ? 2 : 0))
         return wrapped.enumerated()
           .map { index, line in
             let head =

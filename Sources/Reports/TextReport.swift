@@ -20,7 +20,7 @@ struct TextReport: Sendable {
 
   /// The report in lines.
   var text: String {
-    let page = Page(width: style.width, labelWidth: Self.labelWidth)
+    let page = Page(style: style, labelWidth: Self.labelWidth)
     var lines: [String] = []
     func add(_ block: [ReportSection?]) {
       let block = block.compactMap { $0 }.flatMap(page.lines)
@@ -68,7 +68,7 @@ struct TextReport: Sendable {
     let functions = stack.functions
     let margin = page.indent + "     "
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {
-      margin + Formatting.fitted(Formatting.between(functions), page.textWidth - 5)
+      margin + Formatting.fitted(style.spelled(Formatting.between(functions)), page.textWidth - 5)
     }
     // Own code, and where the stack ends.
     let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
@@ -80,12 +80,13 @@ struct TextReport: Sendable {
       let function = functions[number]
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
-      let both = "\(function.displayName)  (\(Formatting.origin(function)))"
-      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : function.displayName, room))
+      let name = style.spelled(function.displayName)
+      let both = "\(name)  (\(style.spelled(Formatting.origin(function))))"
+      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
     }
     if next < functions.count { lines.append(between(functions[next...])) }
     if let why = stack.missingCallers {
-      lines += Formatting.wrapped("callers are missing: \(why)", page.textWidth - 5).map { margin + $0 }
+      lines += Formatting.wrapped(style.spelled("callers are missing: \(why)"), page.textWidth - 5).map { margin + $0 }
     }
     return lines + [""]
   }
@@ -113,7 +114,7 @@ struct TextReport: Sendable {
 extension TextReport {
   /// The answer alone: what stalled, who is to blame, why.
   var ending: String {
-    let page = Page(width: style.width, labelWidth: Self.labelWidth)
+    let page = Page(style: style, labelWidth: Self.labelWidth)
     let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil
     let verdict = sections.verdict.flatMap { ReportSection($0.label, $0.paragraphs.prefix(2).map(\.text)) }
     let cause = CauseText.lines(report).first.flatMap { ReportSection("WHY", [$0]) }

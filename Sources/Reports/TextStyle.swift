@@ -28,6 +28,9 @@ extension StallReport {
       self.isASCII = isASCII
       self.hasColor = hasColor
     }
+
+    /// `text` in the characters that are used: spelled before it is laid out, because it may be longer then.
+    func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
   }
 }
 

@@ -14,7 +14,7 @@ package struct StallNote: Hashable, Sendable {
     case processorTime
     /// The beginning of the work was not watched; the time is how long.
     case unwatched
-    /// Other work was stuck on the same thread at the same time; the title is its source, the text the id of its report, the time how
+    /// Other work of the same thread or task was stuck at the same time; the title is its source, the text the id of its report, the time how
     /// long both were.
     case overlap
     /// Who had the lock of a file that was waited for; the title is who, the text the file.

@@ -119,8 +119,12 @@ import Testing
 
   @Test(arguments: [40, 100])
   func withoutUTF8NothingButASCIIIsWritten(width: Int) {
-    let text = report(last: ["Orders.save()"]).text(StallReport.TextStyle(width: width, isASCII: true))
+    let last = ["Orders.säve(größe:)"]
+    let text = report(last: last).text(StallReport.TextStyle(width: width, isASCII: true))
     #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("loop-\\u{e9}"))
+    // What is spelled with more characters is laid out with them.
+    #expect(text.contains("#0 Orders.s\\u{e4}ve(gr"))
+    for line in lines(text) { #expect(line.count <= width, "\(line)") }
     #expect(text.contains("~ 5") && text.contains("####") == (width == 100), "\(text)")
     #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ~" && "plain".inASCII == "plain")
   }
