@@ -114,6 +114,8 @@ import Testing
   @Test func limitsOfASourceFollowItsThreshold() {
     let limits = WatchLimits(threshold: .seconds(4), interval: .seconds(1))
     #expect(limits.suspicion == .milliseconds(500) && limits.earlyInterval == .milliseconds(200))
+    // Samples do not become rarer at the threshold.
+    #expect(limits.earlyInterval * Int(WorkItemTracker.samplesInAnAge) == limits.threshold)
     #expect(limits.threshold == .seconds(4) && limits.interval == .seconds(1))
     #expect(WatchLimits(threshold: .seconds(4), interval: .seconds(5)).interval == .seconds(4))
     let longest = WatchLimits(threshold: .seconds(1 << 40), interval: .seconds(1 << 40))

@@ -153,6 +153,6 @@ struct WatchLimits: Equatable {
     self.threshold = threshold
     self.interval = min(interval, threshold)
     suspicion = threshold / 8
-    earlyInterval = threshold / Int(WorkItemTracker.samplesInAnAge)
+    earlyInterval = threshold / 20
   }
 }

@@ -6,8 +6,8 @@ struct WorkItemTracker {
   /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
   /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
   static let tellInterval: UInt64 = 100_000_000
-  /// After the threshold a gap between samples is the age divided by this, which at the threshold is
-  /// ``WatchLimits/earlyInterval``.
+  /// After the threshold a gap between samples is the age divided by this. At the threshold that is the early interval
+  /// (``WatchLimits``).
   static let samplesInAnAge: UInt64 = 20
 
   /// What the slot shows.
