@@ -315,7 +315,8 @@ import Testing
         let saved = try Data(contentsOf: URL(fileURLWithPath: stall))
         told = try tell(directory)
         #expect(arguments(of: child) == program)
-        #expect(try Data(contentsOf: URL(fileURLWithPath: stall)) == saved)
+        // Names that it was killed before it could save are added at the next launch, behind the rest.
+        #expect(try Data(contentsOf: URL(fileURLWithPath: stall)).starts(with: saved))
       }
       let verdicts = told?.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
       #expect(verdicts == [RunVerdict.fatalHang.description[...]], "\(String(describing: told))")

@@ -126,7 +126,8 @@ import Testing
 
   private static let systemd = "/lib/systemd/systemd"
 
-  /// A user's instance of systemd, with a service that hangs: it ends the service by SIGABRT, and by then the report is out.
+  /// A user's instance of systemd, with a service that hangs: it ends the service by SIGABRT, and by then the report is out, for
+  /// which there are two seconds.
   /// In a mount namespace of its own, because systemd asks in /run whether it may run.
   @Test(.enabled(if: getuid() == 0 && FileManager.default.isExecutableFile(atPath: systemd), "takes root and systemd"))
   func theRealSystemdEndsWhatHangsAfterItsReport() throws {
@@ -136,7 +137,7 @@ import Testing
       try """
       [Service]
       Type=notify
-      WatchdogSec=2
+      WatchdogSec=8
       LimitCORE=0
       Environment=SWIFT_BACKTRACE=enable=no
       ExecStart=\(ChildProcess.built("policy-process")) systemd killed
