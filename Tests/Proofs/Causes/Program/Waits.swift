@@ -29,7 +29,7 @@ extension Scenario {
       try stage.turn { awaitTable(condition) }
     },
     // One iteration is short, and the other one long, on another thread.
-    Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(_:)") { stage in
+    Scenario("signal-concurrent-perform", .swift, .signal, "scaleAll(until:)") { stage in
       try stage.turn { scaleAll(until: until(1.8)) }
     },
     // Who would signal is a block of low priority, and busy.
