@@ -6,7 +6,9 @@ import CulpritStallRecord
 enum WorkKinds {
   /// What the thread of `frames`, outermost first, does.
   static func work(_ frames: [WeightedStack.Frame]) -> Work {
-    let own = frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
+    let own =
+      frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
+      ?? frames.lastIndex { $0.owner == .entry && CodeOwner.isWrittenEntryPoint($0.resolved) }
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
     if Deallocation.isGoingOn(frames.lazy.map(\.resolved)) { return .kind(.deallocation) }
     // A call of the kernel's that runs is at work there.

@@ -178,6 +178,7 @@ import Testing
   @Test(arguments: [
     (["handle", "c.deflate", "c.memcpy"], Cause.Subject.work(.kind(.compression))),
     (["handle", "c.malloc", "c._int_malloc"], .work(.kind(.allocation))), (["handle"], .work(.ownCode)),
+    (["c.start", "main"], .work(.ownCode)), (["c.start", "main", "c.unheard_of"], .work(.library("c.unheard_of"))),
     (["handle", "c.qsort", "compare"], .work(.ownCode)), (["handle", "c.unheard_of"], .work(.library("c.unheard_of"))),
     (["handle", "c.regexec"], .work(.kind(.regularExpressions))),
   ]) mutating func whatIsComputedIsTold(functions: [String], subject: Cause.Subject) {
