@@ -106,6 +106,8 @@ struct WeightedStack {
     var captured: StackFrame? { content.captured }
     /// Whether it is the application's own code.
     var isApplication: Bool { owner == .own }
+    /// Whether it is an entry point that somebody has written.
+    var isWrittenEntryPoint: Bool { owner == .entry && CodeOwner.isWrittenEntryPoint(resolved) }
   }
 
   /// Outermost first.

@@ -251,7 +251,7 @@ extension WeightedStack {
   /// `main.swift`, or a loop in `main`, works there itself.
   var withEntryPoint: WeightedStack {
     guard !frames.contains(where: { $0.owner == .own || $0.owner == .dependency }),
-      let place = frames.lastIndex(where: { $0.owner == .entry && CodeOwner.isWrittenEntryPoint($0.resolved) })
+      let place = frames.lastIndex(where: \.isWrittenEntryPoint)
     else { return self }
     var stack = self
     stack.frames[place].owner = .own

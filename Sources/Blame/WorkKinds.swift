@@ -8,7 +8,7 @@ enum WorkKinds {
   static func work(_ frames: [WeightedStack.Frame]) -> Work {
     let own =
       frames.lastIndex(where: \.isApplication) ?? frames.lastIndex { $0.owner == .dependency }
-      ?? frames.lastIndex { $0.owner == .entry && CodeOwner.isWrittenEntryPoint($0.resolved) }
+      ?? frames.lastIndex(where: \.isWrittenEntryPoint)
     let callees = frames[(own.map { $0 + 1 } ?? 0)...]
     if Deallocation.isGoingOn(frames.lazy.map(\.resolved)) { return .kind(.deallocation) }
     // A call of the kernel's that runs is at work there.

@@ -36,6 +36,7 @@ import Testing
     (Int32(230), "c.clock_nanosleep", Cause.Kind.sleep), (61, "c.wait4", .childProcess), (74, "c.fsync", .file),
     (45, "c.recv", .network), (73, "c.flock", .lock), (34, "c.pause", .signal), (202, "c.pthread_cond_wait", .signal),
     (202, "c.__pthread_mutex_lock", .lock), (202, "c.dispatch_once_f", .initialization),
+    (202, "c._dispatch_apply_invoke_and_wait", .signal),
     (202, "c._ZN5swift14threading_impl9once_slowERNS_6once_t", .initialization),
     (202, "c.__pthread_clockjoin_ex", .threadEnd), (202, "c.something", .unknown), (9, "c.mmap", .memory),
     (9999, "c.something", .unknown), (0, "c.read", .unknown), (71, "c.msgrcv", .unknown),
@@ -181,6 +182,7 @@ import Testing
     (["c.start", "main"], .work(.ownCode)), (["c.start", "main", "c.unheard_of"], .work(.library("c.unheard_of"))),
     (["handle", "c.qsort", "compare"], .work(.ownCode)), (["handle", "c.unheard_of"], .work(.library("c.unheard_of"))),
     (["handle", "c.regexec"], .work(.kind(.regularExpressions))),
+    (["handle", "c.__sched_yield"], .work(.kind(.yielding))),
   ]) mutating func whatIsComputedIsTold(functions: [String], subject: Cause.Subject) {
     let stall = stall(["c.start"] + functions)
     #expect(causes(stall).first?.parts.first?.subject == subject)

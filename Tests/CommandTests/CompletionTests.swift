@@ -148,6 +148,11 @@ import Testing
     (["help", "tpo"], "there is no command \"tpo\"; did you mean top?"),
     (["/etc/passwd"], "a command is missing before \"/etc/passwd\"; did you mean culprit report /etc/passwd?"),
     (["completion", "tcsh"], "there is no completion for \"tcsh\", only for bash, zsh and fish"),
+    (["completion", "bsh"], "there is no completion for \"bsh\", only for bash, zsh and fish; did you mean bash?"),
+    (["completion"], "completion takes one shell, bash, zsh or fish, not nothing"),
+    (
+      ["report", "--signature=xyz", "x"], "--signature takes the first digits of a signature, such as 1f3a, not \"xyz\""
+    ),
   ])
   func whatWasMeantIsSuggested(words: [String], sentence: String) throws {
     let outcome = try culprit(words)

@@ -109,6 +109,16 @@ import Testing
       let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
       #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
       #expect(!reports.out.contains("store()"))
+      // A file that somebody has given another name is read as well, after those with names of Culprit's.
+      let renamed = "\(directory)/newest.stall"
+      try FileManager.default.moveItem(atPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall", toPath: renamed)
+      let all = try culprit(["report", "--brief", directory])
+      let hours = all.out.matches(of: /2026-11-20T(\d\d)/).map { String($0.1) }
+      #expect(all.status == 0 && hours == ["12", "11", "10", "13"], "\(all)")
+      try FileManager.default.moveItem(
+        atPath: renamed,
+        toPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall"
+      )
       // None is an answer, and said.
       for words in [["report"], ["export"], ["export", "--format=html"]] {
         let none = try culprit(words + ["--source=nothing", directory])

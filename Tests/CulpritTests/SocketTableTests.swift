@@ -30,6 +30,14 @@ import Testing
     )
   }
 
+  /// What one that connects has to send is the wish to do so, a byte to the kernel.
+  @Test func whoConnectsHasNothingUnsent() {
+    var table = SocketTable()
+    table.add(internet: tcp.replacing(":1538 01 00001000:00000007", with: ":1538 02 00000001:00000000"), counts: true)
+    let entry = table.entries[4712]
+    #expect(entry?.isPeersAddress == true && entry?.unsentBytes == nil && entry?.unreadBytes == nil)
+  }
+
   @Test func addressesOfIPv6AndNamesAreFound() {
     var table = SocketTable()
     table.add(

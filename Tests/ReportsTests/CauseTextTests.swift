@@ -7,9 +7,13 @@ import Testing
 
 /// Causes in words.
 @Suite struct CauseTextTests {
-  private func cause(_ kind: Cause.Kind, _ share: Double = 1, likely: Bool = false, _ subjects: [String] = [])
-    -> StallReport.Cause
-  {
+  private func cause(
+    _ kind: Cause.Kind,
+    _ share: Double = 1,
+    likely: Bool = false,
+    _ subjects: [String] = [],
+    code: String = "x"
+  ) -> StallReport.Cause {
     StallReport.Cause(
       kind: StallReport.Cause.Kind(rawValue: kind.rawValue),
       share: share,
@@ -18,7 +22,7 @@ import Testing
       isLikely: likely,
       subjects: subjects.map {
         StallReport.Cause.Subject(
-          code: "x",
+          code: code,
           text: $0,
           share: share / Double(subjects.count),
           seconds: Seconds(.seconds(4) * share / Double(subjects.count))
@@ -93,6 +97,33 @@ import Testing
     #expect(page.contains("| \(known.explanation) |"))
     #expect(!CauseText.what(cause(kind)).contains(kind.rawValue) || kind.rawValue.allSatisfy(\.isLowercase))
     #expect(CauseText.what(cause(kind)) != "a cause of the kind \(kind.rawValue)")
+  }
+
+  /// Nobody is sent to a holder that the report does not have.
+  @Test func theFirstStepIsOneThatCanBeTaken() throws {
+    let (stall, builder) = exampleStall()
+    var report = builder.report(of: stall)
+    report.waitChains = []
+    report.causes = [cause(.lock, 1, ["a mutex"])]
+    #expect(report.description.contains("NEXT      Find out who holds it"), "\(report)")
+    report.notes.append(StallReport.Note(kind: .fileLock, title: "process 7", text: "/x", seconds: Seconds(.zero)))
+    #expect(report.description.contains("NEXT      Look at who holds it"), "\(report)")
+    report.causes = [cause(.lock, 1, ["an actor"], code: AwaitedObject.actor.rawValue)]
+    #expect(report.description.contains("NEXT      Keep long work out of the actor"), "\(report)")
+  }
+
+  /// More stalls of the same work than are told are counted.
+  @Test func overlapsThatAreNotToldAreCounted() {
+    let (stall, builder) = exampleStall()
+    var report = builder.report(of: stall)
+    for number in 1...6 {
+      report.notes.append(
+        StallReport.Note(kind: .overlap, title: "section \"\(number)\"", text: "\(number)", seconds: Seconds(.zero))
+      )
+    }
+    let text = report.text(width: 200)
+    #expect(text.contains("see report 4\n") && !text.contains("see report 5"), "\(text)")
+    #expect(text.contains("and 2 others: the report as JSON has all"))
   }
 
   @Test func whatToDoIsToldWhenAskedFor() {
