@@ -78,7 +78,7 @@ struct FunctionNames {
 
   /// "closure #2 in load()" as "closure in load()".
   private static func withoutNumbers(_ name: String) -> String {
-    guard name.contains("closure #") || name.contains("lambda #") else { return name }
+    guard name.utf8.contains(UInt8(ascii: "#")) else { return name }
     return FunctionName.split(name)
       .map { part in
         for word in ["closure", "lambda"] where part.hasPrefix(word + " #") {
