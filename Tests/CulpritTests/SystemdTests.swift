@@ -132,6 +132,8 @@ import Testing
   @Test(.enabled(if: getuid() == 0 && FileManager.default.isExecutableFile(atPath: systemd), "takes root and systemd"))
   func theRealSystemdEndsWhatHangsAfterItsReport() throws {
     try withDirectory { directory in
+      // Two instances share the control group: units of one name would be one group, which the first instance to end its service ends.
+      let unit = "hanging-\(UUID().uuidString).service"
       try FileManager.default.createDirectory(atPath: "\(directory)/systemd/user", withIntermediateDirectories: true)
       chmod(directory, 0o700)
       try """
@@ -143,7 +145,7 @@ import Testing
       ExecStart=\(ChildProcess.built("policy-process")) systemd killed
       StandardOutput=file:\(directory)/said
       """
-      .write(toFile: "\(directory)/systemd/user/hanging.service", atomically: true, encoding: .utf8)
+      .write(toFile: "\(directory)/systemd/user/\(unit)", atomically: true, encoding: .utf8)
       try """
       mount -t tmpfs none /run || exit 77
       mkdir -p /run/systemd/system
@@ -156,12 +158,12 @@ import Testing
         sleep 0.1
       done
       # Returns when the service has said READY=1.
-      systemctl --user start hanging.service && echo started=yes
+      systemctl --user start \(unit) && echo started=yes
       for i in $(seq 600); do
-        systemctl --user is-failed --quiet hanging.service && break
+        systemctl --user is-failed --quiet \(unit) && break
         sleep 0.1
       done
-      systemctl --user show --property=Result,ExecMainStatus hanging.service
+      systemctl --user show --property=Result,ExecMainStatus \(unit)
       kill $manager
       wait $manager
       exit 0

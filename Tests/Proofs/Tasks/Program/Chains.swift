@@ -34,12 +34,33 @@ struct Chains {
     var isComputing: Bool
     var watchdog: Watchdog
     var place = 0
+    /// That of the child task that goes on with it.
+    var parent: Parent?
 
     var next: Path {
       var path = self
       path.place += 1
+      path.parent = nil
       return path
     }
+
+    /// The same for a child of the present task.
+    func handedTo(_ parent: Parent) -> Path {
+      var path = self
+      path.parent = parent
+      return path
+    }
+  }
+
+  /// A task that awaits a child. Beside other processes it may get to that when the child's stall is over, and nobody was its caller then.
+  final class Parent: Sendable {
+    private let awaits = Atomic(false)
+
+    /// It will await its child next.
+    func willAwait() { awaits.store(true, ordering: .releasing) }
+
+    /// Returns when it awaits the child, but for a moment.
+    func waitUntilItAwaits() { while !awaits.load(ordering: .acquiring) { usleep(1000) } }
   }
 
   private var random: SplitMix
@@ -102,6 +123,7 @@ private let returned = Atomic(0)
 
 @inline(never)
 private func descend(_ path: Chains.Path) async {
+  path.parent?.waitUntilItAwaits()
   if path.suspensions.contains(path.place) { await Task.yield() }
   guard path.place < path.links.count else {
     stop(path)
@@ -180,7 +202,9 @@ private func throwing(_ path: Chains.Path) async throws {
 
 @inline(never)
 private func letting(_ path: Chains.Path) async {
-  async let done: Void = descend(path)
+  let parent = Chains.Parent()
+  async let done: Void = descend(path.handedTo(parent))
+  parent.willAwait()
   await done
   returned.add(1, ordering: .relaxed)
 }
@@ -188,10 +212,12 @@ private func letting(_ path: Chains.Path) async {
 @inline(never)
 private func grouping(_ path: Chains.Path) async {
   await withTaskGroup(of: Int.self) { group in
+    let parent = Chains.Parent()
     group.addTask {
-      await descend(path)
+      await descend(path.handedTo(parent))
       return returned.add(1, ordering: .relaxed).newValue
     }
+    parent.willAwait()
     for await value in group { returned.add(value & 1, ordering: .relaxed) }
   }
   returned.add(1, ordering: .relaxed)
