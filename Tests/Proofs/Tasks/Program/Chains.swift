@@ -34,7 +34,7 @@ struct Chains {
     var isComputing: Bool
     var watchdog: Watchdog
     var place = 0
-    /// That of the child task that goes on with it.
+    /// Who awaits the child task that goes on with it; `nil` where the same task does.
     var parent: Parent?
 
     var next: Path {
@@ -52,7 +52,8 @@ struct Chains {
     }
   }
 
-  /// A task that awaits a child. Beside other processes it may get to that when the child's stall is over, and nobody was its caller then.
+  /// A task that awaits a child. Beside other processes it may get to that only when the child's stall is over, and
+  /// until then nobody is its caller.
   final class Parent: Sendable {
     private let awaits = Atomic(false)
 
