@@ -222,7 +222,7 @@ func processes(_ folder: String) -> [Target] {
     // Watches stalls in a process that lacks something, or shares it with somebody.
     .executableTarget(
       name: "restricted-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
+      dependencies: ["CCulpritObserver", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Restricted"
     ),
     // Is observed while its calls of the allocator and of locks are counted.

@@ -22,9 +22,10 @@ static struct {
 enum { CHANGING = -1 };
 
 /* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty.
- * Returns false when that is nothing. */
+ * Returns false when that is nothing. What the kernel knows is enough: the number may stand for a file of the service's
+ * by now, and who answers for its file system may not answer. */
 static bool identify_at(int directory, const char *path, struct clinux_descriptor *found) {
-  int how = AT_SYMLINK_NOFOLLOW | (*path ? 0 : AT_EMPTY_PATH);
+  int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH);
   struct statx about;
   if (syscall(SYS_statx, directory, path, how, STATX_INO | STATX_BTIME, &about) == 0) {
     found->device = (uint64_t)about.stx_dev_major << 32 | about.stx_dev_minor;
@@ -53,7 +54,9 @@ static bool identify(int number, struct clinux_descriptor *found) {
 }
 
 static bool is_equal(const struct clinux_descriptor *one, const struct clinux_descriptor *other) {
-  return one->device == other->device && one->inode == other->inode && one->born_ns == other->born_ns;
+  /* When a file was made is not always known. */
+  bool is_born = one->born_ns == other->born_ns || one->born_ns == 0 || other->born_ns == 0;
+  return one->device == other->device && one->inode == other->inode && is_born;
 }
 
 static struct clinux_descriptor kept_at(int index) {

@@ -33,16 +33,15 @@ static _Atomic uint32_t copies_used;
 
 /* The line of maps that is being read: "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so". */
 struct line {
-  int field;       /* which of its fields, from 0 on */
-  uint64_t hash;   /* of what there is of it */
-  uint32_t device; /* characters of the device's field that have been seen */
-  bool is_disk;    /* the device has a driver: its major number is not 0 */
+  int field;     /* which of its fields, from 0 on */
+  uint64_t hash; /* of what there is of it */
+  bool is_code;
   bool has_inode;
 };
 
 static void end_line(struct line *line, uint64_t *signature, uint32_t *lines) {
   ++*lines;
-  if (!line->is_disk && line->has_inode)
+  if (line->is_code && line->has_inode)
     *signature = (*signature ^ line->hash) * UINT64_C(0x100000001b3) + 1;
   *line = (struct line){.hash = UINT64_C(0xcbf29ce484222325)};
 }
@@ -50,13 +49,8 @@ static void end_line(struct line *line, uint64_t *signature, uint32_t *lines) {
 static void add_character(struct line *line, char character, char before) {
   if (character == ' ' && before != ' ')
     line->field++;
-  if (line->field == 3 && character != ' ') {
-    /* "00:35": digits other than 0 before the colon. */
-    if (character == ':')
-      line->device = UINT32_MAX;
-    else if (line->device != UINT32_MAX && character != '0')
-      line->is_disk = true;
-  }
+  if (line->field == 1 && character == 'x')
+    line->is_code = true;
   if (line->field == 4 && character >= '1' && character <= '9')
     line->has_inode = true;
   line->hash = (line->hash ^ (uint8_t)character) * UINT64_C(0x100000001b3);

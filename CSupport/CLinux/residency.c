@@ -37,7 +37,7 @@ static bool may_lock(uint64_t bytes) {
 
 static void unlocked(uint64_t bytes) { atomic_fetch_sub_explicit(&locked, bytes, memory_order_relaxed); }
 
-bool clinux_keep_resident(const void *start, size_t bytes) {
+struct clinux_resident clinux_keep_resident(const void *start, size_t bytes) {
   int saved_errno = errno;
   uint64_t first = page_of((uint64_t)(uintptr_t)start);
   uint64_t last = page_of((uint64_t)(uintptr_t)start + bytes + PAGE - 1);
@@ -46,8 +46,19 @@ bool clinux_keep_resident(const void *start, size_t bytes) {
   if (may && !is_kept)
     unlocked(last - first);
   errno = saved_errno;
-  return is_kept;
+  return (struct clinux_resident){.start = first, .bytes = is_kept ? last - first : 0};
 }
+
+void clinux_let_go_resident(struct clinux_resident kept) {
+  if (kept.bytes == 0)
+    return;
+  int saved_errno = errno;
+  munlock((const void *)(uintptr_t)kept.start, kept.bytes);
+  unlocked(kept.bytes);
+  errno = saved_errno;
+}
+
+void clinux_residency_start_over(void) { atomic_store_explicit(&locked, 0, memory_order_relaxed); }
 
 /* Finds the executable memory around ADDRESS: lines of /proc/thread-self/maps (proc(5)) that follow each other, because
  * locking splits a mapping where a part of it is kept already. */
@@ -90,7 +101,7 @@ bool clinux_keep_code_resident(uint64_t address, size_t bytes) {
   return false;
 }
 
-bool clinux_keep_stack_resident(bool at_once) {
+struct clinux_resident clinux_keep_stack_resident(bool at_once) {
   enum { BYTES = 32 << 10 };
   volatile uint8_t room[BYTES];
   if (at_once)

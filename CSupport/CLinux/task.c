@@ -125,6 +125,14 @@ bool clinux_task_is_asleep(int32_t tid) {
 
 int32_t clinux_task_self(void) { return (int32_t)syscall(SYS_gettid); }
 
+bool clinux_task_join(pthread_t thread, uint64_t deadline_ns) {
+  if (deadline_ns == UINT64_MAX)
+    return pthread_join(thread, NULL) == 0;
+  struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                              .tv_nsec = (long)(deadline_ns % 1000000000)};
+  return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+}
+
 void clinux_task_set_name(const char *name) {
   char kept[16] = {0};
   strncpy(kept, name, sizeof kept - 1);

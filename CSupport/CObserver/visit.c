@@ -40,3 +40,15 @@ void observer_visit_end(struct observer_thread *thread) {
   if (thread >= visitors && thread < visitors + OBSERVER_VISITS_MAX)
     atomic_fetch_and_explicit(&thread->state, ~(uint32_t)OBSERVER_THREAD_LIVE, memory_order_acq_rel);
 }
+
+uint32_t observer_visits_under_way(void) {
+  uint32_t count = 0;
+  for (int index = 0; index < OBSERVER_VISITS_MAX; index++)
+    count += atomic_load_explicit(&visitors[index].state, memory_order_relaxed) != OBSERVER_THREAD_FREE;
+  return count;
+}
+
+void observer_visit_start_over(void) {
+  for (int index = 0; index < OBSERVER_VISITS_MAX; index++)
+    atomic_store_explicit(&visitors[index].state, OBSERVER_THREAD_FREE, memory_order_relaxed);
+}

@@ -129,9 +129,11 @@ import Testing
 
   /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
   @Test func aWatchdogBeginsWithNothing() throws {
-    let (process, directory) = try runScenario("restarts", "12")
+    let (process, directory) = try runScenario("restarts", "12", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("asked") == "[]", "\(process)")
+    #expect(process.fact("withheld") == "[]", "\(process)")
+    #expect(process.fact("told") == "12", "\(process)")
     #expect(!process.errors.contains("culprit: ending process"), "\(process)")
     #expect(!process.errors.contains("the process goes on"), "\(process)")
   }

@@ -74,6 +74,26 @@ import Testing
     )
   }
 
+  /// Whoever works for a queue is looked at for a moment. A thread that does not answer is left alone for longer and longer, and what
+  /// is kept of each look would be used up soon if that were forgotten.
+  @Test(arguments: [["queue"], ["queue", "undumpable"]]) func noLookAtAThreadIsForgotten(arguments: [String]) throws {
+    #expect(try lines(arguments).contains("visits: 0"))
+  }
+
+  /// What a watchdog keeps in memory another one may keep when it has ended, and a child of the process keeps its own.
+  @Test func memoryThatIsKeptIsLetGo() throws {
+    let lines = try lines(["restarts"])
+    func number(_ prefix: String) throws -> Int {
+      let line = try #require(lines.first { $0.hasPrefix(prefix) }, "\(lines)")
+      return try #require(Int(line.filter(\.isNumber)))
+    }
+    let (first, last, child) = (try number("first: "), try number("last: "), try number("child exited with "))
+    // A machine without a limit for it allows it to whoever has no privileges, too; where nothing may be kept there is nothing to see.
+    guard first > 0 else { return }
+    #expect(last > first - 64, "\(lines)")
+    #expect(child * 32 > first - 128, "\(lines)")
+  }
+
   @Test func withoutTimersThreadsAreSignalledAtOnce() throws {
     for refused in [["refuse:timer_create"], ["refuse:timer_create", "refuse:rt_tgsigqueueinfo"]] {
       // Whether the sleep was cut short is left to chance here: that is what the limitation says.

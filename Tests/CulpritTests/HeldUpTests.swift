@@ -13,7 +13,9 @@ import Testing
   {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
-    let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file"])
+    let place = try TemporaryPlace()
+    let systemd = try SystemdListener(place.path + "/notify")
+    let service = try ServiceProcess(besideThis: "held-up-process", ["frozen", disk.path + "/file", systemd.name])
     try #require(service.line(within: Self.limit) == "byte=0")
     try #require(service.line(within: Self.limit) == "ready")
     try disk.freeze()
@@ -22,6 +24,11 @@ import Testing
     // From slots and clocks alone. Handlers and stacks may have to wait for the lock.
     var told: [String] = []
     while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
+    // Nor is systemd told that all is well, while nothing can be read. What is under way then is not meant.
+    usleep(400_000)
+    #expect(systemd.heard().contains("WATCHDOG=1"))
+    usleep(1_500_000)
+    #expect(!systemd.heard().contains("WATCHDOG=1"))
     #expect(disk.thaw())
     while let line = service.line(within: Self.limit) {
       told.append(line)
@@ -98,6 +105,34 @@ import Testing
     let rest = service.rest()
     #expect(rest.contains("stopped=true"))
     #expect(!rest.contains("limitation="))
+    #expect(service.end() == 0)
+  }
+
+  /// A service that closes every descriptor, also those of its watchdog, and opens files of its own under their numbers: whose a number
+  /// is is found out without asking who answers for such a file.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil && access("/dev/fuse", W_OK) == 0, "FUSE can be mounted"))
+  func foreignFilesUnderItsNumbersHoldUpNobody() throws {
+    let place = try TemporaryPlace()
+    let (file, mount) = (place.path + "/file", place.path + "/mounted")
+    try Data("contents".utf8).write(to: URL(fileURLWithPath: file))
+    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
+    let server = try ServiceProcess(besideThis: "held-up-process", ["serve", file, "file", mount])
+    try #require(server.line(within: Self.limit) == "mounted")
+    defer {
+      kill(server.process, SIGKILL)
+      server.end()
+      umount2(mount, Int32(MNT_DETACH))
+    }
+    let service = try ServiceProcess(besideThis: "held-up-process", ["descriptors", mount + "/file"])
+    try #require(service.line(within: Self.limit) == "ready")
+    kill(server.process, SIGSTOP)
+    service.tell("stall")
+    #expect(service.fact("began", within: Self.limit) == "numbers")
+    #expect(service.fact("culprit", within: Self.limit) == "$s15held_up_process12sleepForLongSiyF")
+    service.tell("end")
+    #expect(service.fact("stopped", within: Self.limit) == "true")
+    // The kernel asks when the service's own files are closed.
+    kill(server.process, SIGCONT)
     #expect(service.end() == 0)
   }
 

@@ -41,13 +41,17 @@ import Testing
     let watchdog = try Watchdog(Watchdog.Configuration())
     defer { watchdog.stop() }
     let locked = try lockedRanges()
-    let types = ["7MonitorV", "15WorkItemTrackerV", "17SamplerSupervisorV", "16EscalationThreadV"]
+    let types = [
+      "7MonitorV", "15WorkItemTrackerV", "17SamplerSupervisorV", "16EscalationThreadV", "9PlainTextV", "10CPUHistoryV",
+    ]
     // What destroys a value (WOh) is shared by the files that do, and runs when all is over.
     let swift = try functions { name in
       types.contains { name.hasPrefix("$s7Culprit\($0)") } && !name.hasSuffix("WOh")
     }
     let names = [
       "observer_ring_write", "observer_stall_set", "observer_work_follow", "observer_slot_read", "on_signal",
+      "clinux_descriptor_is_ours", "clinux_descriptor_is_same", "identify_at", "clinux_write", "clinux_mask_of_thread",
+      "clinux_memory_read_some", "copy_through_window", "clinux_task_starved_ns", "cprocess_datagram_send",
     ]
     let c = try functions { names.contains(String($0)) }
     #expect(swift.count > 50)

@@ -5,48 +5,10 @@ import Testing
 
 /// What a service tells systemd, by a socket in systemd's place, and by systemd itself.
 @Suite(.serialized) struct SystemdTests {
-  /// A datagram socket that listens in systemd's place.
-  private final class Listener {
-    let name: String
-    private let descriptor: Int32
-
-    init(_ name: String) throws {
-      self.name = name
-      descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      var address = sockaddr_un()
-      address.sun_family = sa_family_t(AF_UNIX)
-      let bytes = Array(name.utf8)
-      withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-      var length = MemoryLayout<sockaddr_un>.offset(of: \.sun_path) ?? 0
-      length += bytes.count + 1
-      if name.hasPrefix("@") {
-        withUnsafeMutableBytes(of: &address.sun_path) { $0[0] = 0 }
-        length -= 1
-      }
-      let result = withUnsafePointer(to: &address) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, socklen_t(length)) }
-      }
-      try #require(descriptor >= 0 && result == 0, "\(String(cString: strerror(errno)))")
-    }
-
-    deinit { close(descriptor) }
-
-    /// Everything that was said and not read yet.
-    func heard() -> [String] {
-      var all: [String] = []
-      var buffer = [UInt8](repeating: 0, count: 4096)
-      while true {
-        let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-        guard count >= 0 else { return all }
-        all.append(String(decoding: buffer[..<count], as: UTF8.self))
-      }
-    }
-  }
-
   /// Runs the service while `listener` reads what it says all the time, unless it `isDeaf`.
   private func run(
     _ arguments: [String],
-    _ listener: Listener,
+    _ listener: SystemdListener,
     _ environment: [String: String],
     isDeaf: Bool = false
   ) throws -> (child: ChildProcess, heard: [String]) {
@@ -71,7 +33,7 @@ import Testing
   @Test(arguments: [false, true])
   func systemdIsToldOfTheServicesLife(isAbstract: Bool) throws {
     try withDirectory { directory in
-      let listener = try Listener(isAbstract ? "@culprit-test-\(UUID().uuidString)" : "\(directory)/notify")
+      let listener = try SystemdListener(isAbstract ? "@culprit-test-\(UUID().uuidString)" : "\(directory)/notify")
       let (child, heard) = try run([], listener, ["WATCHDOG_USEC": "1000000"])
       #expect(child.hasExited && child.status == 0, "\(child)")
       let stuck = try #require(heard.firstIndex { $0.hasPrefix("STATUS=\"http\" has been stuck for 0.") }, "\(heard)")
@@ -91,7 +53,7 @@ import Testing
 
   @Test func nobodyWaitsForSystemd() throws {
     try withDirectory { directory in
-      let listener = try Listener("\(directory)/notify")
+      let listener = try SystemdListener("\(directory)/notify")
       let (child, heard) = try run(["unread"], listener, ["WATCHDOG_USEC": "20000"], isDeaf: true)
       #expect(child.hasExited && child.status == 0, "\(child)")
       #expect(child.fact("unsent") == "Resource temporarily unavailable")
@@ -102,7 +64,7 @@ import Testing
   /// The variables of a process are inherited by its children.
   @Test func pingsAreForTheProcessThatSystemdMeans() throws {
     try withDirectory { directory in
-      let listener = try Listener("\(directory)/notify")
+      let listener = try SystemdListener("\(directory)/notify")
       let (child, heard) = try run(["unpinged"], listener, ["WATCHDOG_USEC": "20000", "WATCHDOG_PID": "1"])
       #expect(child.status == 0 && child.fact("pings") == "0", "\(child)")
       #expect(heard.contains("READY=1") && !heard.contains("WATCHDOG=1"))

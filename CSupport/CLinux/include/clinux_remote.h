@@ -9,8 +9,8 @@
 
 #include "clinux_base.h"
 
-/* A change of this tells that modules have been loaded or unloaded whose files are on no disk of this machine's: a
- * number made from their lines in /proc/thread-self/maps (proc(5)); 0 when there are none. *LINES is how many lines
+/* A change of this tells that modules have been loaded or unloaded: a number made from the lines of their code in
+ * /proc/thread-self/maps (proc(5)); 0 when there are none. *LINES is how many lines
  * there are in all. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_remote_signature(uint32_t *lines);
 

@@ -5,6 +5,8 @@
 #include "clinux_base.h"
 #include "clinux_descriptor.h"
 
+#include <pthread.h>
+
 /* As many threads as the kernel can have (PID_MAX_LIMIT of include/linux/threads.h). */
 #define CLINUX_TASKS_MAX 4194304
 
@@ -57,6 +59,10 @@ CLINUX_NO_LOCKS bool clinux_task_is_asleep(int32_t tid);
 
 /* The calling thread's id. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int32_t clinux_task_self(void);
+
+/* Waits until THREAD has ended, and lets it go; until DEADLINE_NS on the clock of clinux_clock_ns at most, or for ever
+ * (UINT64_MAX). Returns whether it has: else somebody else has to let it go. Async-signal-safe: no. Threads: any. */
+bool clinux_task_join(pthread_t thread, uint64_t deadline_ns);
 
 /* Names the calling thread; at most 15 bytes are kept (pthread_setname_np(3)).
  * Async-signal-safe: no. Threads: any, for itself. */

@@ -16,4 +16,10 @@ CLINUX_NO_LOCKS struct observer_thread *observer_visit_begin(int32_t tid);
 /* Ends a visit; does nothing with an entry that is no visit's. Async-signal-safe: yes. Threads: who visited. */
 CLINUX_NO_LOCKS void observer_visit_end(struct observer_thread *thread);
 
+/* How many visits are under way. Async-signal-safe: yes. Threads: any. */
+uint32_t observer_visits_under_way(void);
+
+/* In a child of fork(2), before its first watchdog: none is under way. Async-signal-safe: yes. Threads: any. */
+void observer_visit_start_over(void);
+
 #endif

@@ -105,3 +105,6 @@ struct CPUHistory: ~Copyable {
     return now
   }
 }
+
+/// Where this file's code lies (``Residency``).
+func cpuHistoryCodeAnchor() -> CodeAnchor { { 7 } }

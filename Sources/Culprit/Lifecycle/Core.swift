@@ -151,7 +151,8 @@ final class Core: Sendable {
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       Residency.keep(table.pointer, table.stalls)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
-        clinux_keep_stack_resident(true)
+        let stack = clinux_keep_stack_resident(true)
+        defer { clinux_let_go_resident(stack) }
         var monitor = Monitor(
           control: control.pointer,
           slots: table.pointer,

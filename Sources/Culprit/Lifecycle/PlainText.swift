@@ -127,3 +127,6 @@ struct PlainText: ~Copyable {
     }
   }
 }
+
+/// Where this file's code lies (``Residency``).
+func plainTextCodeAnchor() -> CodeAnchor { { 6 } }

@@ -99,8 +99,9 @@ final class Policies: Sendable {
             systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
-          clinux_keep_stack_resident(true)
+          let stack = clinux_keep_stack_resident(true)
           thread.run()
+          clinux_let_go_resident(stack)
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
         while cprocess_escalation_started(block.pointer) < 2 { usleep(100) }

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CCulpritObserver
 import Glibc
 
 /// Who has started a watchdog in this process: the first start makes the ``Core``, the others join it, the last stop ends it.
@@ -63,6 +64,8 @@ enum Starts {
           PosixThread.startOver()
           HandlerTime.startOver()
           EndingCounts.shared.startOver()
+          Residency.startOver()
+          observer_visit_start_over()
         }
         do throws(WatchdogError) {
           let core = try make()

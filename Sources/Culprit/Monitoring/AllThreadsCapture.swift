@@ -46,7 +46,7 @@ struct AllThreadsCapture: ~Copyable {
     requests: UInt32
   ) -> UInt64 {
     if !isUnderWay {
-      guard begin(ring, requests) else { return 1_000_000 }
+      guard begin(reader, ring, requests) else { return 1_000_000 }
     }
     defer { tell(ring) }
     let sliceEnd = clinux_clock_ns() &+ slice
@@ -69,9 +69,13 @@ struct AllThreadsCapture: ~Copyable {
     return end(ring) ? .max : 1_000_000
   }
 
-  @_noLocks private mutating func begin(_ ring: OpaquePointer, _ requests: UInt32) -> Bool {
+  @_noLocks private mutating func begin(_ reader: borrowing ThreadReader, _ ring: OpaquePointer, _ requests: UInt32)
+    -> Bool
+  {
     guard observer_ring_has_room(ring, 1) else { return false }
+    reader.beginStep(ThreadReader.Target())
     let listed = clinux_task_list(&tids)
+    reader.endStep()
     count = listed > 0 ? Int(listed) : 0
     number = observer_capture_all_begin(sampling, requests)
     next = 0

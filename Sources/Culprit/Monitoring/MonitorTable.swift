@@ -7,6 +7,7 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
   // SAFETY: the mapping lives as long as this object; who writes to it is agreed upon by those who have the pointer.
   let pointer: UnsafeMutablePointer<Element>
   private let bytes: Int
+  private let kept: clinux_resident
 
   /// A table of `count` elements; `nil` when there is no memory.
   init?(count: Int) {
@@ -15,11 +16,13 @@ final class MonitorTable<Element: BitwiseCopyable>: @unchecked Sendable {
       memory != MAP_FAILED
     else { return nil }
     pointer = memory.bindMemory(to: Element.self, capacity: count)
-    // Not counted again by the next watchdog, which gets what this one gives back.
-    clinux_keep_resident(memory, min(bytes, Residency.tableBytes))
+    kept = clinux_keep_resident(memory, min(bytes, Residency.tableBytes))
     // The first page of a mapping takes the lock of the address space when it is touched, the others do not.
     memory.storeBytes(of: 0, as: UInt8.self)
   }
 
-  deinit { munmap(pointer, bytes) }
+  deinit {
+    clinux_let_go_resident(kept)
+    munmap(pointer, bytes)
+  }
 }

@@ -14,8 +14,9 @@ enum Residency {
     // The tables outlive every watchdog.
     isKept.withLock { isKept in
       if !isKept {
-        clinux_keep_resident(slots, tableBytes)
-        clinux_keep_resident(stalls, tableBytes)
+        // Never let go.
+        _ = clinux_keep_resident(slots, tableBytes)
+        _ = clinux_keep_resident(stalls, tableBytes)
         keepCode()
       }
       isKept = true
@@ -27,10 +28,17 @@ enum Residency {
 
   private static let isKept = Mutex(false)
 
+  /// In a child of fork(2), before its first watchdog: what its parent keeps in memory it does not.
+  static func startOver() {
+    isKept.startOver(false)
+    clinux_residency_start_over()
+  }
+
   private static func keepCode() {
     observer_keep_own_code_resident()
     let anchors = [
       monitorCodeAnchor(), trackerCodeAnchor(), supervisorCodeAnchor(), escalationCodeAnchor(), terminationCodeAnchor(),
+      plainTextCodeAnchor(), cpuHistoryCodeAnchor(),
     ]
     for anchor in anchors {
       clinux_keep_code_resident(UInt64(UInt(bitPattern: unsafeBitCast(anchor, to: Int.self))), reach)

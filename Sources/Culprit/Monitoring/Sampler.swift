@@ -123,7 +123,7 @@ struct Sampler: ~Copyable {
     while index < used, isActive {
       if observer_work_take(sampling, index) {
         // A module may have been replaced by another one since: what was learnt about its code is forgotten then.
-        if !hasBegun { observer_unwind_begin_look() }
+        if !hasBegun { beginUnwinding() }
         hasBegun = true
         lastWork = clinux_clock_ns()
         sample(Int(index))
@@ -133,12 +133,19 @@ struct Sampler: ~Copyable {
     var wait = UInt64.max
     let requests = observer_control_threads_wanted(control)
     if isActive, observer_capture_all_is_wanted(sampling, requests) {
-      if !allThreads.isUnderWay { observer_unwind_begin_look() }
+      if !allThreads.isUnderWay { beginUnwinding() }
       lastWork = clinux_clock_ns()
       wait = allThreads.advance(&reader, ring, requests: requests)
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
     return wait
+  }
+
+  /// Forgets what was learnt of modules that are not there any more, which the kernel may hold up.
+  @_noLocks private func beginUnwinding() {
+    reader.beginStep(ThreadReader.Target())
+    observer_unwind_begin_look()
+    reader.endStep()
   }
 
   /// Samples slot `index`, unless its thread has been asked already.
@@ -158,6 +165,14 @@ struct Sampler: ~Copyable {
       return
     }
     guard !putOff(target) else { return }
+    look(target)
+  }
+
+  /// Takes the stack of the thread of `target`, or asks for it. Whose entry is not the slot's gets one for as long as that takes: only
+  /// here, so that none is taken and not given back.
+  @_noLocks private mutating func look(_ target: ThreadReader.Target) {
+    var target = target
+    if target.thread == nil, target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
     if let taken = reader.read(target) { emit(taken.target, taken.reading) }
   }
 
@@ -165,7 +180,6 @@ struct Sampler: ~Copyable {
   /// if it does not, the sample is wanted still.
   @_noLocks private func putOff(_ target: ThreadReader.Target) -> Bool {
     guard reader.isAskedForAnother(target) else { return false }
-    if let thread = target.thread { observer_visit_end(thread) }
     observer_work_want(sampling, UInt32(truncatingIfNeeded: target.index))
     return true
   }
@@ -208,8 +222,7 @@ struct Sampler: ~Copyable {
       one.ownerTIDAddress = observer_owners_address(owners, place)
       // The queue is looked at once in a round: what several threads find is one moment.
       if looked > 1 { one.queueHeadAddress = 0 }
-      one.thread = observer_visit_begin(one.threadID)
-      if let taken = reader.read(one) { emit(taken.target, taken.reading) }
+      look(one)
     }
     nextOwner = used > 0 ? (nextOwner &+ step) % used : 0
   }
@@ -256,12 +269,11 @@ struct Sampler: ~Copyable {
       let inTheWay = work.is_on_actor ? OBSERVER_OF_ONE_ON_ACTOR : OBSERVER_OF_ONE_IN_THE_WAY
       one.whose = isEnqueued ? inTheWay : OBSERVER_OF_WORKER
       one.threadID = work.tid
-      one.thread = observer_visit_begin(work.tid)
       guard isEnqueued || one.waiters.count > 0 || one.task != one.ownTask || !putOff(one) else { return }
       let place = UInt32(truncatingIfNeeded: one.index)
       one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
       if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
-      if let taken = reader.read(one) { emit(taken.target, taken.reading) }
+      look(one)
     case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
     default:
       // What is just being found out will be known at the next sample.
@@ -291,7 +303,6 @@ struct Sampler: ~Copyable {
       reader.beginStep(target)
       target.threadID = observer_slot_owner(view.owner_tid_address)
       reader.endStep()
-      if target.threadID != 0 { target.thread = observer_visit_begin(target.threadID) }
       let isFirst = observer_work_tid(sampling, place, view.item) == 0
       observer_work_seen(sampling, place, view.item, target.threadID)
       if isFirst, target.threadID != 0 { observer_stall_suspect(stalls + index, target.threadID) }

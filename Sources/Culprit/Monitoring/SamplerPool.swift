@@ -43,7 +43,8 @@ final class SamplerPool: @unchecked Sendable {
     for number in 0..<Int(OBSERVER_SAMPLERS_MAX) {
       let isReady = Promise<Bool>()
       let thread = try PosixThread(name: "culprit-sample") { [self] in
-        clinux_keep_stack_resident(number == 0)
+        let stack = clinux_keep_stack_resident(number == 0)
+        defer { clinux_let_go_resident(stack) }
         defer { clinux_context_leave() }
         guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
           isReady.fulfill(false)

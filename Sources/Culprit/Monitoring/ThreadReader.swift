@@ -185,6 +185,8 @@ struct ThreadReader: ~Copyable {
         (sent + place).initialize(to: Sent())
         sentMade &+= 1
       }
+      // It reads what the kernel tells of the thread, and of its memory.
+      beginStep(target)
       reading.status = observer_capture_send(
         target.thread,
         target.slot,
@@ -192,6 +194,7 @@ struct ThreadReader: ~Copyable {
         reading.threadStatus.activity == OBSERVER_RUNNING ? OBSERVER_SEND_SEEN_RUNNING : OBSERVER_SEND_WHEN_RUNNING,
         &request
       )
+      endStep()
       attempt &+= 1
     } while reading.status == OBSERVER_ASLEEP && attempt < Self.attempts
     // It runs and sleeps by turns.

@@ -101,6 +101,9 @@ final class PosixThread: Sendable {
     return nil
   }
 
+  /// So long an ordinary end takes at most, in nanoseconds.
+  private static let endingTime: UInt64 = 100_000_000
+
   /// Whether this is the thread that asks.
   var isCurrent: Bool {
     clinux_process_is(process) && thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
@@ -136,8 +139,13 @@ final class PosixThread: Sendable {
       defer { thread = nil }
       return thread
     }
-    // It has nothing more to do but to end.
-    if let waiting { pthread_join(waiting, nil) }
+    guard let waiting else { return true }
+    // It has nothing more to do but to end; but the kernel, which takes its stack back, may hold that up.
+    let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
+    guard clinux_task_join(waiting, end) else {
+      pthread_detach(waiting)
+      return false
+    }
     return true
   }
 }

@@ -9,10 +9,12 @@ import Synchronization
 // A service with threads that the kernel holds up because a file system does not answer, and what its watchdog makes of that.
 //
 //   held-up-process serve FILE NAME PLACE   answers for the file system at PLACE, which has FILE as NAME
-//   held-up-process frozen FILE             stores into FILE, on a file system that is then frozen, while another thread waits
-//                                           for the lock of the address space
+//   held-up-process frozen FILE SOCKET      stores into FILE, on a file system that is then frozen, while another thread waits
+//                                           for the lock of the address space; systemd listens at SOCKET
 //   held-up-process terminate FILE          the same with a limit, and what the watchdog writes to standard error
 //   held-up-process plugin FILE             calls into the library FILE, whose file system then does not answer
+//   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck when its file system does
+//                                           not answer any more
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
@@ -72,7 +74,11 @@ struct Place: @unchecked Sendable {
   let bytes: UnsafeMutablePointer<CChar>
 }
 
-func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
+func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd: String? = nil) throws {
+  if let systemd {
+    setenv("NOTIFY_SOCKET", systemd, 1)
+    setenv("WATCHDOG_USEC", "400000", 1)
+  }
   let file = open(path, O_RDWR | O_CREAT, 0o600)
   guard file >= 0, ftruncate(file, 4 * 4096) == 0,
     let mapped = mmap(nil, 4 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0), mapped != MAP_FAILED
@@ -83,6 +89,7 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
   configuration.sampling.hangThreshold = .milliseconds(900)
   configuration.lifecycle.terminateAfter = terminateAfter
+  configuration.lifecycle.notifiesSystemd = systemd != nil
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
@@ -126,6 +133,20 @@ func stallInPlugin(_ path: String) throws {
   loop.withTurn { wait(1500) }
   waitForLine()
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
+  say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+func stallWithForeignDescriptors(_ path: String) throws {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
+  tell(watchdog)
+  let loop = try watchdog.watchLoop(named: "numbers")
+  // As a service does that becomes a daemon, or starts programs.
+  for number in STDERR_FILENO + 1..<64 { close(number) }
+  for _ in 0..<64 where open(path, O_RDONLY | O_CLOEXEC) < 0 { fail("cannot open \(path)") }
+  say("ready")
+  waitForLine()
+  loop.withTurn { _ = sleepForLong() }
+  waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
@@ -219,18 +240,19 @@ switch (arguments.dropFirst().first, arguments.count) {
 case ("serve", 5):
   let error = silent_file_system_serve(arguments[2], arguments[3], arguments[4]) { say("mounted") }
   if error < 0 { fail(String(cString: strerror(-error))) }
-case ("frozen", 3): try stallOnFrozenFile(arguments[2])
+case ("frozen", 4): try stallOnFrozenFile(arguments[2], systemd: arguments[3])
 case ("terminate", 3):
   dup2(STDOUT_FILENO, STDERR_FILENO)
   try stallOnFrozenFile(arguments[2], terminateAfter: .milliseconds(1200))
 case ("plugin", 3): try stallInPlugin(arguments[2])
+case ("descriptors", 3): try stallWithForeignDescriptors(arguments[2])
 case ("page", 2): try stallAbovePage()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
 case ("small", 2): try stallWithSmallSignalStack()
 default:
   fail(
-    "usage: held-up-process serve FILE NAME PLACE | frozen FILE | terminate FILE | plugin FILE | page | leave "
+    "usage: held-up-process serve FILE NAME PLACE | frozen FILE SOCKET | terminate FILE | plugin FILE | descriptors FILE | page | leave "
       + "| edge"
   )
 }

@@ -1,3 +1,4 @@
+import CCulpritObserver
 import Culprit
 import CulpritBlame
 import CulpritStallRecord
@@ -10,7 +11,8 @@ import TestWorkloads
 // Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
 // of it:
 //
-//   restricted-process [refuse:CALL | system-service | tasks | little-memory | undumpable | no-proc | no-pending | profiler | fork | replaced]...
+//   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | undumpable | no-proc | no-pending | profiler | fork
+//                       | restarts | replaced]...
 
 @inline(never)
 func computeForLong() {
@@ -65,8 +67,16 @@ func describeStalls() throws -> [String] {
   }
   watchdog.withSection("computing", threshold: .milliseconds(200)) { computeForLong() }
   watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepForLong() }
+  if watchesQueue {
+    let queue = DispatchQueue(label: "stuck")
+    let watch = try watchdog.watchQueue(queue)
+    queue.sync { sleepForLong() }
+    queue.sync { sleepForLong() }
+    withExtendedLifetime(watch) {}
+  }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
   watchdog.stop()
+  if watchesQueue { return lines + ["visits: \(observer_visits_under_way())"] }
   return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
 
@@ -121,7 +131,23 @@ func runChild() -> Int32 {
   return 0
 }
 
+/// So much memory of the process is locked, in KiB.
+func lockedMemory() -> Int {
+  let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+  let line = status.split(separator: "\n").first { $0.hasPrefix("VmLck:") }
+  return line.flatMap { Int($0.filter(\.isNumber)) } ?? 0
+}
+
+/// What a watchdog locks that starts now, in KiB.
+func lockedByWatchdog() throws -> Int {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
+  defer { watchdog.stop() }
+  return lockedMemory()
+}
+
 nonisolated(unsafe) var watchesTasks = false
+nonisolated(unsafe) var watchesQueue = false
+var restarts = false
 nonisolated(unsafe) var hasLittleMemory = false
 var isReplaced = false
 var forks = false
@@ -131,6 +157,12 @@ for argument in CommandLine.arguments.dropFirst() {
   case "system-service": isDone = workload_be_killed_for_calls()
   case "tasks":
     watchesTasks = true
+    isDone = true
+  case "queue":
+    watchesQueue = true
+    isDone = true
+  case "restarts":
+    restarts = true
     isDone = true
   case "little-memory":
     hasLittleMemory = true
@@ -156,7 +188,17 @@ for argument in CommandLine.arguments.dropFirst() {
 }
 startBystander()
 
-if forks {
+if restarts {
+  // As much as an ordinary service may lock, on machines of today.
+  var limit = rlimit(rlim_cur: 8 << 20, rlim_max: 8 << 20)
+  setrlimit(__rlimit_resource_t(8 /* RLIMIT_MEMLOCK: its macro is not imported */), &limit)
+  let first = try lockedByWatchdog()
+  var last = first
+  for _ in 0..<20 { last = try lockedByWatchdog() }
+  print("first: \(first) KiB")
+  print("last: \(last) KiB")
+  print("child exited with \(workload_fork { (try? lockedByWatchdog()).map { Int32($0 / 32) } ?? 0 })")
+} else if forks {
   startUndescribed()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
   parentsWatchdog = watchdog

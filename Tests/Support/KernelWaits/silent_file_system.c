@@ -56,12 +56,12 @@ static void answer(const struct fuse_in_header *head, const uint8_t *content, co
       return;
     }
     struct fuse_entry_out out = {
-        .nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 3600, .attr = attributes(FILE_NODE)};
+        .nodeid = FILE_NODE, .entry_valid = 3600, .attr_valid = 0, .attr = attributes(FILE_NODE)};
     reply(head->unique, 0, &out, sizeof out);
     return;
   }
   case FUSE_GETATTR: {
-    struct fuse_attr_out out = {.attr_valid = 3600, .attr = attributes(head->nodeid)};
+    struct fuse_attr_out out = {.attr_valid = 0, .attr = attributes(head->nodeid)};
     reply(head->unique, 0, &out, sizeof out);
     return;
   }
