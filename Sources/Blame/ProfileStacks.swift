@@ -82,6 +82,9 @@ package final class ProfileStacks {
     return found
   }
 
+  /// Whether something was captured of the stack at `place`, and it does not only say what was not.
+  package func isCaptured(_ place: Int) -> Bool { stacks[place].contains { frames[$0].captured != nil } }
+
   /// A stack of nothing but a frame called `text`.
   func stack(saying text: String) -> Int { placeOfStack([frame(saying: text)]) }
 

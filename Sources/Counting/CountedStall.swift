@@ -39,8 +39,6 @@ package struct CountedStall: Hashable, Sendable {
   package var cause: StallReport.Cause?
   /// What the application had said of the work.
   package var labels: [String]
-  /// How many samples have a stack.
-  package var stackCount: Int
 
   /// The facts of `report`.
   package init(_ report: StallReport) {
@@ -63,7 +61,6 @@ package struct CountedStall: Hashable, Sendable {
     share = finding?.share
     cause = report.causes.first
     labels = report.labels.map(\.text)
-    stackCount = report.evidence.stackCount
   }
 
   /// What tells a stall from all others.

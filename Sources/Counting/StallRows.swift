@@ -68,7 +68,8 @@ package struct StallRows: Sendable {
     row.add("cause_share", stall.cause?.share)
     row.add("cause_subject", stall.cause?.subjects.first?.text)
     row.add("labels", stall.labels)
-    row.add("count", stall.stackCount)
+    // Reports are made of a choice of very many samples.
+    row.add("count", stacks.reduce(0) { $0 + ($1.functions.isEmpty ? 0 : $1.count) })
     return row
   }
 

@@ -5,7 +5,9 @@ import CulpritStallRecord
 ///
 /// The signal is in development. This is its form in opentelemetry-proto 1.9.0 to 1.11.0
 /// (`opentelemetry/proto/profiles/v1development/profiles.proto`). Each stall is a `ResourceProfiles` with a profile for each thread;
-/// what samples refer to is in the dictionary, which is written in pieces: a reader of protobuf merges them.
+/// what samples refer to is in the dictionary, which is written in pieces: a reader of protobuf merges them. A length comes before
+/// each message, so a profile is in memory as a whole: of a thread with very many samples there are several, one after the other in
+/// time.
 struct OTLPWriter: ExportWriter {
   static let tellsBlame = false
 
@@ -58,6 +60,25 @@ struct OTLPWriter: ExportWriter {
     var times: [UInt64] = []
   }
 
+  /// What a thread did for some time.
+  private struct Part {
+    /// The age of the work when it begins, in nanoseconds.
+    var begin: UInt64 = 0
+    var order: [Identity] = []
+    var found: [Identity: Observations] = [:]
+    var count = 0
+
+    mutating func add(_ identity: Identity, _ value: UInt64, at time: UInt64) {
+      if found[identity] == nil { order.append(identity) }
+      found[identity, default: Observations()].values.append(value)
+      found[identity, default: Observations()].times.append(time)
+      count += 1
+    }
+  }
+
+  /// So many samples are in one profile.
+  private static let samplesMax = 32 << 10
+
   private let sink: ByteSink
   private let version: String
   private var places = ProfilePlaces(Places())
@@ -82,12 +103,49 @@ struct OTLPWriter: ExportWriter {
 
   mutating func add(_ stall: ExportedStall) throws {
     var dictionary = ProtobufMessage()
+    var profiles: [ProtobufMessage] = []
+    var count = 0
+    for track in stall.profile.tracks {
+      var part = Part()
+      for segment in track.segments {
+        if part.count == Self.samplesMax {
+          profiles.append(profile(stall, track.thread, part, end: segment.begin))
+          try write(&profiles, of: stall, &dictionary)
+          part = Part(begin: segment.begin)
+          count = 0
+        }
+        let last = max(stall.profile.duration, 1) - 1
+        let identity = Identity(
+          stack: stack(segment.stack, stall.recording, &dictionary),
+          state: segment.sample.flatMap { stall.state($0.activity) },
+          label: segment.sample.flatMap { stall.label($0.label) }
+        )
+        part.add(identity, segment.weight, at: stall.stall.began.nanosecondsSince1970 + min(segment.begin, last))
+      }
+      profiles.append(profile(stall, track.thread, part, end: stall.profile.duration))
+      count += part.count
+      // Of many threads with some samples each, too.
+      if count >= Self.samplesMax {
+        try write(&profiles, of: stall, &dictionary)
+        count = 0
+      }
+    }
+    if !profiles.isEmpty { try write(&profiles, of: stall, &dictionary) }
+  }
+
+  /// Writes `profiles` of `stall`, and what they refer to that is new; none is left of either.
+  private mutating func write(
+    _ profiles: inout [ProtobufMessage],
+    of stall: ExportedStall,
+    _ dictionary: inout ProtobufMessage
+  ) throws {
+    writeAttributes(&dictionary)
     var scope = ProtobufMessage()
     var library = ProtobufMessage()
     library.add(1, "culprit")
     library.add(2, version)
     scope.add(1, library)
-    for track in stall.profile.tracks { scope.add(2, profile(stall, track, &dictionary)) }
+    for profile in profiles { scope.add(2, profile) }
     var part = ProtobufMessage()
     part.add(1, resource(of: stall.recording))
     part.add(2, scope)
@@ -95,6 +153,7 @@ struct OTLPWriter: ExportWriter {
     data.add(Field.resourceProfiles, part)
     if !dictionary.bytes.isEmpty { data.add(Field.dictionary, dictionary) }
     try write(data)
+    (profiles, dictionary) = ([], ProtobufMessage())
   }
 
   mutating func finish() throws {
@@ -111,43 +170,29 @@ struct OTLPWriter: ExportWriter {
     try sink.flush()
   }
 
-  /// What `track` of `stall` did; what is new of that goes to the `dictionary`.
+  /// What `thread` did for `stall` in `part` of its time, up to the age `end`.
   private mutating func profile(
     _ stall: ExportedStall,
-    _ track: StallProfile.Track,
-    _ dictionary: inout ProtobufMessage
+    _ thread: ObservedThread,
+    _ part: Part,
+    end: UInt64
   ) -> ProtobufMessage {
-    let began = stall.stall.began.nanosecondsSince1970
-    let last = max(stall.profile.duration, 1) - 1
-    var found: [Identity: Observations] = [:]
-    var order: [Identity] = []
-    for segment in track.segments {
-      let identity = Identity(
-        stack: stack(segment.stack, stall.recording, &dictionary),
-        state: segment.sample.flatMap { stall.state($0.activity) },
-        label: segment.sample.flatMap { stall.label($0.label) }
-      )
-      if found[identity] == nil { order.append(identity) }
-      found[identity, default: Observations()].values.append(segment.weight)
-      found[identity, default: Observations()].times.append(began + min(segment.begin, last))
-    }
     var profile = ProtobufMessage()
     profile.add(1, wallTime())
-    for identity in order {
+    for identity in part.order {
       var sample = ProtobufMessage()
       sample.add(1, identity.stack)
       var own: [UInt64] = []
       if let state = identity.state { own.append(attribute("culprit.thread.state", .text(state))) }
       if let label = identity.label { own.append(attribute("culprit.label", .text(label))) }
       if !own.isEmpty { sample.add(2, packed: own) }
-      sample.add(4, packed: found[identity]?.values ?? [])
-      sample.add(5, packedFixed: found[identity]?.times ?? [])
+      sample.add(4, packed: part.found[identity]?.values ?? [])
+      sample.add(5, packedFixed: part.found[identity]?.times ?? [])
       profile.add(2, sample)
     }
-    profile.add(3, fixed: began)
-    profile.add(4, stall.profile.duration)
-    profile.add(11, packed: attributes(of: stall, track.thread))
-    writeAttributes(&dictionary)
+    profile.add(3, fixed: stall.stall.began.nanosecondsSince1970 + part.begin)
+    profile.add(4, max(end, part.begin) - part.begin)
+    profile.add(11, packed: attributes(of: stall, thread))
     return profile
   }
 
@@ -182,7 +227,7 @@ struct OTLPWriter: ExportWriter {
   private mutating func attributes(of stall: ExportedStall, _ thread: ObservedThread) -> [UInt64] {
     var own = [
       attribute("culprit.stall.id", .text(stall.id)),
-      attribute("culprit.source.kind", .text(stall.stall.source.kind.description)),
+      attribute("culprit.source.kind", .text(stall.stall.source.kind.name)),
       attribute("culprit.source.name", .text(printable(stall.stall.source.name))),
     ]
     guard thread.id != 0 else { return own }

@@ -157,7 +157,7 @@ struct PprofWriter: ExportWriter {
 
   private mutating func labels(of stall: ExportedStall, _ thread: ObservedThread) -> [ProtobufMessage] {
     [
-      label("source", printable(stall.stall.source.name)), label("kind", stall.stall.source.kind.description),
+      label("source", printable(stall.stall.source.name)), label("kind", stall.stall.source.kind.name),
       label("thread", stall.name(of: thread)), label("process", stall.recording.processName), label("stall", stall.id),
     ]
   }

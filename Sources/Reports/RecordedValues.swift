@@ -9,20 +9,7 @@ extension StallReport.Source {
 }
 
 extension StallReport.Source.Kind {
-  package init(_ kind: SourceKind) {
-    switch kind {
-    case .loop: self = .loop
-    case .runLoop: self = .runLoop
-    case .section: self = .section
-    case .queue: self = .queue
-    case .pool: self = .pool
-    case .executor: self = .executor
-    case .pinged: self = .probedLoop
-    case .phase: self = .phase
-    case .job: self = .job
-    case .unknown(let number): self = StallReport.Source.Kind(rawValue: "kind\(number)")
-    }
-  }
+  package init(_ kind: SourceKind) { self.init(rawValue: kind.name) }
 }
 
 extension WatchedSource {

@@ -69,6 +69,22 @@ package enum SourceKind: Hashable, Sendable {
   /// A kind that a newer version wrote, by its number in the file.
   case unknown(UInt8)
 
+  /// The kind as reports and exports have it for programs.
+  package var name: String {
+    switch self {
+    case .loop: "loop"
+    case .runLoop: "runLoop"
+    case .section: "section"
+    case .queue: "queue"
+    case .pool: "pool"
+    case .executor: "executor"
+    case .pinged: "probedLoop"
+    case .phase: "phase"
+    case .job: "job"
+    case .unknown(let number): "kind\(number)"
+    }
+  }
+
   /// The kind in words.
   package var description: String {
     switch self {

@@ -47,6 +47,24 @@ import Testing
     }
   }
 
+  /// A directory and a copy of it have the same stalls, which took their time once.
+  @Test(arguments: ["collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "html", "jsonl"])
+  func aCopyIsNoSecondStall(format: String) throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
+      try write(SampleRecordings.everyday(), to: path)
+      try write(SampleRecordings.everyday(), to: "\(directory)/copy.stall")
+      func export(_ operand: String) throws -> Data {
+        let out = "\(directory)/out"
+        let words = format == "jsonl" ? [operand] : ["-o", out, operand]
+        let outcome = try culprit(["export", "--format=\(format)"] + words)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        return format == "jsonl" ? Data(outcome.out.utf8) : try Data(contentsOf: URL(fileURLWithPath: out))
+      }
+      #expect(try export(directory) == export(path))
+    }
+  }
+
   @Test(arguments: [
     (["--format=svg"], "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"svg\""),
     (["--raw"], "--raw is for --format=pprof"), (["--nothing"], "there is no option --nothing"),

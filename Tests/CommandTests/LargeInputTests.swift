@@ -39,10 +39,32 @@ import Testing
       try peak("stall-samples", ["large", "100000", "20"], output: many)
       for words in [
         ["info"], ["export", "--format=collapsed"], ["export", "--format=speedscope"], ["export", "--format=pprof"],
+        ["export", "--format=otlp"],
       ] {
         let (small, large) = (try peak("culprit", words + [few]), try peak("culprit", words + [many]))
         #expect(large - small < 12 << 20, "\(words): \(small) bytes, \(large) bytes")
       }
+    }
+  }
+
+  /// Reports are made of a choice of so many samples; rows have all, and their times are the stall's to the nanosecond.
+  @Test func rowsHaveEverySample() throws {
+    try withDirectory { directory in
+      let (stall, rows) = ("\(directory)/large.stall", "\(directory)/rows.jsonl")
+      try peak("stall-samples", ["large", "120000", "20"], output: stall)
+      try peak("culprit", ["export", "--format=jsonl", stall], output: rows)
+      let text = try String(contentsOfFile: rows, encoding: .utf8)
+      var (counts, seconds): ([String: Int], [String: Decimal]) = ([:], [:])
+      for line in text.split(separator: "\n") {
+        let row = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        let kind = try #require(row["row"] as? String)
+        counts[kind, default: 0] += try #require(row["count"] as? Int)
+        // As it is written: a floating-point number would lose the last digits.
+        let written = try #require(line.firstMatch(of: /"seconds":([0-9.]+)/)?.1)
+        seconds[kind, default: 0] += try #require(Decimal(string: String(written)))
+      }
+      #expect(counts == ["stall": 120_000, "samples": 120_000])
+      #expect(seconds["stall"] == seconds["samples"], "\(seconds)")
     }
   }
 

@@ -74,6 +74,7 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   var failure: (any Error)?
   var hasStalls = false
   // The oldest first, as time goes in what is made of them.
+  var exported = Stalls.Exported()
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
@@ -81,7 +82,7 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
     if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
     hasStalls = hasStalls || !file.recording.stalls.isEmpty
     do {
-      let (recording, logs) = stalls.chosen(of: file, rules, resolve)
+      let (recording, logs) = stalls.chosen(of: file, besides: &exported, rules, resolve)
       try exporter.add(recording, logs: logs, store: store, rules: rules, resolve: resolve)
     } catch { failure = error }
   }

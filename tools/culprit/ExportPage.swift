@@ -44,10 +44,11 @@ private func page(_ parsed: OptionTable.Arguments) throws -> (page: PageWriter, 
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, tellsBlame: true)
   var hasStalls = false
+  var exported = Stalls.Exported()
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
     if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
     hasStalls = hasStalls || !file.recording.stalls.isEmpty
-    let (recording, logs) = stalls.chosen(of: file, rules, resolve)
+    let (recording, logs) = stalls.chosen(of: file, besides: &exported, rules, resolve)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
   if hasStalls, page.stallCount == 0 { output.error(Stalls.noneIsChosen) }

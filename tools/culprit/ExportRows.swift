@@ -12,11 +12,15 @@ func exportRows(_ parsed: OptionTable.Arguments) throws -> Bool {
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
+  let store = OverflowFile()
   let isWhole = reader.forEach(
     files,
     withThreads: false,
+    store: store,
     { _, _, stalls in
-      stalls.map { StallRows(CountedStall($0.report), $0.builder.sampledStacks(of: $0.stall)) }
+      stalls.map { read in
+        StallRows(CountedStall(read.report), read.builder.sampledStacks(of: read.stall, log: read.log, store: store))
+      }
     },
     { all in
       for rows in all where failure == nil {

@@ -64,6 +64,8 @@ struct Stalls: Sendable {
     var stall: Stall
     var report: StallReport
     var builder: ReportBuilder
+    /// Every sample of the stall, where that was asked for.
+    var log: SampleLog?
   }
 
   /// By what names are found and code is owned.
@@ -134,12 +136,14 @@ struct Stalls: Sendable {
   /// - Parameters:
   ///   - files: The files.
   ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
+  ///   - store: Where every sample of each stall goes; `nil` where reports are enough, which are made of a choice of them.
   ///   - make: Gets the name of the file, what it holds, and the stalls: none where none is wanted. Called by several threads at once.
   ///   - use: Gets what comes of that, in the order of the files.
   /// - Returns: Whether there was no problem.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
+    store: (any OverflowStore)? = nil,
     _ make: @escaping @Sendable (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Output,
     _ use: (Output) -> Void
   ) -> Bool {
@@ -155,19 +159,21 @@ struct Stalls: Sendable {
       isAlone: paths.contains { isInherited($0) } || naming.search.servers != nil,
       { SharedFiles() },
       { shared, path in
-        readStallFile(path, isFound: found.contains(path), StallFile.Extent(samples: Stall.samplesForReport)) {
-          name,
-          file in
+        let samples = Stall.samplesForReport
+        let extent = StallFile.Extent(samples: samples, logsSamples: store != nil, store: store)
+        return readStallFile(path, isFound: found.contains(path), extent) { name, file in
           let recording = file.recording
           let (rules, resolve) = naming.of(file, shared)
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
           var read: [Read] = []
-          for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
+          for (place, recorded) in recording.stalls.enumerated() where selection.includes(recorded, of: recording.process) {
+            var stall = recorded
             // Of a pool whose threads were not followed they are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
             if selection.includes(signature: report.signature) {
-              read.append(Read(stall: stall, report: report, builder: builder))
+              let log = store == nil ? nil : file.logs[place]
+              read.append(Read(stall: stall, report: report, builder: builder, log: log))
             }
           }
           return make(name, recording, read)
@@ -205,9 +211,20 @@ struct Stalls: Sendable {
     return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// What `file` has of the wanted stalls, with every sample of each.
+  /// The stalls that one export has so far: a directory and a copy of it have the same ones.
+  struct Exported {
+    private var known: Set<[String]> = []
+
+    /// Whether `stall` of `process` is not among them; it is from now on.
+    mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
+      known.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
+    }
+  }
+
+  /// What `file` has of the wanted stalls, with every sample of each, but for those that are `exported`.
   func chosen(
     of file: StallFile,
+    besides exported: inout Exported,
     _ rules: OwnershipRules,
     _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
   ) -> (recording: Recording, logs: [SampleLog]) {
@@ -218,7 +235,8 @@ struct Stalls: Sendable {
     let wanted = recording.stalls.indices.filter { place in
       let stall = recording.stalls[place]
       guard selection.includes(stall, of: recording.process) else { return false }
-      return builder.map { selection.includes(signature: $0.report(of: stall).signature) } ?? true
+      let isMeant = builder.map { selection.includes(signature: $0.report(of: stall).signature) } ?? true
+      return isMeant && exported.insert(stall, of: recording.process)
     }
     var chosen = recording
     chosen.stalls = wanted.map { recording.stalls[$0] }
