@@ -7,7 +7,8 @@ import Testing
 @Suite struct GoldenTests {
   private static let recordings: [String: [Recording]] = [
     "everyday": [SampleRecordings.everyday()], "workers": [SampleRecordings.workers()],
-    "hostile": [SampleRecordings.hostile()],
+    "hostile": [SampleRecordings.hostile()], "waits": [SampleRecordings.waits(isDeadlock: false)],
+    "deadlock": [SampleRecordings.waits(isDeadlock: true)],
     "several": [
       SampleRecordings.everyday(), SampleRecordings.everyday(stall: 2, began: 67), SampleRecordings.workers(),
     ],

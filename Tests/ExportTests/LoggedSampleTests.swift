@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import SampleRecordings
 import Synchronization
 import Testing
 
@@ -69,6 +70,35 @@ private final class StoreInMemory: OverflowStore {
     let expected = try export(try StallFile(bytes: bytes).recording, nil, nil, format)
     #expect(try export(file.recording, file.logs, store, format) == expected)
     #expect(store.count > 1)
+  }
+
+  /// A profile of OpenTelemetry is in memory as a whole: very many samples are in several, one after the other, which together are the
+  /// stall.
+  @Test func manySamplesAreInSeveralProfiles() throws {
+    var recording = SampleRecordings.everyday()
+    let stall = recording.stalls[0]
+    let samples = stall.samples
+    recording.stalls[0].samples = (0..<70_000)
+      .map { number in
+        var sample = samples[number % samples.count]
+        sample.age = stall.duration * (Double(number + 1) / 70_001)
+        return sample
+      }
+    let profiles = try OTLP(try export(recording, nil, nil, .otlp)).profiles
+    #expect(profiles.count == 3)
+    #expect(profiles.allSatisfy { $0.samples.reduce(0) { $0 + $1.values.count } <= 32 << 10 })
+    let attributes = Set(profiles.map { $0.attributes }), resources = Set(profiles.map { $0.resource })
+    #expect(attributes.count == 1 && resources.count == 1)
+    #expect(profiles.first?.began == stall.began.nanosecondsSince1970)
+    for (one, next) in zip(profiles, profiles.dropFirst()) { #expect(one.began + one.duration == next.began) }
+    let duration = profiles.reduce(0) { $0 + $1.duration }
+    #expect(Duration.nanoseconds(Int64(duration)) == stall.duration)
+    let values = profiles.flatMap { $0.samples.flatMap { $0.values } }
+    #expect(values.reduce(0, +) == duration)
+    for profile in profiles {
+      let times = profile.samples.flatMap { $0.times }
+      #expect(times.allSatisfy { $0 >= profile.began && $0 < profile.began + profile.duration })
+    }
   }
 
   /// Stacks are completed as those of the verdict are, which has all of them at once.

@@ -114,6 +114,7 @@ private struct Profile {
 @Suite struct PageTests {
   @Test(arguments: [
     SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.hostile(),
+    SampleRecordings.waits(isDeadlock: false), SampleRecordings.waits(isDeadlock: true),
     SampleRecordings.large(samples: 20_000, stacks: 500),
   ])
   func theDataMakeUpTheStall(recording: Recording) throws {
@@ -151,7 +152,10 @@ private struct Profile {
   }
 
   /// One script, nothing that is fetched, and nothing in it that a name has put there.
-  @Test(arguments: [SampleRecordings.everyday(), SampleRecordings.hostile()])
+  @Test(arguments: [
+    SampleRecordings.everyday(), SampleRecordings.hostile(), SampleRecordings.waits(isDeadlock: false),
+    SampleRecordings.waits(isDeadlock: true),
+  ])
   func nothingIsFromElsewhere(recording: Recording) throws {
     let page = try page([recording])
     for text in ["http:", "https:", "src=", "url(", "@import", "javascript:", " style=", "onclick=\""] {
@@ -163,6 +167,21 @@ private struct Profile {
     #expect(page.contains("default-src 'none'"))
     #expect(page.unicodeScalars.allSatisfy { $0 == "\n" || isPrintable($0) })
     #expect(page.utf8.count < 200_000)
+  }
+
+  /// Who waits for whom is drawn, from the work to who holds everything up, or round.
+  @Test(arguments: [false, true]) func waitChainsAreDrawn(isDeadlock: Bool) throws {
+    let page = try page([SampleRecordings.waits(isDeadlock: isDeadlock)])
+    #expect(page.matches(of: /<ol class="chain">/).count == 1)
+    let begin = try #require(page.range(of: "<ol class=\"chain\">"))
+    var rest = page[begin.upperBound...].prefix(10_000)
+    // In this order.
+    for text in ["Store.<wbr>read", "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;amp;", "Store.<wbr>flush"]
+      + (isDeadlock ? [] : ["\\u{1b}[31mred\\u{1b}[0m\\u{7}", "Disk.<wbr>write"])
+    {
+      let found = try #require(rest.range(of: text), "\(text)")
+      rest = rest[found.upperBound...]
+    }
   }
 
   @Test func theNewestStallComesFirst() throws {

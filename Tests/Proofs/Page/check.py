@@ -169,7 +169,7 @@ def everyday(browser, pages, pictures):
 
 def themes(browser, pages, pictures):
     worst = {}
-    for name in ("everyday", "hostile", "several"):
+    for name in ("everyday", "hostile", "waits", "deadlock", "several"):
         for scheme in ("light", "dark"):
             browser.prefer(scheme)
             browser.open(f"file://{pages}/{name}.html#at=0.1&q=main")
@@ -195,7 +195,7 @@ def themes(browser, pages, pictures):
 
 
 def sizes(browser, pages, pictures):
-    for name in ("everyday", "hostile", "several"):
+    for name in ("everyday", "hostile", "waits", "deadlock", "several"):
         for width in (320, 390, 768, 1280, 1920):
             browser.resize(width, 840, is_phone=width < 700)
             browser.open(f"file://{pages}/{name}.html#at=0.1")
@@ -223,6 +223,18 @@ def hostile(browser, pages):
     expect(browser.run("window.harm === undefined"), "no other script runs")
     expect(not any(url.startswith("http") for url in browser.requests), "and nothing is sent")
     browser.complaints.clear()
+
+
+def waits(browser, pages):
+    for name, threads in (("waits", ["thread 4260", "thread 4261"]), ("deadlock", ["thread 4260"])):
+        browser.open(f"file://{pages}/{name}.html")
+        chain = browser.run('document.querySelector("ol.chain").innerText')
+        places = [chain.find(thread) for thread in threads]
+        expect(-1 not in places and places == sorted(places), f"{name}: {threads} are in the chain, in this order: {chain}")
+        expect("<script>alert('x')</script>&amp;" in chain, f"{name}: names are texts: {chain}")
+        expect(browser.run('document.querySelectorAll("script:not([type])").length') == 1, f"{name}: there is one script")
+        expect(browser.run('document.querySelector("ol.chain").checkVisibility()'), f"{name}: the chain is drawn")
+        clean(browser, name)
 
 
 def several(browser, pages):
@@ -274,6 +286,7 @@ def main():
         themes(browser, pages, pictures)
         sizes(browser, pages, pictures)
         hostile(browser, pages)
+        waits(browser, pages)
         several(browser, pages)
         large(browser, f"{pages}/large.html")
         version = browser.call("Browser.getVersion")["product"]

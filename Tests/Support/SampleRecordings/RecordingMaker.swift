@@ -8,12 +8,14 @@ struct RecordingMaker {
     case own(String, String, Int)
     /// One of a library's of the system, without a line.
     case system(String)
+    /// The same with the name that it has in the library.
+    case call(String)
     /// One of the application's that was inlined into another one.
     case inlined(String, String, Int, into: Function)
 
     fileprivate var name: String {
       switch self {
-      case .own(let name, _, _), .system(let name): name
+      case .own(let name, _, _), .system(let name), .call(let name): name
       case .inlined(let name, _, _, into: let outer): "\(name) in \(outer.name)"
       }
     }
@@ -29,6 +31,8 @@ struct RecordingMaker {
   var ownModules = [1]
   /// The samples so far.
   var samples: [Sample] = []
+  /// The looks at holders of locks.
+  var holders: [HolderSample] = []
   /// The other threads.
   var others: [(thread: ObservedThread, functions: [Function], activity: ThreadActivity)] = []
 
@@ -44,7 +48,9 @@ struct RecordingMaker {
     _ activity: ThreadActivity,
     end: StackEnd = .outermost,
     label: String = "",
-    thread: Int32? = nil
+    thread: Int32? = nil,
+    used: Duration? = nil,
+    waitingFor lock: HeldLock? = nil
   ) {
     let place = functions.map { stack($0, end: end) }
     samples.append(
@@ -52,12 +58,33 @@ struct RecordingMaker {
         age: age,
         stack: place,
         outcome: place == nil ? .noAnswer : .captured,
-        cpuTime: nil,
+        cpuTime: used,
         activity: activity,
         label: label,
-        threadID: thread
+        threadID: thread,
+        lock: lock
       )
     )
+  }
+
+  /// Adds a look at a thread that holds what is at `address`.
+  mutating func addHolder(
+    _ age: Duration,
+    _ thread: ObservedThread,
+    of address: UInt64,
+    _ functions: [Function],
+    _ activity: ThreadActivity,
+    waitingFor lock: HeldLock? = nil
+  ) {
+    let sample = Sample(
+      age: age,
+      stack: stack(functions),
+      outcome: .captured,
+      cpuTime: activity == .running ? age : .milliseconds(20),
+      activity: activity,
+      lock: lock
+    )
+    holders.append(HolderSample(address: address, thread: thread, isHeld: true, sample: sample))
   }
 
   /// The number of the stack of `functions`, outermost first.
@@ -78,6 +105,7 @@ struct RecordingMaker {
   mutating func recording(_ stall: Stall) -> Recording {
     var stall = stall
     stall.samples = samples
+    stall.holders = holders
     if !others.isEmpty {
       var threads: [ThreadSample] = []
       for other in others {
@@ -100,7 +128,10 @@ struct RecordingMaker {
     if let known = addresses[function.name] { return known }
     let offset = UInt64(addresses.count + 1) * 0x10
     var module = modules[ownModules[addresses.count % ownModules.count]]
-    if case .system = function { module = modules[2] }
+    switch function {
+    case .system, .call: module = modules[2]
+    case .own, .inlined: break
+    }
     let address = module.mappings[0].start.value + offset
     addresses[function.name] = address
     names[RuntimeAddress(address)] = frames(function, module, offset + module.mappings[0].fileOffset)
@@ -121,6 +152,10 @@ struct RecordingMaker {
     }
     switch function {
     case .system(let name): return [frame(name, nil, isInlined: false)]
+    case .call(let name):
+      var call = frame(name, nil, isInlined: false)
+      call.rawName = name
+      return [call]
     case .own(let name, let file, let line):
       let path = file.hasPrefix("/") ? file : "/src/shop/Sources/\(file)"
       return [frame(name, SourceLocation(file: path, line: line, column: 5), isInlined: false)]

@@ -102,6 +102,55 @@ package enum SampleRecordings {
     )
   }
 
+  /// A stall in which the work waits for a lock whose holder waits for another one, whose holder computes, or, `isDeadlock`, waits for
+  /// what the work holds. The threads' names hurt who prints them as they are.
+  package static func waits(isDeadlock: Bool) -> Recording {
+    var maker = RecordingMaker(process: process(), modules: modules)
+    let lock: [RecordingMaker.Function] = [.call("pthread_mutex_lock"), .call("__lll_lock_wait")]
+    let main: [RecordingMaker.Function] = [.system("_start"), .own("main", "main.swift", 3)]
+    let (store, disk): (UInt64, UInt64) = (0x7f00_0000_1000, 0x7f00_0000_2000)
+    let flusher = ObservedThread(id: 4260, name: hostileNames[4])
+    let writer = ObservedThread(id: 4261, name: hostileNames[3])
+    for sample in 0..<10 {
+      let age = Duration.milliseconds(500 * (sample + 1))
+      // 202 is futex(2).
+      maker.add(
+        age,
+        main + [.own("Store.read(_:)", "Store.swift", 17)] + lock,
+        .inSystemCall(202),
+        used: .milliseconds(10),
+        waitingFor: HeldLock(kind: .mutex, address: store, holderID: 4260, waiterID: 4242)
+      )
+      maker.addHolder(
+        age + .milliseconds(1),
+        flusher,
+        of: store,
+        [.system("clone"), .own("Store.flush()", "Store.swift", 60)] + lock,
+        .inSystemCall(202),
+        waitingFor: HeldLock(kind: .mutex, address: disk, holderID: isDeadlock ? 4242 : 4261, waiterID: 4260)
+      )
+      guard !isDeadlock else { continue }
+      maker.addHolder(
+        age + .milliseconds(2),
+        writer,
+        of: disk,
+        [.system("clone"), .own("Disk.write(_:)", "Disk.swift", 33)],
+        .running
+      )
+    }
+    return maker.recording(
+      Stall(
+        id: isDeadlock ? 12 : 11,
+        source: WatchedSource(kind: .loop, name: "http"),
+        thread: ObservedThread(id: 4242, name: "shop"),
+        threshold: .milliseconds(2500),
+        began: WallTime(nanosecondsSince1970: 1_763_637_950_000_000_000),
+        duration: .seconds(5),
+        hasEnded: !isDeadlock
+      )
+    )
+  }
+
   /// Names that hurt who prints them as they are.
   package static let hostileNames = [
     "quote\"back\\slash", "line\nfeed\r\n", "tab\tand\u{0}nul", "\u{1b}[31mred\u{1b}[0m\u{7}",

@@ -17,11 +17,13 @@ switch (words.first, numbers.count) {
 case ("everyday", 0): recording = SampleRecordings.everyday()
 case ("workers", 0): recording = SampleRecordings.workers()
 case ("hostile", 0): recording = SampleRecordings.hostile()
+case ("waits", 0): recording = SampleRecordings.waits(isDeadlock: false)
+case ("deadlock", 0): recording = SampleRecordings.waits(isDeadlock: true)
 case ("large", 2):
   SampleRecordings.largeFile(samples: numbers[0], stacks: numbers[1]) { output.print(bytes: $0) }
   exit(0)
 case ("perf", 2): recording = SampleRecordings.large(samples: numbers[0], stacks: numbers[1])
-default: output.usage(UsageError("give one of: everyday, workers, hostile, large SAMPLES STACKS, perf SAMPLES STACKS"))
+default: output.usage(UsageError("give one of: everyday, workers, hostile, waits, deadlock, large SAMPLES STACKS, perf SAMPLES STACKS"))
 }
 if words.first == "perf" {
   printAsPerf(recording)
