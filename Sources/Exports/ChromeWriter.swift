@@ -19,7 +19,13 @@ struct ChromeWriter: ExportWriter {
   private var processes = TrackNumbers<ProcessKey>()
   private var threads: [ProcessKey: TrackNumbers<ThreadKey>] = [:]
   private var hasBegun = false
-  private var pieces: [Int: String] = [:]
+  private var pieces: [Int: Piece] = [:]
+
+  /// What is said of a frame where its slice begins and where it ends. Some readers find the slice that ends by its name.
+  private struct Piece {
+    var begin: String
+    var end: String
+  }
 
   init(_ sink: ByteSink, version: String) {
     self.sink = sink
@@ -80,26 +86,26 @@ struct ChromeWriter: ExportWriter {
     if let age = stall.hangAge {
       try event("i", place, stall, age, "\"cat\":\"stall\",\"s\":\"t\",\"name\":\"became a hang\"")
     }
-    // The functions of the slices that are open.
-    var open: [Int] = []
+    // The functions of the slices that are open, and how they end.
+    var open: [(function: Int, end: String)] = []
     var position = begin
     for segment in track.segments where segment.end > segment.begin {
       let frames = stacks.stacks[segment.stack]
-      var common = zip(open, frames).prefix { $0 == stacks.frames[$1].function }.count
+      var common = zip(open, frames).prefix { $0.function == stacks.frames[$1].function }.count
       // Nobody knows what was between them.
       if segment.begin > position { common = 0 }
-      for _ in open[common...] { try event("E", place, stall, position) }
+      for slice in open[common...].reversed() { try event("E", place, stall, position, slice.end) }
       open.removeSubrange(common...)
       for frame in frames[common...] {
         let piece = pieces[frame] ?? self.piece(frame, stall.recording)
         pieces[frame] = piece
-        try event("B", place, stall, segment.begin, piece)
-        open.append(stacks.frames[frame].function)
+        try event("B", place, stall, segment.begin, piece.begin)
+        open.append((stacks.frames[frame].function, piece.end))
       }
       position = segment.end
     }
-    for _ in open { try event("E", place, stall, position) }
-    try event("E", place, stall, end)
+    for slice in open.reversed() { try event("E", place, stall, position, slice.end) }
+    try event("E", place, stall, end, "\"name\":\(name)")
   }
 
   /// A thread that was captured once, when the stall was declared.
@@ -137,15 +143,15 @@ struct ChromeWriter: ExportWriter {
     return arguments.text
   }
 
-  /// What is said of the frame at `place` where its slice begins.
-  private func piece(_ place: Int, _ recording: ExportedRecording) -> String {
+  private func piece(_ place: Int, _ recording: ExportedRecording) -> Piece {
     let frame = recording.stacks.frames[place]
     var arguments = JSONObject()
     if let location = frame.resolved.location { arguments.add("at", printable("\(location)")) }
     if !frame.resolved.module.isEmpty { arguments.add("module", printable(frame.resolved.module)) }
     if frame.resolved.isInlined { arguments.add("inlined", true) }
-    return "\"cat\":\"\(frame.owner.code)\",\"name\":\(quotedJSON(recording.name(place)))"
-      + (arguments.isEmpty ? "" : ",\"args\":\(arguments.text)")
+    let name = "\"name\":\(quotedJSON(recording.name(place)))"
+    let more = arguments.isEmpty ? "" : ",\"args\":\(arguments.text)"
+    return Piece(begin: "\"cat\":\"\(frame.owner.code)\",\(name)\(more)", end: name)
   }
 
   private mutating func writeName(_ kind: String, _ name: String, _ process: Int, _ thread: Int) throws {

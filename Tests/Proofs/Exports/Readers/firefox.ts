@@ -1,0 +1,15 @@
+// Has the Firefox Profiler's own code upgrade FILE to the version that it works with, and prints the sum of its samples in
+// nanoseconds: bun run firefox.ts SOURCE FILE. SOURCE is a copy of github.com/firefox-devtools/profiler's src.
+import {readFileSync} from 'fs'
+
+const [, , source, file] = process.argv
+const {attemptToUpgradeProcessedProfileThroughMutation} = await import(
+  `${source}/profile-logic/processed-profile-versioning`
+)
+const profile = attemptToUpgradeProcessedProfileThroughMutation(JSON.parse(readFileSync(file, 'utf8')), {})
+let sum = 0
+for (const thread of profile.threads) {
+  if (thread.samples.weightType !== 'tracing-ms') continue
+  for (const weight of thread.samples.weight) sum += Math.round(weight * 1e6)
+}
+console.log(`firefox ${sum}`)
