@@ -1,4 +1,5 @@
 """Reads what culprit has exported: called by tools/check-exports with a format, a file and the nanoseconds that it is to have."""
+import decimal
 import json
 import re
 import sys
@@ -94,6 +95,13 @@ def main(kind, *words):
         total = round(sum(report["durationSeconds"] for report in reports) * 1e9)
         expect(total, int(words[2]), words[0])
         print(f"report       jsonschema: {total} ns in {len(reports)} reports")
+    elif kind == "culprit":
+        # How long the one stall took, and the symbol and share of who is to blame.
+        with open(words[0], encoding="utf-8") as file:
+            (report,) = [json.loads(line, parse_float=decimal.Decimal) for line in file]
+        culprit = report["culprit"]
+        nanoseconds = int(decimal.Decimal(report["durationSeconds"]) * 10**9)
+        print(nanoseconds, culprit["function"]["symbol"], round(100 * culprit["share"], 2))
     else:
         for path in words:
             with open(path, encoding="utf-8") as file:
