@@ -159,6 +159,7 @@ let proofs: [Target] =
       name: "ExportTests",
       dependencies: [
         "CCulpritZlib", "CulpritBlame", "CulpritExports", "CulpritStallRecord", "SampleRecordings", "SplitMix",
+        "TestSupport",
       ],
       exclude: ["Golden"]
     ),
@@ -180,7 +181,8 @@ let proofs: [Target] =
     ),
     .testTarget(
       name: "CommandTests",
-      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"],
+      exclude: ["Golden"]
     ),
   ]
   + support("Tests/Support") + processes("Tests/Processes") + programs("Tests/Proofs")

@@ -40,18 +40,3 @@ struct JSON {
   var integer: Int? { (value as? NSNumber)?.intValue }
   var isNull: Bool { value is NSNull }
 }
-
-/// Compares with the file Golden/NAME; writes it instead when RECORD_SNAPSHOTS is set.
-func expectGolden(_ text: String, _ name: String, sourceLocation: Testing.SourceLocation = #_sourceLocation) throws {
-  let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Golden/\(name)")
-  if getenv("RECORD_SNAPSHOTS") != nil {
-    try text.write(to: path, atomically: true, encoding: .utf8)
-    return
-  }
-  let expected = try? String(contentsOf: path, encoding: .utf8)
-  #expect(
-    text == expected,
-    "differs from Golden/\(name); if it should, run RECORD_SNAPSHOTS=1 tools/test --filter ExportTests",
-    sourceLocation: sourceLocation
-  )
-}

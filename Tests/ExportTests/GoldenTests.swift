@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import SampleRecordings
+import TestSupport
 import Testing
 
 @testable import CulpritExports
