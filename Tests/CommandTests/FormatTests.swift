@@ -12,7 +12,7 @@ import Testing
     "deadlock": SampleRecordings.waits(isDeadlock: true),
   ]
 
-  private func run(_ words: [String], on recording: Recording) throws -> String {
+  private func written(_ words: [String], on recording: Recording) throws -> String {
     let outcome = try culprit(words, input: Data(StallFileWriter.file(of: recording)))
     #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
     return outcome.out
@@ -40,22 +40,23 @@ import Testing
 
   @Test(arguments: recordings.keys.sorted()) func reportsAsJSON(name: String) throws {
     let recording = try #require(Self.recordings[name])
-    try expectGolden(try run(["report", "--format=json"], on: recording), "\(name).report.json")
+    try expectGolden(try written(["report", "--format=json"], on: recording), "\(name).report.json")
   }
 
   @Test(arguments: recordings.keys.sorted()) func rows(name: String) throws {
     let recording = try #require(Self.recordings[name])
-    try expectGolden(try run(["export", "--format=jsonl"], on: recording), "\(name).rows.jsonl")
+    try expectGolden(try written(["export", "--format=jsonl"], on: recording), "\(name).rows.jsonl")
   }
 
   /// Without the script and the style, which are files of their own, and the samples, which zlib has packed.
   @Test(arguments: recordings.keys.sorted()) func pages(name: String) throws {
     let recording = try #require(Self.recordings[name])
-    let page = try run(["export", "--format=html"], on: recording)
+    let page = try written(["export", "--format=html"], on: recording)
     let begin = try #require(page.range(of: "<article"))
     let end = try #require(page.range(of: "</article>", options: .backwards))
     let markup = page[begin.lowerBound..<end.upperBound].replacing(/id="profile-[0-9]+">[^<]*/, with: "")
-    try expectGolden(markup.replacing("<li", with: "\n<li").replacing("<section", with: "\n<section") + "\n", "\(name).html")
+    let lines = markup.replacing("<li", with: "\n<li").replacing("<section", with: "\n<section")
+    try expectGolden(lines + "\n", "\(name).html")
   }
 
   @Test(arguments: [["--width=100"], ["--width=60", "--details"], ["--by=cause"], ["--format=json"]])
@@ -67,5 +68,37 @@ import Testing
   @Test(arguments: [["--width=100"], ["--width=60"], ["--format=json"]]) func changes(words: [String]) throws {
     let text = try runOnDirectories { before, after in ["diff"] + words + [before, after] }
     try expectGolden(text, "diff\(words.joined().replacing("=", with: "-")).txt")
+  }
+
+  /// A file, or a program's symbols, may have any bytes for names: what is written is UTF-8 all the same, in which they are marked.
+  @Test(arguments: [
+    ["report"], ["report", "--brief"], ["report", "--format=json"], ["info"], ["top"], ["top", "--format=json"],
+    ["export", "--format=html"], ["export", "--format=jsonl"], ["export", "--format=collapsed"],
+    ["export", "--format=speedscope"], ["export", "--format=firefox"], ["export", "--format=chrome"],
+    ["export", "--format=pprof"], ["export", "--format=otlp"],
+  ])
+  func namesThatAreNoUTF8(words: [String]) throws {
+    let file = StallFileWriter.file(of: SampleRecordings.everyday())
+    let header = StallFileWriter.header().count
+    var records = Array(file[header...])
+    // A byte that is never one, one that begins what does not go on, and a surrogate.
+    let (name, other) = (Array("Catalog".utf8), [0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80, 0x41] as [UInt8])
+    for place in records.indices.dropLast(name.count) where records[place...].starts(with: name) {
+      records.replaceSubrange(place..<place + name.count, with: other)
+    }
+    StallFileWriter.tag(&records, 0)
+    try withTemporaryDirectory { directory in
+      let out = "\(directory)/out"
+      let outcome = try run(
+        URL(fileURLWithPath: "/bin/sh"),
+        ["-c", #"exec "$@" >"$0""#, out, builtProgram("culprit").path] + words,
+        input: Data(file[..<header] + records)
+      )
+      #expect(outcome.status == 0 && outcome.error == "", "\(outcome.error)")
+      guard words.last?.hasSuffix("pprof") == false, words.last?.hasSuffix("otlp") == false else { return }
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: out))
+      let text = try #require(String(validating: bytes, as: UTF8.self))
+      #expect(words.first == "info" || text.contains("\u{fffd}"), "\(text)")
+    }
   }
 }
