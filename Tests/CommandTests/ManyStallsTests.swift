@@ -226,8 +226,10 @@ import Testing
       #expect(limited.status == 1 && limited.errors.hasSuffix(": File too large\n"), "\(limited)")
       let left = FileManager.default.enumerator(atPath: "\(directory)/rows")?.compactMap { $0 as? String } ?? []
       #expect(left.isEmpty, "\(left)")
-      let taken = try culprit(["export", "--format=jsonl", "-o", file, file])
-      #expect(taken.status == 1 && taken.error == "culprit: \(file): it is no directory\n")
+      let other = "\(directory)/other"
+      try Data().write(to: URL(fileURLWithPath: other))
+      let taken = try culprit(["export", "--format=jsonl", "-o", other, file])
+      #expect(taken.status == 1 && taken.error == "culprit: \(other): it is no directory\n")
       let nowhere = try culprit(["export", "--format=jsonl", "-o", "/proc/nowhere/rows", file])
       #expect(nowhere.status == 1 && nowhere.error == "culprit: /proc/nowhere/rows: No such file or directory\n")
     }

@@ -52,21 +52,22 @@ let exportTable = OptionTable(
 
 /// `culprit export`: returns whether every file could be read in full, and the export be written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
+  let destination = try ExportDestination(parsed.value("output"))
   if parsed.value("format") == "jsonl" {
     guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
-    return try exportRows(parsed)
+    return try exportRows(parsed, to: destination)
   }
-  let destination = parsed.value("output") ?? "-"
-  if parsed.value("format") == "html" || (!parsed.has("format") && isPage(destination)) {
+  if parsed.value("format") == "html" || (!parsed.has("format") && isPage(destination.path)) {
     guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
     return try exportPage(parsed, to: destination)
   }
   let stalls = try Stalls(parsed)
-  let format = try exportFormat(parsed, destination)
+  let format = try exportFormat(parsed, destination.path)
   let files = try Expansion(parsed.operands)
+  try destination.requireNone(of: files)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
-  let file = try OutputFile(destination)
+  let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {
     throw UsageError("\(format.rawValue) is binary, and not for a terminal: use -o OUT, or a pipe")
   }

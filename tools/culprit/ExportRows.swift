@@ -3,10 +3,11 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows of the stalls that `parsed` names, each stall once.
-func exportRows(_ parsed: OptionTable.Arguments) throws -> Bool {
+/// Writes rows of the stalls that `parsed` names to `destination`, a directory or standard output, each stall once.
+func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
+  try destination.requireNone(of: files)
   var directory = try parsed.value("output").map { path throws(InputError) in try PartitionedOutput(directory: path) }
   // Each stall once, by host, and which of them each file has.
   var known: [String: Set<String>] = [:]
