@@ -181,6 +181,33 @@ import Testing
     }
   }
 
+  /// Every command finds a file that somebody has given another name.
+  @Test func renamedStallsAreFoundByAll() throws {
+    try withDirectory { directory in
+      for name in ["before", "after"] {
+        try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+        let path = try save(1, "load()", seconds: name == "after" ? 5 : 2, in: "\(directory)/\(name)")
+        try FileManager.default.moveItem(atPath: path, toPath: "\(directory)/\(name)/yesterday.stall")
+      }
+      let changed = try json(culprit(["diff", "--format=json", "\(directory)/before", "\(directory)/after"]))
+      let entries = try #require(changed["entries"] as? [[String: Any]])
+      #expect(entries.map { $0["change"] as? String } == ["worse"])
+      #expect(entries.map { $0["differenceSeconds"] as? Double } == [3])
+      // In order of time, and not of names.
+      try save(2, "load()", hours: 1, in: "\(directory)/after")
+      let info = try culprit(["info", "\(directory)/after"])
+      #expect(info.status == 0 && info.error == "", "\(info)")
+      #expect(
+        info.out == """
+          of runs whose files are gone:
+            stall     culprit-20261120T110000.000Z-7-2.stall, 2.00 s, ended
+            stall     yesterday.stall, 5.00 s, ended
+
+          """
+      )
+    }
+  }
+
   /// Rows go where engines look for them, in full; once more, to the same place.
   @Test func rowsAreWrittenByDayAndHost() throws {
     try withDirectory { directory in

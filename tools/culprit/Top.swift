@@ -93,7 +93,7 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   var isWhole = true
   let sides = try parsed.operands.map { operand in
     // That nothing stalled is something to compare with.
-    let isEmpty = isDirectory(operand) && (try? BlackBoxDirectory(path: operand).names([".stall"]))?.isEmpty ?? false
+    let isEmpty = isDirectory(operand) && (try? stallNames(in: operand))?.isEmpty ?? false
     let (stalls, isRead) = isEmpty ? ([], true) : try reader.counted([operand])
     isWhole = isWhole && isRead
     let watched =
