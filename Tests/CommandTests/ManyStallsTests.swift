@@ -173,11 +173,46 @@ import Testing
       #expect(changed["isPerHour"] as? Bool == false)
       #expect(entries.map { $0["change"] as? String } == ["new", "gone"])
       #expect(entries.map { $0["differenceSeconds"] as? Double } == [5, -2])
-      // A directory without stalls is one to compare with.
-      try FileManager.default.createDirectory(atPath: "\(directory)/empty", withIntermediateDirectories: true)
-      let gone = try culprit(["diff", load, "\(directory)/empty"])
-      #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms\n"), "\(gone)")
+      // That nothing stalled is something to compare with, where a run has left its record.
+      let calm = "\(directory)/calm"
+      try FileManager.default.createDirectory(atPath: calm, withIntermediateDirectories: true)
+      let record = try #require(
+        try FileManager.default.contentsOfDirectory(atPath: "\(directory)/after").first { $0.hasSuffix(".run") }
+      )
+      try FileManager.default.copyItem(atPath: "\(directory)/after/\(record)", toPath: "\(calm)/\(record)")
+      let gone = try culprit(["diff", load, calm])
+      #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms, in "), "\(gone)")
       #expect(gone.out.contains("gone    −2.00 s"))
+    }
+  }
+
+  /// A side without anything that was saved or can be read is no side: nothing is told of the other.
+  @Test func whatCannotBeComparedIsTold() throws {
+    try withDirectory { directory in
+      let load = try save(1, "load()", in: directory)
+      for name in ["empty", "bad"] {
+        try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+      }
+      try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/bad/x.stall"))
+      let cases = [
+        ("\(directory)/empty", "no stall has been saved in \(directory)/empty"),
+        ("/etc", "no stall has been saved in /etc"),
+        ("\(directory)/missing", "\(directory)/missing: No such file or directory"),
+        ("\(directory)/bad", "\(directory)/bad/x.stall: is not a .stall file"),
+        ("\(directory)/bad/x.stall", "\(directory)/bad/x.stall: is not a .stall file"),
+      ]
+      for (side, sentence) in cases {
+        for sides in [[load, side], [side, load], [side, side]] {
+          for format in [[], ["--format=json"]] {
+            let outcome = try culprit(["diff"] + format + sides)
+            #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
+            let errors = outcome.error.split(separator: "\n")
+            #expect(errors.count == (sides[0] == sides[1] ? 2 : 1), "\(outcome)")
+            #expect(errors.allSatisfy { $0.hasPrefix("culprit: \(sentence)") }, "\(outcome)")
+          }
+        }
+        if !side.contains("missing") { #expect(try culprit(["top", side]).error.contains(sentence)) }
+      }
     }
   }
 

@@ -13,7 +13,7 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
-  let isWhole = reader.forEach(
+  let reading = reader.forEach(
     files,
     withThreads: false,
     { _, _, stalls in
@@ -41,5 +41,5 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
     directory?.abandon()
     throw error
   }
-  return isWhole
+  return reading.isWhole
 }

@@ -54,7 +54,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
   let style = text.style
   var (isFirst, hasSaid) = (true, false)
-  let isRead = stalls.forEach(
+  let reading = stalls.forEach(
     files,
     withThreads: true,
     { name, recording, read in
@@ -77,8 +77,8 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
     }
   )
   // What could not be read has been told.
-  if isFirst, !hasSaid, isRead, files.isWhole { output.error(Stalls.noneIsChosen) }
-  return isRead
+  if isFirst, !hasSaid, reading.isWhole { output.error(Stalls.noneIsChosen) }
+  return reading.isWhole
 }
 
 /// What is printed of a file.
@@ -96,7 +96,7 @@ private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ file
     throw UsageError("--\(other) is for --format=text: JSON has all there is")
   }
   var failure: (any Error)?
-  let isRead = stalls.forEach(
+  let reading = stalls.forEach(
     files,
     withThreads: true,
     { name, recording, read in
@@ -108,5 +108,5 @@ private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ file
     }
   )
   if let failure { throw failure }
-  return isRead
+  return reading.isWhole
 }

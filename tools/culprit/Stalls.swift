@@ -66,6 +66,14 @@ struct Stalls: Sendable {
     var builder: ReportBuilder
   }
 
+  /// What has come of reading files.
+  struct Reading {
+    /// Whether there was no problem.
+    var isWhole = true
+    /// How many files could be read, if only in part.
+    var fileCount = 0
+  }
+
   /// By what names are found and code is owned.
   private struct Naming: Sendable {
     var search: DebugSearch
@@ -136,19 +144,19 @@ struct Stalls: Sendable {
   ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
   ///   - make: Gets the name of the file, what it holds, and the stalls: none where none is wanted. Called by several threads at once.
   ///   - use: Gets what comes of that, in the order of the files.
-  /// - Returns: Whether there was no problem.
+  /// - Returns: What has come of it.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
     _ make: @escaping @Sendable (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Output,
     _ use: (Output) -> Void
-  ) -> Bool {
+  ) -> Reading {
+    var reading = Reading(isWhole: files.isWhole)
     // Nothing to read is not standard input.
-    guard files.isWhole || !files.paths.isEmpty else { return false }
+    guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths
     Progress.shared.begin(reading: files.paths)
-    var allGood = true
     OrderedWork.forEach(
       paths,
       // What is open already is read in the order in which it is named, and servers are asked one thing after the other.
@@ -174,12 +182,15 @@ struct Stalls: Sendable {
         }
       },
       { result in
-        if let output = result.output { use(output) }
+        if let output = result.output {
+          reading.fileCount += 1
+          use(output)
+        }
         result.tellProblems()
-        allGood = allGood && result.problems.isEmpty
+        reading.isWhole = reading.isWhole && result.problems.isEmpty
       }
     )
-    return allGood && files.isWhole
+    return reading
   }
 
   /// Gives each of `paths` to `body`, so much of it as `extent` says, with whose code is the application's and what names its addresses.
@@ -225,10 +236,10 @@ struct Stalls: Sendable {
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first; and whether all could be read.
-  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], isWhole: Bool) {
+  /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first.
+  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: Reading) {
     var stalls: [CountedStall] = []
-    let isWhole = forEach(
+    let reading = forEach(
       try Expansion(operands),
       withThreads: false,
       { _, _, read in
@@ -236,6 +247,6 @@ struct Stalls: Sendable {
       },
       { stalls += $0 }
     )
-    return (stalls.merged(), isWhole)
+    return (stalls.merged(), reading)
   }
 }

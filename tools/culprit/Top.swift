@@ -49,14 +49,14 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let grouping = parsed.value("by").flatMap(Grouping.init) ?? .culprit
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
-  let (stalls, isWhole) = try Stalls(parsed).counted(parsed.operands)
+  let (stalls, reading) = try Stalls(parsed).counted(parsed.operands)
   let groups = StallGroups(stalls, by: grouping)
   if parsed.value("format") == "json" {
     output.print(groups.json(limit: limit).text + "\n")
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
   }
-  return isWhole
+  return reading.isWhole
 }
 
 let diffTable = OptionTable(
@@ -91,16 +91,18 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   var isWhole = true
-  let sides = try parsed.operands.map { operand in
-    // That nothing stalled is something to compare with.
-    let isEmpty = isDirectory(operand) && (try? stallNames(in: operand))?.isEmpty ?? false
-    let (stalls, isRead) = isEmpty ? ([], true) : try reader.counted([operand])
-    isWhole = isWhole && isRead
-    let watched =
-      isDirectory(operand)
-      ? BlackBoxDirectory(path: operand).watchedTime(until: Stalls.now, reader.selection.watched) : nil
-    return StallComparison.Side(stalls, watched: watched)
+  let sides = parsed.operands.compactMap { operand -> StallComparison.Side? in
+    do {
+      let (side, isRead) = try side(operand, reader)
+      isWhole = isWhole && isRead
+      return side
+    } catch {
+      output.error("\(error)")
+      return nil
+    }
   }
+  // A table with one side would tell that all of the other has gone, or come.
+  guard sides.count == 2 else { return false }
   let comparison = StallComparison(sides[0], sides[1])
   if parsed.value("format") == "json" {
     output.print(comparison.json(limit: limit).text + "\n")
@@ -108,4 +110,21 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
     text.print(comparison.text(limit: limit, style: text.style))
   }
   return isWhole
+}
+
+/// The stalls that `reader` finds in `operand`, one side of a comparison, or `nil` where nothing of it can be read; and whether all
+/// could be read.
+private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
+  guard isDirectory(operand) else {
+    let (stalls, reading) = try reader.counted([operand])
+    return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: nil) : nil, reading.isWhole)
+  }
+  let box = BlackBoxDirectory(path: operand)
+  let watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
+  // Where runs have left their records, that nothing stalled is something to compare with.
+  if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
+    return (StallComparison.Side([], watched: watched), true)
+  }
+  let (stalls, reading) = try reader.counted([operand])
+  return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: watched) : nil, reading.isWhole)
 }
