@@ -43,6 +43,9 @@ package struct Tally: Hashable, Sendable {
 
   /// Counts `name`, unless it is empty: not known.
   mutating func add(_ name: String) { if !name.isEmpty { counts[name, default: 0] += 1 } }
+
+  /// Counts what `other` has counted.
+  mutating func add(_ other: Tally) { counts.merge(other.counts, uniquingKeysWith: +) }
 }
 
 /// Stalls that are counted as one.

@@ -119,11 +119,6 @@ import Testing
         atPath: renamed,
         toPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall"
       )
-      // None is an answer, and said.
-      for words in [["report"], ["export"], ["export", "--format=html"]] {
-        let none = try culprit(words + ["--source=nothing", directory])
-        #expect(none.out == "" && none.error == "culprit: the options choose none of the stalls\n", "\(words) \(none)")
-      }
       // The newest first, from whichever directory.
       let times = reports.out.split(separator: "\n").filter { $0.contains("2026-11-20T") }.map { String($0.suffix(24)) }
       #expect(times.count == 3 && times == times.sorted().reversed(), "\(times)")
@@ -149,6 +144,68 @@ import Testing
       #expect(report.out.components(separatedBy: "STALL     ").count == count + 1)
       let rows = try culprit(["export", "--format=jsonl", directory] + words)
       #expect(rows.out.split(separator: "\n").count == 2 * count)
+    }
+  }
+
+  /// That none is chosen is an answer, and every command tells what there was to choose. An export is not written.
+  @Test(arguments: [
+    (["--source=https"], "sources \"http\", \"admin\"; kind \"loop\""), (["--service=mail"], "service \"shop\""),
+    (["--host=web", "--since=2026-11-20"], "hosts \"web-1\", \"web-2\"; \(times)"), (["--until=2026-11-20"], times),
+    (["--since=2026-11-21"], times),
+    (["--source=http", "--signature=0"], "sources \"http\", \"admin\"; kind \"loop\"; *"),
+  ])
+  func whatCouldBeChosenIsTold(words: [String], offered: String) throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try save(2, "load()", hours: 1, host: "web-2", in: directory)
+      try save(3, "load()", hours: 2, in: directory)
+      var sentence = "the options choose none of the 3 stalls; \(offered)"
+      if offered.hasSuffix("*") {
+        let signature = try #require(try groups(culprit(["top", "--format=json", directory])).first?["key"] as? String)
+        #expect(!signature.hasPrefix("0"))
+        sentence = String(sentence.dropLast()) + "signature \"\(signature)\""
+      }
+      for command in [
+        ["report"], ["report", "--brief"], ["report", "--format=json"], ["top"], ["top", "--format=json"],
+      ] {
+        let outcome = try culprit(command + [directory] + words)
+        #expect(outcome.status == 0 && outcome.error == "culprit: \(sentence)\n", "\(command) \(outcome)")
+        if command[0] == "report" { #expect(outcome.out == "") }
+      }
+      let one = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
+      let compared = try culprit(["diff", directory, one] + words)
+      let lines = compared.error.split(separator: "\n")
+      try #require(compared.status == 0 && lines.count == 2, "\(compared)")
+      #expect(lines[0] == "culprit: \(directory): \(sentence)")
+      #expect(lines[1].hasPrefix("culprit: \(one): the options do not choose the only stall; "))
+      for format in ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl"] {
+        let outcome = try culprit(["export", "-f", format, "-o", "\(directory)/out", directory] + words)
+        #expect(outcome.status == 1 && outcome.out == "", "\(format) \(outcome)")
+        #expect(outcome.error == "culprit: \(sentence)\n", "\(format) \(outcome)")
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 3)
+    }
+  }
+
+  private static let times = "they began from 2026-11-20T10:00:00.000Z to 2026-11-20T12:00:00.000Z"
+
+  /// A file in which no stall was recorded is told of, and is nothing that options pass over.
+  @Test func aFileWithoutStallsIsTold() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/header.stall"
+      try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: path))
+      let sentence = "\(path): no stall was recorded\n"
+      let reported = try culprit(["report", "--host=web", path])
+      #expect(reported.status == 0 && reported.out == sentence && reported.error == "", "\(reported)")
+      for (command, status) in [
+        (["report", "--format=json"], Int32(0)), (["top"], 0), (["diff", path], 0), (["export"], 1),
+        (["export", "--format=html"], 1), (["export", "--format=jsonl"], 1),
+      ] {
+        let outcome = try culprit(command + ["--host=web", path])
+        let count = command[0] == "diff" ? 2 : 1
+        #expect(outcome.status == status, "\(command) \(outcome)")
+        #expect(outcome.error == String(repeating: "culprit: \(sentence)", count: count), "\(command) \(outcome)")
+      }
     }
   }
 

@@ -73,24 +73,20 @@ func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
   }
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
-  var hasStalls = false
+  var reading = Stalls.Reading()
   // The oldest first, as time goes in what is made of them.
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
     guard failure == nil else { return }
-    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    hasStalls = hasStalls || !file.recording.stalls.isEmpty
+    let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     do {
-      let (recording, logs) = stalls.chosen(of: file, rules, resolve)
       try exporter.add(recording, logs: logs, store: store, rules: rules, resolve: resolve)
     } catch { failure = error }
   }
   if let failure { throw failure }
-  guard exporter.stallCount > 0 else {
-    if hasStalls { output.error(Stalls.noneIsChosen) }
-    return false
-  }
+  stalls.tellWhereNoneIsChosen(reading)
+  guard exporter.stallCount > 0 else { return false }
   try exporter.finish()
   try file.commit()
   return isRead && files.isWhole

@@ -44,14 +44,12 @@ private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWri
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, tellsBlame: true)
-  var hasStalls = false
+  var reading = Stalls.Reading()
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
-    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    hasStalls = hasStalls || !file.recording.stalls.isEmpty
-    let (recording, logs) = stalls.chosen(of: file, rules, resolve)
+    let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
-  if hasStalls, page.stallCount == 0 { output.error(Stalls.noneIsChosen) }
+  stalls.tellWhereNoneIsChosen(reading)
   return (page, isRead && files.isWhole)
 }
 

@@ -3,7 +3,8 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows of the stalls that `parsed` names to `destination`, a directory or standard output, each stall once.
+/// Writes rows of the stalls that `parsed` names to `destination`, a directory or standard output, each stall once. Returns whether
+/// every file could be read in full, and there was a stall.
 func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
@@ -16,7 +17,7 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   let reading = reader.forEach(
     files,
     withThreads: false,
-    { _, _, stalls in
+    { _, stalls in
       stalls.map { StallRows(CountedStall($0.report), $0.builder.sampledStacks(of: $0.stall)) }
     },
     { all in
@@ -35,6 +36,11 @@ func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestinati
   )
   do throws(InputError) {
     if let failure { throw failure }
+    reader.tellWhereNoneIsChosen(reading)
+    guard reading.chosenCount > 0 else {
+      directory?.abandon()
+      return false
+    }
     // The same stalls, exported again, take the place of what is there.
     try directory?.finish { "part-\(StallRows.fileName(of: ids[$0] ?? [])).jsonl" }
   } catch {

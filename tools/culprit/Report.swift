@@ -53,13 +53,13 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
   if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
   let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
   let style = text.style
-  var (isFirst, hasSaid) = (true, false)
+  var isFirst = true
   let reading = stalls.forEach(
     files,
     withThreads: true,
-    { name, recording, read in
+    tellEmpty: { text.print("\(printable($0)): no stall was recorded\n") },
+    { _, read in
       FileText(
-        remark: recording.stalls.isEmpty ? "\(printable(name)): no stall was recorded\n" : nil,
         reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },
         threads: withThreads
           ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(width: style.width) }
@@ -67,8 +67,6 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       )
     },
     { made in
-      if let remark = made.remark { text.print(remark) }
-      hasSaid = hasSaid || made.remark != nil
       for report in made.reports {
         text.print((isFirst || isBrief ? "" : "\n") + report)
         isFirst = false
@@ -76,15 +74,12 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       for threads in made.threads { text.print(threads) }
     }
   )
-  // What could not be read has been told.
-  if isFirst, !hasSaid, reading.isWhole { output.error(Stalls.noneIsChosen) }
+  stalls.tellWhereNoneIsChosen(reading)
   return reading.isWhole
 }
 
 /// What is printed of a file.
 private struct FileText {
-  /// What is said instead of reports; `nil` where there are some.
-  var remark: String?
   var reports: [String]
   /// The other threads of the stalls that have some.
   var threads: [String]
@@ -99,14 +94,14 @@ private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ file
   let reading = stalls.forEach(
     files,
     withThreads: true,
-    { name, recording, read in
-      (name: name, isEmpty: recording.stalls.isEmpty, lines: Result { try read.map { try $0.report.json() + "\n" } })
+    { _, read in
+      Result { try read.map { try $0.report.json() + "\n" } }
     },
-    { made in
-      if made.isEmpty { output.error("\(made.name): no stall was recorded") }
-      do { for line in try made.lines.get() { output.print(line) } } catch { failure = error }
+    { lines in
+      do { for line in try lines.get() { output.print(line) } } catch { failure = error }
     }
   )
   if let failure { throw failure }
+  stalls.tellWhereNoneIsChosen(reading)
   return reading.isWhole
 }

@@ -9,9 +9,6 @@ import CulpritSymbols
 /// The stalls in files and directories, as commands read them: chosen by their options, with names, each file of a program opened
 /// once by each thread.
 struct Stalls: Sendable {
-  /// What is said where there are stalls, and the options choose none.
-  static let noneIsChosen = "the options choose none of the stalls"
-
   /// By what names are found and code is owned.
   static let namingOptions = [
     CommandOption(
@@ -72,6 +69,10 @@ struct Stalls: Sendable {
     var isWhole = true
     /// How many files could be read, if only in part.
     var fileCount = 0
+    /// What there was to choose from.
+    var offer = StallOffer()
+    /// How many stalls the options chose.
+    var chosenCount = 0
   }
 
   /// By what names are found and code is owned.
@@ -142,13 +143,15 @@ struct Stalls: Sendable {
   /// - Parameters:
   ///   - files: The files.
   ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
-  ///   - make: Gets the name of the file, what it holds, and the stalls: none where none is wanted. Called by several threads at once.
+  ///   - tellEmpty: Gets the name of each file in which no stall was recorded; by default it goes to standard error.
+  ///   - make: Gets the name of the file, and the stalls: none where none is wanted. Called by several threads at once.
   ///   - use: Gets what comes of that, in the order of the files.
   /// - Returns: What has come of it.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
-    _ make: @escaping @Sendable (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Output,
+    tellEmpty: (_ name: String) -> Void = Self.tellEmpty,
+    _ make: @escaping @Sendable (_ name: String, _ stalls: [Read]) -> Output,
     _ use: (Output) -> Void
   ) -> Reading {
     var reading = Reading(isWhole: files.isWhole)
@@ -170,27 +173,47 @@ struct Stalls: Sendable {
           let (rules, resolve) = naming.of(file, shared)
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
           var read: [Read] = []
-          for var stall in recording.stalls where selection.includes(stall, of: recording.process) {
+          var offer = StallOffer()
+          for var stall in recording.stalls {
+            offer.add(stall, of: recording.process)
+            guard selection.includes(stall, of: recording.process) else { continue }
             // Of a pool whose threads were not followed they are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
+            offer.add(signature: report.signature)
             if selection.includes(signature: report.signature) {
               read.append(Read(stall: stall, report: report, builder: builder))
             }
           }
-          return make(name, recording, read)
+          return (name: name, offer: offer, chosenCount: read.count, made: make(name, read))
         }
       },
       { result in
         if let output = result.output {
           reading.fileCount += 1
-          use(output)
+          reading.offer.add(output.offer)
+          reading.chosenCount += output.chosenCount
+          if output.offer.count == 0 { tellEmpty(output.name) }
+          use(output.made)
         }
         result.tellProblems()
         reading.isWhole = reading.isWhole && result.problems.isEmpty
       }
     )
     return reading
+  }
+
+  /// Says that no stall was recorded in the file called `name`.
+  static func tellEmpty(_ name: String) { output.error("\(name): no stall was recorded") }
+
+  /// Says on standard error where there were stalls and the options chose none, and what there was to choose.
+  ///
+  /// - Parameters:
+  ///   - reading: What has come of reading them.
+  ///   - side: What was read, where there is more than one such reading.
+  func tellWhereNoneIsChosen(_ reading: Reading, in side: String? = nil) {
+    guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
+    output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
 
   /// Gives each of `paths` to `body`, so much of it as `extent` says, with whose code is the application's and what names its addresses.
@@ -216,21 +239,29 @@ struct Stalls: Sendable {
     return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// What `file` has of the wanted stalls, with every sample of each.
+  /// What `file`, which is called `name`, has of the wanted stalls, with every sample of each. `reading` counts them.
   func chosen(
     of file: StallFile,
+    _ name: String,
     _ rules: OwnershipRules,
-    _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
+    _ resolve: @escaping (StackFrame) -> [ResolvedFrame],
+    _ reading: inout Reading
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
+    if recording.stalls.isEmpty { Self.tellEmpty(name) }
     // Who is to blame is worked out where it is asked for.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
     let wanted = recording.stalls.indices.filter { place in
       let stall = recording.stalls[place]
+      reading.offer.add(stall, of: recording.process)
       guard selection.includes(stall, of: recording.process) else { return false }
-      return builder.map { selection.includes(signature: $0.report(of: stall).signature) } ?? true
+      guard let builder else { return true }
+      let signature = builder.report(of: stall).signature
+      reading.offer.add(signature: signature)
+      return selection.includes(signature: signature)
     }
+    reading.chosenCount += wanted.count
     var chosen = recording
     chosen.stalls = wanted.map { recording.stalls[$0] }
     return (chosen, wanted.map { file.logs[$0] })
@@ -242,7 +273,7 @@ struct Stalls: Sendable {
     let reading = forEach(
       try Expansion(operands),
       withThreads: false,
-      { _, _, read in
+      { _, read in
         read.map { CountedStall($0.report) }
       },
       { stalls += $0 }

@@ -49,13 +49,15 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let grouping = parsed.value("by").flatMap(Grouping.init) ?? .culprit
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
-  let (stalls, reading) = try Stalls(parsed).counted(parsed.operands)
+  let reader = try Stalls(parsed)
+  let (stalls, reading) = try reader.counted(parsed.operands)
   let groups = StallGroups(stalls, by: grouping)
   if parsed.value("format") == "json" {
     output.print(groups.json(limit: limit).text + "\n")
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
   }
+  reader.tellWhereNoneIsChosen(reading)
   return reading.isWhole
 }
 
@@ -115,16 +117,16 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
 /// The stalls that `reader` finds in `operand`, one side of a comparison, or `nil` where nothing of it can be read; and whether all
 /// could be read.
 private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
-  guard isDirectory(operand) else {
-    let (stalls, reading) = try reader.counted([operand])
-    return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: nil) : nil, reading.isWhole)
-  }
-  let box = BlackBoxDirectory(path: operand)
-  let watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
-  // Where runs have left their records, that nothing stalled is something to compare with.
-  if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
-    return (StallComparison.Side([], watched: watched), true)
+  var watched: Duration?
+  if isDirectory(operand) {
+    let box = BlackBoxDirectory(path: operand)
+    watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
+    // Where runs have left their records, that nothing stalled is something to compare with.
+    if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
+      return (StallComparison.Side([], watched: watched), true)
+    }
   }
   let (stalls, reading) = try reader.counted([operand])
+  reader.tellWhereNoneIsChosen(reading, in: operand)
   return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: watched) : nil, reading.isWhole)
 }
