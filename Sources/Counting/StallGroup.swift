@@ -18,14 +18,16 @@ package enum Grouping: String, CaseIterable, Sendable {
 
   /// What `stall` is counted as.
   func key(of stall: CountedStall) -> String {
-    switch self {
-    case .culprit: stall.signature
-    case .cause: stall.causeKind
-    case .source: stall.sourceText
-    case .service: stall.service
-    case .host: stall.host
-    case .version: stall.version
-    }
+    let name =
+      switch self {
+      case .culprit: stall.signature
+      case .cause: stall.causeKind
+      case .source: stall.sourceText
+      case .service: stall.service
+      case .host: stall.host
+      case .version: stall.version
+      }
+    return name.isEmpty ? StallSelection.unknown : name
   }
 }
 

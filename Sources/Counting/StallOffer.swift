@@ -25,9 +25,13 @@ package struct StallOffer: Hashable, Sendable {
     count += 1
     sources.add(source.name)
     kinds.add(source.kind.rawValue)
-    services.add(process?.name ?? "")
-    hosts.add(process?.host ?? "")
+    services.add(Self.known(process?.name))
+    hosts.add(Self.known(process?.host))
     widen(stall.began...stall.began)
+  }
+
+  private static func known(_ name: String?) -> String {
+    name.flatMap { $0.isEmpty ? nil : $0 } ?? StallSelection.unknown
   }
 
   /// Counts the signature of a stall that all other options choose.

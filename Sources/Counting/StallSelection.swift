@@ -9,12 +9,15 @@ package struct StallSelection: Hashable, Sendable {
   package var until: WallTime?
   /// Those of the sources with one of these names, or of one of these kinds (`loop`); of all where there is none.
   package var sources: [String] = []
-  /// Those of one of these hosts; of all where there is none.
+  /// Those of one of these hosts, or of none that is known (``unknown``); of all where there is none.
   package var hosts: [String] = []
-  /// Those of one of these executables; of all where there is none.
+  /// Those of one of these executables, or of none that is known (``unknown``); of all where there is none.
   package var services: [String] = []
   /// Those whose signature begins with one of these; all where there is none.
   package var signatures: [String] = []
+
+  /// What is told in the place of a name that is not known, and chooses what has none.
+  package static let unknown = "unknown"
 
   /// All stalls.
   package init() {}
@@ -25,8 +28,11 @@ package struct StallSelection: Hashable, Sendable {
     if let until, stall.began >= until { return false }
     let source = StallReport.Source(stall.source)
     return (sources.isEmpty || sources.contains(source.name) || sources.contains(source.kind.rawValue))
-      && (hosts.isEmpty || hosts.contains(process?.host ?? ""))
-      && (services.isEmpty || services.contains(process?.name ?? ""))
+      && Self.includes(process?.host ?? "", hosts) && Self.includes(process?.name ?? "", services)
+  }
+
+  private static func includes(_ name: String, _ wanted: [String]) -> Bool {
+    wanted.isEmpty || wanted.contains(name) || name.isEmpty && wanted.contains(unknown)
   }
 
   /// Whether stalls with `signature` are wanted.

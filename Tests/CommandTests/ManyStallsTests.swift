@@ -187,6 +187,24 @@ import Testing
     }
   }
 
+  /// What is told as "unknown" can be chosen by that name.
+  @Test func stallsOfAnUnknownHostAreChosen() throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try save(2, "load()", hours: 1, host: "", in: directory)
+      let hosts = try groups(culprit(["top", "--by=host", "--format=json", directory])).map { $0["key"] as? String }
+      #expect(Set(hosts) == ["web-1", "unknown"])
+      #expect(try culprit(["top", "--by=host", directory]).out.contains("  unknown  "))
+      let chosen = try groups(culprit(["top", "--by=host", "--format=json", "--host=unknown", directory]))
+      #expect(chosen.map { $0["key"] as? String } == ["unknown"] && chosen[0]["count"] as? Int == 1)
+      #expect(
+        try culprit(["export", "--format=jsonl", "--host=unknown", directory]).out.contains(#""host":"unknown""#)
+      )
+      let none = try culprit(["top", "--host=web", directory])
+      #expect(none.error.contains("hosts \"unknown\", \"web-1\""), "\(none)")
+    }
+  }
+
   private static let times = "they began from 2026-11-20T10:00:00.000Z to 2026-11-20T12:00:00.000Z"
 
   /// A file in which no stall was recorded is told of, and is nothing that options pass over.

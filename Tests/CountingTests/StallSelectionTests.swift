@@ -25,7 +25,11 @@ import Testing
   ])
   func whatIsNoTimeIsNone(text: String) { #expect(WallTime(argument: text, now: now) == nil) }
 
-  private func includes(_ set: (inout StallSelection) -> Void) -> Bool {
+  private func includes(
+    host: String = "web-1",
+    executable: String = "/opt/shop (deleted)",
+    _ set: (inout StallSelection) -> Void
+  ) -> Bool {
     var selection = StallSelection()
     set(&selection)
     let stall = Stall(
@@ -37,11 +41,11 @@ import Testing
     )
     let process = ObservedProcess(
       id: 1,
-      executable: "/opt/shop (deleted)",
+      executable: executable,
       architecture: "",
       observerVersion: "",
       watchedSince: now,
-      host: "web-1"
+      host: host
     )
     return selection.includes(stall, of: process)
   }
@@ -60,6 +64,8 @@ import Testing
     #expect(includes { $0.hosts = ["web-2", "web-1"] } && !includes { $0.hosts = ["web"] })
     #expect(includes { $0.services = ["shop"] } && !includes { $0.services = ["/opt/shop"] })
     #expect(!includes { ($0.sources, $0.hosts) = (["http"], ["web-2"]) })
+    #expect(includes(host: "") { $0.hosts = ["unknown"] } && !includes { $0.hosts = ["unknown"] })
+    #expect(includes(executable: "") { $0.services = ["unknown"] } && !includes { $0.services = ["unknown"] })
     var selection = StallSelection()
     #expect(selection.includes(signature: nil))
     selection.signatures = ["1f3a", "77"]

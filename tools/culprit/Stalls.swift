@@ -46,8 +46,18 @@ struct Stalls: Sendable {
       isRepeatable: true,
       help: "only stalls of the source NAME, or of the kind"
     ),
-    CommandOption("service", argument: "NAME", isRepeatable: true, help: "only stalls of the executable NAME"),
-    CommandOption("host", argument: "NAME", isRepeatable: true, help: "only stalls of the host NAME"),
+    CommandOption(
+      "service",
+      argument: "NAME",
+      isRepeatable: true,
+      help: "only stalls of the executable NAME, or without one: unknown"
+    ),
+    CommandOption(
+      "host",
+      argument: "NAME",
+      isRepeatable: true,
+      help: "only stalls of the host NAME, or without one: unknown"
+    ),
     CommandOption(
       "signature",
       argument: "DIGITS",
