@@ -153,6 +153,10 @@ import Testing
     (
       ["report", "--signature=xyz", "x"], "--signature takes the first digits of a signature, such as 1f3a, not \"xyz\""
     ),
+    (
+      ["top", "--signature=8ff5744ae22d0", "x"],
+      "--signature takes up to 12 digits, not the 13 of \"8ff5744ae22d0\""
+    ),
   ])
   func whatWasMeantIsSuggested(words: [String], sentence: String) throws {
     let outcome = try culprit(words)

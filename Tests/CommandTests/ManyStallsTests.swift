@@ -109,6 +109,10 @@ import Testing
       let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
       #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
       #expect(!reports.out.contains("store()"))
+      // In either case of its letters, and with all of its digits.
+      for digits in [signature, signature.uppercased()] {
+        #expect(try groups(culprit(["top", "--format=json", "--signature=\(digits)", directory])).count == 1)
+      }
       // A file that somebody has given another name is read as well, after those with names of Culprit's.
       let renamed = "\(directory)/newest.stall"
       try FileManager.default.moveItem(atPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall", toPath: renamed)

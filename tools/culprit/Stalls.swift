@@ -128,11 +128,19 @@ struct Stalls: Sendable {
     selection.sources = parsed.values("source")
     selection.services = parsed.values("service")
     selection.hosts = parsed.values("host")
-    selection.signatures = parsed.values("signature")
-    for digits in selection.signatures where digits.isEmpty || !digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) {
-      throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(digits)\"")
-    }
+    selection.signatures = try parsed.values("signature").map(Self.signature)
     self.selection = selection
+  }
+
+  /// The first digits of signatures that `text` is, as they are printed: in lower case.
+  private static func signature(_ text: String) throws(UsageError) -> String {
+    guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+      throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
+    }
+    guard text.count <= Signature.digitCount else {
+      throw UsageError("--signature takes up to \(Signature.digitCount) digits, not the \(text.count) of \"\(text)\"")
+    }
+    return text.lowercased()
   }
 
   /// The time now.
