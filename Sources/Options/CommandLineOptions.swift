@@ -137,6 +137,16 @@ package struct OptionTable: Sendable {
       return number
     }
 
+    /// Refuses each of the options `names` that was given, where it would do nothing.
+    ///
+    /// - Parameters:
+    ///   - names: The options.
+    ///   - reason: Why it would, after the option's name.
+    /// - Throws: ``UsageError`` for the first of them.
+    package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
+      if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
+    }
+
     fileprivate mutating func add(_ option: CommandOption, _ value: String) {
       values[option.name, default: []].append(value)
     }

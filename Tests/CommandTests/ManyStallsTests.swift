@@ -401,10 +401,58 @@ import Testing
     ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
     (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),
+    (["report", "--own=", "x"], "--own takes a NAME, and not an empty one"),
+    (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, and not an empty one"),
+    (["info", "--modules", "/etc"], "--modules is for FILEs: of a DIRECTORY the runs are told"),
   ])
   func wrongUsageIsTold(words: [String], sentence: String) throws {
     let outcome = try culprit(words)
     #expect(outcome.status == 2 && outcome.out == "")
     #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit \(words[0]) --help\".\n")
+  }
+
+  /// An option that would do nothing is refused before anything is read.
+  @Test(arguments: [
+    (["report", "--brief"], ["--full", "--explain", "--threads", "--width=80", "--color=always"]),
+    (
+      ["report", "--open"],
+      ["--brief", "--format=text", "--full", "--explain", "--threads", "--width=80", "--color=never", "--ascii"]
+    ),
+    (
+      ["report", "--format=json"],
+      ["--brief", "--full", "--explain", "--threads", "--width=80", "--color=never", "--ascii"]
+    ),
+    (["top", "--format=json"], ["--details", "--width=80", "--color=never", "--ascii"]),
+    (["diff", "--format=json"], ["--width=80", "--color=never", "--ascii"]),
+    (["symbolize", "--format=json", "-e", "/bin/true"], ["-f", "-i", "-C", "-a", "-p", "-s"]),
+    (["symbolize", "-o", "out"], ["-f", "-i", "-C", "-a", "-p", "-s", "--format=json"]),
+  ])
+  func whatWouldDoNothingIsRefused(words: [String], others: [String]) throws {
+    for other in others {
+      let outcome = try culprit(words + [other, "/nowhere", "/nowhere"])
+      #expect(outcome.status == 2 && outcome.out == "", "\(words) \(other) \(outcome)")
+      let name = other.hasPrefix("--") ? other.prefix { $0 != "=" } : "--"
+      #expect(outcome.error.hasPrefix("culprit: \(name)"), "\(words) \(other) \(outcome)")
+      #expect(!outcome.error.contains("No such file"), "\(words) \(other) \(outcome)")
+    }
+  }
+
+  /// A directory of debug information that is none is told of: names would be missing, and nobody would know why.
+  @Test func debugDirectoriesMustBeThere() throws {
+    try withDirectory { directory in
+      let file = try save(1, "load()", in: directory)
+      let commands = [["report"], ["top"], ["export"], ["export", "-fhtml"], ["export", "-fjsonl"], ["diff", file]]
+      for command in commands + [["symbolize", "-o", "\(directory)/out"]] {
+        for (wrong, reason) in [
+          ("\(directory)/none", "No such file or directory"), (file, "Not a directory"),
+          ("", "No such file or directory"),
+        ] {
+          let outcome = try culprit(command + ["--debug-dir=\(directory)", "--debug-dir=\(wrong)", file])
+          #expect(outcome.status == 1 && outcome.out == "", "\(command) \(outcome)")
+          #expect(outcome.error == "culprit: --debug-dir=\(wrong): \(reason)\n", "\(command) \(outcome)")
+        }
+      }
+      #expect(try culprit(["report", "--debug-dir=\(directory)", file]).status == 0)
+    }
   }
 }

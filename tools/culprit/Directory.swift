@@ -10,6 +10,20 @@ func isDirectory(_ path: String) -> Bool {
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
+/// The directories that `--debug-dir` names in `parsed`.
+///
+/// - Throws: ``InputError`` for one in which nothing can be looked for.
+func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [String] {
+  let directories = parsed.values("debug-dir")
+  for directory in directories {
+    let error = directory.isEmpty ? ENOENT : access("\(directory)/.", F_OK) == 0 ? 0 : errno
+    guard error == 0 else {
+      throw InputError(description: "--debug-dir=\(directory): \(String(cString: strerror(error)))")
+    }
+  }
+  return directories
+}
+
 /// The names of all saved stalls in the directory at `path`: also of those that somebody has given another name.
 func stallNames(in path: String) throws(BlackBoxError) -> [String] {
   try BlackBoxDirectory(path: path).names([".stall"], beginningWith: "")

@@ -29,6 +29,9 @@ let infoTable = OptionTable(
 func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
+  if !parsed.operands.isEmpty, directories.count == parsed.operands.count {
+    try parsed.refuse(["modules"], "is for FILEs: of a DIRECTORY the runs are told")
+  }
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
   guard directories.isEmpty || !files.isEmpty else { return allListed }

@@ -40,18 +40,22 @@ let reportTable = OptionTable(
 
 /// `culprit report`: returns whether every file could be read in full.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
-  if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
   if parsed.has("open") {
-    if let other = ["brief", "format"].first(where: parsed.has) {
-      throw UsageError("--open and --\(other) exclude each other")
-    }
+    let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
+    try parsed.refuse(others, "and --open exclude each other: a page has all there is")
     return try openPage(parsed)
+  }
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(["brief", "full", "explain", "threads"] + TextOutput.styles, TextOutput.isNoJSON) }
+  if parsed.has("brief") {
+    let others = ["full", "explain", "threads", "width", "color"]
+    try parsed.refuse(others, "and --brief exclude each other: that has a line for each stall")
   }
   let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
-  if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
-  let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
+  if isJSON { return try printJSON(stalls, files) }
+  let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads"))
   let style = text.style
   var isFirst = true
   let reading = stalls.forEach(
@@ -86,10 +90,7 @@ private struct FileText {
 }
 
 /// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
-private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ files: Expansion) throws -> Bool {
-  if let other = ["brief", "full", "explain", "threads", "width", "color", "ascii"].first(where: parsed.has) {
-    throw UsageError("--\(other) is for --format=text: JSON has all there is")
-  }
+private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   var failure: (any Error)?
   let reading = stalls.forEach(
     files,

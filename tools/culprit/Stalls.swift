@@ -115,10 +115,13 @@ struct Stalls: Sendable {
 
   /// What the options in `parsed` say.
   ///
-  /// - Throws: ``UsageError`` for a time that is none.
-  init(_ parsed: OptionTable.Arguments) throws(UsageError) {
+  /// - Throws: ``UsageError`` for a time that is none, or a name; ``InputError`` for a directory that cannot be used.
+  init(_ parsed: OptionTable.Arguments) throws {
+    for option in ["own", "wrapper"] where parsed.values(option).contains("") {
+      throw UsageError("--\(option) takes a NAME, and not an empty one")
+    }
     naming = Naming(
-      search: DebugSearch(directories: parsed.values("debug-dir"), servers: servers),
+      search: DebugSearch(directories: try debugDirectories(parsed), servers: servers),
       own: parsed.values("own"),
       wrappers: parsed.values("wrapper")
     )

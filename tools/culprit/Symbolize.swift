@@ -58,7 +58,12 @@ let symbolizeTable = OptionTable(
 
 /// `culprit symbolize`: returns whether every file could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
-  let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
+  let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
+  if parsed.has("output") { try parsed.refuse(forAddresses + ["format"], "is for addresses, -o is for saved samples") }
+  if parsed.value("format") == "json" {
+    try parsed.refuse(forAddresses, "is for --format=addr2line: JSON has all there is")
+  }
+  let search = DebugSearch(directories: try debugDirectories(parsed), servers: servers)
   if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
   guard let path = try file(parsed, search) else { return false }
   let options = AddressText.Options(

@@ -46,13 +46,15 @@ let topTable = OptionTable(
 
 /// `culprit top`: returns whether every file could be read in full.
 func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(["details"] + TextOutput.styles, TextOutput.isNoJSON) }
   let grouping = parsed.value("by").flatMap(Grouping.init) ?? .culprit
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   let (stalls, reading) = try reader.counted(parsed.operands)
   let groups = StallGroups(stalls, by: grouping)
-  if parsed.value("format") == "json" {
+  if isJSON {
     output.print(groups.json(limit: limit).text + "\n")
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
@@ -89,6 +91,8 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 2 else {
     throw UsageError("diff takes two files or directories, BEFORE and AFTER, not \(parsed.operands.count)")
   }
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(TextOutput.styles, TextOutput.isNoJSON) }
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
@@ -106,7 +110,7 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   // A table with one side would tell that all of the other has gone, or come.
   guard sides.count == 2 else { return false }
   let comparison = StallComparison(sides[0], sides[1])
-  if parsed.value("format") == "json" {
+  if isJSON {
     output.print(comparison.json(limit: limit).text + "\n")
   } else {
     text.print(comparison.text(limit: limit, style: text.style))
