@@ -35,6 +35,40 @@ import Testing
     }
   }
 
+  /// In either case; what has no ending is collapsed.
+  @Test(arguments: [
+    ("X.HTML", "<!DOCTYPE html>"), ("x.htm", "<!DOCTYPE html>"), ("x.txt", "event loop"), ("x.Folded", "event loop"),
+    ("x.Speedscope.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
+    ("a.b/x", "event loop"),
+  ])
+  func endingsAreReadInEitherCase(name: String, beginning: String) throws {
+    try withTemporaryDirectory { directory in
+      try FileManager.default.createDirectory(atPath: "\(directory)/a.b", withIntermediateDirectories: true)
+      let outcome = try culprit(["export", "-o", "\(directory)/\(name)"], input: everyday)
+      #expect(outcome.status == 0 && outcome.out + outcome.error == "", "\(outcome)")
+      #expect(try String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8).hasPrefix(beginning))
+    }
+  }
+
+  /// Nobody finds collapsed stacks in a file that was to be a picture.
+  @Test(arguments: ["x.json", "x.pb", "a.svg", "x.speedscope.json.bak", "x.jsonl", "X.JSONL"])
+  func endingsThatTellNoFormatAreRefused(name: String) throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/\(name)"
+      let refused = try culprit(["export", "-o", path], input: everyday)
+      #expect(refused.status == 2 && refused.out == "", "\(refused)")
+      let reason =
+        name.lowercased().hasSuffix(".jsonl")
+        ? "names a file, and rows go to a directory or to standard output: use --format=jsonl -o DIRECTORY"
+        : "tells no format by its ending .\(name.split(separator: ".").last ?? ""): use --format=FORMAT, or one of the endings "
+          + ".html, .htm, .folded, .collapsed, .txt, .speedscope.json, .speedscope, .pb.gz, .pprof, .firefox.json, "
+          + ".trace.json, .otlp, .otlp.pb"
+      #expect(refused.error.hasPrefix("culprit: --output=\(path) \(reason)\n"), "\(refused)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+      #expect(try culprit(["export", "-fcollapsed", "-o", path], input: everyday).status == 0)
+    }
+  }
+
   /// Of a directory the oldest comes first; all of it is one export.
   @Test func filesAndDirectoriesAreMerged() throws {
     try withTemporaryDirectory { directory in
