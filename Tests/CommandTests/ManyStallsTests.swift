@@ -134,7 +134,7 @@ import Testing
     (["--since=2026-11-21"], 0),
     (["--since", "2026-11-20", "--until", "2026-11-20T12:00:00Z"], 2), (["--host=web-2"], 1), (["--source=http"], 2),
     (["--source=loop"], 3), (["--source=queue"], 0), (["--service=shop", "--host=web-1", "--host=web-2"], 3),
-    (["--service=mail"], 0),
+    (["--service=mail"], 0), (["--until=9999-12-31", "--since=1969-01-01"], 3), (["--since=9999-12-31"], 0),
   ])
   func stallsAreChosen(words: [String], count: Int) throws {
     try withDirectory { directory in
@@ -398,6 +398,11 @@ import Testing
     (
       ["report", "--since=yesterday"],
       "--since takes a time such as 2026-11-20T10:23:51Z, 2026-11-20 or 2h (ago), not \"yesterday\""
+    ),
+    (
+      ["top", "--since=2026-11-21", "--until=2026-11-20T12:00:00+01:00"],
+      "--since=2026-11-21 is later than --until=2026-11-20T12:00:00+01:00: no stall began after "
+        + "2026-11-21T00:00:00.000Z and before 2026-11-20T11:00:00.000Z"
     ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
     (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),

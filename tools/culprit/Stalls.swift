@@ -126,8 +126,15 @@ struct Stalls: Sendable {
       wrappers: parsed.values("wrapper")
     )
     var selection = StallSelection()
-    selection.since = try Self.time("since", parsed)
-    selection.until = try Self.time("until", parsed)
+    let now = Self.now
+    selection.since = try Self.time("since", parsed, now)
+    selection.until = try Self.time("until", parsed, now)
+    if let since = selection.since, let until = selection.until, since > until {
+      throw UsageError(
+        "--since=\(parsed.value("since") ?? "") is later than --until=\(parsed.value("until") ?? ""): no stall began "
+          + "after \(since) and before \(until)"
+      )
+    }
     selection.sources = parsed.values("source")
     selection.services = parsed.values("service")
     selection.hosts = parsed.values("host")
@@ -149,7 +156,11 @@ struct Stalls: Sendable {
   /// The time now.
   static var now: WallTime { WallTime(nanosecondsSince1970: clinux_clock_wall_ns()) }
 
-  private static func time(_ name: String, _ parsed: OptionTable.Arguments) throws(UsageError) -> WallTime? {
+  private static func time(
+    _ name: String,
+    _ parsed: OptionTable.Arguments,
+    _ now: WallTime
+  ) throws(UsageError) -> WallTime? {
     guard let text = parsed.value(name) else { return nil }
     guard let time = WallTime(argument: text, now: now) else {
       throw UsageError(
