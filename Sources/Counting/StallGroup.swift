@@ -16,6 +16,18 @@ package enum Grouping: String, CaseIterable, Sendable {
   /// By the build that ran.
   case version
 
+  /// What stalls of one group have in common, in some words.
+  package var meaning: String {
+    switch self {
+    case .culprit: "who is to blame"
+    case .cause: "why the work did not go on"
+    case .source: "what stalled"
+    case .service: "the executable"
+    case .host: "the host"
+    case .version: "the build-id of the executable"
+    }
+  }
+
   /// What `stall` is counted as.
   func key(of stall: CountedStall) -> String {
     let name =

@@ -14,7 +14,7 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
+        "what is written: html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
     ),
     CommandOption(
       "output",

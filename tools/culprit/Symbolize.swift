@@ -20,7 +20,7 @@ let symbolizeTable = OptionTable(
       "format",
       argument: "FORMAT",
       values: .words(["addr2line", "json"]),
-      help: "addr2line (as without this), or json: an object for each address"
+      help: "what is printed: addr2line (as without this), or json, an object for each address"
     ),
     CommandOption(
       "output",

@@ -9,7 +9,7 @@ private let formatOption = CommandOption(
   "format",
   argument: "FORMAT",
   values: .words(["text", "json"]),
-  help: "text (as without this), or json"
+  help: "what is printed: text (as without this), or json"
 )
 
 let topTable = OptionTable(
@@ -22,7 +22,8 @@ let topTable = OptionTable(
       letter: "b",
       argument: "WHAT",
       values: .words(Grouping.allCases.map(\.rawValue)),
-      help: "count by culprit (as without this), cause, source, service, host or version"
+      meanings: Dictionary(uniqueKeysWithValues: Grouping.allCases.map { ($0.rawValue, $0.meaning) }),
+      help: "what stalls are counted by: culprit (as without this), cause, source, service, host or version"
     ),
     limitOption,
     CommandOption("details", letter: "d", help: "tell hosts, versions, causes and labels of each row"),
