@@ -386,8 +386,12 @@ import Testing
         #expect(outcome.status == 1 && outcome.out.contains("load()"), "\(outcome)")
         #expect(outcome.error.contains("culprit: \(directory)/culprit-x.stall: is not a .stall file"), "\(outcome)")
       }
-      let missing = try culprit(["top", "\(directory)/missing"])
-      #expect(missing.status == 1 && missing.error == "culprit: \(directory)/missing: No such file or directory\n")
+      // Of what nothing could be read of, nothing is counted.
+      for format in [[], ["--format=json"]] {
+        let missing = try culprit(["top", "\(directory)/missing"] + format)
+        #expect(missing.status == 1 && missing.out == "", "\(missing)")
+        #expect(missing.error == "culprit: \(directory)/missing: No such file or directory\n")
+      }
     }
   }
 

@@ -54,6 +54,8 @@ func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   let (stalls, reading) = try reader.counted(parsed.operands)
+  // That there are none is said of what could be read.
+  guard reading.fileCount > 0 else { return false }
   let groups = StallGroups(stalls, by: grouping)
   if isJSON {
     output.print(groups.json(limit: limit).text + "\n")
