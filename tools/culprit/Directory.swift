@@ -18,7 +18,7 @@ func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [St
   for directory in directories {
     let error = directory.isEmpty ? ENOENT : access("\(directory)/.", F_OK) == 0 ? 0 : errno
     guard error == 0 else {
-      throw InputError(description: "--debug-dir=\(directory): \(String(cString: strerror(error)))")
+      throw InputError("--debug-dir=\(directory)", error)
     }
   }
   return directories

@@ -73,7 +73,7 @@ private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> 
         if count > 0 {
           rest = rest.dropFirst(count)
         } else if errno != EINTR {
-          throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
+          throw InputError(path, errno)
         }
       }
     }
