@@ -180,7 +180,7 @@ let proofs: [Target] =
     ),
     .testTarget(
       name: "CommandTests",
-      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
+      dependencies: ["CulpritBlackBox", "CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"]
     ),
   ]
   + support("Tests/Support") + processes("Tests/Processes") + programs("Tests/Proofs")
