@@ -181,7 +181,7 @@ let proofs: [Target] =
     ),
     .testTarget(
       name: "CommandTests",
-      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"],
+      dependencies: ["CulpritBlackBox", "CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"],
       exclude: ["Golden"]
     ),
   ]

@@ -30,6 +30,14 @@ package struct Inventory: Sendable {
     package let name: String
     /// How long each of them lasted, as far as is known, and whether it ended.
     package let stalls: [(duration: Duration, hasEnded: Bool)]
+    /// When the first of them began; `nil` where there is none.
+    fileprivate let began: WallTime?
+
+    fileprivate init(name: String, _ stalls: [Stall]) {
+      self.name = name
+      self.stalls = stalls.map { ($0.duration, $0.hasEnded) }
+      began = stalls.lazy.map(\.began).min()
+    }
   }
 
   /// Which run a file with stalls belongs to.
@@ -58,14 +66,15 @@ package struct Inventory: Sendable {
     var stalls: [Owner: [Stalls]] = [:]
     var others: [Stalls] = []
     let owners = Set(records.map { Owner(process: $0.record.identity.process, since: $0.record.since) })
-    for name in try box.names([".stall"]) {
+    // Also those that somebody has given another name, as commands that read stalls do.
+    for name in try box.names([".stall"], beginningWith: "") {
       problems += Self.problems(name, in: box) { descriptor in
         guard let bytes = SmallFile.bytes(descriptor, max: BlackBoxDirectory.stallBytesMax) else {
           return [String(cString: strerror(errno))]
         }
         do {
           let file = try StallFile(bytes: bytes)
-          let found = Stalls(name: name, stalls: file.recording.stalls.map { ($0.duration, $0.hasEnded) })
+          let found = Stalls(name: name, file.recording.stalls)
           let owner = file.recording.process.map { Owner(process: $0.id, since: $0.watchedSince) }
           if let owner, owners.contains(owner) {
             stalls[owner, default: []].append(found)
@@ -78,10 +87,10 @@ package struct Inventory: Sendable {
         }
       }
     }
-    otherStalls = others
+    otherStalls = Self.inOrderOfTime(others)
     let latest = Dictionary(records.map { ($0.record.identity, $0.record.since) }, uniquingKeysWith: max)
     runs = records.map { name, record, isRunning in
-      let own = stalls[Owner(process: record.identity.process, since: record.since)] ?? []
+      let own = Self.inOrderOfTime(stalls[Owner(process: record.identity.process, since: record.since)] ?? [])
       let judged = RunVerdict(
         of: record,
         hasOpenStall: box.stalls(of: record).hasOpen,
@@ -97,6 +106,12 @@ package struct Inventory: Sendable {
         stalls: own
       )
     }
+  }
+
+  /// By the stalls themselves: only names of a watchdog's tell when they began.
+  private static func inOrderOfTime(_ files: [Stalls]) -> [Stalls] {
+    func key(_ file: Stalls) -> (UInt64, String) { (file.began?.nanosecondsSince1970 ?? .max, file.name) }
+    return files.sorted { key($0) < key($1) }
   }
 
   /// Lets `body` read the file `name`. Returns what it finds wrong, or why the file cannot be read.

@@ -16,16 +16,30 @@ package enum Grouping: String, CaseIterable, Sendable {
   /// By the build that ran.
   case version
 
+  /// What stalls of one group have in common, in some words.
+  package var meaning: String {
+    switch self {
+    case .culprit: "who is to blame"
+    case .cause: "why the work did not go on"
+    case .source: "what stalled"
+    case .service: "the executable"
+    case .host: "the host"
+    case .version: "the build-id of the executable"
+    }
+  }
+
   /// What `stall` is counted as.
   func key(of stall: CountedStall) -> String {
-    switch self {
-    case .culprit: stall.signature
-    case .cause: stall.causeKind
-    case .source: stall.sourceText
-    case .service: stall.service
-    case .host: stall.host
-    case .version: stall.version
-    }
+    let name =
+      switch self {
+      case .culprit: stall.signature
+      case .cause: stall.causeKind
+      case .source: stall.sourceText
+      case .service: stall.service
+      case .host: stall.host
+      case .version: stall.version
+      }
+    return name.isEmpty ? StallSelection.unknown : name
   }
 }
 
@@ -43,6 +57,9 @@ package struct Tally: Hashable, Sendable {
 
   /// Counts `name`, unless it is empty: not known.
   mutating func add(_ name: String) { if !name.isEmpty { counts[name, default: 0] += 1 } }
+
+  /// Counts what `other` has counted.
+  mutating func add(_ other: Tally) { counts.merge(other.counts, uniquingKeysWith: +) }
 }
 
 /// Stalls that are counted as one.

@@ -22,7 +22,7 @@ package struct StallRows: Sendable {
     self.stall = stall
     self.stacks = stacks
     id = stall.id
-    host = stall.host.isEmpty ? "unknown" : stall.host
+    host = stall.host.isEmpty ? StallSelection.unknown : stall.host
     day = String(stall.began.exact.prefix(10))
   }
 

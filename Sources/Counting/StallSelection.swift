@@ -9,12 +9,15 @@ package struct StallSelection: Hashable, Sendable {
   package var until: WallTime?
   /// Those of the sources with one of these names, or of one of these kinds (`loop`); of all where there is none.
   package var sources: [String] = []
-  /// Those of one of these hosts; of all where there is none.
+  /// Those of one of these hosts, or of none that is known (``unknown``); of all where there is none.
   package var hosts: [String] = []
-  /// Those of one of these executables; of all where there is none.
+  /// Those of one of these executables, or of none that is known (``unknown``); of all where there is none.
   package var services: [String] = []
   /// Those whose signature begins with one of these; all where there is none.
   package var signatures: [String] = []
+
+  /// What is told in the place of a name that is not known, and chooses what has none.
+  package static let unknown = "unknown"
 
   /// All stalls.
   package init() {}
@@ -25,8 +28,11 @@ package struct StallSelection: Hashable, Sendable {
     if let until, stall.began >= until { return false }
     let source = StallReport.Source(stall.source)
     return (sources.isEmpty || sources.contains(source.name) || sources.contains(source.kind.rawValue))
-      && (hosts.isEmpty || hosts.contains(process?.host ?? ""))
-      && (services.isEmpty || services.contains(process?.name ?? ""))
+      && Self.includes(process?.host ?? "", hosts) && Self.includes(process?.name ?? "", services)
+  }
+
+  private static func includes(_ name: String, _ wanted: [String]) -> Bool {
+    wanted.isEmpty || wanted.contains(name) || name.isEmpty && wanted.contains(unknown)
   }
 
   /// Whether stalls with `signature` are wanted.
@@ -46,24 +52,42 @@ package struct StallSelection: Hashable, Sendable {
 extension WallTime {
   /// The time that `text` says: as RFC 3339 has it (`2026-11-20T10:23:51Z`, `2026-11-20T12:23:51+02:00`), a day in UTC
   /// (`2026-11-20`), or so long before `now` (`90s`, `30m`, `2h`, `7d`, `2w`). `nil` when it is none of these.
+  ///
+  /// What is before or after all times that a recording can have is the first or the last of them.
   package init?(argument text: String, now: WallTime) {
     if let match = text.wholeMatch(of: /(\d{1,9})([smhdw])/), let number = UInt64(match.1) {
       let seconds: [Substring: UInt64] = ["s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800]
-      let ago = number * (seconds[match.2] ?? 1)
-      guard ago <= now.nanosecondsSince1970 / 1_000_000_000 else { return nil }
-      self.init(nanosecondsSince1970: now.nanosecondsSince1970 - ago * 1_000_000_000)
+      self = now.moved(by: number * (seconds[match.2] ?? 1), isBack: true)
     } else if let match = text.wholeMatch(of: /(.+)([+-])(\d{2}):(\d{2})/), text.contains("T"),
-      let local = WallTime(text: match.1 + "Z"), let hours = UInt64(match.3), let minutes = UInt64(match.4),
-      minutes < 60
+      let local = WallTime(inAnyYear: match.1 + "Z"), let hours = UInt64(match.3), let minutes = UInt64(match.4),
+      hours < 24, minutes < 60
     {
-      let offset = (hours * 60 + minutes) * 60_000_000_000
-      let isBehind = match.2 == "-"
-      guard hours < 24, isBehind || offset <= local.nanosecondsSince1970 else { return nil }
-      self.init(
-        nanosecondsSince1970: isBehind ? local.nanosecondsSince1970 + offset : local.nanosecondsSince1970 - offset
-      )
+      self = local.moved(by: (hours * 60 + minutes) * 60, isBack: match.2 == "+")
     } else {
-      self.init(text: text.contains("T") ? text : text + "T00:00:00Z")
+      self.init(inAnyYear: text.contains("T") ? text : text + "T00:00:00Z")
     }
+  }
+
+  /// The time that `text` says, as ``init(text:)`` reads it, but in any year of four digits.
+  private init?(inAnyYear text: String) {
+    if let time = WallTime(text: text) {
+      self = time
+      return
+    }
+    // The calendar is the same every 400 years: whether there is such a day is seen in a year that is in range.
+    guard let match = text.wholeMatch(of: /(\d{4})(-.+)/), let year = Int(match.1),
+      WallTime(text: "\(2000 + year % 400)\(match.2)") != nil
+    else { return nil }
+    self.init(nanosecondsSince1970: year < 1970 ? 0 : .max)
+  }
+
+  /// The time so many `seconds` later or earlier, as far as there is one.
+  private func moved(by seconds: UInt64, isBack: Bool) -> WallTime {
+    let (distance, isFar) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (moved, isOut) =
+      isBack
+      ? nanosecondsSince1970.subtractingReportingOverflow(distance)
+      : nanosecondsSince1970.addingReportingOverflow(distance)
+    return WallTime(nanosecondsSince1970: isFar || isOut ? (isBack ? 0 : .max) : moved)
   }
 }

@@ -18,15 +18,17 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     self.init(rawValue: name == "perfetto" ? "chrome" : name)
   }
 
+  /// The endings of names that tell a format, in lower case.
+  package static let endings: [(text: String, format: ExportFormat)] = [
+    (".folded", .collapsed), (".collapsed", .collapsed), (".txt", .collapsed), (".speedscope.json", .speedscope),
+    (".speedscope", .speedscope), (".pb.gz", .pprof), (".pprof", .pprof), (".firefox.json", .firefox),
+    (".trace.json", .chrome), (".otlp", .otlp), (".otlp.pb", .otlp),
+  ]
+
   /// The format that a file called `path` is expected to have; `nil` where its name does not tell.
   package init?(path: String) {
-    let endings: [(String, ExportFormat)] = [
-      (".collapsed", .collapsed), (".folded", .collapsed), (".speedscope.json", .speedscope),
-      (".speedscope", .speedscope),
-      (".pb.gz", .pprof), (".pprof", .pprof), (".firefox.json", .firefox), (".trace.json", .chrome),
-      (".otlp", .otlp), (".otlp.pb", .otlp),
-    ]
-    guard let format = endings.first(where: { path.hasSuffix($0.0) })?.1 else { return nil }
+    let path = path.lowercased()
+    guard let format = Self.endings.first(where: { path.hasSuffix($0.text) })?.format else { return nil }
     self = format
   }
 

@@ -24,6 +24,8 @@ package struct CommandOption: Sendable {
   package var aliases: [String]
   /// Whether every argument counts when the option is given several times, and not the last one alone.
   package var isRepeatable: Bool
+  /// What each of the words means that the argument may be, in some words without a capital. Those that say it themselves have none.
+  package var meanings: [String: String]
   /// What the option does.
   package var help: String
 
@@ -35,6 +37,7 @@ package struct CommandOption: Sendable {
     values: ArgumentValues = .anything,
     aliases: [String] = [],
     isRepeatable: Bool = false,
+    meanings: [String: String] = [:],
     help: String
   ) {
     self.name = name
@@ -43,6 +46,7 @@ package struct CommandOption: Sendable {
     self.values = values
     self.aliases = aliases
     self.isRepeatable = isRepeatable
+    self.meanings = meanings
     self.help = help + (isRepeatable ? "; may be repeated" : "")
   }
 
@@ -55,7 +59,8 @@ package struct CommandOption: Sendable {
   /// Refuses `value` where the argument is one of some words, and it is none of them.
   func check(_ value: String) throws(UsageError) {
     guard case .words(let words) = values, !(words + aliases).contains(value) else { return }
-    throw UsageError("--\(name) is \(alternatives(words)), not \"\(value)\"" + suggestion(value, among: words))
+    let near = suggestion(value, among: words + aliases)
+    throw UsageError("--\(name) is \(alternatives(words)), not \"\(value)\"\(near)")
   }
 }
 
@@ -135,6 +140,16 @@ package struct OptionTable: Sendable {
         )
       }
       return number
+    }
+
+    /// Refuses each of the options `names` that was given, where it would do nothing.
+    ///
+    /// - Parameters:
+    ///   - names: The options.
+    ///   - reason: Why it would, after the option's name.
+    /// - Throws: ``UsageError`` for the first of them.
+    package func refuse(_ names: [String], _ reason: String) throws(UsageError) {
+      if let name = names.first(where: has) { throw UsageError("--\(name) \(reason)") }
     }
 
     fileprivate mutating func add(_ option: CommandOption, _ value: String) {

@@ -23,16 +23,19 @@ extension CommandFamily {
     if let letter = option.letter { words.append("-s \(letter)") }
     if option.argument != nil {
       // Without anything to offer there are no files either.
-      let action = fishAction(option.values)
+      let action = fishAction(option.values, option.meanings)
       words.append(action == "-F" ? "-r -F" : "-x" + (action.map { " \($0)" } ?? ""))
     }
     return (words + ["-d \(fishQuoted(option.brief))"]).joined(separator: " ")
   }
 
-  private func fishAction(_ values: ArgumentValues) -> String? {
+  /// What is offered. A word is described by what follows the tab behind it; without a tab it would be described as its option.
+  private func fishAction(_ values: ArgumentValues, _ meanings: [String: String] = [:]) -> String? {
     switch values {
     case .anything: nil
-    case .words(let words): "-a \(fishQuoted(words.joined(separator: " ")))"
+    case .words(let words):
+      "-a "
+        + fishQuoted(words.map { "\($0)\\t" + (meanings[$0].map(fishQuoted) ?? "") }.joined(separator: " "))
     case .file(let ending): ending.map { "-k -a '(__fish_complete_suffix \($0))'" } ?? "-F"
     case .directory: "-a '(__fish_complete_directories)'"
     }

@@ -11,6 +11,9 @@ package enum Signature {
   /// Goes first: a later way to compute it has another number, and no signature in common with this one.
   private static let version = "1"
 
+  /// How many digits one has.
+  package static let digitCount = 12
+
   /// The signature of a stall of `source`.
   ///
   /// - Parameters:
@@ -71,6 +74,6 @@ package enum Signature {
       for byte in Array(part.utf8) + [0] as [UInt8] { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
     }
     let digits = String(hash >> 16, radix: 16)
-    return String(repeating: "0", count: 12 - digits.count) + digits
+    return String(repeating: "0", count: digitCount - digits.count) + digits
   }
 }

@@ -72,6 +72,9 @@ package struct StallFile: Sendable {
     }
   }
 
+  /// What every file begins with, whatever its version.
+  package static let beginning = StallFileFormat.magic
+
   /// A file has so many bytes beside samples at most: what is kept of it has to fit into memory.
   private static let keptBytesMax = 256 << 20
 

@@ -27,7 +27,8 @@ final class MappedFile {
     let descriptor = clinux_open_regular(path)
     guard descriptor >= 0 else {
       guard descriptor != -EINVAL else { throw ElfError(text: "\(path) is not a regular file") }
-      throw ElfError(text: "cannot open \(path): \(String(cString: strerror(-descriptor)))")
+      let name = path.isEmpty ? "\"\"" : path
+      throw ElfError(text: "cannot open \(name): \(String(cString: strerror(-descriptor)))")
     }
     var information = stat()
     guard fstat(descriptor, &information) == 0 else {

@@ -251,6 +251,7 @@ import Testing
     try directory.write(stall(of: live, ended: false), name(live, "-1.stall"))
     try directory.write(stall(of: run(77, since: 3), ended: true), name(run(77, since: 3), "-1.stall"))
     try directory.write(stall(of: nil, ended: true, lasting: 4), "culprit-1-99-1.stall")
+    try directory.write(stall(of: ended, ended: true), "yesterday.stall")
     let inventory = try Inventory(path: directory.path)
     #expect(inventory.problems == [])
     #expect(inventory.runs.map(\.record.identity.process) == [77, 78, 79, 80, 81, 81, getppid(), 82])
@@ -260,7 +261,8 @@ import Testing
       ]
     )
     #expect(inventory.runs.map(\.isRunning) == (0..<8).map { $0 == 6 })
-    #expect(inventory.runs.map(\.stalls.count) == [0, 2, 0, 0, 0, 0, 1, 0])
+    #expect(inventory.runs.map(\.stalls.count) == [0, 2, 1, 0, 0, 0, 1, 0])
+    #expect(inventory.runs[2].stalls.map(\.name) == ["yesterday.stall"])
     #expect(inventory.runs[1].stalls.flatMap { $0.stalls.map(\.hasEnded) } == [true, false])
     #expect(inventory.runs[1].stalls.flatMap { $0.stalls.map(\.duration) } == [.seconds(2), .seconds(3)])
     #expect(inventory.otherStalls.map(\.name) == ["culprit-1-99-1.stall", name(run(77, since: 3), "-1.stall")])

@@ -341,6 +341,20 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.error.hasSuffix(" --help\".\n"))
   }
 
+  /// An empty name, as of a variable that is not set, is seen in the sentence. Nothing is written elsewhere for it.
+  @Test(arguments: [
+    ["report", ""], ["top", ""], ["info", ""], ["diff", "", ""], ["export", ""], ["export", "-o", ""],
+    ["export", "-fhtml", "-o", ""], ["export", "-fjsonl", "-o", ""], ["symbolize", "-o", ""],
+    ["symbolize", "-o", "-", ""], ["man", "--output="], ["symbolize", "-e", "", "0"],
+  ])
+  func anEmptyNameIsTold(words: [String]) throws {
+    let outcome = try culprit(words, input: Data(StallFileWriter.file(of: recording("x"))))
+    let sentence = (words.contains("-e") ? "cannot open " : "") + "\"\": No such file or directory"
+    #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
+    let lines = outcome.error.split(separator: "\n")
+    #expect(Set(lines) == ["culprit: \(sentence)"], "\(outcome)")
+  }
+
   @Test func outputThatCannotBeWrittenIsAnError() throws {
     let words = ["-c", "\"$0\" --help > /dev/full", builtProgram("culprit").path]
     let child = try ChildProcess("/bin/sh", words, keepsErrors: true)

@@ -73,6 +73,33 @@ import Testing
     }
   }
 
+  /// Each value is described as itself, and not as its option.
+  @Test func fishDescribesValues() throws {
+    try withFiles { directory in
+      func described(_ line: String) throws -> [String] {
+        let child = try ChildProcess(
+          "/usr/bin/fish",
+          ["-N", "-c", "source fish.sh; complete -C 'culprit \(line)'"],
+          environment: ["HOME": directory],
+          directory: directory
+        )
+        return child.output.split(separator: "\n").map(String.init).sorted()
+      }
+      let values = [
+        "cause\twhy the work did not go on", "culprit\twho is to blame", "host\tthe host", "service\tthe executable",
+        "source\twhat stalled", "version\tthe build-id of the executable",
+      ]
+      for (option, prefix) in [("--by ", ""), ("-b ", ""), ("--by=", "--by=")] {
+        let found = try described("top \(option)")
+        #expect(found == values.map { prefix + $0 }, "\(option)")
+      }
+      let formats = try described("top --format ")
+      #expect(formats == ["json", "text"])
+      let option = try described("top --by")
+      #expect(option.contains { $0.hasPrefix("--by") && $0.hasSuffix("\twhat stalls are counted by") }, "\(option)")
+    }
+  }
+
   @Test func zshCompletes() throws {
     try withFiles { directory in
       // What is offered is what would be added to the line: of matches the shell keeps none that can be asked for.
@@ -144,6 +171,10 @@ import Testing
       ["export", "--format=prof"],
       "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"prof\"; did you mean pprof?"
     ),
+    (
+      ["export", "-f", "perfett"],
+      "--format is html, collapsed, speedscope, pprof, firefox, chrome, otlp or jsonl, not \"perfett\"; did you mean perfetto?"
+    ),
     (["top", "-format=json"], "there is no option -f; did you mean --format?"),
     (["help", "tpo"], "there is no command \"tpo\"; did you mean top?"),
     (["/etc/passwd"], "a command is missing before \"/etc/passwd\"; did you mean culprit report /etc/passwd?"),
@@ -152,6 +183,10 @@ import Testing
     (["completion"], "completion takes one shell, bash, zsh or fish, not nothing"),
     (
       ["report", "--signature=xyz", "x"], "--signature takes the first digits of a signature, such as 1f3a, not \"xyz\""
+    ),
+    (
+      ["top", "--signature=8ff5744ae22d0", "x"],
+      "--signature takes up to 12 digits, not the 13 of \"8ff5744ae22d0\""
     ),
   ])
   func whatWasMeantIsSuggested(words: [String], sentence: String) throws {

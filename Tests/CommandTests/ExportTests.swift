@@ -35,6 +35,40 @@ import Testing
     }
   }
 
+  /// In either case; what has no ending is collapsed.
+  @Test(arguments: [
+    ("X.HTML", "<!DOCTYPE html>"), ("x.htm", "<!DOCTYPE html>"), ("x.txt", "event loop"), ("x.Folded", "event loop"),
+    ("x.Speedscope.JSON", "{"), ("x", "event loop"), (".hidden", "event loop"), ("x.", "event loop"),
+    ("a.b/x", "event loop"),
+  ])
+  func endingsAreReadInEitherCase(name: String, beginning: String) throws {
+    try withTemporaryDirectory { directory in
+      try FileManager.default.createDirectory(atPath: "\(directory)/a.b", withIntermediateDirectories: true)
+      let outcome = try culprit(["export", "-o", "\(directory)/\(name)"], input: everyday)
+      #expect(outcome.status == 0 && outcome.out + outcome.error == "", "\(outcome)")
+      #expect(try String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8).hasPrefix(beginning))
+    }
+  }
+
+  /// Nobody finds collapsed stacks in a file that was to be a picture.
+  @Test(arguments: ["x.json", "x.pb", "a.svg", "x.speedscope.json.bak", "x.jsonl", "X.JSONL"])
+  func endingsThatTellNoFormatAreRefused(name: String) throws {
+    try withTemporaryDirectory { directory in
+      let path = "\(directory)/\(name)"
+      let refused = try culprit(["export", "-o", path], input: everyday)
+      #expect(refused.status == 2 && refused.out == "", "\(refused)")
+      let reason =
+        name.lowercased().hasSuffix(".jsonl")
+        ? "names a file, and rows go to a directory or to standard output: use --format=jsonl -o DIRECTORY"
+        : "tells no format by its ending .\(name.split(separator: ".").last ?? ""): use --format=FORMAT, or one of the endings "
+          + ".html, .htm, .folded, .collapsed, .txt, .speedscope.json, .speedscope, .pb.gz, .pprof, .firefox.json, "
+          + ".trace.json, .otlp, .otlp.pb"
+      #expect(refused.error.hasPrefix("culprit: --output=\(path) \(reason)\n"), "\(refused)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).isEmpty)
+      #expect(try culprit(["export", "-fcollapsed", "-o", path], input: everyday).status == 0)
+    }
+  }
+
   /// Of a directory the oldest comes first; all of it is one export.
   @Test func filesAndDirectoriesAreMerged() throws {
     try withTemporaryDirectory { directory in
@@ -89,6 +123,78 @@ import Testing
       let nothing = try culprit(["export", "-o", path, "\(directory)/text"])
       #expect(nothing.status == 1 && nothing.out == "")
       #expect(!FileManager.default.fileExists(atPath: path))
+    }
+  }
+
+  /// What is lost with a recording cannot be had again: no export takes its place, whatever it is called.
+  @Test(arguments: [[], ["--format=html"], ["--format=pprof"], ["--format=jsonl"]])
+  func noExportTakesThePlaceOfARecording(format: [String]) throws {
+    try withTemporaryDirectory { directory in
+      for name in ["a.stall", "b.stall", "saved"] {
+        try everyday.write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+      }
+      let manager = FileManager.default
+      try manager.createSymbolicLink(atPath: "\(directory)/link.html", withDestinationPath: "saved")
+      try manager.linkItem(atPath: "\(directory)/saved", toPath: "\(directory)/hard")
+      // What the shell makes of -o *.stall, the input itself, another recording, links to it, and a name that is new.
+      let calls = [
+        (["a.stall", "b.stall"], "has the name of a recording"),
+        (["a.stall", "a.stall"], "has the name of a recording"),
+        (["new.STALL", "a.stall"], "has the name of a recording"), (["saved", "a.stall"], "is a recording"),
+        (["link.html", "a.stall"], "is a recording"), (["hard", "saved"], "is a recording"),
+      ]
+      for (names, reason) in calls {
+        let paths = names.map { "\(directory)/\($0)" }
+        let outcome = try culprit(["export", "-o"] + paths + format)
+        #expect(outcome.status == 2 && outcome.out == "", "\(names) \(outcome)")
+        #expect(outcome.error.hasPrefix("culprit: --output=\(paths[0]) \(reason)"), "\(names) \(outcome)")
+      }
+      for name in ["a.stall", "b.stall", "saved", "hard"] {
+        #expect(try Data(contentsOf: URL(fileURLWithPath: "\(directory)/\(name)")) == everyday)
+      }
+      #expect(try manager.contentsOfDirectory(atPath: directory).count == 5)
+      #expect(try manager.destinationOfSymbolicLink(atPath: "\(directory)/link.html") == "saved")
+    }
+  }
+
+  /// Nor does one take the place of what it is made of, of which not even the beginning may be whole.
+  @Test func noExportTakesThePlaceOfItsInput() throws {
+    try withTemporaryDirectory { directory in
+      let damaged = Data([0]) + everyday.dropFirst()
+      try FileManager.default.createDirectory(atPath: "\(directory)/saved", withIntermediateDirectories: true)
+      let found = "\(directory)/saved/a.stall"
+      let other = "\(directory)/other"
+      let link = "\(directory)/link"
+      try damaged.write(to: URL(fileURLWithPath: found))
+      try FileManager.default.linkItem(atPath: found, toPath: other)
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: other)
+      for (out, input, read) in [
+        (other, other, other), (other, found, found), (other, "\(directory)/saved", found), (link, other, other),
+        (other, link, link),
+      ] {
+        let outcome = try culprit(["export", "-o", out, input])
+        #expect(outcome.status == 2 && outcome.out == "", "\(outcome)")
+        #expect(
+          outcome.error.hasPrefix("culprit: --output=\(out) is also read, as \(read): "),
+          "\(outcome)"
+        )
+      }
+      func shell(_ script: String) throws -> ChildProcess {
+        try ChildProcess("/bin/sh", ["-c", script, builtProgram("culprit").path, other], keepsErrors: true)
+      }
+      for script in [#""$0" export -o "$1" <"$1""#, #""$0" export -o "$1" - <"$1""#] {
+        let outcome = try shell(script)
+        #expect(
+          outcome.status == 2 && outcome.errors.contains(" is also read, as standard input: "),
+          "\(outcome)"
+        )
+      }
+      let appended = try shell(#""$0" export "$1" >>"$1""#)
+      #expect(
+        appended.status == 2 && appended.errors.contains("culprit: standard output is also read, as "),
+        "\(appended)"
+      )
+      #expect(try Data(contentsOf: URL(fileURLWithPath: found)) == damaged)
     }
   }
 

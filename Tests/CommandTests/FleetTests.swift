@@ -9,8 +9,10 @@ import Testing
     .deletingLastPathComponent()
   private static let fleet = package.appendingPathComponent("Tests/Proofs/Fleet")
   /// Spark runs on it.
-  private static let hasJava = ["/usr/bin/java", (ProcessInfo.processInfo.environment["JAVA_HOME"] ?? "") + "/bin/java"]
-    .contains { FileManager.default.isExecutableFile(atPath: $0) }
+  private static let hasJava = [
+    "/usr/bin/java", (ProcessInfo.processInfo.environment["JAVA_HOME"] ?? "") + "/bin/java",
+  ]
+  .contains { FileManager.default.isExecutableFile(atPath: $0) }
 
   /// Has 1,000 hosts' stalls counted by `count`, which is given the engines' Python, the directory of the rows and the file for what
   /// it finds.

@@ -176,7 +176,7 @@ import Testing
       let missing = try onTerminal("\(culprit) report", in: directory)
       #expect(missing.status == 2 && missing.output.contains("a FILE or a DIRECTORY is missing"), "\(missing)")
       let page = try onTerminal("\(culprit) help top", in: directory)
-      #expect(page.output.contains("  -b, --by=WHAT            count by culprit (as without\r\n"), "\(page.output)")
+      #expect(page.output.contains("  -b, --by=WHAT            what stalls are counted by:\r\n"), "\(page.output)")
     }
   }
 }

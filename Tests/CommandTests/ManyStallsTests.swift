@@ -109,6 +109,10 @@ import Testing
       let reports = try culprit(["report", "--signature=\(signature.prefix(6))", directory, "\(directory)/b"])
       #expect(reports.status == 0 && reports.out.components(separatedBy: "CULPRIT   closure in load()").count == 4)
       #expect(!reports.out.contains("store()"))
+      // In either case of its letters, and with all of its digits.
+      for digits in [signature, signature.uppercased()] {
+        #expect(try groups(culprit(["top", "--format=json", "--signature=\(digits)", directory])).count == 1)
+      }
       // A file that somebody has given another name is read as well, after those with names of Culprit's.
       let renamed = "\(directory)/newest.stall"
       try FileManager.default.moveItem(atPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall", toPath: renamed)
@@ -119,11 +123,6 @@ import Testing
         atPath: renamed,
         toPath: "\(directory)/b/culprit-20261120T130000.000Z-7-1.stall"
       )
-      // None is an answer, and said.
-      for words in [["report"], ["export"], ["export", "--format=html"]] {
-        let none = try culprit(words + ["--source=nothing", directory])
-        #expect(none.out == "" && none.error == "culprit: the options choose none of the stalls\n", "\(words) \(none)")
-      }
       // The newest first, from whichever directory.
       let times = reports.out.split(separator: "\n").filter { $0.contains("2026-11-20T") }.map { String($0.suffix(24)) }
       #expect(times.count == 3 && times == times.sorted().reversed(), "\(times)")
@@ -135,7 +134,7 @@ import Testing
     (["--since=2026-11-21"], 0),
     (["--since", "2026-11-20", "--until", "2026-11-20T12:00:00Z"], 2), (["--host=web-2"], 1), (["--source=http"], 2),
     (["--source=loop"], 3), (["--source=queue"], 0), (["--service=shop", "--host=web-1", "--host=web-2"], 3),
-    (["--service=mail"], 0),
+    (["--service=mail"], 0), (["--until=9999-12-31", "--since=1969-01-01"], 3), (["--since=9999-12-31"], 0),
   ])
   func stallsAreChosen(words: [String], count: Int) throws {
     try withDirectory { directory in
@@ -149,6 +148,86 @@ import Testing
       #expect(report.out.components(separatedBy: "STALL     ").count == count + 1)
       let rows = try culprit(["export", "--format=jsonl", directory] + words)
       #expect(rows.out.split(separator: "\n").count == 2 * count)
+    }
+  }
+
+  /// That none is chosen is an answer, and every command tells what there was to choose. An export is not written.
+  @Test(arguments: [
+    (["--source=https"], "sources \"http\", \"admin\"; kind \"loop\""), (["--service=mail"], "service \"shop\""),
+    (["--host=web", "--since=2026-11-20"], "hosts \"web-1\", \"web-2\"; \(times)"), (["--until=2026-11-20"], times),
+    (["--since=2026-11-21"], times),
+    (["--source=http", "--signature=0"], "sources \"http\", \"admin\"; kind \"loop\"; *"),
+  ])
+  func whatCouldBeChosenIsTold(words: [String], offered: String) throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try save(2, "load()", hours: 1, host: "web-2", in: directory)
+      try save(3, "load()", hours: 2, in: directory)
+      var sentence = "the options choose none of the 3 stalls; \(offered)"
+      if offered.hasSuffix("*") {
+        let signature = try #require(try groups(culprit(["top", "--format=json", directory])).first?["key"] as? String)
+        #expect(!signature.hasPrefix("0"))
+        sentence = String(sentence.dropLast()) + "signature \"\(signature)\""
+      }
+      for command in [
+        ["report"], ["report", "--brief"], ["report", "--format=json"], ["top"], ["top", "--format=json"],
+      ] {
+        let outcome = try culprit(command + [directory] + words)
+        #expect(outcome.status == 0 && outcome.error == "culprit: \(sentence)\n", "\(command) \(outcome)")
+        if command[0] == "report" { #expect(outcome.out == "") }
+      }
+      let one = "\(directory)/culprit-20261120T100000.000Z-7-1.stall"
+      let compared = try culprit(["diff", directory, one] + words)
+      let lines = compared.error.split(separator: "\n")
+      try #require(compared.status == 0 && lines.count == 2, "\(compared)")
+      #expect(lines[0] == "culprit: \(directory): \(sentence)")
+      #expect(lines[1].hasPrefix("culprit: \(one): the options do not choose the only stall; "))
+      for format in ["html", "collapsed", "speedscope", "pprof", "firefox", "chrome", "otlp", "jsonl"] {
+        let outcome = try culprit(["export", "-f", format, "-o", "\(directory)/out", directory] + words)
+        #expect(outcome.status == 1 && outcome.out == "", "\(format) \(outcome)")
+        #expect(outcome.error == "culprit: \(sentence)\n", "\(format) \(outcome)")
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 3)
+    }
+  }
+
+  /// What is told as "unknown" can be chosen by that name.
+  @Test func stallsOfAnUnknownHostAreChosen() throws {
+    try withDirectory { directory in
+      try save(1, "load()", in: directory)
+      try save(2, "load()", hours: 1, host: "", in: directory)
+      let hosts = try groups(culprit(["top", "--by=host", "--format=json", directory])).map { $0["key"] as? String }
+      #expect(Set(hosts) == ["web-1", "unknown"])
+      #expect(try culprit(["top", "--by=host", directory]).out.contains("  unknown  "))
+      let chosen = try groups(culprit(["top", "--by=host", "--format=json", "--host=unknown", directory]))
+      #expect(chosen.map { $0["key"] as? String } == ["unknown"] && chosen[0]["count"] as? Int == 1)
+      #expect(
+        try culprit(["export", "--format=jsonl", "--host=unknown", directory]).out.contains(#""host":"unknown""#)
+      )
+      let none = try culprit(["top", "--host=web", directory])
+      #expect(none.error.contains("hosts \"unknown\", \"web-1\""), "\(none)")
+    }
+  }
+
+  private static let times = "they began from 2026-11-20T10:00:00.000Z to 2026-11-20T12:00:00.000Z"
+
+  /// A file in which no stall was recorded is told of, and is nothing that options pass over.
+  @Test func aFileWithoutStallsIsTold() throws {
+    try withDirectory { directory in
+      let path = "\(directory)/header.stall"
+      try Data(StallFileWriter.file(of: Recording(process: nil))).write(to: URL(fileURLWithPath: path))
+      let sentence = "\(path): no stall was recorded\n"
+      let reported = try culprit(["report", "--host=web", path])
+      #expect(reported.status == 0 && reported.out == sentence && reported.error == "", "\(reported)")
+      for (command, status) in [
+        (["report", "--format=json"], Int32(0)), (["top"], 0), (["diff", path], 0), (["export"], 1),
+        (["export", "--format=html"], 1), (["export", "--format=jsonl"], 1),
+      ] {
+        let outcome = try culprit(command + ["--host=web", path])
+        let count = command[0] == "diff" ? 2 : 1
+        #expect(outcome.status == status, "\(command) \(outcome)")
+        #expect(outcome.error == String(repeating: "culprit: \(sentence)", count: count), "\(command) \(outcome)")
+      }
     }
   }
 
@@ -173,11 +252,73 @@ import Testing
       #expect(changed["isPerHour"] as? Bool == false)
       #expect(entries.map { $0["change"] as? String } == ["new", "gone"])
       #expect(entries.map { $0["differenceSeconds"] as? Double } == [5, -2])
-      // A directory without stalls is one to compare with.
-      try FileManager.default.createDirectory(atPath: "\(directory)/empty", withIntermediateDirectories: true)
-      let gone = try culprit(["diff", load, "\(directory)/empty"])
-      #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms\n"), "\(gone)")
+      // That nothing stalled is something to compare with, where a run has left its record.
+      let calm = "\(directory)/calm"
+      try FileManager.default.createDirectory(atPath: calm, withIntermediateDirectories: true)
+      let record = try #require(
+        try FileManager.default.contentsOfDirectory(atPath: "\(directory)/after").first { $0.hasSuffix(".run") }
+      )
+      try FileManager.default.copyItem(atPath: "\(directory)/after/\(record)", toPath: "\(calm)/\(record)")
+      let gone = try culprit(["diff", load, calm])
+      #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms, in "), "\(gone)")
       #expect(gone.out.contains("gone    −2.00 s"))
+    }
+  }
+
+  /// A side without anything that was saved or can be read is no side: nothing is told of the other.
+  @Test func whatCannotBeComparedIsTold() throws {
+    try withDirectory { directory in
+      let load = try save(1, "load()", in: directory)
+      for name in ["empty", "bad"] {
+        try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+      }
+      try Data("hello".utf8).write(to: URL(fileURLWithPath: "\(directory)/bad/x.stall"))
+      let cases = [
+        ("\(directory)/empty", "no stall has been saved in \(directory)/empty"),
+        ("/etc", "no stall has been saved in /etc"),
+        ("\(directory)/missing", "\(directory)/missing: No such file or directory"),
+        ("\(directory)/bad", "\(directory)/bad/x.stall: is not a .stall file"),
+        ("\(directory)/bad/x.stall", "\(directory)/bad/x.stall: is not a .stall file"),
+      ]
+      for (side, sentence) in cases {
+        for sides in [[load, side], [side, load], [side, side]] {
+          for format in [[], ["--format=json"]] {
+            let outcome = try culprit(["diff"] + format + sides)
+            #expect(outcome.status == 1 && outcome.out == "", "\(outcome)")
+            let errors = outcome.error.split(separator: "\n")
+            #expect(errors.count == (sides[0] == sides[1] ? 2 : 1), "\(outcome)")
+            #expect(errors.allSatisfy { $0.hasPrefix("culprit: \(sentence)") }, "\(outcome)")
+          }
+        }
+        if !side.contains("missing") { #expect(try culprit(["top", side]).error.contains(sentence)) }
+      }
+    }
+  }
+
+  /// Every command finds a file that somebody has given another name.
+  @Test func renamedStallsAreFoundByAll() throws {
+    try withDirectory { directory in
+      for name in ["before", "after"] {
+        try FileManager.default.createDirectory(atPath: "\(directory)/\(name)", withIntermediateDirectories: true)
+        let path = try save(1, "load()", seconds: name == "after" ? 5 : 2, in: "\(directory)/\(name)")
+        try FileManager.default.moveItem(atPath: path, toPath: "\(directory)/\(name)/yesterday.stall")
+      }
+      let changed = try json(culprit(["diff", "--format=json", "\(directory)/before", "\(directory)/after"]))
+      let entries = try #require(changed["entries"] as? [[String: Any]])
+      #expect(entries.map { $0["change"] as? String } == ["worse"])
+      #expect(entries.map { $0["differenceSeconds"] as? Double } == [3])
+      // In order of time, and not of names.
+      try save(2, "load()", hours: 1, in: "\(directory)/after")
+      let info = try culprit(["info", "\(directory)/after"])
+      #expect(info.status == 0 && info.error == "", "\(info)")
+      #expect(
+        info.out == """
+          of runs whose files are gone:
+            stall     culprit-20261120T110000.000Z-7-2.stall, 2.00 s, ended
+            stall     yesterday.stall, 5.00 s, ended
+
+          """
+      )
     }
   }
 
@@ -226,8 +367,10 @@ import Testing
       #expect(limited.status == 1 && limited.errors.hasSuffix(": File too large\n"), "\(limited)")
       let left = FileManager.default.enumerator(atPath: "\(directory)/rows")?.compactMap { $0 as? String } ?? []
       #expect(left.isEmpty, "\(left)")
-      let taken = try culprit(["export", "--format=jsonl", "-o", file, file])
-      #expect(taken.status == 1 && taken.error == "culprit: \(file): it is no directory\n")
+      let other = "\(directory)/other"
+      try Data().write(to: URL(fileURLWithPath: other))
+      let taken = try culprit(["export", "--format=jsonl", "-o", other, file])
+      #expect(taken.status == 1 && taken.error == "culprit: \(other): it is no directory\n")
       let nowhere = try culprit(["export", "--format=jsonl", "-o", "/proc/nowhere/rows", file])
       #expect(nowhere.status == 1 && nowhere.error == "culprit: /proc/nowhere/rows: No such file or directory\n")
     }
@@ -243,8 +386,12 @@ import Testing
         #expect(outcome.status == 1 && outcome.out.contains("load()"), "\(outcome)")
         #expect(outcome.error.contains("culprit: \(directory)/culprit-x.stall: is not a .stall file"), "\(outcome)")
       }
-      let missing = try culprit(["top", "\(directory)/missing"])
-      #expect(missing.status == 1 && missing.error == "culprit: \(directory)/missing: No such file or directory\n")
+      // Of what nothing could be read of, nothing is counted.
+      for format in [[], ["--format=json"]] {
+        let missing = try culprit(["top", "\(directory)/missing"] + format)
+        #expect(missing.status == 1 && missing.out == "", "\(missing)")
+        #expect(missing.error == "culprit: \(directory)/missing: No such file or directory\n")
+      }
     }
   }
 
@@ -256,12 +403,65 @@ import Testing
       ["report", "--since=yesterday"],
       "--since takes a time such as 2026-11-20T10:23:51Z, 2026-11-20 or 2h (ago), not \"yesterday\""
     ),
+    (
+      ["top", "--since=2026-11-21", "--until=2026-11-20T12:00:00+01:00"],
+      "--since=2026-11-21 is later than --until=2026-11-20T12:00:00+01:00: no stall began after "
+        + "2026-11-21T00:00:00.000Z and before 2026-11-20T11:00:00.000Z"
+    ),
     (["diff", "a"], "diff takes two files or directories, BEFORE and AFTER, not 1"),
     (["export", "--format=jsonl", "--raw"], "--raw is for --format=pprof"),
+    (["report", "--own=", "x"], "--own takes a NAME, and not an empty one"),
+    (["top", "--wrapper=Lock", "--wrapper", ""], "--wrapper takes a NAME, and not an empty one"),
+    (["info", "--modules", "/etc"], "--modules is for FILEs: of a DIRECTORY the runs are told"),
   ])
   func wrongUsageIsTold(words: [String], sentence: String) throws {
     let outcome = try culprit(words)
     #expect(outcome.status == 2 && outcome.out == "")
     #expect(outcome.error == "culprit: \(sentence)\nTry \"culprit \(words[0]) --help\".\n")
+  }
+
+  /// An option that would do nothing is refused before anything is read.
+  @Test(arguments: [
+    (["report", "--brief"], ["--full", "--explain", "--threads", "--width=80", "--color=always"]),
+    (
+      ["report", "--open"],
+      ["--brief", "--format=text", "--full", "--explain", "--threads", "--width=80", "--color=never", "--ascii"]
+    ),
+    (
+      ["report", "--format=json"],
+      ["--brief", "--full", "--explain", "--threads", "--width=80", "--color=never", "--ascii"]
+    ),
+    (["top", "--format=json"], ["--details", "--width=80", "--color=never", "--ascii"]),
+    (["diff", "--format=json"], ["--width=80", "--color=never", "--ascii"]),
+    (["symbolize", "--format=json", "-e", "/bin/true"], ["-f", "-i", "-C", "-a", "-p", "-s"]),
+    (["symbolize", "-o", "out"], ["-f", "-i", "-C", "-a", "-p", "-s", "--format=json"]),
+  ])
+  func whatWouldDoNothingIsRefused(words: [String], others: [String]) throws {
+    for other in others {
+      let outcome = try culprit(words + [other, "/nowhere", "/nowhere"])
+      #expect(outcome.status == 2 && outcome.out == "", "\(words) \(other) \(outcome)")
+      let name = other.hasPrefix("--") ? other.prefix { $0 != "=" } : "--"
+      #expect(outcome.error.hasPrefix("culprit: \(name)"), "\(words) \(other) \(outcome)")
+      #expect(!outcome.error.contains("No such file"), "\(words) \(other) \(outcome)")
+    }
+  }
+
+  /// A directory of debug information that is none is told of: names would be missing, and nobody would know why.
+  @Test func debugDirectoriesMustBeThere() throws {
+    try withDirectory { directory in
+      let file = try save(1, "load()", in: directory)
+      let commands = [["report"], ["top"], ["export"], ["export", "-fhtml"], ["export", "-fjsonl"], ["diff", file]]
+      for command in commands + [["symbolize", "-o", "\(directory)/out"]] {
+        for (wrong, reason) in [
+          ("\(directory)/none", "No such file or directory"), (file, "Not a directory"),
+          ("", "No such file or directory"),
+        ] {
+          let outcome = try culprit(command + ["--debug-dir=\(directory)", "--debug-dir=\(wrong)", file])
+          #expect(outcome.status == 1 && outcome.out == "", "\(command) \(outcome)")
+          #expect(outcome.error == "culprit: --debug-dir=\(wrong): \(reason)\n", "\(command) \(outcome)")
+        }
+      }
+      #expect(try culprit(["report", "--debug-dir=\(directory)", file]).status == 0)
+    }
   }
 }

@@ -13,19 +13,27 @@ import Testing
     ("2026-11-20", "2026-11-20T00:00:00.000Z"), ("51s", "2026-11-20T10:23:00.000Z"),
     ("23m", "2026-11-20T10:00:51.000Z"),
     ("2h", "2026-11-20T08:23:51.000Z"), ("1d", "2026-11-19T10:23:51.000Z"), ("2w", "2026-11-06T10:23:51.000Z"),
+    // What is out of range is the first moment, or the last.
+    ("1969-01-01", "1970-01-01T00:00:00.000Z"), ("0000-02-29T00:00:00Z", "1970-01-01T00:00:00.000Z"),
+    ("1970-01-01T00:00:00+01:00", "1970-01-01T00:00:00.000Z"), ("999999999w", "1970-01-01T00:00:00.000Z"),
+    ("9999-12-31", "2554-07-21T23:34:33.709Z"), ("2554-01-01T00:00:00-23:59", "2554-07-21T23:34:33.709Z"),
   ])
   func timesAreReadInEveryForm(text: String, time: String) {
     #expect(WallTime(argument: text, now: now)?.description == time)
   }
 
   @Test(arguments: [
-    "", "h", "2", "2 h", "-2h", "2y", "999999999w", "2026-13-01", "2026-02-30", "yesterday", "2026-11-20T25:00:00Z",
-    "2026-11-20T10:23:51", "2026-11-20T10:23:51+24:00", "2026-11-20T10:23:51+01:60", "1970-01-01T00:00:00+01:00",
-    "2026-11-20+02:00",
+    "", "h", "2", "2 h", "-2h", "2y", "9999999999w", "2026-13-01", "2026-02-30", "yesterday", "2026-11-20T25:00:00Z",
+    "2026-11-20T10:23:51", "2026-11-20T10:23:51+24:00", "2026-11-20T10:23:51+01:60", "2026-11-20+02:00",
+    "1900-02-29", "9999-13-01", "10000-01-01", "+969-01-01", "9999-12-31T24:00:00Z",
   ])
   func whatIsNoTimeIsNone(text: String) { #expect(WallTime(argument: text, now: now) == nil) }
 
-  private func includes(_ set: (inout StallSelection) -> Void) -> Bool {
+  private func includes(
+    host: String = "web-1",
+    executable: String = "/opt/shop (deleted)",
+    _ set: (inout StallSelection) -> Void
+  ) -> Bool {
     var selection = StallSelection()
     set(&selection)
     let stall = Stall(
@@ -37,11 +45,11 @@ import Testing
     )
     let process = ObservedProcess(
       id: 1,
-      executable: "/opt/shop (deleted)",
+      executable: executable,
       architecture: "",
       observerVersion: "",
       watchedSince: now,
-      host: "web-1"
+      host: host
     )
     return selection.includes(stall, of: process)
   }
@@ -60,6 +68,8 @@ import Testing
     #expect(includes { $0.hosts = ["web-2", "web-1"] } && !includes { $0.hosts = ["web"] })
     #expect(includes { $0.services = ["shop"] } && !includes { $0.services = ["/opt/shop"] })
     #expect(!includes { ($0.sources, $0.hosts) = (["http"], ["web-2"]) })
+    #expect(includes(host: "") { $0.hosts = ["unknown"] } && !includes { $0.hosts = ["unknown"] })
+    #expect(includes(executable: "") { $0.services = ["unknown"] } && !includes { $0.services = ["unknown"] })
     var selection = StallSelection()
     #expect(selection.includes(signature: nil))
     selection.signatures = ["1f3a", "77"]

@@ -132,9 +132,11 @@ private let manualTable = OptionTable(
 private func runManual(_ parsed: OptionTable.Arguments) throws -> Bool {
   if let directory = parsed.value("output") {
     guard parsed.operands.isEmpty else { throw UsageError("--output is for all pages, and not for one") }
+    // In an empty one the pages would come into the root directory.
+    guard !directory.isEmpty else { throw InputError(directory, ENOENT) }
     for path in directory.indices.filter({ directory[$0] == "/" }).map({ directory[..<$0] }) + [directory[...]] {
       guard !path.isEmpty, mkdir(String(path), 0o755) != 0, errno != EEXIST else { continue }
-      throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
+      throw InputError(String(path), errno)
     }
     for page in family.manualNames {
       try write(Array((family.manualPage(page) ?? "").utf8), to: "\(directory)/\(page).1")

@@ -10,6 +10,25 @@ func isDirectory(_ path: String) -> Bool {
   return stat(path, &information) == 0 && information.st_mode & S_IFMT == S_IFDIR
 }
 
+/// The directories that `--debug-dir` names in `parsed`.
+///
+/// - Throws: ``InputError`` for one in which nothing can be looked for.
+func debugDirectories(_ parsed: OptionTable.Arguments) throws(InputError) -> [String] {
+  let directories = parsed.values("debug-dir")
+  for directory in directories {
+    let error = directory.isEmpty ? ENOENT : access("\(directory)/.", F_OK) == 0 ? 0 : errno
+    guard error == 0 else {
+      throw InputError("--debug-dir=\(directory)", error)
+    }
+  }
+  return directories
+}
+
+/// The names of all saved stalls in the directory at `path`: also of those that somebody has given another name.
+func stallNames(in path: String) throws(BlackBoxError) -> [String] {
+  try BlackBoxDirectory(path: path).names([".stall"], beginningWith: "")
+}
+
 /// Refuses no operands where standard input is a terminal: nobody types a file in, but waits for something to happen.
 func requireInput(_ operands: [String]) throws(UsageError) {
   guard operands.isEmpty, isatty(STDIN_FILENO) == 1 else { return }
@@ -42,9 +61,7 @@ struct Expansion {
       }
       place = place ?? paths.count
       do {
-        files += try BlackBoxDirectory(path: operand).names([".stall"], beginningWith: "").map {
-          ($0, "\(operand)/\($0)")
-        }
+        files += try stallNames(in: operand).map { ($0, "\(operand)/\($0)") }
       } catch {
         output.error("\(error)")
         isWhole = false

@@ -14,7 +14,7 @@ let exportTable = OptionTable(
       values: .words(["html"] + ExportFormat.allCases.map(\.rawValue) + ["jsonl"]),
       aliases: ["perfetto"],
       help:
-        "html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
+        "what is written: html, collapsed, speedscope, pprof, firefox, chrome (perfetto is the same), otlp, or jsonl; else what OUT's name tells, or collapsed"
     ),
     CommandOption(
       "output",
@@ -28,9 +28,9 @@ let exportTable = OptionTable(
   ] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    The formats, and the endings of OUT's name that tell them:
+    The formats, and the endings of OUT's name that tell them, in either case; a name without an ending is one of collapsed stacks:
       html         a page with the reports, flame graphs and timelines, complete in one file (.html)
-      collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed)
+      collapsed    stacks and their milliseconds, for flamegraph.pl and inferno (.folded, .collapsed, .txt)
       speedscope   a profile for each thread of each stall (.speedscope.json)
       pprof        profile.proto with labels, gzipped, for go tool pprof (.pb.gz)
       firefox      for profiler.firefox.com (.firefox.json)
@@ -52,60 +52,101 @@ let exportTable = OptionTable(
 
 /// `culprit export`: returns whether every file could be read in full, and the export be written.
 func runExport(_ parsed: OptionTable.Arguments) throws -> Bool {
-  if parsed.value("format") == "jsonl" {
-    guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
-    return try exportRows(parsed)
+  let destination = try ExportDestination(parsed.value("output"))
+  let form = try ExportForm(format: parsed.value("format"), path: destination.path)
+  if form != .profile(.pprof) { try parsed.refuse(["raw"], "is for --format=pprof") }
+  switch form {
+  case .rows: return try exportRows(parsed, to: destination)
+  case .page: return try exportPage(parsed, to: destination)
+  case .profile(let format): return try exportProfile(parsed, format, to: destination)
   }
-  let destination = parsed.value("output") ?? "-"
-  if parsed.value("format") == "html" || (!parsed.has("format") && isPage(destination)) {
-    guard !parsed.has("raw") else { throw UsageError("--raw is for --format=pprof") }
-    return try exportPage(parsed, to: destination)
-  }
+}
+
+/// Writes the stalls that `parsed` names to `destination` for a program that reads `format`. Returns whether every file could be read in
+/// full, and there was a stall.
+private func exportProfile(
+  _ parsed: OptionTable.Arguments,
+  _ format: ExportFormat,
+  to destination: ExportDestination
+) throws -> Bool {
   let stalls = try Stalls(parsed)
-  let format = try exportFormat(parsed, destination)
   let files = try Expansion(parsed.operands)
+  try destination.requireNone(of: files)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return false }
-  let file = try OutputFile(destination)
+  let file = try OutputFile(destination.path)
   guard !format.isBinary || !file.isTerminal else {
     throw UsageError("\(format.rawValue) is binary, and not for a terminal: use -o OUT, or a pipe")
   }
   var exporter = Exporter(format, isRaw: parsed.has("raw"), version: toolVersion) { try file.write($0) }
   var failure: (any Error)?
-  var hasStalls = false
+  var reading = Stalls.Reading()
   // The oldest first, as time goes in what is made of them.
-  var exported = Stalls.Exported()
   let store = OverflowFile()
   let extent = stalls.extentForExports(store, tellsBlame: exporter.tellsBlame)
   let isRead = stalls.forEachRecording(files.inOrderOfTime, found: files.found, extent) { name, file, rules, resolve in
     guard failure == nil else { return }
-    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    hasStalls = hasStalls || !file.recording.stalls.isEmpty
+    let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     do {
-      let (recording, logs) = stalls.chosen(of: file, besides: &exported, rules, resolve)
       try exporter.add(recording, logs: logs, store: store, rules: rules, resolve: resolve)
     } catch { failure = error }
   }
   if let failure { throw failure }
-  guard exporter.stallCount > 0 else {
-    if hasStalls { output.error(Stalls.noneIsChosen) }
-    return false
-  }
+  stalls.tellWhereNoneIsChosen(reading)
+  guard exporter.stallCount > 0 else { return false }
   try exporter.finish()
   try file.commit()
   return isRead && files.isWhole
 }
 
-/// Whether a file called `path` is expected to be a page.
-private func isPage(_ path: String) -> Bool { path.hasSuffix(".html") || path.hasSuffix(".htm") }
+/// What is made of stalls.
+private enum ExportForm: Equatable {
+  case rows
+  case page
+  case profile(ExportFormat)
 
-/// The format that the options ask for.
-private func exportFormat(_ parsed: OptionTable.Arguments, _ destination: String) throws(UsageError) -> ExportFormat {
-  var format = ExportFormat(path: destination) ?? .collapsed
-  if let name = parsed.value("format") {
+  private static let pageEndings = [".html", ".htm"]
+
+  /// What `--format=FORMAT` asks for; where there is none, what the name of OUT at `path` tells.
+  ///
+  /// - Throws: ``UsageError`` for a name that has an ending, but none that tells.
+  init(format: String?, path: String) throws(UsageError) {
+    switch format {
+    case "jsonl": self = .rows
+    case "html": self = .page
     // The table has refused what is none.
-    format = ExportFormat(name: name) ?? format
+    case let name?: self = .profile(ExportFormat(name: name) ?? .collapsed)
+    case nil: self = try Self(path: path)
+    }
   }
-  guard !parsed.has("raw") || format == .pprof else { throw UsageError("--raw is for --format=pprof") }
-  return format
+
+  private init(path: String) throws(UsageError) {
+    if Self.pageEndings.contains(where: path.lowercased().hasSuffix) {
+      self = .page
+      return
+    }
+    let known = ExportFormat(path: path)
+    let ending = known == nil ? Self.ending(of: path) : nil
+    guard let ending, !isDirectory(path) else {
+      self = .profile(known ?? .collapsed)
+      return
+    }
+    guard ending.lowercased() != ".jsonl" else {
+      throw UsageError(
+        "--output=\(path) names a file, and rows go to a directory or to standard output: use --format=jsonl -o DIRECTORY"
+      )
+    }
+    let endings = (Self.pageEndings + ExportFormat.endings.map(\.text)).joined(separator: ", ")
+    throw UsageError(
+      "--output=\(path) tells no format by its ending \(ending): use --format=FORMAT, or one of the endings \(endings)"
+    )
+  }
+
+  /// The ending of the file's name, with its point; `nil` where there is none. A point at the beginning hides a file.
+  private static func ending(of path: String) -> Substring? {
+    guard let name = path.split(separator: "/").last, let point = name.lastIndex(of: "."), point != name.startIndex,
+      name.index(after: point) != name.endIndex
+    else { return nil }
+    return name[point...]
+  }
 }

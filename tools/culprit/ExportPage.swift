@@ -5,13 +5,16 @@ import Glibc
 
 /// Writes a page of the stalls that `parsed` names to `destination`. Returns whether every file could be read in full, and there was a
 /// stall.
-func exportPage(_ parsed: OptionTable.Arguments, to destination: String) throws -> Bool {
+func exportPage(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
+  let stalls = try Stalls(parsed)
+  let files = try Expansion(parsed.operands)
+  try destination.requireNone(of: files)
   // What cannot be written is said before anything is read.
-  let file = try OutputFile(destination)
+  let file = try OutputFile(destination.path)
   guard !file.isTerminal else {
     throw UsageError("html is for a browser, and not for a terminal: use -o OUT, or a pipe")
   }
-  let (page, isWhole) = try page(parsed)
+  let (page, isWhole) = try page(stalls, files)
   guard page.stallCount > 0 else { return false }
   try page.write { try file.write($0) }
   try file.commit()
@@ -26,7 +29,7 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
         "there is no browser: set BROWSER to a command, install xdg-utils, or use \"culprit export -o OUT.html\""
     )
   }
-  let (page, isWhole) = try page(parsed)
+  let (page, isWhole) = try page(Stalls(parsed), Expansion(parsed.operands))
   guard page.stallCount > 0 else { return false }
   let path = try privateFile { write throws in try page.write(to: write) }
   output.print("The page is \(printable(path))\n")
@@ -34,24 +37,19 @@ func openPage(_ parsed: OptionTable.Arguments) throws -> Bool {
   return isWhole
 }
 
-/// The page of the stalls that `parsed` names, and whether every file could be read in full.
-private func page(_ parsed: OptionTable.Arguments) throws -> (page: PageWriter, isWhole: Bool) {
-  let stalls = try Stalls(parsed)
-  let files = try Expansion(parsed.operands)
+/// The page of the wanted `stalls` in `files`, and whether every file could be read in full.
+private func page(_ stalls: Stalls, _ files: Expansion) throws -> (page: PageWriter, isWhole: Bool) {
   let store = OverflowFile()
   var page = PageWriter(version: toolVersion, store: store)
   // Nothing to read is not standard input.
   guard files.isWhole || !files.paths.isEmpty else { return (page, false) }
   let extent = stalls.extentForExports(store, tellsBlame: true)
-  var hasStalls = false
-  var exported = Stalls.Exported()
+  var reading = Stalls.Reading()
   let isRead = stalls.forEachRecording(files.paths, found: files.found, extent) { name, file, rules, resolve in
-    if file.recording.stalls.isEmpty { output.error("\(name): no stall was recorded") }
-    hasStalls = hasStalls || !file.recording.stalls.isEmpty
-    let (recording, logs) = stalls.chosen(of: file, besides: &exported, rules, resolve)
+    let (recording, logs) = stalls.chosen(of: file, name, rules, resolve, &reading)
     page.add(recording, logs: logs, rules: rules, resolve: resolve)
   }
-  if hasStalls, page.stallCount == 0 { output.error(Stalls.noneIsChosen) }
+  stalls.tellWhereNoneIsChosen(reading)
   return (page, isRead && files.isWhole)
 }
 
@@ -75,7 +73,7 @@ private func privateFile(_ body: (@escaping ([UInt8]) throws -> Void) throws -> 
         if count > 0 {
           rest = rest.dropFirst(count)
         } else if errno != EINTR {
-          throw InputError(description: "\(path): \(String(cString: strerror(errno)))")
+          throw InputError(path, errno)
         }
       }
     }

@@ -3,21 +3,23 @@ import CulpritOptions
 import CulpritReports
 import CulpritStallRecord
 
-/// Writes rows of the stalls that `parsed` names, each stall once.
-func exportRows(_ parsed: OptionTable.Arguments) throws -> Bool {
+/// Writes rows of the stalls that `parsed` names to `destination`, a directory or standard output, each stall once. Returns whether
+/// every file could be read in full, and there was a stall.
+func exportRows(_ parsed: OptionTable.Arguments, to destination: ExportDestination) throws -> Bool {
   let reader = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
+  try destination.requireNone(of: files)
   var directory = try parsed.value("output").map { path throws(InputError) in try PartitionedOutput(directory: path) }
   // Each stall once, by host, and which of them each file has.
   var known: [String: Set<String>] = [:]
   var ids: [String: [String]] = [:]
   var failure: InputError?
   let store = OverflowFile()
-  let isWhole = reader.forEach(
+  let reading = reader.forEach(
     files,
     withThreads: false,
     store: store,
-    { _, _, stalls in
+    { _, stalls in
       stalls.map { read in
         StallRows(CountedStall(read.report), read.builder.sampledStacks(of: read.stall, log: read.log, store: store))
       }
@@ -38,11 +40,16 @@ func exportRows(_ parsed: OptionTable.Arguments) throws -> Bool {
   )
   do throws(InputError) {
     if let failure { throw failure }
+    reader.tellWhereNoneIsChosen(reading)
+    guard reading.chosenCount > 0 else {
+      directory?.abandon()
+      return false
+    }
     // The same stalls, exported again, take the place of what is there.
     try directory?.finish { "part-\(StallRows.fileName(of: ids[$0] ?? [])).jsonl" }
   } catch {
     directory?.abandon()
     throw error
   }
-  return isWhole
+  return reading.isWhole
 }

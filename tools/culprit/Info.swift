@@ -12,10 +12,11 @@ let infoTable = OptionTable(
   operands: .file(ending: ".stall"),
   examples: """
     $ culprit info stall.stall
-    stall.stall: .stall format 1.3, 61 records
+    stall.stall: .stall format 1.9, 105 records
       process   4242 /usr/bin/shop (x86_64), watched since 2026-11-20T10:23:40.000Z by culprit 0.1.0
       modules   21, 20 of them with a build-id
       stacks    24 distinct
+      names     for 24 addresses
       stall 1   event loop "http", thread 4242 "shop", 5.01 s of 4.50 s allowed, samples: 25, other threads: 3, ended
     $ culprit info /var/lib/shop/culprit
     culprit-20261120T102340.000Z-4242.told: process 4242 /usr/bin/shop, since 2026-11-20T10:23:40.000Z
@@ -29,6 +30,9 @@ let infoTable = OptionTable(
 func runInfo(_ parsed: OptionTable.Arguments) throws -> Bool {
   try requireInput(parsed.operands)
   let directories = parsed.operands.filter(isDirectory)
+  if !parsed.operands.isEmpty, directories.count == parsed.operands.count {
+    try parsed.refuse(["modules"], "is for FILEs: of a DIRECTORY the runs are told")
+  }
   let allListed = directories.map { printRuns($0) }.allSatisfy { $0 }
   let files = parsed.operands.filter { !directories.contains($0) }
   guard directories.isEmpty || !files.isEmpty else { return allListed }

@@ -10,9 +10,18 @@ let toolVersion = "0.1.0"
 /// What the command prints.
 let output = CommandOutput(command: "culprit") { Progress.shared.makeRoom($0, $1) }
 
-/// A file that could not be read.
+/// A file that could not be read, or written.
 struct InputError: Error, CustomStringConvertible {
   var description: String
+
+  /// An error that `description` tells of.
+  init(description: String) { self.description = description }
+
+  /// What is wrong with the file at `path`, which is told even where that is empty.
+  init(_ path: String, _ reason: String) { description = "\(path.isEmpty ? "\"\"" : path): \(reason)" }
+
+  /// The error number `error` of the file at `path`.
+  init(_ path: String, _ error: Int32) { self.init(path, String(cString: strerror(error))) }
 }
 
 /// A descriptor that was open when the command was started, if `path` is a name of one: "-", or what a shell writes for
@@ -33,18 +42,18 @@ func isInherited(_ path: String) -> Bool { inherited(path) != nil }
 private func openInput(_ path: String, isFound: Bool) throws(InputError) -> Int32 {
   var information = stat()
   if isFound, lstat(path, &information) == 0, information.st_mode & S_IFMT == S_IFLNK {
-    throw InputError(description: "\(path): it is a link")
+    throw InputError(path, "it is a link")
   }
   let descriptor = clinux_open_regular(path)
   guard descriptor >= 0 else {
     let reason = descriptor == -EINVAL ? "it is no regular file" : String(cString: strerror(-descriptor))
-    throw InputError(description: "\(path): \(reason)")
+    throw InputError(path, reason)
   }
   // What is there now must be what was looked at above.
   var opened = stat()
   if isFound, fstat(descriptor, &opened) != 0 || opened.st_ino != information.st_ino {
     close(descriptor)
-    throw InputError(description: "\(path): it has been replaced")
+    throw InputError(path, "it has been replaced")
   }
   return descriptor
 }
@@ -73,7 +82,7 @@ private func readStallFile(_ path: String, isFound: Bool, _ extent: StallFile.Ex
     }
   }
   // What comes before a failure is no file that was cut off.
-  guard failure == 0 else { throw InputError(description: "\(path): \(String(cString: strerror(failure)))") }
+  guard failure == 0 else { throw InputError(path, failure) }
   return try file.get()
 }
 

@@ -21,13 +21,15 @@ final class OutputFile {
     self.path = place
     temporary = "\(place).\(getpid()).new"
     guard !isStandardOutput else { return }
+    // A file can be made beside it, but gets no such name.
+    guard !path.isEmpty else { throw InputError(path, ENOENT) }
     var information = stat()
     let isThere = stat(place, &information) == 0
     // Renaming puts a file in the place of whatever is there.
     guard !isThere || information.st_mode & S_IFMT == S_IFREG else {
       throw InputError(
-        description:
-          "\(path): \(information.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is no regular file")"
+        path,
+        information.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is no regular file"
       )
     }
     let end = place.lastIndex(of: "/")
@@ -39,7 +41,7 @@ final class OutputFile {
         if opened >= 0 { kept[temporary] = .file }
         return opened
       }
-      guard opened >= 0 else { throw InputError(description: "\(path): \(String(cString: strerror(errno)))") }
+      guard opened >= 0 else { throw InputError(path, errno) }
       hasName = true
     }
     // Whom the file that it replaces was for, that is whom it is for.
@@ -91,7 +93,7 @@ final class OutputFile {
   }
 
   private func failure(_ error: Int32) -> InputError {
-    InputError(description: "\(path): \(String(cString: strerror(error)))")
+    InputError(path, error)
   }
 
   private func discard() {

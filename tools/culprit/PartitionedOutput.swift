@@ -112,7 +112,7 @@ struct PartitionedOutput {
     var failure = writeAll(bytes, to: descriptor)
     if close(descriptor) != 0, failure == 0 { failure = errno }
     guard failure == 0 else {
-      throw InputError(description: "\(directory)/\(partition): \(String(cString: strerror(failure)))")
+      throw InputError("\(directory)/\(partition)", failure)
     }
     Progress.shared.didWrite(bytes.count)
   }
@@ -121,11 +121,11 @@ struct PartitionedOutput {
   @discardableResult private static func make(_ path: String) throws(InputError) -> Bool {
     guard mkdir(path, 0o755) != 0 else { return true }
     guard errno == EEXIST else { throw error(path) }
-    guard isDirectory(path) else { throw InputError(description: "\(path): it is no directory") }
+    guard isDirectory(path) else { throw InputError(path, "it is no directory") }
     return false
   }
 
   private static func error(_ path: String) -> InputError {
-    InputError(description: "\(path): \(String(cString: strerror(errno)))")
+    InputError(path, errno)
   }
 }

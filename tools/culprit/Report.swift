@@ -11,7 +11,7 @@ let reportTable = OptionTable(
       "format",
       argument: "FORMAT",
       values: .words(["text", "json"]),
-      help: "text, or json: a line for each stall, by docs/report-1.schema.json"
+      help: "what is printed: text, or json, a line for each stall, by docs/report-1.schema.json"
     ),
     CommandOption("brief", letter: "b", help: "a line for each stall"),
     CommandOption("full", letter: "f", help: "all functions, the last stack, and what the evidence is worth"),
@@ -40,26 +40,30 @@ let reportTable = OptionTable(
 
 /// `culprit report`: returns whether every file could be read in full.
 func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
-  if parsed.has("brief"), parsed.has("full") { throw UsageError("--brief and --full exclude each other") }
   if parsed.has("open") {
-    if let other = ["brief", "format"].first(where: parsed.has) {
-      throw UsageError("--open and --\(other) exclude each other")
-    }
+    let others = ["brief", "format", "full", "explain", "threads"] + TextOutput.styles
+    try parsed.refuse(others, "and --open exclude each other: a page has all there is")
     return try openPage(parsed)
+  }
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(["brief", "full", "explain", "threads"] + TextOutput.styles, TextOutput.isNoJSON) }
+  if parsed.has("brief") {
+    let others = ["full", "explain", "threads", "width", "color"]
+    try parsed.refuse(others, "and --brief exclude each other: that has a line for each stall")
   }
   let text = try TextOutput(parsed, width: 100)
   let stalls = try Stalls(parsed)
   let files = try Expansion(parsed.operands)
-  if parsed.value("format") == "json" { return try printJSON(parsed, stalls, files) }
-  let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads") && !parsed.has("brief"))
+  if isJSON { return try printJSON(stalls, files) }
+  let (isBrief, withThreads) = (parsed.has("brief"), parsed.has("threads"))
   let style = text.style
-  var (isFirst, hasSaid) = (true, false)
-  let isRead = stalls.forEach(
+  var isFirst = true
+  let reading = stalls.forEach(
     files,
     withThreads: true,
-    { name, recording, read in
+    tellEmpty: { text.print("\(printable($0)): no stall was recorded\n") },
+    { _, read in
       FileText(
-        remark: recording.stalls.isEmpty ? "\(printable(name)): no stall was recorded\n" : nil,
         reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },
         threads: withThreads
           ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(width: style.width) }
@@ -67,8 +71,6 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       )
     },
     { made in
-      if let remark = made.remark { text.print(remark) }
-      hasSaid = hasSaid || made.remark != nil
       for report in made.reports {
         text.print((isFirst || isBrief ? "" : "\n") + report)
         isFirst = false
@@ -76,37 +78,31 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       for threads in made.threads { text.print(threads) }
     }
   )
-  // What could not be read has been told.
-  if isFirst, !hasSaid, isRead, files.isWhole { output.error(Stalls.noneIsChosen) }
-  return isRead
+  stalls.tellWhereNoneIsChosen(reading)
+  return reading.isWhole
 }
 
 /// What is printed of a file.
 private struct FileText {
-  /// What is said instead of reports; `nil` where there are some.
-  var remark: String?
   var reports: [String]
   /// The other threads of the stalls that have some.
   var threads: [String]
 }
 
 /// Prints each stall in `files` as a line of JSON. Returns whether every file could be read in full.
-private func printJSON(_ parsed: OptionTable.Arguments, _ stalls: Stalls, _ files: Expansion) throws -> Bool {
-  if let other = ["brief", "full", "explain", "threads", "width", "color", "ascii"].first(where: parsed.has) {
-    throw UsageError("--\(other) is for --format=text: JSON has all there is")
-  }
+private func printJSON(_ stalls: Stalls, _ files: Expansion) throws -> Bool {
   var failure: (any Error)?
-  let isRead = stalls.forEach(
+  let reading = stalls.forEach(
     files,
     withThreads: true,
-    { name, recording, read in
-      (name: name, isEmpty: recording.stalls.isEmpty, lines: Result { try read.map { try $0.report.json() + "\n" } })
+    { _, read in
+      Result { try read.map { try $0.report.json() + "\n" } }
     },
-    { made in
-      if made.isEmpty { output.error("\(made.name): no stall was recorded") }
-      do { for line in try made.lines.get() { output.print(line) } } catch { failure = error }
+    { lines in
+      do { for line in try lines.get() { output.print(line) } } catch { failure = error }
     }
   )
   if let failure { throw failure }
-  return isRead
+  stalls.tellWhereNoneIsChosen(reading)
+  return reading.isWhole
 }

@@ -9,9 +9,6 @@ import CulpritSymbols
 /// The stalls in files and directories, as commands read them: chosen by their options, with names, each file of a program opened
 /// once by each thread.
 struct Stalls: Sendable {
-  /// What is said where there are stalls, and the options choose none.
-  static let noneIsChosen = "the options choose none of the stalls"
-
   /// By what names are found and code is owned.
   static let namingOptions = [
     CommandOption(
@@ -49,8 +46,18 @@ struct Stalls: Sendable {
       isRepeatable: true,
       help: "only stalls of the source NAME, or of the kind"
     ),
-    CommandOption("service", argument: "NAME", isRepeatable: true, help: "only stalls of the executable NAME"),
-    CommandOption("host", argument: "NAME", isRepeatable: true, help: "only stalls of the host NAME"),
+    CommandOption(
+      "service",
+      argument: "NAME",
+      isRepeatable: true,
+      help: "only stalls of the executable NAME, or without one: unknown"
+    ),
+    CommandOption(
+      "host",
+      argument: "NAME",
+      isRepeatable: true,
+      help: "only stalls of the host NAME, or without one: unknown"
+    ),
     CommandOption(
       "signature",
       argument: "DIGITS",
@@ -66,6 +73,29 @@ struct Stalls: Sendable {
     var builder: ReportBuilder
     /// Every sample of the stall, where that was asked for.
     var log: SampleLog?
+  }
+
+  /// What has come of reading files.
+  struct Reading {
+    /// Whether there was no problem.
+    var isWhole = true
+    /// How many files could be read, if only in part.
+    var fileCount = 0
+    /// What there was to choose from.
+    var offer = StallOffer()
+    /// How many stalls the options chose.
+    var chosenCount = 0
+    /// The stalls that an export has so far.
+    private var exported: Set<[String]> = []
+
+    /// Nothing has been read yet, of what `isWhole`.
+    init(isWhole: Bool = true) { self.isWhole = isWhole }
+
+    /// Whether `stall` of `process` is not among those that have been exported; it is from now on. A directory and a copy of it have
+    /// the same ones.
+    mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
+      exported.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
+    }
   }
 
   /// By what names are found and code is owned.
@@ -98,30 +128,52 @@ struct Stalls: Sendable {
 
   /// What the options in `parsed` say.
   ///
-  /// - Throws: ``UsageError`` for a time that is none.
-  init(_ parsed: OptionTable.Arguments) throws(UsageError) {
+  /// - Throws: ``UsageError`` for a time that is none, or a name; ``InputError`` for a directory that cannot be used.
+  init(_ parsed: OptionTable.Arguments) throws {
+    for option in ["own", "wrapper"] where parsed.values(option).contains("") {
+      throw UsageError("--\(option) takes a NAME, and not an empty one")
+    }
     naming = Naming(
-      search: DebugSearch(directories: parsed.values("debug-dir"), servers: servers),
+      search: DebugSearch(directories: try debugDirectories(parsed), servers: servers),
       own: parsed.values("own"),
       wrappers: parsed.values("wrapper")
     )
     var selection = StallSelection()
-    selection.since = try Self.time("since", parsed)
-    selection.until = try Self.time("until", parsed)
+    let now = Self.now
+    selection.since = try Self.time("since", parsed, now)
+    selection.until = try Self.time("until", parsed, now)
+    if let since = selection.since, let until = selection.until, since > until {
+      throw UsageError(
+        "--since=\(parsed.value("since") ?? "") is later than --until=\(parsed.value("until") ?? ""): no stall began "
+          + "after \(since) and before \(until)"
+      )
+    }
     selection.sources = parsed.values("source")
     selection.services = parsed.values("service")
     selection.hosts = parsed.values("host")
-    selection.signatures = parsed.values("signature")
-    for digits in selection.signatures where digits.isEmpty || !digits.allSatisfy({ $0.isASCII && $0.isHexDigit }) {
-      throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(digits)\"")
-    }
+    selection.signatures = try parsed.values("signature").map(Self.signature)
     self.selection = selection
+  }
+
+  /// The first digits of signatures that `text` is, as they are printed: in lower case.
+  private static func signature(_ text: String) throws(UsageError) -> String {
+    guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+      throw UsageError("--signature takes the first digits of a signature, such as 1f3a, not \"\(text)\"")
+    }
+    guard text.count <= Signature.digitCount else {
+      throw UsageError("--signature takes up to \(Signature.digitCount) digits, not the \(text.count) of \"\(text)\"")
+    }
+    return text.lowercased()
   }
 
   /// The time now.
   static var now: WallTime { WallTime(nanosecondsSince1970: clinux_clock_wall_ns()) }
 
-  private static func time(_ name: String, _ parsed: OptionTable.Arguments) throws(UsageError) -> WallTime? {
+  private static func time(
+    _ name: String,
+    _ parsed: OptionTable.Arguments,
+    _ now: WallTime
+  ) throws(UsageError) -> WallTime? {
     guard let text = parsed.value(name) else { return nil }
     guard let time = WallTime(argument: text, now: now) else {
       throw UsageError(
@@ -137,22 +189,24 @@ struct Stalls: Sendable {
   ///   - files: The files.
   ///   - withThreads: Whether reports have the other threads, whose names take most of the time.
   ///   - store: Where every sample of each stall goes; `nil` where reports are enough, which are made of a choice of them.
-  ///   - make: Gets the name of the file, what it holds, and the stalls: none where none is wanted. Called by several threads at once.
+  ///   - tellEmpty: Gets the name of each file in which no stall was recorded; by default it goes to standard error.
+  ///   - make: Gets the name of the file, and the stalls: none where none is wanted. Called by several threads at once.
   ///   - use: Gets what comes of that, in the order of the files.
-  /// - Returns: Whether there was no problem.
+  /// - Returns: What has come of it.
   func forEach<Output>(
     _ files: Expansion,
     withThreads: Bool,
     store: (any OverflowStore)? = nil,
-    _ make: @escaping @Sendable (_ name: String, _ recording: Recording, _ stalls: [Read]) -> Output,
+    tellEmpty: (_ name: String) -> Void = Self.tellEmpty,
+    _ make: @escaping @Sendable (_ name: String, _ stalls: [Read]) -> Output,
     _ use: (Output) -> Void
-  ) -> Bool {
+  ) -> Reading {
+    var reading = Reading(isWhole: files.isWhole)
     // Nothing to read is not standard input.
-    guard files.isWhole || !files.paths.isEmpty else { return false }
+    guard files.isWhole || !files.paths.isEmpty else { return reading }
     let (selection, naming, found) = (selection, naming, files.found)
     let paths = files.paths.isEmpty ? ["-"] : files.paths
     Progress.shared.begin(reading: files.paths)
-    var allGood = true
     OrderedWork.forEach(
       paths,
       // What is open already is read in the order in which it is named, and servers are asked one thing after the other.
@@ -166,26 +220,49 @@ struct Stalls: Sendable {
           let (rules, resolve) = naming.of(file, shared)
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
           var read: [Read] = []
-          for (place, recorded) in recording.stalls.enumerated() where selection.includes(recorded, of: recording.process) {
+          var offer = StallOffer()
+          for (place, recorded) in recording.stalls.enumerated() {
             var stall = recorded
+            offer.add(stall, of: recording.process)
+            guard selection.includes(stall, of: recording.process) else { continue }
             // Of a pool whose threads were not followed they are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
+            offer.add(signature: report.signature)
             if selection.includes(signature: report.signature) {
               let log = store == nil ? nil : file.logs[place]
               read.append(Read(stall: stall, report: report, builder: builder, log: log))
             }
           }
-          return make(name, recording, read)
+          return (name: name, offer: offer, chosenCount: read.count, made: make(name, read))
         }
       },
       { result in
-        if let output = result.output { use(output) }
+        if let output = result.output {
+          reading.fileCount += 1
+          reading.offer.add(output.offer)
+          reading.chosenCount += output.chosenCount
+          if output.offer.count == 0 { tellEmpty(output.name) }
+          use(output.made)
+        }
         result.tellProblems()
-        allGood = allGood && result.problems.isEmpty
+        reading.isWhole = reading.isWhole && result.problems.isEmpty
       }
     )
-    return allGood && files.isWhole
+    return reading
+  }
+
+  /// Says that no stall was recorded in the file called `name`.
+  static func tellEmpty(_ name: String) { output.error("\(name): no stall was recorded") }
+
+  /// Says on standard error where there were stalls and the options chose none, and what there was to choose.
+  ///
+  /// - Parameters:
+  ///   - reading: What has come of reading them.
+  ///   - side: What was read, where there is more than one such reading.
+  func tellWhereNoneIsChosen(_ reading: Reading, in side: String? = nil) {
+    guard reading.offer.count > 0, reading.chosenCount == 0 else { return }
+    output.error((side.map { "\($0): " } ?? "") + reading.offer.refusal(of: selection))
   }
 
   /// Gives each of `paths` to `body`, so much of it as `extent` says, with whose code is the application's and what names its addresses.
@@ -211,49 +288,48 @@ struct Stalls: Sendable {
     return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
-  /// The stalls that one export has so far: a directory and a copy of it have the same ones.
-  struct Exported {
-    private var known: Set<[String]> = []
-
-    /// Whether `stall` of `process` is not among them; it is from now on.
-    mutating func insert(_ stall: Stall, of process: ObservedProcess?) -> Bool {
-      known.insert([process?.host ?? "", stall.reportID(in: process)]).inserted
-    }
-  }
-
-  /// What `file` has of the wanted stalls, with every sample of each, but for those that are `exported`.
+  /// What `file`, which is called `name`, has of the wanted stalls that `reading` has not come by yet, with every sample of each. It
+  /// counts them.
   func chosen(
     of file: StallFile,
-    besides exported: inout Exported,
+    _ name: String,
     _ rules: OwnershipRules,
-    _ resolve: @escaping (StackFrame) -> [ResolvedFrame]
+    _ resolve: @escaping (StackFrame) -> [ResolvedFrame],
+    _ reading: inout Reading
   ) -> (recording: Recording, logs: [SampleLog]) {
     let recording = file.recording
+    if recording.stalls.isEmpty { Self.tellEmpty(name) }
     // Who is to blame is worked out where it is asked for.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
     let wanted = recording.stalls.indices.filter { place in
       let stall = recording.stalls[place]
+      reading.offer.add(stall, of: recording.process)
       guard selection.includes(stall, of: recording.process) else { return false }
-      let isMeant = builder.map { selection.includes(signature: $0.report(of: stall).signature) } ?? true
-      return isMeant && exported.insert(stall, of: recording.process)
+      if let builder {
+        let signature = builder.report(of: stall).signature
+        reading.offer.add(signature: signature)
+        guard selection.includes(signature: signature) else { return false }
+      }
+      reading.chosenCount += 1
+      return reading.insert(stall, of: recording.process)
     }
     var chosen = recording
     chosen.stalls = wanted.map { recording.stalls[$0] }
     return (chosen, wanted.map { file.logs[$0] })
   }
 
-  /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first; and whether all could be read.
-  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], isWhole: Bool) {
+  /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first.
+  func counted(_ operands: [String]) throws -> (stalls: [CountedStall], reading: Reading) {
     var stalls: [CountedStall] = []
-    let isWhole = forEach(
+    let reading = forEach(
       try Expansion(operands),
       withThreads: false,
-      { _, _, read in
+      { _, read in
         read.map { CountedStall($0.report) }
       },
       { stalls += $0 }
     )
-    return (stalls.merged(), isWhole)
+    return (stalls.merged(), reading)
   }
 }

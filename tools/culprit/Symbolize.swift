@@ -20,7 +20,7 @@ let symbolizeTable = OptionTable(
       "format",
       argument: "FORMAT",
       values: .words(["addr2line", "json"]),
-      help: "addr2line (as without this), or json: an object for each address"
+      help: "what is printed: addr2line (as without this), or json, an object for each address"
     ),
     CommandOption(
       "output",
@@ -58,7 +58,12 @@ let symbolizeTable = OptionTable(
 
 /// `culprit symbolize`: returns whether every file could be read.
 func runSymbolize(_ parsed: OptionTable.Arguments) throws -> Bool {
-  let search = DebugSearch(directories: parsed.values("debug-dir"), servers: servers)
+  let forAddresses = ["functions", "inlines", "demangle", "addresses", "pretty-print", "basenames"]
+  if parsed.has("output") { try parsed.refuse(forAddresses + ["format"], "is for addresses, -o is for saved samples") }
+  if parsed.value("format") == "json" {
+    try parsed.refuse(forAddresses, "is for --format=addr2line: JSON has all there is")
+  }
+  let search = DebugSearch(directories: try debugDirectories(parsed), servers: servers)
   if let destination = parsed.value("output") { return try resolve(parsed, to: destination, search) }
   guard let path = try file(parsed, search) else { return false }
   let options = AddressText.Options(

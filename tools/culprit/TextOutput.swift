@@ -21,6 +21,11 @@ struct TextOutput {
     CommandOption("no-pager", help: "do not show the output with PAGER, or less, on a terminal"),
   ]
 
+  /// Those of ``options`` that change what is written.
+  static let styles = ["width", "color", "ascii"]
+  /// Why there is no use for options of text where JSON is written.
+  static let isNoJSON = "is for --format=text: JSON has all there is"
+
   /// How text is written.
   let style: StallReport.TextStyle
   private let isPaged: Bool

@@ -9,7 +9,7 @@ private let formatOption = CommandOption(
   "format",
   argument: "FORMAT",
   values: .words(["text", "json"]),
-  help: "text (as without this), or json"
+  help: "what is printed: text (as without this), or json"
 )
 
 let topTable = OptionTable(
@@ -22,7 +22,8 @@ let topTable = OptionTable(
       letter: "b",
       argument: "WHAT",
       values: .words(Grouping.allCases.map(\.rawValue)),
-      help: "count by culprit (as without this), cause, source, service, host or version"
+      meanings: Dictionary(uniqueKeysWithValues: Grouping.allCases.map { ($0.rawValue, $0.meaning) }),
+      help: "what stalls are counted by: culprit (as without this), cause, source, service, host or version"
     ),
     limitOption,
     CommandOption("details", letter: "d", help: "tell hosts, versions, causes and labels of each row"),
@@ -34,11 +35,12 @@ let topTable = OptionTable(
     """,
   examples: """
     $ culprit top --since=7d /var/lib/shop/culprit
-    9 stalls of 2 kinds, 45.2 s, from 2026-11-20T10:23:51.204Z to 2026-11-23T08:00:00.000Z
+    9 stalls of 2 kinds, 45.17 s, from 2026-11-20T10:23:51.204Z to 2026-11-23T08:00:00.000Z
 
-    COUNT   TOTAL   WORST  LAST SEEN                 CAUSE      SIGNATURE     CULPRIT …
-        7  41.2 s  7.01 s  2026-11-23T08:00:00.000Z  computing  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
-    $ culprit report --signature=1f3a /var/lib/shop/culprit
+    COUNT    TOTAL   WORST  LAST SEEN                 CAUSE      SIGNATURE     CULPRIT …
+        7  41.20 s  7.01 s  2026-11-23T08:00:00.000Z  computing  8ff5744ae22d  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
+        2   3.97 s  2.10 s  2026-11-21T14:05:12.871Z  computing  9ff320419861  Basket.price() (Basket.swift:12) …
+    $ culprit report --signature=8ff5 /var/lib/shop/culprit
     $ culprit top --by=host --format=json /srv/stalls/*
     """,
   exitStatus: "0 all is well, 1 a file could not be read or only in part, 2 wrong usage"
@@ -46,17 +48,23 @@ let topTable = OptionTable(
 
 /// `culprit top`: returns whether every file could be read in full.
 func runTop(_ parsed: OptionTable.Arguments) throws -> Bool {
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(["details"] + TextOutput.styles, TextOutput.isNoJSON) }
   let grouping = parsed.value("by").flatMap(Grouping.init) ?? .culprit
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
-  let (stalls, isWhole) = try Stalls(parsed).counted(parsed.operands)
+  let reader = try Stalls(parsed)
+  let (stalls, reading) = try reader.counted(parsed.operands)
+  // That there are none is said of what could be read.
+  guard reading.fileCount > 0 else { return false }
   let groups = StallGroups(stalls, by: grouping)
-  if parsed.value("format") == "json" {
+  if isJSON {
     output.print(groups.json(limit: limit).text + "\n")
   } else {
     text.print(groups.text(limit: limit, details: parsed.has("details"), style: text.style))
   }
-  return isWhole
+  reader.tellWhereNoneIsChosen(reading)
+  return reading.isWhole
 }
 
 let diffTable = OptionTable(
@@ -72,12 +80,12 @@ let diffTable = OptionTable(
     """,
   examples: """
     $ culprit diff /srv/stalls/build-41 /srv/stalls/build-42
-    before: 41 stalls of 2 kinds, 200 s, in 24 h 0 min of watching
-    after:  12 stalls of 2 kinds, 50.1 s, in 24 h 0 min of watching
+    before: 41 stalls of 1 kind, 200 s, in 24 h 0 min of watching
+    after:  12 stalls of 2 kinds, 50.10 s, in 24 h 0 min of watching
 
-    CHANGE           TOTAL   COUNT            WORST  SIGNATURE     CULPRIT …
-    new     +1.69 s an hour   - → 8       - → 6.02 s  77c01b5e2f90  Basket.price() (Basket.swift:12) …
-    better  −7.94 s an hour  41 → 4  5.01 s → 2.50 s  1f3a09c2b7d4  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
+    CHANGE            TOTAL   COUNT            WORST  SIGNATURE     CULPRIT …
+    new     +1.69 s an hour   - → 8       - → 6.02 s  9ff320419861  Basket.price() (Basket.swift:12) …
+    better  −7.94 s an hour  41 → 4  5.01 s → 2.50 s  8ff5744ae22d  Catalog.rebuildIndex(for:) (Catalog.swift:29) …
     """,
   exitStatus: "0 all is well, whatever the difference; 1 a file could not be read or only in part, 2 wrong usage"
 )
@@ -87,25 +95,46 @@ func runDiff(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count == 2 else {
     throw UsageError("diff takes two files or directories, BEFORE and AFTER, not \(parsed.operands.count)")
   }
+  let isJSON = parsed.value("format") == "json"
+  if isJSON { try parsed.refuse(TextOutput.styles, TextOutput.isNoJSON) }
   let limit = try parsed.number("limit", in: 1...1_000_000) ?? .max
   let text = try TextOutput(parsed, width: .max)
   let reader = try Stalls(parsed)
   var isWhole = true
-  let sides = try parsed.operands.map { operand in
-    // That nothing stalled is something to compare with.
-    let isEmpty = isDirectory(operand) && (try? BlackBoxDirectory(path: operand).names([".stall"]))?.isEmpty ?? false
-    let (stalls, isRead) = isEmpty ? ([], true) : try reader.counted([operand])
-    isWhole = isWhole && isRead
-    let watched =
-      isDirectory(operand)
-      ? BlackBoxDirectory(path: operand).watchedTime(until: Stalls.now, reader.selection.watched) : nil
-    return StallComparison.Side(stalls, watched: watched)
+  let sides = parsed.operands.compactMap { operand -> StallComparison.Side? in
+    do {
+      let (side, isRead) = try side(operand, reader)
+      isWhole = isWhole && isRead
+      return side
+    } catch {
+      output.error("\(error)")
+      return nil
+    }
   }
+  // A table with one side would tell that all of the other has gone, or come.
+  guard sides.count == 2 else { return false }
   let comparison = StallComparison(sides[0], sides[1])
-  if parsed.value("format") == "json" {
+  if isJSON {
     output.print(comparison.json(limit: limit).text + "\n")
   } else {
     text.print(comparison.text(limit: limit, style: text.style))
   }
   return isWhole
+}
+
+/// The stalls that `reader` finds in `operand`, one side of a comparison, or `nil` where nothing of it can be read; and whether all
+/// could be read.
+private func side(_ operand: String, _ reader: Stalls) throws -> (StallComparison.Side?, isRead: Bool) {
+  var watched: Duration?
+  if isDirectory(operand) {
+    let box = BlackBoxDirectory(path: operand)
+    watched = box.watchedTime(until: Stalls.now, reader.selection.watched)
+    // Where runs have left their records, that nothing stalled is something to compare with.
+    if try stallNames(in: operand).isEmpty, try !box.names([".run", ".told"]).isEmpty {
+      return (StallComparison.Side([], watched: watched), true)
+    }
+  }
+  let (stalls, reading) = try reader.counted([operand])
+  reader.tellWhereNoneIsChosen(reading, in: operand)
+  return (reading.fileCount > 0 ? StallComparison.Side(stalls, watched: watched) : nil, reading.isWhole)
 }

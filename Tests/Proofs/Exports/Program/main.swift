@@ -23,7 +23,10 @@ case ("large", 2):
   SampleRecordings.largeFile(samples: numbers[0], stacks: numbers[1]) { output.print(bytes: $0) }
   exit(0)
 case ("perf", 2): recording = SampleRecordings.large(samples: numbers[0], stacks: numbers[1])
-default: output.usage(UsageError("give one of: everyday, workers, hostile, waits, deadlock, large SAMPLES STACKS, perf SAMPLES STACKS"))
+default:
+  output.usage(
+    UsageError("give one of: everyday, workers, hostile, waits, deadlock, large SAMPLES STACKS, perf SAMPLES STACKS")
+  )
 }
 if words.first == "perf" {
   printAsPerf(recording)

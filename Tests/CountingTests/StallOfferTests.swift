@@ -1,0 +1,60 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritCounting
+
+@Suite struct StallOfferTests {
+  private func offer(_ name: String, host: String = "web-1", began: UInt64 = 0) -> StallOffer {
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: name),
+      thread: ObservedThread(id: 1, name: ""),
+      threshold: .zero,
+      began: WallTime(nanosecondsSince1970: began * 1_000_000_000)
+    )
+    let process = ObservedProcess(
+      id: 1,
+      executable: "/opt/shop",
+      architecture: "",
+      observerVersion: "",
+      watchedSince: WallTime(nanosecondsSince1970: 0),
+      host: host
+    )
+    var offer = StallOffer()
+    offer.add(stall, of: process)
+    return offer
+  }
+
+  /// What most stalls have comes first, and a few names are enough. What an option is not used for is not told.
+  @Test func namesAreTold() {
+    var all = StallOffer()
+    for number in 0..<7 { all.add(offer("s\(number)", host: "h\(number % 2)", began: UInt64(number))) }
+    all.add(offer("s5", host: "a\u{1b}[2J"))
+    #expect(all.count == 8)
+    var selection = StallSelection()
+    selection.sources = ["x"]
+    let sources = "sources \"s5\", \"s0\", \"s1\", \"s2\", \"s3\", … (7); kind \"loop\""
+    #expect(all.refusal(of: selection) == "the options choose none of the 8 stalls; \(sources)")
+    selection = StallSelection()
+    selection.hosts = ["x"]
+    selection.until = WallTime(nanosecondsSince1970: 0)
+    #expect(
+      all.refusal(of: selection) == "the options choose none of the 8 stalls; hosts \"h0\", \"h1\", \"a\\u{1b}[2J\"; "
+        + "they began from 1970-01-01T00:00:00.000Z to 1970-01-01T00:00:06.000Z"
+    )
+  }
+
+  @Test func theOnlyStallIsToldOf() {
+    var only = offer("http", began: 1)
+    var selection = StallSelection()
+    selection.since = WallTime(nanosecondsSince1970: 2_000_000_000)
+    let sentence = "the options do not choose the only stall; it began at 1970-01-01T00:00:01.000Z"
+    #expect(only.refusal(of: selection) == sentence)
+    // Signatures are known of stalls that the other options choose.
+    selection = StallSelection()
+    selection.signatures = ["1"]
+    #expect(only.refusal(of: selection) == "the options do not choose the only stall")
+    only.add(signature: "77c01b5e2f90")
+    #expect(only.refusal(of: selection) == "the options do not choose the only stall; signature \"77c01b5e2f90\"")
+  }
+}
