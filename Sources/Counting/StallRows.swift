@@ -67,6 +67,7 @@ package struct StallRows: Sendable {
     row.add("cause", stall.causeKind)
     row.add("cause_share", stall.cause?.share)
     row.add("cause_subject", stall.cause?.subjects.first?.text)
+    row.add("cause_subject_share", stall.cause?.subjects.first?.share)
     row.add("labels", stall.labels)
     row.add("count", stall.stackCount)
     return row
