@@ -83,11 +83,11 @@ package struct CountedStall: Hashable, Sendable {
     }
   }
 
-  /// Where that is, in short: "Catalog.swift:29", else the module; `nil` if unknown.
+  /// Where that is, in short: "Catalog.swift:29", else the module; `nil` if unknown, or if the name has it.
   package var place: String? {
     guard let function else { return nil }
     if let location = function.location { return "\(location.fileName):\(location.line)" }
-    return function.moduleName.isEmpty ? nil : function.moduleName
+    return function.moduleName.isEmpty || function.isAddress(function.name) ? nil : function.moduleName
   }
 
   /// What kind of cause; "unknown" where there is none.

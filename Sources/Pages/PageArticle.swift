@@ -77,7 +77,7 @@ struct PageArticle {
       let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
       markup += Markup.element("p", "share", Markup.text(rest.drop { $0 == " " }.description))
       markup += bar([(culprit.share, "culprit")])
-      if !texts.isEmpty { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
+      if words.culpritPlace != nil { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
     }
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
@@ -193,9 +193,8 @@ struct PageArticle {
     if let function { markup += "<code>\(Self.name(function.displayName))</code>" }
     if let functions = stack?.functions, !functions.isEmpty {
       let items = functions.map { function in
-        let place = function.location.map { "\($0.fileName):\($0.line)" } ?? function.moduleName
-        return "<li class=\"\(function.isOwn ? "own" : "")\"><code>\(Self.name(function.displayName))</code> "
-          + "<span>\(Markup.text(place))</span></li>"
+        "<li class=\"\(function.isOwn ? "own" : "")\"><code>\(Self.name(function.displayName))</code> "
+          + "<span>\(Markup.text(function.origin))</span></li>"
       }
       markup += "<details><summary>its stack</summary><ol class=\"stack\">\(items.joined())</ol></details>"
     }

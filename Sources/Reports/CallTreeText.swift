@@ -103,7 +103,8 @@ struct CallTreeText {
     let room = width - head.count - margin.count
     let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
     let name = style.spelled(node.function.displayName + times)
-    let both = name + "  " + style.spelled(Formatting.origin(node.function))
+    let origin = style.spelled(Formatting.origin(node.function))
+    let both = origin.isEmpty ? name : "\(name)  \(origin)"
     let text = Formatting.fitted(both.count <= room ? both : name, room)
     lines.append(head + margin + (node.function.isOwn ? Emphasis.own.on(text, style) : text))
   }

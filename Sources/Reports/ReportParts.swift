@@ -112,6 +112,9 @@ extension StallReport {
       guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
       return String(module[module.index(after: slash)...])
     }
+
+    /// Whether `name` is an address in the function's module, so that it says where the function is: "libc.so.6+0x10d030".
+    package func isAddress(_ name: String) -> Bool { name.hasPrefix("\(printable(moduleName))+0x") }
   }
 
   /// A place in source code.

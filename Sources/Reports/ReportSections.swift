@@ -46,6 +46,11 @@ package struct ReportSections: Sendable {
     return ReportSection("STALL", [what, place])
   }
 
+  /// Where the culprit is, as the verdict has it behind the name; `nil` where it has nothing of it.
+  package var culpritPlace: String? {
+    report.culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
   /// Who is to blame, and what shows it.
   package var verdict: ReportSection? {
     if report.verdict == .noStacks {
@@ -145,7 +150,8 @@ package struct ReportSections: Sendable {
     guard let taken = report.spentIn, culprit.time > .zero else { return "" }
     let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
     let package = taken.function.package.map { " of the package \(printable($0))" } ?? ""
-    return "spent in: \(taken.function.displayName)\(package) \(part) (\(Formatting.origin(taken.function)))"
+    let origin = Formatting.inBrackets(Formatting.origin(taken.function))
+    return "spent in: \(taken.function.displayName)\(package) \(part)\(origin)"
   }
 
   /// The application's functions that called the culprit, and what each has of its time.
@@ -167,7 +173,7 @@ package struct ReportSections: Sendable {
     let shown = worth.prefix(Self.contenders)
     var texts = shown.map { contender in
       "\(contender.function.displayName)  \(Formatting.percent(contender.share)), "
-        + "\(Formatting.duration(contender.time))  (\(Formatting.origin(contender.function)))"
+        + Formatting.duration(contender.time) + Formatting.inBrackets(Formatting.origin(contender.function))
     }
     let rest = report.contenderCount - report.contenders.count + worth.count - shown.count
     if !shown.isEmpty, rest > 0 { texts.append("and \(Formatting.count(rest, "other"))") }
@@ -180,8 +186,7 @@ package struct ReportSections: Sendable {
       let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
       guard let culprit = stretch.culprit else { return "\(time): no code of the application" }
       let doing = ActivityText.brief(culprit)
-      let place = "\(culprit.function.displayName) (\(Formatting.origin(culprit.function)))"
-      return "\(time): \(place)\(doing.isEmpty ? "" : ", \(doing)")"
+      return "\(time): \(Formatting.placed(culprit.function))\(doing.isEmpty ? "" : ", \(doing)")"
     }
     return ReportSection("TIMELINE", texts)
   }
@@ -313,9 +318,12 @@ package struct ReportSections: Sendable {
     return section
   }
 
+  /// Where `function` is, in full; empty where its name says it.
   private func place(_ function: StallReport.Function) -> String {
     let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
-    guard let location = function.location else { return "in \(module)" }
+    guard let location = function.location else {
+      return function.isAddress(function.displayName) ? "" : "in \(module)"
+    }
     return "at \(printable(location.description)), in \(module)"
   }
 }

@@ -81,7 +81,7 @@ struct TextReport: Sendable {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
       let name = style.spelled(function.displayName)
-      let both = "\(name)  (\(style.spelled(Formatting.origin(function))))"
+      let both = style.spelled(Formatting.placed(function, gap: "  "))
       lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
     }
     if next < functions.count { lines.append(between(functions[next...])) }
@@ -116,7 +116,9 @@ extension TextReport {
   var ending: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil
-    let verdict = sections.verdict.flatMap { ReportSection($0.label, $0.paragraphs.prefix(2).map(\.text)) }
+    let verdict = sections.verdict.flatMap {
+      ReportSection($0.label, $0.paragraphs.prefix(sections.culpritPlace == nil ? 1 : 2).map(\.text))
+    }
     let cause = CauseText.lines(report).first.flatMap { ReportSection("WHY", [$0]) }
     let text = [heading, verdict, cause].compactMap { $0 }.flatMap(page.lines).joined(separator: "\n") + "\n"
     return style.isASCII ? text.inASCII : text

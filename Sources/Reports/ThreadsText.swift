@@ -27,7 +27,7 @@ struct ThreadsText: Sendable {
         let head = Formatting.right("#\(number)", 5) + " "
         let room = width - head.count
         let name = function.displayName
-        let both = "\(name)  (\(Formatting.origin(function)))"
+        let both = Formatting.placed(function, gap: "  ")
         lines.append(head + Formatting.fitted(both.count <= room ? both : name, room))
       }
       if let why = missing(group) { lines += Formatting.wrapped(why, width - 6).map { "      " + $0 } }
@@ -79,10 +79,10 @@ struct ThreadsText: Sendable {
   private func place(_ group: ThreadsReport.Group) -> String {
     let own = group.functions.filter(\.isOwn).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {
-      return "in " + own.map { "\($0.displayName) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
+      return "in " + own.map { Formatting.placed($0) }.joined(separator: ", from ")
     }
     guard let innermost = group.functions.first else { return noStack(group) }
-    return "in \(innermost.displayName) (\(Formatting.origin(innermost))), no code of the application"
+    return "in \(Formatting.placed(innermost)), no code of the application"
   }
 
   private func missing(_ group: ThreadsReport.Group) -> String? {

@@ -189,14 +189,14 @@ package enum WaitChainText {
       let how = ActivityText.of(culprit)
       // It was seen once.
       if link.kind == .initialization {
-        return "seen in \(function.displayName) (\(Formatting.origin(function)))"
+        return "seen in \(Formatting.placed(function))"
       }
       return
-        "\(Formatting.percent(culprit.share)) of that time in \(function.displayName) (\(Formatting.origin(function)))"
+        "\(Formatting.percent(culprit.share)) of that time in \(Formatting.placed(function))"
         + (how.isEmpty ? "" : ": \(how)")
     }
     guard !link.hasHolderEnded else { return "" }
     guard let innermost = link.stack?.functions.first else { return "and was not looked at" }
-    return "last seen in \(innermost.displayName) (\(Formatting.origin(innermost)))"
+    return "last seen in \(Formatting.placed(innermost))"
   }
 }

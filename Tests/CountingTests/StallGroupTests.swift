@@ -69,6 +69,16 @@ import Testing
     #expect(merged.map(\.id) == ["8", "7", "7"] && merged[2].hasEnded)
   }
 
+  /// A function without a name is called by its module and its address: the module is not told again.
+  @Test func anAddressIsToldOnce() throws {
+    var stall = counted()
+    stall.function?.location = nil
+    let module = try #require(stall.function?.moduleName)
+    #expect(stall.place == module)
+    stall.function?.name = "\(module)+0x1234"
+    #expect(stall.place == nil)
+  }
+
   @Test func tablesTellWhatIsThere() {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 100, labels: ["GET /\u{1b}[2J"]),

@@ -335,6 +335,65 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.contains("divided between \(list), all called by Catalog.rebuild()"))
   }
 
+  /// What a function without a name is called says where it is: no part of a report says it again.
+  @Test func anAddressIsToldOnce() throws {
+    func nameless(_ number: Int) -> StallReport.Function {
+      var function = function("shop+0x\(number)0")
+      function.noName = "the file has no symbols"
+      return function
+    }
+    var report = fullReport()
+    report.source.kind = .loop
+    report.culprit?.function = nameless(1)
+    report.contenders = [finding(nameless(2), 0.1, 1)]
+    report.spentIn = finding(nameless(3), 0.6, 6)
+    report.knownTimeline = [
+      StallReport.Stretch(beginSeconds: seconds(0), endSeconds: seconds(8), culprit: finding(nameless(4), 0.9, 7)),
+      StallReport.Stretch(beginSeconds: seconds(8), endSeconds: seconds(9), culprit: finding(nameless(5), 0.9, 1)),
+    ]
+    report.lastStack?.functions = [nameless(6), nameless(7)]
+    report.tree = [node(nameless(8), 1, own: 1, [node(nameless(9), 1, own: 1)])]
+    report.otherThreads?.groups = Array(threadsReport().groups.prefix(2))
+    report.otherThreads?.groups[0].functions = [nameless(10)]
+    report.otherThreads?.groups[1].functions = [nameless(11)]
+    report.otherThreads?.groups[1].functions[0].isOwn = false
+    let link = StallReport.WaitLink(
+      kind: .mutex,
+      address: 1,
+      holder: StallReport.Thread(id: 7, name: ""),
+      hasHolderEnded: false,
+      isLikely: false,
+      culprit: finding(nameless(12), 1, 1),
+      stack: StallReport.Stack(functions: [nameless(12)], missingCallers: nil)
+    )
+    report.waitChains = [
+      StallReport.WaitChain(
+        links: [link],
+        share: 1,
+        seconds: seconds(10),
+        sampleCount: 40,
+        isCycle: false,
+        isDeadlock: false
+      )
+    ]
+    let threads = try #require(report.otherThreads).text(width: 200)
+    let last = LastStacksText([StallReport.TimedStack(ageSeconds: seconds(1), functions: [nameless(13)])])
+    let text = report.text(StallReport.TextStyle(width: 200, isFull: true)) + threads + last.text(width: 200)
+    for number in 1...13 {
+      let lines = text.split(separator: "\n").filter { $0.contains("shop+0x\(number)0") }
+      #expect(!lines.isEmpty && lines.allSatisfy { $0.split(separator: "shop").count == 2 }, "\(number): \(lines)")
+    }
+    #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing"), "\(text)")
+    // A function of a library is called by that, and found by its address.
+    var library = system("a function of libc.so.6")
+    (library.name, library.noName) = ("libc.so.6+0x10", "the file has no symbols")
+    #expect(Formatting.placed(library) == "a function of libc.so.6 (libc.so.6+0x10)")
+    // What tells namesakes apart is told once, too; how a function was called is told in any case.
+    #expect(Formatting.placed(function("load() (a.c:7)", at: ("a.c", 7))) == "load() (a.c:7)")
+    #expect(Formatting.placed(function("load() (libc.so.6)", module: "/usr/lib/libc.so.6")) == "load() (libc.so.6)")
+    #expect(Formatting.placed(function("shop+0x10", isInlined: true)) == "shop+0x10 (inlined)")
+  }
+
   @Test func nobodyAndNothingAreToldInWords() {
     var report = fullReport()
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
