@@ -51,7 +51,7 @@ extension StallComparison {
       pair { readable($0.worst.duration) },
       entry.signature,
       newest.map { shortened($0.culprit) + ($0.place.map { " (\($0))" } ?? "") } ?? "",
-      newest?.sourceText ?? "",
+      abridged(newest?.sourceText ?? ""),
     ]
   }
 

@@ -77,9 +77,9 @@ package struct CountedStall: Hashable, Sendable {
   /// Who is to blame, in a few words: "Catalog.rebuildIndex(for:)", "nobody alone (poll)".
   package var culprit: String {
     switch verdict {
-    case .culprit: function?.name ?? "a function without a name"
+    case .culprit: function.map { visible($0.name) } ?? "a function without a name"
     case .noStacks: "no stack was captured"
-    default: "nobody alone" + (function.map { " (\($0.name))" } ?? "")
+    default: "nobody alone" + (function.map { " (\(visible($0.name)))" } ?? "")
     }
   }
 
@@ -93,8 +93,10 @@ package struct CountedStall: Hashable, Sendable {
   /// What kind of cause; "unknown" where there is none.
   package var causeKind: String { (cause?.kind ?? .unknown).rawValue }
 
-  /// What stalled, and of which service: `event loop "http" of shop`.
-  package var sourceText: String { source.description + (service.isEmpty ? "" : " of \(printable(service))") }
+  /// What stalled, and of which service: `event loop "http" of shop`. The whole of it: stalls are counted by it.
+  package var sourceText: String {
+    "\(source.kind) \"\(printable(source.name))\"" + (service.isEmpty ? "" : " of \(printable(service))")
+  }
 }
 
 extension [CountedStall] {

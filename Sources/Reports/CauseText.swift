@@ -61,7 +61,7 @@ enum CauseText {
     case .noProcessor: return "ready to run, without a processor"
     case .sleep: return "sleeping on purpose"
     case .unknown: return inBrackets("unknown")
-    default: return "a cause of the kind \(printable(cause.kind.rawValue))"
+    default: return "a cause of the kind \(abridged(cause.kind.rawValue))"
     }
   }
 

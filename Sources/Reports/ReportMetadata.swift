@@ -87,7 +87,7 @@ extension StallReport {
 
   /// The report in one line for a log, with its time and process: the headline, and why.
   public var summary: String {
-    let process = process.map { "\(printable($0.name))[\($0.id)] " } ?? ""
+    let process = process.map { "\(abridged($0.name))[\($0.id)] " } ?? ""
     let cause = causes.first.map { "; \(CauseText.whatAndShare($0))" }
     return "\(began) \(process)\(headline)\(cause ?? "")"
   }

@@ -293,7 +293,7 @@ extension StallReport.Source {
       case .executor: "executor"
       case .phase: "phase"
       case .job: "job"
-      default: "source of the kind \(printable(rawValue))"
+      default: "source of the kind \(abridged(rawValue))"
       }
     }
   }

@@ -21,6 +21,8 @@ package struct ReportSections: Sendable {
   private static let chains = 2
   /// The most other stalls of the same thread that are shown.
   private static let overlaps = 4
+  /// The most characters of what the application says in a note: it may be some sentences.
+  private static let noteCharacters = 400
   /// The most labels that are shown.
   private static let labels = 5
 
@@ -239,7 +241,7 @@ package struct ReportSections: Sendable {
   private var labels: ReportSection? {
     ReportSection(
       "LABELS",
-      report.labels.prefix(Self.labels).map { "\(printable($0.text))  \(Formatting.percent($0.share))" }
+      report.labels.prefix(Self.labels).map { "\(abridged($0.text))  \(Formatting.percent($0.share))" }
     )
   }
 
@@ -248,17 +250,22 @@ package struct ReportSections: Sendable {
       "GOING ON",
       notes(of: .activity)
         .map { note in
-          "\"\(printable(note.title))\" for \(Formatting.duration(note.time))"
-            + (note.text.isEmpty ? "" : ", \(printable(note.text))")
+          "\"\(abridged(note.title))\" for \(Formatting.duration(note.time))"
+            + (note.text.isEmpty ? "" : ", \(told(note))")
         }
     )
+  }
+
+  /// What `note` says: all of it only where all that is known is told.
+  func told(_ note: StallReport.Note) -> String {
+    abridged(note.text, limit: isFull ? .max : Self.noteCharacters)
   }
 
   private var context: ReportSection? {
     ReportSection(
       "CONTEXT",
       notes(of: .context)
-        .map { note in (note.title.isEmpty ? "" : "\(printable(note.title)): ") + printable(note.text) }
+        .map { note in (note.title.isEmpty ? "" : "\(abridged(note.title)): ") + told(note) }
     )
   }
 
@@ -266,7 +273,7 @@ package struct ReportSections: Sendable {
     let shown = report.overlaps.prefix(Self.overlaps)
     var texts = shown.map { note in
       let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
-      return "\(printable(note.title)) was stuck at the same work\(time): the same stall, see report "
+      return "\(abridged(note.title)) was stuck at the same work\(time): the same stall, see report "
         + printable(note.text)
     }
     let rest = report.overlaps.count - shown.count

@@ -193,8 +193,8 @@ extension StallReport {
       self.name = name
     }
 
-    /// The source in a few words, fit for a log: `event loop "http"`.
-    public var description: String { "\(kind) \"\(printable(name))\"" }
+    /// The source in a few words, fit for a log: `event loop "http"`. Of a long name the middle is left out.
+    public var description: String { "\(kind) \"\(abridged(name))\"" }
   }
 
   /// A thread of the process.

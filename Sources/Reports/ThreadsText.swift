@@ -64,7 +64,7 @@ struct ThreadsText: Sendable {
   private func title(_ group: ThreadsReport.Group) -> String {
     let named = group.threads.prefix(Self.namedThreads)
       .map { thread in
-        thread.name.isEmpty ? "\(thread.id)" : "\"\(printable(thread.name))\" \(thread.id)"
+        thread.name.isEmpty ? "\(thread.id)" : "\"\(abridged(thread.name))\" \(thread.id)"
       }
     var names = named.joined(separator: ", ")
     let rest = group.threads.count - named.count

@@ -151,7 +151,7 @@ package enum WaitChainText {
 
   /// The thread that held it.
   package static func name(_ link: StallReport.WaitLink) -> String {
-    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(printable(link.holder.name))\"")
+    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(abridged(link.holder.name))\"")
   }
 
   /// Whether `isAlone` in waiting for what it has itself.
@@ -178,7 +178,7 @@ package enum WaitChainText {
     case .queue: "dispatch queue"
     case .stream: "stream (stdio)"
     case .initialization: "initialization"
-    default: "thing of the kind \(printable(link.kind.rawValue))"
+    default: "thing of the kind \(abridged(link.kind.rawValue))"
     }
   }
 

@@ -394,6 +394,53 @@ private func threadsReport() -> ThreadsReport {
     #expect(Formatting.placed(function("shop+0x10", isInlined: true)) == "shop+0x10 (inlined)")
   }
 
+  /// What the application says of itself, however long, does not flood the report; as JSON it is whole.
+  @Test func longTextsAreCut() throws {
+    let long = String(repeating: "0123456789", count: 1000)
+    let cut = "\(long.prefix(49))…\(long.suffix(50))"
+    var report = fullReport()
+    report.source.name = long
+    report.thread.name = long
+    report.process?.executable = "/opt/" + long
+    report.labels = [StallReport.Label(text: long, share: 1, seconds: seconds(1))]
+    report.otherThreads?.groups[0].threads[0].name = long
+    report.notes = [StallReport.Note.Kind.context, .activity, .debugger, .overlap]
+      .map { StallReport.Note(kind: $0, title: long, text: $0 == .overlap ? "1" : long, seconds: seconds(1)) }
+    let text = report.text(width: 1000)
+    for words in [
+      "queue \"\(cut)\"", "thread 4242 \"\(cut)\"", "\(cut) (process", "LABELS    \(cut) 100 %", "\"\(cut)\" 1,",
+      "CONTEXT   \(cut): \(long.prefix(199))…", "OVERLAP   \(cut) was stuck",
+    ] { #expect(text.contains(words), "\(words): \(text)") }
+    #expect(text.utf8.count < 12_000 && report.headline.count < 300 && report.summary.count < 500)
+    #expect(report.endText(width: 100).utf8.count < 1000)
+    // Where all is wanted, notes are told to their end.
+    #expect(report.text(StallReport.TextStyle(width: 1000, isFull: true)).contains(" \(long)\n"))
+    #expect(try report.json().split(separator: long).count > 8)
+  }
+
+  /// Where nothing is to be seen, words say so.
+  @Test func namesOfSpacesHaveWords() throws {
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
+    let builder = ReportBuilder(Recording(process: exampleProcess, stacks: [stack])) { frame in
+      [ResolvedFrame(function: "  ", rawName: "  ", module: "/a", address: .file(FileAddress(frame.address.value)))]
+    }
+    var (stall, _) = exampleStall()
+    stall.source.name = " "
+    stall.lostSamples = 0
+    stall.samples = [Sample(age: .seconds(5), stack: 0, outcome: .captured, cpuTime: nil, label: "\u{3000}")]
+    let report = builder.report(of: stall)
+    let text = report.text(width: 100)
+    for words in ["CULPRIT   (a name of spaces) 100 %", "LABELS    (a name of spaces) 100 %", "*(a name of spaces)  a"]
+    {
+      #expect(text.contains(words), "\(words): \(text)")
+    }
+    for line in [report.headline, report.summary] {
+      let words = "loop \"(a name of spaces)\" was stuck for 5.01 s: (a name of spaces) took 100 %"
+      #expect(line.contains(words), "\(line)")
+    }
+    #expect(report.culprit?.function.name == "  " && report.source.name == " ")
+  }
+
   @Test func nobodyAndNothingAreToldInWords() {
     var report = fullReport()
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
