@@ -68,17 +68,16 @@ struct PageArticle {
   }
 
   private var verdict: String {
-    var texts = words.verdict?.paragraphs.map(\.text) ?? []
-    var markup = ""
-    if let culprit = report.culprit {
-      // The name stands above it already, unless others are named before it.
-      let first = texts.removeFirst()
-      let name = culprit.function.displayName
-      let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
-      markup += Markup.element("p", "share", Markup.text(rest.drop { $0 == " " }.description))
-      markup += bar([(culprit.share, "culprit")])
-      if words.culpritPlace != nil { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
+    guard let culprit = report.culprit, var texts = words.verdict?.paragraphs.map(\.text) else {
+      return Markup.element("p", "", Markup.text(words.nobody))
     }
+    // The name stands above it already, unless others are named before it.
+    let first = texts.removeFirst()
+    let name = culprit.function.displayName
+    let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
+    var markup = Markup.element("p", "share", Markup.text(rest.drop { $0 == " " }.description))
+    markup += bar([(culprit.share, "culprit")])
+    if words.culpritPlace != nil { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 

@@ -50,15 +50,16 @@ package struct ReportSections: Sendable {
 
   /// Where the culprit is, as the verdict has it behind the name; `nil` where it has nothing of it.
   package var culpritPlace: String? {
-    report.culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
+    culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
   }
+
+  private var culprit: StallReport.Finding? { report.verdict == .noStacks ? nil : report.culprit }
 
   /// Who is to blame, and what shows it.
   package var verdict: ReportSection? {
-    if report.verdict == .noStacks {
-      return ReportSection("NO STACKS", ["nothing can be blamed: \(report.verdictReason ?? "nothing is known")"])
+    guard let culprit else {
+      return ReportSection("CULPRIT", ["\(report.verdict == .noStacks ? "unknown" : "none"): \(nobody)"])
     }
-    guard let culprit = report.culprit else { return ReportSection("NO SINGLE", [nobody()]) }
     let time = isSweep ? "" : ", \(Formatting.duration(culprit.time))"
     return ReportSection(
       "CULPRIT",
@@ -115,8 +116,11 @@ package struct ReportSections: Sendable {
     return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
   }
 
-  /// Why there is no single culprit.
-  private func nobody() -> String {
+  /// Why nobody alone is to blame.
+  package var nobody: String {
+    if report.verdict == .noStacks {
+      return "no stack was captured" + Formatting.inBrackets(report.verdictReason ?? "")
+    }
     var text = "no function of the application holds half of \(whole)"
     if let dominant = report.dominant {
       text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"

@@ -241,7 +241,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(fullReport().endText(width: 40), "ended-40")
     var report = fullReport()
     (report.verdict, report.verdictReason, report.culprit, report.causes) = (.noStacks, nil, nil, [])
-    #expect(report.endText(width: 100).contains("\nNO STACKS nothing can be blamed"))
+    #expect(report.endText(width: 100).contains("\nCULPRIT   unknown: no stack was captured\n"))
   }
 
   /// While a stall lasts there is no report yet.
@@ -446,15 +446,17 @@ private func threadsReport() -> ThreadsReport {
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
     report.dominant = finding(system("poll"), 0.6, 6)
     let text = report.text(width: 200)
-    #expect(
-      text.contains("NO SINGLE no function of the application holds half of the stall; the path ends in poll, 60 %")
-    )
+    let none = "\nCULPRIT   none: no function of the application holds half of the stall"
+    #expect(text.contains("\(none); the path ends in poll, 60 %\n"))
     report.dominant = nil
-    #expect(report.text(width: 200).contains("NO SINGLE no function of the application holds half of the stall\n"))
+    #expect(report.text(width: 200).contains("\(none)\n") && report.endText(width: 200).contains("\(none)\n"))
     (report.verdict, report.verdictReason) = (.noStacks, "the thread had exited")
-    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: the thread had exited\n"))
+    let unknown = "\nCULPRIT   unknown: no stack was captured"
+    #expect(report.text(width: 200).contains("\(unknown) (the thread had exited)\n"))
     report.verdictReason = nil
-    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: nothing is known\n"))
+    #expect(report.text(width: 200).contains("\(unknown)\n"))
+    // Each label is a word for what follows it.
+    for line in report.text(width: 60).split(separator: "\n") { #expect(!line.hasPrefix("NO ")) }
   }
 
   @Test(arguments: [40, 100]) func threadsAreToldInGroups(width: Int) {
