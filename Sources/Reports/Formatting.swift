@@ -39,12 +39,13 @@ enum Formatting {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
 
-  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something.
-  static func fitted(_ text: String, _ width: Int) -> String {
+  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something. It is `gap` that
+  /// stands there.
+  static func fitted(_ text: String, _ width: Int, gap: String = "…") -> String {
     guard text.count > width else { return text }
-    guard width > 4 else { return String(text.prefix(max(0, width))) }
-    let head = (width - 1) / 2
-    return text.prefix(head) + "…" + text.suffix(width - 1 - head)
+    guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
+    let head = (width - gap.count) / 2
+    return text.prefix(head) + gap + text.suffix(width - gap.count - head)
   }
 
   /// A bar of at most `width` characters, in eighths of a character.

@@ -68,7 +68,7 @@ struct TextReport: Sendable {
     let functions = stack.functions
     let margin = page.indent + "     "
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {
-      margin + Formatting.fitted(style.spelled(Formatting.between(functions)), page.textWidth - 5)
+      margin + style.fitted(Formatting.between(functions), to: page.textWidth - 5)
     }
     // Own code, and where the stack ends.
     let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
@@ -82,7 +82,7 @@ struct TextReport: Sendable {
       let room = page.textWidth - head.count
       let name = style.spelled(function.displayName)
       let both = style.spelled(Formatting.placed(function, gap: "  "))
-      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
+      lines.append(page.indent + head + style.fitted(both.count <= room ? both : name, to: room))
     }
     if next < functions.count { lines.append(between(functions[next...])) }
     if let why = stack.missingCallers {

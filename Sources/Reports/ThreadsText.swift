@@ -17,20 +17,21 @@ struct ThreadsText: Sendable {
   private var groups: [ThreadsReport.Group] { report.groups }
   private var count: Int { report.count }
 
-  /// Every group with its whole stack, in lines of at most `width` characters, but at least 40.
-  func text(width: Int = 100) -> String {
-    let width = max(40, width)
-    var lines = Formatting.wrapped(heading + shortfall, width)
+  /// Every group with its whole stack, in the characters of `style` and in lines of its width, but at least 40.
+  func text(_ style: StallReport.TextStyle) -> String {
+    let width = max(40, style.width)
+    func wrapped(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(style.spelled(text), width) }
+    var lines = wrapped(heading + shortfall, width)
     for group in groups {
-      lines += [""] + Formatting.wrapped(title(group), width)
+      lines += [""] + wrapped(title(group), width)
       for (number, function) in group.functions.enumerated() {
         let head = Formatting.right("#\(number)", 5) + " "
         let room = width - head.count
-        let name = function.displayName
         let both = Formatting.placed(function, gap: "  ")
-        lines.append(head + Formatting.fitted(both.count <= room ? both : name, room))
+        let text = style.spelled(both).count <= room ? both : function.displayName
+        lines.append(head + style.fitted(text, to: room))
       }
-      if let why = missing(group) { lines += Formatting.wrapped(why, width - 6).map { "      " + $0 } }
+      if let why = missing(group) { lines += wrapped(why, width - 6).map { "      " + $0 } }
     }
     return lines.joined(separator: "\n") + "\n"
   }

@@ -463,6 +463,17 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(threadsReport().text(width: width), "threads-\(width)")
   }
 
+  /// In ASCII a text may be longer, and lines are not.
+  @Test(arguments: [40, 41, 80]) func threadsFitInASCII(width: Int) {
+    var report = threadsReport()
+    report.groups = [report.groups[0]]
+    report.groups[0].threads[0].name = "wörker"
+    report.groups[0].functions[0].displayName = String(repeating: "wörd.", count: 40)
+    let text = report.text(StallReport.TextStyle(width: width, isASCII: true))
+    #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("w\\u{f6}rker") && text.contains("..."), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= width }, "\(text)")
+  }
+
   /// Each with a stack of its own, and nothing missing.
   @Test func fewThreadsNeedFewWords() {
     var report = threadsReport()

@@ -126,8 +126,17 @@ import Testing
     #expect(text.contains("#0 Orders.s\\u{e4}ve("))
     // A word that is too long for a line has one of its own.
     for line in lines(text) where line.split(separator: " ").count > 1 { #expect(line.count <= width, "\(line)") }
-    #expect(text.contains("~ 5") && text.contains("####") == (width == 100), "\(text)")
-    #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ~" && "plain".inASCII == "plain")
+    #expect(text.contains("... 5") && text.contains("####") == (width == 100), "\(text)")
+    // What is cut is marked with what fits.
+    var long = report(last: last)
+    long.lastStack?.functions[0].displayName = String(repeating: "wörd.", count: 40)
+    long.tree[0].function.displayName = String(repeating: "wörd.", count: 40)
+    long.tree[0].function.isOwn = true
+    for line in lines(long.text(StallReport.TextStyle(width: width, isFull: true, isASCII: true))) {
+      #expect(line.count <= width || !line.contains("..."), "\(line)")
+      #expect(!line.contains("rd.") || line.contains("..."), "\(line)")
+    }
+    #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ..." && "plain".inASCII == "plain")
   }
 
   /// Colours change nothing but colours, and there are none where nobody asked.
