@@ -44,20 +44,12 @@ struct TextReport: Sendable {
       lines += page.lines(part)
     }
     if lines.last == "" { lines.removeLast() }
-    let text = lines.map(emphasized).joined(separator: "\n") + "\n"
+    let text = lines.joined(separator: "\n") + "\n"
     return style.isASCII ? text.inASCII : text
   }
 
   private var sections: ReportSections {
     ReportSections(report, isFull: style.isFull, explains: style.explains)
-  }
-
-  /// `line` with its label set off, and the whole of the answer.
-  private func emphasized(_ line: String) -> String {
-    guard style.hasColor, let first = line.unicodeScalars.first, ("A"..."Z").contains(first) else { return line }
-    let isAnswer = line.hasPrefix("CULPRIT") || line.hasPrefix("DEADLOCK")
-    let label = isAnswer ? line.count : min(Self.labelWidth, line.count)
-    return Emphasis.strong.on(String(line.prefix(label)), style) + line.dropFirst(label)
   }
 
   /// The last stack, where it says something else than the report; else only where all is wanted.

@@ -1,5 +1,6 @@
 import CulpritBlame
 import CulpritStallRecord
+import Foundation
 import Testing
 
 @testable import CulpritReports
@@ -164,6 +165,38 @@ import Testing
         ).count / 2
       )
     }
+  }
+
+  /// The answer is set off to its end, where it takes several lines, and nothing but the answer.
+  @Test(arguments: ["CULPRIT", "DEADLOCK"]) func theWholeAnswerIsSetOff(label: String) throws {
+    var report = fullReport()
+    let link = StallReport.WaitLink(
+      kind: .mutex,
+      address: 1,
+      holder: StallReport.Thread(id: 7, name: ""),
+      hasHolderEnded: false,
+      isLikely: false
+    )
+    report.waitChains = [
+      StallReport.WaitChain(
+        links: [link],
+        share: 1,
+        seconds: Seconds(.seconds(10)),
+        sampleCount: 40,
+        isCycle: true,
+        isDeadlock: true
+      )
+    ]
+    let text = report.text(StallReport.TextStyle(width: 40, hasColor: true))
+    let answer = lines(text).drop { !$0.hasPrefix("\u{1b}[1m\(label)") }
+    let strong = answer.prefix { $0.contains("\u{1b}[1m") }
+    let words = strong.joined(separator: " ").replacingOccurrences(of: "\u{1b}[1m", with: "")
+      .replacingOccurrences(of: "\u{1b}[0m", with: "").split(separator: " ").joined(separator: " ")
+    let end = label == "CULPRIT" ? "80 % of the stall, 8.00 s" : "of the stall (40 samples)"
+    #expect(strong.count > 1 && words.hasPrefix(label + " ") && words.hasSuffix(end), "\(text)")
+    #expect(strong.dropFirst().allSatisfy { $0.hasPrefix("          \u{1b}[1m") })
+    // Of what is no answer the label is.
+    #expect(text.contains("\u{1b}[1mWHY       \u{1b}[0m"))
   }
 
   @Test func aSummaryIsALineWithEverythingToFindItBy() {
