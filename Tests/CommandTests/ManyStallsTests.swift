@@ -177,7 +177,7 @@ import Testing
       try FileManager.default.createDirectory(atPath: "\(directory)/empty", withIntermediateDirectories: true)
       let gone = try culprit(["diff", load, "\(directory)/empty"])
       #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms\n"), "\(gone)")
-      #expect(gone.out.contains("gone    −2.00 s"))
+      #expect(gone.out.contains("gone    −2.00 s") && gone.out.contains("\ntotals as they are, not by the hour: "))
     }
   }
 
