@@ -5,7 +5,7 @@ import CulpritStallRecord
 ///
 /// A closure is "closure in load()" as long as it is the only one of its function in the report: its number counts the
 /// closures of a function from the top, which no reader does, and its line stands beside it. Where two functions would
-/// read alike, their modules are told, or what else tells them apart.
+/// read alike, their modules are told, or what else tells them apart: library, file, line, or the types of overloads.
 struct FunctionNames {
   private var names: [FunctionIdentity: String] = [:]
 
@@ -54,6 +54,9 @@ struct FunctionNames {
       { $0.shownName + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
       { frame in frame.shownName + (frame.location.map { " (\(fileName($0)))" } ?? "") },
       { frame in frame.shownName + (frame.location.map { " (\(fileName($0)):\($0.line))" } ?? "") },
+      { typed($0) }, { typed($0, withResult: true) },
+      { frame in frame.swiftModule.map { qualified(typed(frame, withResult: true), by: $0) } ?? typed(frame) },
+      { typed($0, withResult: true) + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
     ]
     let best = ways.enumerated()
       .max { left, right in
@@ -62,6 +65,11 @@ struct FunctionNames {
       }
     guard let best, Set(frames.map(best.element)).count > 1 else { return \.shownName }
     return best.element
+  }
+
+  /// What `frame` is called with the types of its parameters, where its name has them.
+  private static func typed(_ frame: ResolvedFrame, withResult: Bool = false) -> String {
+    ParameterTypes(frame)?.added(to: frame.shownName, withResult: withResult) ?? frame.shownName
   }
 
   private static func fileName(_ location: SourceLocation) -> Substring {

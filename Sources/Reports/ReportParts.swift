@@ -72,8 +72,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The name: short and readable, at most 100 characters, and the same in every report.
     public var name: String
-    /// The name to print: unique in the report. A closure has its number, and a namesake its module or file, only beside another
-    /// one.
+    /// The name to print: unique in the report, as far as anything that is known tells functions apart. A closure has its number, and
+    /// a namesake its module, its file or its types, only beside another one. Functions of a library that have no name share one.
     public var displayName: String
     /// The name with everything that the demangler prints; `nil` when there is none.
     public var fullName: String?
