@@ -31,7 +31,8 @@ struct AwaitedObjects {
     if let reason = Self.first(Self.purposes, symbols) { return reason }
     let name = number.flatMap { SystemCalls.name(of: $0, architecture: architecture) }
     switch name {
-    case nil: return Self.first(Self.functions, symbols).map(located(symbols)) ?? Reason(.unknown)
+    case nil:
+      return Self.first(Self.functions, symbols).map(located(symbols)) ?? Reason(.unknown, number.map { .call($0) })
     case "futex", "futex_waitv", "futex_wait", "restart_syscall":
       if let found = Self.first(Self.functions, symbols) { return located(symbols)(found) }
       return Reason(.unknown, .object(.futex))

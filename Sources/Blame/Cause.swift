@@ -53,8 +53,12 @@ package struct Cause: Hashable, Sendable {
     case descriptor(Descriptor)
     /// A system call, by its number.
     case call(Int32)
-    /// Nothing: there are no samples of that time.
+    /// Not known: there are no samples of that time.
     case unobserved
+    /// Not known: its samples have no stack.
+    case noStack
+    /// Not known: the kernel did not tell what the thread did, and its stack says nothing of it.
+    case noState
   }
 
   /// A part of a cause.

@@ -159,7 +159,9 @@ struct CauseFinder {
     case .inRestartedCall(let call): return awaited.reason(sample, call: call, frames)
     case .unknown:
       if sample.outcome == .noWorker { return Reason(.congestion, .object(.freeThread), isLikely: true) }
-      return awaited.reason(sample, call: nil, frames)
+      let found = awaited.reason(sample, call: nil, frames)
+      guard found == Reason(.unknown) else { return found }
+      return Reason(.unknown, frames.isEmpty ? .noStack : .noState)
     }
   }
 
@@ -192,7 +194,7 @@ struct CauseFinder {
   }
 
   private func ofRunning(_ frames: [WeightedStack.Frame]) -> Reason {
-    guard !frames.isEmpty else { return Reason(.computing) }
+    guard !frames.isEmpty else { return Reason(.computing, .noStack) }
     let work = WorkKinds.work(frames)
     return switch work {
     case .kind(.deallocation): Reason(.deallocation)

@@ -25,9 +25,17 @@ extension StallComparison {
     let shown = Set(ranked.prefix(limit).map(\.offset))
     for entry in entries.enumerated() where shown.contains(entry.offset) { table.add(cells(of: entry.element)) }
     var lines = style.lines("before: \(Self.head(before))") + style.lines("after:  \(Self.head(after))")
-    if !entries.isEmpty { lines += [""] + table.lines.joined() }
+    if !entries.isEmpty { lines += (remark.map { style.lines($0) } ?? []) + [""] + table.lines.joined() }
     if shown.count < entries.count { lines += style.lines("… and \(entries.count - shown.count) that changed less") }
     return lines.joined(separator: "\n") + "\n"
+  }
+
+  /// Why times are not compared by the hour; `nil` where they are.
+  private var remark: String? {
+    guard !isPerHour else { return nil }
+    let unknown = [("before", before), ("after", after)].filter { ($0.1.watched ?? .zero) == .zero }.map(\.0)
+    return "totals as they are, not by the hour: for how long services were watched is not known of "
+      + unknown.joined(separator: " and ")
   }
 
   private static func head(_ side: Side) -> String {
@@ -51,7 +59,7 @@ extension StallComparison {
       pair { readable($0.worst.duration) },
       entry.signature,
       newest.map { shortened($0.culprit) + ($0.place.map { " (\($0))" } ?? "") } ?? "",
-      newest?.sourceText ?? "",
+      abridged(newest?.sourceText ?? ""),
     ]
   }
 

@@ -74,24 +74,26 @@ package struct CountedStall: Hashable, Sendable {
   /// Who is to blame, in a few words: "Catalog.rebuildIndex(for:)", "nobody alone (poll)".
   package var culprit: String {
     switch verdict {
-    case .culprit: function?.name ?? "a function without a name"
+    case .culprit: function.map { visible($0.name) } ?? "a function without a name"
     case .noStacks: "no stack was captured"
-    default: "nobody alone" + (function.map { " (\($0.name))" } ?? "")
+    default: "nobody alone" + (function.map { " (\(visible($0.name)))" } ?? "")
     }
   }
 
-  /// Where that is, in short: "Catalog.swift:29", else the module; `nil` if unknown.
+  /// Where that is, in short: "Catalog.swift:29", else the module; `nil` if unknown, or if the name has it.
   package var place: String? {
     guard let function else { return nil }
     if let location = function.location { return "\(location.fileName):\(location.line)" }
-    return function.moduleName.isEmpty ? nil : function.moduleName
+    return function.moduleName.isEmpty || function.isAddress(function.name) ? nil : function.moduleName
   }
 
   /// What kind of cause; "unknown" where there is none.
   package var causeKind: String { (cause?.kind ?? .unknown).rawValue }
 
-  /// What stalled, and of which service: `event loop "http" of shop`.
-  package var sourceText: String { source.description + (service.isEmpty ? "" : " of \(printable(service))") }
+  /// What stalled, and of which service: `event loop "http" of shop`. The whole of it: stalls are counted by it.
+  package var sourceText: String {
+    "\(source.kind) \"\(printable(source.name))\"" + (service.isEmpty ? "" : " of \(printable(service))")
+  }
 }
 
 extension [CountedStall] {

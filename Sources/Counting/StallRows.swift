@@ -67,6 +67,7 @@ package struct StallRows: Sendable {
     row.add("cause", stall.causeKind)
     row.add("cause_share", stall.cause?.share)
     row.add("cause_subject", stall.cause?.subjects.first?.text)
+    row.add("cause_subject_share", stall.cause?.subjects.first?.share)
     row.add("labels", stall.labels)
     // Reports are made of a choice of very many samples.
     row.add("count", stacks.reduce(0) { $0 + ($1.functions.isEmpty ? 0 : $1.count) })

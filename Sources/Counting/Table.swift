@@ -37,7 +37,7 @@ struct Table {
         groups.enumerated()
           .compactMap { group -> String? in
             let padded = group.element.map { column -> String in
-              let cell = FunctionName.fitted(row.element[column], to: room)
+              let cell = style.fitted(row.element[column], to: room)
               let blank = String(repeating: " ", count: max(0, widths[column] - cell.count))
               return alignments[column] == .left ? cell + blank : blank + cell
             }

@@ -50,10 +50,10 @@ extension StallGroups {
   private func cells(of group: StallGroup) -> [String] {
     let counts = ["\(group.count)", readable(group.total), readable(group.worst.duration), "\(group.lastSeen)"]
     guard grouping == .culprit else {
-      return counts + [group.key, Self.culprit(of: group.worst)]
+      return counts + [abridged(group.key), Self.culprit(of: group.worst)]
     }
     let others = group.sources.all.count - 1
-    let source = (group.sources.first ?? "") + (others > 0 ? " and \(others) more" : "")
+    let source = abridged(group.sources.first ?? "") + (others > 0 ? " and \(others) more" : "")
     return counts + [group.causes.first ?? "unknown", group.key, Self.culprit(of: group.newest), source]
   }
 

@@ -33,9 +33,8 @@ final class ExportedRecording {
   func name(_ place: Int) -> String {
     if names.count <= place { names += [String?](repeating: nil, count: stacks.frames.count - names.count) }
     if let name = names[place] { return name }
-    let known = printable(stacks.frames[place].resolved.displayName)
-    // Readers would show nothing, or take the empty one for the end of a list.
-    let name = known.allSatisfy(\.isWhitespace) ? "(a name of spaces)" : known
+    // Readers would show nothing where nothing is to be seen.
+    let name = visible(printable(stacks.frames[place].resolved.displayName))
     names[place] = name
     return name
   }
@@ -87,5 +86,5 @@ struct ExportedStall {
   }
 
   /// The name of the function that is to blame; `nil` where none is.
-  var culprit: String? { blame?.culprit.map { printable($0.frame.displayName) } }
+  var culprit: String? { blame?.culprit.map { visible(printable($0.frame.displayName)) } }
 }

@@ -29,7 +29,8 @@ extension ExportedStall {
   /// The stretches of the stall that one function held each; none where one held all.
   var phases: [(begin: UInt64, end: UInt64, function: String)] {
     (blame?.timeline ?? []).map { stretch in
-      let function = stretch.claim.map { printable($0.frame.displayName) } ?? "no function of the application's"
+      let name = stretch.claim.map { visible(printable($0.frame.displayName)) }
+      let function = name ?? "no function of the application's"
       return (stretch.begin.wholeNanoseconds, stretch.end.wholeNanoseconds, function)
     }
   }

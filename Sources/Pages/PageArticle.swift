@@ -28,6 +28,7 @@ struct PageArticle {
   func markup(_ number: Int, key: String) -> String {
     let sections = [words.contenders, words.timeline, words.workers] + words.circumstances
     let evidence = [words.otherThreads, words.observed, words.notes]
+    let details = (sections + evidence).compactMap { $0 }.map { section($0) }
     return """
       <article id="stall-\(number)" data-key="\(Markup.text(key))" aria-labelledby="title-\(number)">
       <div class="answer">
@@ -43,9 +44,7 @@ struct PageArticle {
       </div>
       \(chains)
       <div class="explorer-place"></div>
-      <div class="details">
-      \((sections + evidence).compactMap { $0 }.map { section($0) }.joined(separator: "\n"))
-      </div>
+      \(details.isEmpty ? "" : "<div class=\"details\">\n\(details.joined(separator: "\n"))\n</div>")
       </article>
       """
   }
@@ -68,17 +67,16 @@ struct PageArticle {
   }
 
   private var verdict: String {
-    var texts = words.verdict?.paragraphs.map(\.text) ?? []
-    var markup = ""
-    if let culprit = report.culprit {
-      // The name stands above it already, unless others are named before it.
-      let first = texts.removeFirst()
-      let name = culprit.function.displayName
-      let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
-      markup += Markup.element("p", "share", Markup.text(rest.drop { $0 == " " }.description))
-      markup += bar([(culprit.share, "culprit")])
-      if !texts.isEmpty { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
+    guard let culprit = report.culprit, var texts = words.verdict?.paragraphs.map(\.text) else {
+      return Markup.element("p", "", Markup.text(words.nobody))
     }
+    // The name stands above it already, unless others are named before it.
+    let first = texts.removeFirst()
+    let name = culprit.function.displayName
+    let rest = first.hasPrefix(name) ? String(first.dropFirst(name.count)) : first
+    var markup = Markup.element("p", "share", Markup.text(rest.drop { $0 == " " }.description))
+    markup += bar([(culprit.share, "culprit")])
+    if words.culpritPlace != nil { markup += Markup.element("p", "source", Self.name(texts.removeFirst())) }
     return markup + texts.map { Markup.element("p", "", Markup.text($0)) }.joined(separator: "\n")
   }
 
@@ -193,9 +191,8 @@ struct PageArticle {
     if let function { markup += "<code>\(Self.name(function.displayName))</code>" }
     if let functions = stack?.functions, !functions.isEmpty {
       let items = functions.map { function in
-        let place = function.location.map { "\($0.fileName):\($0.line)" } ?? function.moduleName
-        return "<li class=\"\(function.isOwn ? "own" : "")\"><code>\(Self.name(function.displayName))</code> "
-          + "<span>\(Markup.text(place))</span></li>"
+        "<li class=\"\(function.isOwn ? "own" : "")\"><code>\(Self.name(function.displayName))</code> "
+          + "<span>\(Markup.text(function.origin))</span></li>"
       }
       markup += "<details><summary>its stack</summary><ol class=\"stack\">\(items.joined())</ol></details>"
     }

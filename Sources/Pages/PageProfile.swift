@@ -209,7 +209,6 @@ struct PageProfile {
 
   private mutating func number(ofFunction frame: ProfileStacks.Frame, _ resolved: StallReport.Function) -> Int {
     if let number = numbersOfFunctions[frame.function] { return number }
-    let name = printable(resolved.displayName)
     let owner =
       switch frame.owner {
       // What stands for something that was not captured is nobody's.
@@ -220,7 +219,7 @@ struct PageProfile {
       case .system: "system"
       }
     functions.append([
-      "name": name.allSatisfy(\.isWhitespace) ? "(a name of spaces)" : name,
+      "name": visible(printable(resolved.displayName)),
       "module": printable(resolved.package ?? resolved.moduleName), "owner": owner,
     ])
     numbersOfFunctions[frame.function] = functions.count - 1

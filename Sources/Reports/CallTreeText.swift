@@ -103,8 +103,9 @@ struct CallTreeText {
     let room = width - head.count - margin.count
     let times = node.repetitions > 1 ? " (×\(node.repetitions))" : ""
     let name = style.spelled(node.function.displayName + times)
-    let both = name + "  " + style.spelled(Formatting.origin(node.function))
-    let text = Formatting.fitted(both.count <= room ? both : name, room)
+    let origin = style.spelled(Formatting.origin(node.function))
+    let both = origin.isEmpty ? name : "\(name)  \(origin)"
+    let text = style.fitted(both.count <= room ? both : name, to: room)
     lines.append(head + margin + (node.function.isOwn ? Emphasis.own.on(text, style) : text))
   }
 
@@ -113,8 +114,8 @@ struct CallTreeText {
     guard let first = nodes.first else { return }
     let head = figures(share: Formatting.percent(first.share), time: first.time, bar: first.share)
     let margin = indent(depth) + (isBranch ? "- " : "  ") + " "
-    let text = style.spelled(Formatting.between(nodes.map(\.function), leads ? "caller" : "function"))
-    lines.append(head + margin + Emphasis.weak.on(Formatting.fitted(text, width - head.count - margin.count), style))
+    let text = Formatting.between(nodes.map(\.function), leads ? "caller" : "function")
+    lines.append(head + margin + Emphasis.weak.on(style.fitted(text, to: width - head.count - margin.count), style))
   }
 
   private func figures(share: String, time: Duration, bar: Double) -> String {

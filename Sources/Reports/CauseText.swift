@@ -20,49 +20,74 @@ enum CauseText {
   }
 
   private static func line(_ cause: StallReport.Cause, _ report: StallReport) -> String {
-    let amount = "\(Formatting.percent(cause.share)), \(Formatting.duration(cause.time))"
-    var text = (cause.isLikely && cause.kind != .unknown ? "likely " : "") + "\(what(cause)), \(amount)"
+    let text = "\(whatAndShare(cause)), \(Formatting.duration(cause.time))"
     let evidence = evidence(cause, report)
-    if !evidence.isEmpty { text += ": \(evidence)" }
-    return text
+    return evidence.isEmpty ? text : "\(text): \(evidence)"
   }
 
-  /// What kept the work, in a few words.
+  /// What kept the work, and for which part of the stall: "computing (JSON 40 %, text 9 %), 49 %".
+  static func whatAndShare(_ cause: StallReport.Cause) -> String {
+    let likely = cause.isLikely && cause.kind != .unknown ? "likely " : ""
+    return "\(likely)\(what(cause)), \(Formatting.percent(cause.share))"
+  }
+
+  /// What kept the work, in a few words. Where that is about one thing alone, the thing is part of them.
   static func what(_ cause: StallReport.Cause) -> String {
-    let subjects = subjects(cause)
-    func with(_ text: String, _ preposition: String = "") -> String {
-      subjects.isEmpty ? text : "\(text) \(preposition.isEmpty ? "" : preposition + " ")\(subjects)"
+    let parts = parts(cause)
+    func about(_ text: String, _ sole: (String) -> String) -> String {
+      guard let parts else { return text }
+      switch parts {
+      case .one(let subject): return sole(subject)
+      case .several(let list): return "\(text) (\(list))"
+      }
     }
+    func inBrackets(_ text: String) -> String { about(text) { "\(text) (\($0))" } }
     switch cause.kind {
-    case .computing: return subjects.isEmpty ? "computing" : "computing (\(subjects))"
+    case .computing: return inBrackets("computing")
     case .deallocation: return "freeing what is no longer used"
-    case .lock: return subjects.isEmpty ? "waiting for a lock" : "waiting for \(subjects)"
-    case .deadlock:
-      return "a deadlock"
+    case .lock: return about("waiting for a lock") { "waiting for \($0)" }
+    case .deadlock: return "a deadlock"
     case .initialization: return "waiting for another thread to initialize something"
     case .loader: return "waiting for the loader of libraries"
     case .threadEnd: return "waiting for a thread to end"
-    case .signal: return subjects.isEmpty ? "waiting to be signalled" : "waiting for \(subjects)"
+    case .signal: return about("waiting to be signalled") { "waiting for \($0)" }
     case .awaiting: return "suspended at an await"
     case .childProcess: return "waiting for a child process"
-    case .interProcess: return with("waiting for the other end", "of")
-    case .network: return with("waiting for a peer", "on")
-    case .file: return subjects.isEmpty ? "reading or writing files" : "reading or writing files: \(subjects)"
-    case .memory: return subjects.isEmpty ? "waiting for memory" : "waiting for memory: \(subjects)"
+    case .interProcess: return about("waiting for the other end") { "waiting for the other end of \($0)" }
+    case .network: return about("waiting for a peer") { "waiting for a peer on \($0)" }
+    case .file: return inBrackets("reading or writing files")
+    case .memory: return inBrackets("waiting for memory")
     case .congestion: return "more work waiting than could be done"
     case .noProcessor: return "ready to run, without a processor"
     case .sleep: return "sleeping on purpose"
-    case .unknown:
-      let isObserved = cause.subjects.first?.code != "unobserved"
-      return subjects.isEmpty ? "unknown" : "unknown\(isObserved ? ", in" : ":") \(subjects)"
-    default: return "a cause of the kind \(printable(cause.kind.rawValue))"
+    case .unknown: return inBrackets("unknown")
+    default: return "a cause of the kind \(abridged(cause.kind.rawValue))"
     }
   }
 
-  private static func subjects(_ cause: StallReport.Cause) -> String {
-    let shown = cause.subjects.prefix(3).filter { $0.time * 20 >= cause.time }
-    guard shown.count > 1 else { return shown.first.map { short($0.text) } ?? "" }
-    return shown.map { "\(short($0.text)) \(Formatting.percent($0.share))" }.joined(separator: ", ")
+  /// What a cause was about.
+  private enum Parts {
+    /// One thing had nearly all of its time.
+    case one(String)
+    /// Several things, each with its part of the stall.
+    case several(String)
+  }
+
+  /// The most things that a cause is told to be about.
+  private static let mostParts = 3
+  /// Less than this part of a cause is not worth telling: what has all the rest is as good as alone.
+  private static let partWorthTelling = 0.05
+
+  /// What `cause` was about, and how much of it that is not told; `nil` where nothing is known.
+  private static func parts(_ cause: StallReport.Cause) -> Parts? {
+    let least = cause.time * partWorthTelling
+    let shown = cause.subjects.prefix(mostParts).filter { $0.time >= least }
+    guard let first = shown.first else { return nil }
+    let rest = shown.reduce(cause.time) { $0 - $1.time }
+    guard shown.count > 1 || rest > least else { return .one(short(first.text)) }
+    var list = shown.map { "\(short($0.text)) \(Formatting.percent($0.share))" }
+    if rest > least { list.append("the rest \(Formatting.percent(shown.reduce(cause.share) { $0 - $1.share }))") }
+    return .several(list.joined(separator: ", "))
   }
 
   /// The end of a long path tells more than its beginning.

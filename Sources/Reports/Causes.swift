@@ -22,7 +22,7 @@ extension StallReport {
     /// What a cause was about.
     public struct Subject: Hashable, Sendable, Codable {
       /// A code for programs: a kind of work (`json`), of what is waited for (`mutex`), or `descriptor`, `systemCall`, `package`,
-      /// `library`, `unobserved`.
+      /// `library`; or why it is not known: `unobserved`, `noStack`, `noState`.
       public var code: String
       /// What it was, in words: "JSON", "a mutex", "/srv/journal.db".
       public var text: String
@@ -163,6 +163,8 @@ extension ReportMaker {
     case .descriptor(let descriptor):
       ("descriptor", DescriptorText.of(descriptor).map { printable($0) } ?? "descriptor \(descriptor.number)")
     case .unobserved: ("unobserved", "no samples of that time")
+    case .noStack: ("noStack", "no stack")
+    case .noState: ("noState", "no state of the thread")
     case .call(let number): ("systemCall", SystemCallText.name(of: number, architecture: architecture))
     }
   }

@@ -28,7 +28,7 @@ package struct EventText: Sendable {
 
   /// The same in one line for a log, with its time and process.
   package var summary: String {
-    let process = process.map { "\(printable($0.name))[\($0.id)] " } ?? ""
+    let process = process.map { "\(abridged($0.name))[\($0.id)] " } ?? ""
     return "\(began) \(process)\(what)"
   }
 
@@ -45,8 +45,8 @@ package struct EventText: Sendable {
     began: StallReport.Timestamp
   ) -> String {
     var place: [String] = []
-    if let process { place.append("\(printable(process.name)) (process \(process.id))") }
-    let threadName = thread.name.isEmpty ? "" : " \"\(printable(thread.name))\""
+    if let process { place.append("\(abridged(process.name)) (process \(process.id))") }
+    let threadName = thread.name.isEmpty ? "" : " \"\(abridged(thread.name))\""
     if thread.id != 0 { place.append("thread \(thread.id)\(threadName)") }
     place.append("since \(began)")
     return place.joined(separator: ", ")

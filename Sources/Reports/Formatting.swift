@@ -39,12 +39,13 @@ enum Formatting {
     String(repeating: " ", count: max(0, width - text.count)) + text
   }
 
-  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something.
-  static func fitted(_ text: String, _ width: Int) -> String {
+  /// `text` cut to `width` characters; what is missing is in the middle, because both ends of a name tell something. It is `gap` that
+  /// stands there.
+  static func fitted(_ text: String, _ width: Int, gap: String = "…") -> String {
     guard text.count > width else { return text }
-    guard width > 4 else { return String(text.prefix(max(0, width))) }
-    let head = (width - 1) / 2
-    return text.prefix(head) + "…" + text.suffix(width - 1 - head)
+    guard width > gap.count + 3 else { return String(text.prefix(max(0, width))) }
+    let head = (width - gap.count) / 2
+    return text.prefix(head) + gap + text.suffix(width - gap.count - head)
   }
 
   /// A bar of at most `width` characters, in eighths of a character.
@@ -83,19 +84,36 @@ enum Formatting {
   }
 
   /// Where a function is, in short: "Catalog.swift:24", or the module when the line is not known; whether it has been inlined;
-  /// and whether it awaits there what was called.
+  /// and whether it awaits there what was called. Empty where its name says that already.
   static func origin(_ function: StallReport.Function) -> String {
-    place(function) + (function.isInlined ? ", inlined" : "") + (function.isAwaiting ? ", awaits" : "")
+    [place(function), function.isInlined ? "inlined" : "", function.isAwaiting ? "awaits" : ""].filter { !$0.isEmpty }
+      .joined(separator: ", ")
   }
 
   private static func place(_ function: StallReport.Function) -> String {
-    guard let location = function.location else {
-      // Where it has no name, its address is what it can be found by.
-      if function.noName != nil, !function.moduleName.isEmpty { return function.name }
-      return function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
-    }
-    return "\(printable(location.fileName)):\(location.line)"
+    let name = function.displayName
+    func unlessNamed(_ place: String) -> String { name.hasSuffix(" (\(place))") ? "" : place }
+    if let location = function.location { return unlessNamed("\(printable(location.fileName)):\(location.line)") }
+    guard !function.moduleName.isEmpty else { return "no module" }
+    guard !function.isAddress(name) else { return "" }
+    // Where it has no name, its address is what it can be found by.
+    if function.noName != nil { return function.name }
+    return unlessNamed(printable(function.moduleName))
   }
+
+  /// The name of a function and where it is: "load() (Catalog.swift:24)".
+  ///
+  /// - Parameters:
+  ///   - function: The function.
+  ///   - gap: What is between the two.
+  /// - Returns: The name alone, where it says both.
+  static func placed(_ function: StallReport.Function, gap: String = " ") -> String {
+    let origin = origin(function)
+    return origin.isEmpty ? function.displayName : "\(function.displayName)\(gap)(\(origin))"
+  }
+
+  /// " (text)", to be put behind something; empty where `text` is.
+  static func inBrackets(_ text: String) -> String { text.isEmpty ? "" : " (\(text))" }
 
   /// The most modules that are named where functions are summed up.
   private static let modulesMax = 3
@@ -113,6 +131,11 @@ enum Formatting {
 
   /// "1 sample", "2 samples".
   static func count(_ number: Int, _ noun: String) -> String { "\(number) \(noun)\(number == 1 ? "" : "s")" }
+}
+
+extension StallReport.Function {
+  /// Where the function is, as reports have it: "Catalog.swift:24, inlined"; empty where its name says that already.
+  package var origin: String { Formatting.origin(self) }
 }
 
 /// `text` broken at spaces into lines of at most `width` characters, as reports do it; a longer word has a line of its own.

@@ -5,7 +5,7 @@ import CulpritStallRecord
 ///
 /// A closure is "closure in load()" as long as it is the only one of its function in the report: its number counts the
 /// closures of a function from the top, which no reader does, and its line stands beside it. Where two functions would
-/// read alike, their modules are told, or what else tells them apart.
+/// read alike, their modules are told, or what else tells them apart: library, file, line, or the types of overloads.
 struct FunctionNames {
   private var names: [FunctionIdentity: String] = [:]
 
@@ -17,12 +17,12 @@ struct FunctionNames {
       let identity = FunctionIdentity(frame)
       if known.insert(identity).inserted { functions.append((identity, frame)) }
     }
-    for plain in Dictionary(grouping: functions, by: { Self.withoutNumbers($0.frame.displayName) }) {
+    for plain in Dictionary(grouping: functions, by: { Self.withoutNumbers($0.frame.shownName) }) {
       guard plain.value.count > 1 else {
         for function in plain.value { names[function.identity] = plain.key }
         continue
       }
-      for alike in Dictionary(grouping: plain.value, by: \.frame.displayName) {
+      for alike in Dictionary(grouping: plain.value, by: \.frame.shownName) {
         guard alike.value.count > 1 else {
           for function in alike.value { names[function.identity] = alike.key }
           continue
@@ -45,23 +45,31 @@ struct FunctionNames {
   }
 
   /// What `frame` is called.
-  func name(_ frame: ResolvedFrame) -> String { printable(names[FunctionIdentity(frame)] ?? frame.displayName) }
+  func name(_ frame: ResolvedFrame) -> String { printable(names[FunctionIdentity(frame)] ?? frame.shownName) }
 
   /// How frames that read alike are told apart: by the first of several ways that tells any.
   private static func qualification(of frames: [ResolvedFrame]) -> (ResolvedFrame) -> String {
     let ways: [(ResolvedFrame) -> String] = [
-      { frame in frame.swiftModule.map { qualified(frame.displayName, by: $0) } ?? frame.displayName },
-      { $0.displayName + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
-      { frame in frame.displayName + (frame.location.map { " (\(fileName($0)))" } ?? "") },
-      { frame in frame.displayName + (frame.location.map { " (\(fileName($0)):\($0.line))" } ?? "") },
+      { frame in frame.swiftModule.map { qualified(frame.shownName, by: $0) } ?? frame.shownName },
+      { $0.shownName + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
+      { frame in frame.shownName + (frame.location.map { " (\(fileName($0)))" } ?? "") },
+      { frame in frame.shownName + (frame.location.map { " (\(fileName($0)):\($0.line))" } ?? "") },
+      { typed($0) }, { typed($0, withResult: true) },
+      { frame in frame.swiftModule.map { qualified(typed(frame, withResult: true), by: $0) } ?? typed(frame) },
+      { typed($0, withResult: true) + ($0.moduleName.isEmpty ? "" : " (\($0.moduleName))") },
     ]
     let best = ways.enumerated()
       .max { left, right in
         let (few, many) = (Set(frames.map(left.element)).count, Set(frames.map(right.element)).count)
         return few != many ? few < many : left.offset > right.offset
       }
-    guard let best, Set(frames.map(best.element)).count > 1 else { return \.displayName }
+    guard let best, Set(frames.map(best.element)).count > 1 else { return \.shownName }
     return best.element
+  }
+
+  /// What `frame` is called with the types of its parameters, where its name has them.
+  private static func typed(_ frame: ResolvedFrame, withResult: Bool = false) -> String {
+    ParameterTypes(frame)?.added(to: frame.shownName, withResult: withResult) ?? frame.shownName
   }
 
   private static func fileName(_ location: SourceLocation) -> Substring {
@@ -88,4 +96,9 @@ struct FunctionNames {
       }
       .joined(separator: " in ")
   }
+}
+
+extension ResolvedFrame {
+  /// The name to print, or words where there is nothing to be seen of it.
+  fileprivate var shownName: String { visible(displayName) }
 }

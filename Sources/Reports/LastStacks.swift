@@ -23,8 +23,7 @@ package struct LastStacksText: Sendable {
       lines += Formatting.wrapped(heading, width - 10).map { "          " + $0 }
       for (number, function) in functions.enumerated() {
         let head = "          " + Formatting.right("#\(number)", 4) + " "
-        let text = "\(function.displayName)  (\(Formatting.origin(function)))"
-        lines.append(head + Formatting.fitted(text, width - head.count))
+        lines.append(head + Formatting.fitted(Formatting.placed(function, gap: "  "), width - head.count))
       }
     }
     return lines.joined(separator: "\n") + "\n"

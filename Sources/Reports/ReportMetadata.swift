@@ -45,7 +45,10 @@ extension StallReport {
     if let cause = causes.first {
       pairs["culprit.cause"] = cause.kind.rawValue
       pairs["culprit.cause.share"] = Formatting.fixed(cause.share, decimals: 3)
-      pairs["culprit.cause.subject"] = cause.subjects.first?.text
+      if let subject = cause.subjects.first {
+        pairs["culprit.cause.subject"] = subject.text
+        pairs["culprit.cause.subject.share"] = Formatting.fixed(subject.share, decimals: 3)
+      }
     }
     if let chain = waitChains.first, chain.share >= 0.5, let last = chain.links.last {
       pairs["culprit.waited_for"] = last.kind.rawValue
@@ -84,10 +87,8 @@ extension StallReport {
 
   /// The report in one line for a log, with its time and process: the headline, and why.
   public var summary: String {
-    let process = process.map { "\(printable($0.name))[\($0.id)] " } ?? ""
-    let cause = causes.first.map { cause in
-      "; \(cause.isLikely && cause.kind != .unknown ? "likely " : "")\(CauseText.what(cause)) \(Formatting.percent(cause.share))"
-    }
+    let process = process.map { "\(abridged($0.name))[\($0.id)] " } ?? ""
+    let cause = causes.first.map { "; \(CauseText.whatAndShare($0))" }
     return "\(began) \(process)\(headline)\(cause ?? "")"
   }
 

@@ -72,8 +72,8 @@ extension StallReport {
   public struct Function: Hashable, Sendable, Codable {
     /// The name: short and readable, at most 100 characters, and the same in every report.
     public var name: String
-    /// The name to print: unique in the report. A closure has its number, and a namesake its module or file, only beside another
-    /// one.
+    /// The name to print: unique in the report, as far as anything that is known tells functions apart. A closure has its number, and
+    /// a namesake its module, its file or its types, only beside another one. Functions of a library that have no name share one.
     public var displayName: String
     /// The name with everything that the demangler prints; `nil` when there is none.
     public var fullName: String?
@@ -112,6 +112,9 @@ extension StallReport {
       guard let slash = module.utf8.lastIndex(of: UInt8(ascii: "/")) else { return module }
       return String(module[module.index(after: slash)...])
     }
+
+    /// Whether `name` is an address in the function's module, so that it says where the function is: "libc.so.6+0x10d030".
+    package func isAddress(_ name: String) -> Bool { name.hasPrefix("\(printable(moduleName))+0x") }
   }
 
   /// A place in source code.
@@ -290,7 +293,7 @@ extension StallReport.Source {
       case .executor: "executor"
       case .phase: "phase"
       case .job: "job"
-      default: "source of the kind \(printable(rawValue))"
+      default: "source of the kind \(abridged(rawValue))"
       }
     }
   }

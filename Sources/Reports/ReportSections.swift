@@ -21,6 +21,8 @@ package struct ReportSections: Sendable {
   private static let chains = 2
   /// The most other stalls of the same thread that are shown.
   private static let overlaps = 4
+  /// The most characters of what the application says in a note: it may be some sentences.
+  private static let noteCharacters = 400
   /// The most labels that are shown.
   private static let labels = 5
 
@@ -46,12 +48,18 @@ package struct ReportSections: Sendable {
     return ReportSection("STALL", [what, place])
   }
 
+  /// Where the culprit is, as the verdict has it behind the name; `nil` where it has nothing of it.
+  package var culpritPlace: String? {
+    culprit.map { place($0.function) }.flatMap { $0.isEmpty ? nil : $0 }
+  }
+
+  private var culprit: StallReport.Finding? { report.verdict == .noStacks ? nil : report.culprit }
+
   /// Who is to blame, and what shows it.
   package var verdict: ReportSection? {
-    if report.verdict == .noStacks {
-      return ReportSection("NO STACKS", ["nothing can be blamed: \(report.verdictReason ?? "nothing is known")"])
+    guard let culprit else {
+      return ReportSection("CULPRIT", ["\(report.verdict == .noStacks ? "unknown" : "none"): \(nobody)"])
     }
-    guard let culprit = report.culprit else { return ReportSection("NO SINGLE", [nobody()]) }
     let time = isSweep ? "" : ", \(Formatting.duration(culprit.time))"
     return ReportSection(
       "CULPRIT",
@@ -108,8 +116,11 @@ package struct ReportSections: Sendable {
     return "divided between \(shown.dropLast().joined(separator: ", ")) and \(last)\(rest), all called by "
   }
 
-  /// Why there is no single culprit.
-  private func nobody() -> String {
+  /// Why nobody alone is to blame.
+  package var nobody: String {
+    if report.verdict == .noStacks {
+      return "no stack was captured" + Formatting.inBrackets(report.verdictReason ?? "")
+    }
     var text = "no function of the application holds half of \(whole)"
     if let dominant = report.dominant {
       text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"
@@ -145,7 +156,8 @@ package struct ReportSections: Sendable {
     guard let taken = report.spentIn, culprit.time > .zero else { return "" }
     let part = Formatting.percent(taken.time.inSeconds / culprit.time.inSeconds)
     let package = taken.function.package.map { " of the package \(printable($0))" } ?? ""
-    return "spent in: \(taken.function.displayName)\(package) \(part) (\(Formatting.origin(taken.function)))"
+    let origin = Formatting.inBrackets(Formatting.origin(taken.function))
+    return "spent in: \(taken.function.displayName)\(package) \(part)\(origin)"
   }
 
   /// The application's functions that called the culprit, and what each has of its time.
@@ -167,7 +179,7 @@ package struct ReportSections: Sendable {
     let shown = worth.prefix(Self.contenders)
     var texts = shown.map { contender in
       "\(contender.function.displayName)  \(Formatting.percent(contender.share)), "
-        + "\(Formatting.duration(contender.time))  (\(Formatting.origin(contender.function)))"
+        + Formatting.duration(contender.time) + Formatting.inBrackets(Formatting.origin(contender.function))
     }
     let rest = report.contenderCount - report.contenders.count + worth.count - shown.count
     if !shown.isEmpty, rest > 0 { texts.append("and \(Formatting.count(rest, "other"))") }
@@ -180,8 +192,7 @@ package struct ReportSections: Sendable {
       let time = "\(Formatting.duration(stretch.begin)) to \(Formatting.duration(stretch.end))"
       guard let culprit = stretch.culprit else { return "\(time): no code of the application" }
       let doing = ActivityText.brief(culprit)
-      let place = "\(culprit.function.displayName) (\(Formatting.origin(culprit.function)))"
-      return "\(time): \(place)\(doing.isEmpty ? "" : ", \(doing)")"
+      return "\(time): \(Formatting.placed(culprit.function))\(doing.isEmpty ? "" : ", \(doing)")"
     }
     return ReportSection("TIMELINE", texts)
   }
@@ -234,7 +245,7 @@ package struct ReportSections: Sendable {
   private var labels: ReportSection? {
     ReportSection(
       "LABELS",
-      report.labels.prefix(Self.labels).map { "\(printable($0.text))  \(Formatting.percent($0.share))" }
+      report.labels.prefix(Self.labels).map { "\(abridged($0.text))  \(Formatting.percent($0.share))" }
     )
   }
 
@@ -243,17 +254,22 @@ package struct ReportSections: Sendable {
       "GOING ON",
       notes(of: .activity)
         .map { note in
-          "\"\(printable(note.title))\" for \(Formatting.duration(note.time))"
-            + (note.text.isEmpty ? "" : ", \(printable(note.text))")
+          "\"\(abridged(note.title))\" for \(Formatting.duration(note.time))"
+            + (note.text.isEmpty ? "" : ", \(told(note))")
         }
     )
+  }
+
+  /// What `note` says: all of it only where all that is known is told.
+  func told(_ note: StallReport.Note) -> String {
+    abridged(note.text, limit: isFull ? .max : Self.noteCharacters)
   }
 
   private var context: ReportSection? {
     ReportSection(
       "CONTEXT",
       notes(of: .context)
-        .map { note in (note.title.isEmpty ? "" : "\(printable(note.title)): ") + printable(note.text) }
+        .map { note in (note.title.isEmpty ? "" : "\(abridged(note.title)): ") + told(note) }
     )
   }
 
@@ -261,7 +277,7 @@ package struct ReportSections: Sendable {
     let shown = report.overlaps.prefix(Self.overlaps)
     var texts = shown.map { note in
       let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
-      return "\(printable(note.title)) was stuck at the same work\(time): the same stall, see report "
+      return "\(abridged(note.title)) was stuck at the same work\(time): the same stall, see report "
         + printable(note.text)
     }
     let rest = report.overlaps.count - shown.count
@@ -313,9 +329,12 @@ package struct ReportSections: Sendable {
     return section
   }
 
+  /// Where `function` is, in full; empty where its name says it.
   private func place(_ function: StallReport.Function) -> String {
     let module = function.moduleName.isEmpty ? "no module" : printable(function.moduleName)
-    guard let location = function.location else { return "in \(module)" }
+    guard let location = function.location else {
+      return function.isAddress(function.displayName) ? "" : "in \(module)"
+    }
     return "at \(printable(location.description)), in \(module)"
   }
 }

@@ -12,8 +12,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var version: Int
   /// Identifies the stall among those of a host: process id, start of the watch, number of the stall.
   public var id: String
-  /// Tells the problem from others, and is the same in every stall of it, on every host and after a new build: twelve hexadecimal
-  /// digits. `nil` in reports of earlier versions.
+  /// Tells the problem from others, and is the same in every stall with the same culprit, on every host and after a new build:
+  /// twelve hexadecimal digits. `nil` in reports of earlier versions.
   public var signature: String?
   /// The process; `nil` where a damaged file lost it.
   public var process: Process?
@@ -193,8 +193,8 @@ extension StallReport {
       self.name = name
     }
 
-    /// The source in a few words, fit for a log: `event loop "http"`.
-    public var description: String { "\(kind) \"\(printable(name))\"" }
+    /// The source in a few words, fit for a log: `event loop "http"`. Of a long name the middle is left out.
+    public var description: String { "\(kind) \"\(abridged(name))\"" }
   }
 
   /// A thread of the process.

@@ -8,17 +8,22 @@ struct Page {
   var textWidth: Int { style.width - labelWidth }
   var indent: String { String(repeating: " ", count: labelWidth) }
 
-  /// The lines of `section`, with its label beside the first one.
+  /// What is the answer: its first paragraph is set off as a whole, however many lines it takes.
+  private static let answers: Set<String> = ["CULPRIT", "DEADLOCK"]
+
+  /// The lines of `section`, with its label beside the first one. The label is set off.
   func lines(_ section: ReportSection) -> [String] {
-    section.paragraphs.enumerated()
+    let isAnswer = Self.answers.contains(section.label)
+    return section.paragraphs.enumerated()
       .flatMap { number, paragraph in
         let wrapped = Formatting.wrapped(style.spelled(paragraph.text), textWidth - (paragraph.isItem ? 2 : 0))
         return wrapped.enumerated()
           .map { index, line in
-            let head =
-              number == 0 && index == 0
-              ? section.label + String(repeating: " ", count: labelWidth - section.label.count) : indent
-            return head + (paragraph.isItem ? index == 0 ? "- " : "  " : "") + line
+            let text = (paragraph.isItem ? index == 0 ? "- " : "  " : "") + line
+            guard number == 0 else { return indent + text }
+            let label = section.label + String(repeating: " ", count: labelWidth - section.label.count)
+            guard isAnswer else { return (index == 0 ? Emphasis.strong.on(label, style) : indent) + text }
+            return index == 0 ? Emphasis.strong.on(label + text, style) : indent + Emphasis.strong.on(text, style)
           }
       }
   }

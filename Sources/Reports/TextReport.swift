@@ -44,20 +44,12 @@ struct TextReport: Sendable {
       lines += page.lines(part)
     }
     if lines.last == "" { lines.removeLast() }
-    let text = lines.map(emphasized).joined(separator: "\n") + "\n"
+    let text = lines.joined(separator: "\n") + "\n"
     return style.isASCII ? text.inASCII : text
   }
 
   private var sections: ReportSections {
     ReportSections(report, isFull: style.isFull, explains: style.explains)
-  }
-
-  /// `line` with its label set off, and the whole of the answer.
-  private func emphasized(_ line: String) -> String {
-    guard style.hasColor, let first = line.unicodeScalars.first, ("A"..."Z").contains(first) else { return line }
-    let isAnswer = line.hasPrefix("CULPRIT") || line.hasPrefix("DEADLOCK")
-    let label = isAnswer ? line.count : min(Self.labelWidth, line.count)
-    return Emphasis.strong.on(String(line.prefix(label)), style) + line.dropFirst(label)
   }
 
   /// The last stack, where it says something else than the report; else only where all is wanted.
@@ -68,7 +60,7 @@ struct TextReport: Sendable {
     let functions = stack.functions
     let margin = page.indent + "     "
     func between(_ functions: ArraySlice<StallReport.Function>) -> String {
-      margin + Formatting.fitted(style.spelled(Formatting.between(functions)), page.textWidth - 5)
+      margin + style.fitted(Formatting.between(functions), to: page.textWidth - 5)
     }
     // Own code, and where the stack ends.
     let kept = functions.indices.filter { style.isFull || $0 == 0 || functions[$0].isOwn }
@@ -81,8 +73,8 @@ struct TextReport: Sendable {
       let head = Formatting.right("#\(number)", 4) + " "
       let room = page.textWidth - head.count
       let name = style.spelled(function.displayName)
-      let both = "\(name)  (\(style.spelled(Formatting.origin(function))))"
-      lines.append(page.indent + head + Formatting.fitted(both.count <= room ? both : name, room))
+      let both = style.spelled(Formatting.placed(function, gap: "  "))
+      lines.append(page.indent + head + style.fitted(both.count <= room ? both : name, to: room))
     }
     if next < functions.count { lines.append(between(functions[next...])) }
     if let why = stack.missingCallers {
@@ -116,7 +108,9 @@ extension TextReport {
   var ending: String {
     let page = Page(style: style, labelWidth: Self.labelWidth)
     let heading = sections.heading.map { ReportSection("ENDED", $0.paragraphs.map(\.text)) } ?? nil
-    let verdict = sections.verdict.flatMap { ReportSection($0.label, $0.paragraphs.prefix(2).map(\.text)) }
+    let verdict = sections.verdict.flatMap {
+      ReportSection($0.label, $0.paragraphs.prefix(sections.culpritPlace == nil ? 1 : 2).map(\.text))
+    }
     let cause = CauseText.lines(report).first.flatMap { ReportSection("WHY", [$0]) }
     let text = [heading, verdict, cause].compactMap { $0 }.flatMap(page.lines).joined(separator: "\n") + "\n"
     return style.isASCII ? text.inASCII : text

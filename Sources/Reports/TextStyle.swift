@@ -31,6 +31,11 @@ extension StallReport {
 
     /// `text` in the characters that are used: spelled before it is laid out, because it may be longer then.
     func spelled(_ text: String) -> String { isASCII ? text.inASCII : text }
+
+    /// `text` in the characters that are used, cut to `width` of them: the middle is left out.
+    package func fitted(_ text: String, to width: Int) -> String {
+      Formatting.fitted(spelled(text), width, gap: spelled("…"))
+    }
   }
 }
 
@@ -56,7 +61,7 @@ extension String {
     var result = ""
     for scalar in unicodeScalars {
       switch scalar {
-      case "…": result += "~"
+      case "…": result += "..."
       case "–", "−": result += "-"
       case "→": result += "->"
       case "µ": result += "u"

@@ -37,5 +37,8 @@ extension ThreadsReport: CustomStringConvertible {
   ///
   /// - Parameter width: The length of a line in characters, at least 40.
   /// - Returns: The text.
-  public func text(width: Int) -> String { ThreadsText(self).text(width: width) }
+  public func text(width: Int) -> String { text(StallReport.TextStyle(width: width)) }
+
+  /// The same in the characters of `style`, and in lines of its width.
+  package func text(_ style: StallReport.TextStyle) -> String { ThreadsText(self).text(style) }
 }

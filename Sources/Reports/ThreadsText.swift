@@ -17,20 +17,21 @@ struct ThreadsText: Sendable {
   private var groups: [ThreadsReport.Group] { report.groups }
   private var count: Int { report.count }
 
-  /// Every group with its whole stack, in lines of at most `width` characters, but at least 40.
-  func text(width: Int = 100) -> String {
-    let width = max(40, width)
-    var lines = Formatting.wrapped(heading + shortfall, width)
+  /// Every group with its whole stack, in the characters of `style` and in lines of its width, but at least 40.
+  func text(_ style: StallReport.TextStyle) -> String {
+    let width = max(40, style.width)
+    func wrapped(_ text: String, _ width: Int) -> [String] { Formatting.wrapped(style.spelled(text), width) }
+    var lines = wrapped(heading + shortfall, width)
     for group in groups {
-      lines += [""] + Formatting.wrapped(title(group), width)
+      lines += [""] + wrapped(title(group), width)
       for (number, function) in group.functions.enumerated() {
         let head = Formatting.right("#\(number)", 5) + " "
         let room = width - head.count
-        let name = function.displayName
-        let both = "\(name)  (\(Formatting.origin(function)))"
-        lines.append(head + Formatting.fitted(both.count <= room ? both : name, room))
+        let both = Formatting.placed(function, gap: "  ")
+        let text = style.spelled(both).count <= room ? both : function.displayName
+        lines.append(head + style.fitted(text, to: room))
       }
-      if let why = missing(group) { lines += Formatting.wrapped(why, width - 6).map { "      " + $0 } }
+      if let why = missing(group) { lines += wrapped(why, width - 6).map { "      " + $0 } }
     }
     return lines.joined(separator: "\n") + "\n"
   }
@@ -64,7 +65,7 @@ struct ThreadsText: Sendable {
   private func title(_ group: ThreadsReport.Group) -> String {
     let named = group.threads.prefix(Self.namedThreads)
       .map { thread in
-        thread.name.isEmpty ? "\(thread.id)" : "\"\(printable(thread.name))\" \(thread.id)"
+        thread.name.isEmpty ? "\(thread.id)" : "\"\(abridged(thread.name))\" \(thread.id)"
       }
     var names = named.joined(separator: ", ")
     let rest = group.threads.count - named.count
@@ -79,10 +80,10 @@ struct ThreadsText: Sendable {
   private func place(_ group: ThreadsReport.Group) -> String {
     let own = group.functions.filter(\.isOwn).prefix(Self.summarizedFunctions)
     guard own.isEmpty else {
-      return "in " + own.map { "\($0.displayName) (\(Formatting.origin($0)))" }.joined(separator: ", from ")
+      return "in " + own.map { Formatting.placed($0) }.joined(separator: ", from ")
     }
     guard let innermost = group.functions.first else { return noStack(group) }
-    return "in \(innermost.displayName) (\(Formatting.origin(innermost))), no code of the application"
+    return "in \(Formatting.placed(innermost)), no code of the application"
   }
 
   private func missing(_ group: ThreadsReport.Group) -> String? {

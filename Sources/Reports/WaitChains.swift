@@ -109,7 +109,8 @@ package enum WaitChainText {
       "\(Formatting.duration(chain.time)), \(Formatting.percent(chain.share)) of the stall "
       + "(\(Formatting.count(chain.sampleCount, "sample")))"
     guard let first = chain.links.first else { return time }
-    if chain.isDeadlock, chain.links.count > 1 { return "\(chain.links.count) threads wait for each other, \(time)" }
+    let threads = Set(chain.links.map(\.holder.id)).count
+    if chain.isDeadlock, threads > 1 { return "\(threads) threads wait for each other, \(time)" }
     return "waiting for \(object(first)), \(time)"
   }
 
@@ -118,18 +119,33 @@ package enum WaitChainText {
     chain.links.enumerated()
       .map { number, link in
         let doing = doing(link)
-        var text = (link.isLikely ? "likely " : "") + holder(link, isAlone: chain.isCycle && chain.links.count == 1)
-        if !doing.isEmpty { text += ", \(doing)" }
-        let next = number + 1 < chain.links.count ? chain.links[number + 1] : chain.isCycle ? chain.links[0] : nil
-        if let next, chain.links.count > 1 {
-          // A ring leads back to what is told first.
-          let isSame = chain.isDeadlock && number + 1 == chain.links.count
-          text += ", itself waiting for " + (isSame ? "the \(noun(next)) above" : object(next))
-        }
-        return text
+        var text = (link.isLikely ? "likely " : "") + holder(number, chain)
+        if let next = waitsFor(number, chain) { text += ", itself waiting for \(next)" }
+        return doing.isEmpty ? text : "\(text), \(doing)"
       }
-      + (chain.isCycle && !chain.isDeadlock ? ["a deadlock, unless another thread lets go of it, or a wait ends"] : [])
+      + (chain.isCycle && !chain.isDeadlock
+        ? ["a deadlock, unless a wait ends by itself, or another thread lets go of what is waited for"] : [])
   }
+
+  /// What the holder of link `number` waits for itself; `nil` where it holds everything up.
+  private static func waitsFor(_ number: Int, _ chain: StallReport.WaitChain) -> String? {
+    let links = chain.links
+    guard links.count > 1 else { return nil }
+    if number + 1 < links.count {
+      let next = links[number + 1]
+      return noun(next) != noun(links[number])
+        ? object(next) : next.kind == .threadEnd ? "the end of another thread" : "another \(noun(next))"
+    }
+    guard chain.isCycle else { return nil }
+    // The last one has been told before, and with it what it waits for; otherwise it is the work, which waits for what comes first.
+    let known = links.dropLast().firstIndex { $0.holder.id == links[number].holder.id }.map { $0 + 1 } ?? 0
+    if known == number { return "it, too" }
+    let alike = links.indices.filter { noun(links[$0]) == noun(links[known]) }
+    guard alike.count > 1, let place = alike.firstIndex(of: known) else { return "the \(noun(links[known])) above" }
+    return "the \(ordinals[min(place, ordinals.count - 1)]) \(noun(links[known]))"
+  }
+
+  private static let ordinals = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "last"]
 
   /// What others held, beside `shown` of `chains`; empty where there is nothing.
   static func rest(_ chains: [StallReport.WaitChain], shown: Int) -> String {
@@ -151,16 +167,20 @@ package enum WaitChainText {
 
   /// The thread that held it.
   package static func name(_ link: StallReport.WaitLink) -> String {
-    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(printable(link.holder.name))\"")
+    "thread \(link.holder.id)" + (link.holder.name.isEmpty ? "" : " \"\(abridged(link.holder.name))\"")
   }
 
-  /// Whether `isAlone` in waiting for what it has itself.
-  private static func holder(_ link: StallReport.WaitLink, isAlone: Bool) -> String {
-    if isAlone { return "\(name(link)) had it already" }
+  /// Who holds what by link `number`, or why it is not let go.
+  private static func holder(_ number: Int, _ chain: StallReport.WaitChain) -> String {
+    let link = chain.links[number]
+    // What the heading or the line before has named.
+    let isNamed = number > 0 || !chain.isDeadlock || chain.links.count == 1
+    let object = isNamed ? "\(number > 0 ? "that" : "the") \(noun(link))" : object(link)
+    if chain.isCycle, chain.links.count == 1 { return "\(name(link)) had \(object) already" }
     if link.kind == .threadEnd { return "\(name(link)) had not ended" }
-    if link.hasHolderEnded { return "\(name(link)) held it and has ended: nobody is left to let go" }
-    if link.kind == .initialization { return "\(name(link)) was at it" }
-    return "\(name(link)) \(link.kind == .queue ? "had it" : "held it")"
+    if link.hasHolderEnded { return "\(name(link)) held \(object) and has ended: nobody is left to let go" }
+    if link.kind == .initialization { return "\(name(link)) was at \(object)" }
+    return "\(name(link)) \(link.kind == .queue ? "had" : "held") \(object)"
   }
 
   private static func object(_ link: StallReport.WaitLink) -> String {
@@ -178,7 +198,7 @@ package enum WaitChainText {
     case .queue: "dispatch queue"
     case .stream: "stream (stdio)"
     case .initialization: "initialization"
-    default: "thing of the kind \(printable(link.kind.rawValue))"
+    default: "thing of the kind \(abridged(link.kind.rawValue))"
     }
   }
 
@@ -189,14 +209,14 @@ package enum WaitChainText {
       let how = ActivityText.of(culprit)
       // It was seen once.
       if link.kind == .initialization {
-        return "seen in \(function.displayName) (\(Formatting.origin(function)))"
+        return "seen in \(Formatting.placed(function))"
       }
       return
-        "\(Formatting.percent(culprit.share)) of that time in \(function.displayName) (\(Formatting.origin(function)))"
+        "\(Formatting.percent(culprit.share)) of that time in \(Formatting.placed(function))"
         + (how.isEmpty ? "" : ": \(how)")
     }
     guard !link.hasHolderEnded else { return "" }
     guard let innermost = link.stack?.functions.first else { return "and was not looked at" }
-    return "last seen in \(innermost.displayName) (\(Formatting.origin(innermost)))"
+    return "last seen in \(Formatting.placed(innermost))"
   }
 }

@@ -30,3 +30,40 @@ package func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
   default: true
   }
 }
+
+/// `text` where it is told among other things: as ``printable(_:limit:)`` has it, and in at most `limit` characters. Of a longer text
+/// the middle is left out, because both ends of a name tell something. A text with nothing to be seen has words in its place.
+package func abridged(_ text: String, limit: Int = FunctionName.charactersMax) -> String {
+  // Nearly all texts are of these.
+  if text.utf8.count <= limit, text.utf8.allSatisfy({ 0x20 <= $0 && $0 < 0x7f }) { return visible(text) }
+  let whole = printedPrefix(of: text, limit)
+  guard !whole.isAll else { return visible(whole.text) }
+  let head = (limit - 1) / 2
+  let tail = printedPrefix(of: String(text.reversed()), limit - 1 - head, isReversed: true)
+  return printedPrefix(of: text, head).text + "…" + tail.text
+}
+
+/// As many characters of `text` from its beginning as have room in `limit` when they are printed, and whether these are all. What is
+/// printed for one character is never divided. Of a reversed text they are put in order again.
+private func printedPrefix(of text: String, _ limit: Int, isReversed: Bool = false) -> (text: String, isAll: Bool) {
+  var printed: [String] = []
+  var count = 0
+  for character in text {
+    let piece = printable(String(character))
+    count += piece.count
+    guard count <= limit else { return ((isReversed ? printed.reversed() : printed).joined(), false) }
+    printed.append(piece)
+  }
+  return ((isReversed ? printed.reversed() : printed).joined(), true)
+}
+
+/// `text`, or words in its place where it has characters and none of them is to be seen: it would read as if it was missing. An empty
+/// text stays empty.
+package func visible(_ text: String) -> String {
+  !text.isEmpty && text.unicodeScalars.allSatisfy(isBlank) ? "(a name of spaces)" : text
+}
+
+/// Whether there is nothing to be seen where `scalar` is printed: spaces, and letters that stand for nothing, such as U+3164.
+private func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+  scalar.properties.isWhitespace || scalar.properties.isDefaultIgnorableCodePoint || scalar == "\u{2800}"
+}

@@ -77,6 +77,25 @@ import Testing
     #expect(causes(stall).map(\.kind) == [.interProcess])
   }
 
+  /// Of what is not known it is told why: each part has its own reason.
+  @Test mutating func whyNothingIsKnownIsTold() {
+    func subjects(_ functions: [String], _ activity: ThreadActivity) -> [Cause.Subject] {
+      let stall = stall(functions, activity)
+      return causes(stall).flatMap { $0.parts.map(\.subject) }
+    }
+    #expect(subjects([], .unknown) == [.noStack] && subjects([], .running) == [.noStack])
+    #expect(subjects(["c.start", "handle", "c.something"], .unknown) == [.noState])
+    #expect(subjects(["c.start", "handle", "c.something"], .inSystemCall(9999)) == [.call(9999)])
+    // What a function says comes first.
+    #expect(subjects(["c.start", "handle", "c.sem_wait"], .unknown) == [.object(.semaphore)])
+    var mixed = synthetic.stall([["c.start", "handle"], [], []], lasting: .seconds(10))
+    mixed.samples[0].activity = .running
+    mixed.isDamaged = true
+    let unknown = causes(mixed).first { $0.kind == .unknown }
+    #expect(Set(unknown?.parts.map(\.subject) ?? []) == [.noStack, .unobserved])
+    #expect(unknown?.parts.reduce(.zero) { $0 + $1.share.time } == unknown?.share.time)
+  }
+
   /// To poll nothing is to sleep.
   @Test mutating func argumentsTellMore() {
     let sleeping = stall(["c.start", "handle", "c.poll"], .inSystemCall(7)) { _, sample in

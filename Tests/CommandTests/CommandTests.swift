@@ -238,6 +238,21 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     }
   }
 
+  /// Help is in the characters of the locale, as reports are.
+  @Test(arguments: ["--help", "help"] + ["report", "top", "diff", "export", "symbolize", "info", "man", "completion"])
+  func helpIsInTheCharactersOfTheLocale(command: String) throws {
+    func help(_ locale: String) throws -> String {
+      let arguments = command.hasPrefix("--") ? [command] : [command, "--help"]
+      let words = ["LC_ALL=" + locale, builtProgram("culprit").path] + arguments
+      let child = try ChildProcess("/usr/bin/env", words)
+      #expect(child.hasExited && child.status == 0, "\(child)")
+      return child.output
+    }
+    let (plain, other) = (try help("C"), try help("C.UTF-8"))
+    #expect(plain.utf8.allSatisfy { $0 < 0x80 } && plain.contains("Usage: culprit"), "\(plain)")
+    if ["--help", "top", "diff"].contains(command) { #expect(other.contains("…"), "\(other)") }
+  }
+
   @Test func widthIsKept() throws {
     let data = Data(StallFileWriter.file(of: recording("x")))
     let narrow = try culprit(["report", "-w", "60"], input: data)

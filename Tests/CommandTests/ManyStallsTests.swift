@@ -261,7 +261,7 @@ import Testing
       try FileManager.default.copyItem(atPath: "\(directory)/after/\(record)", toPath: "\(calm)/\(record)")
       let gone = try culprit(["diff", load, calm])
       #expect(gone.status == 0 && gone.out.contains("after:  0 stalls of 0 kinds, 0 ms, in "), "\(gone)")
-      #expect(gone.out.contains("gone    −2.00 s"))
+      #expect(gone.out.contains("gone    −2.00 s") && gone.out.contains("\ntotals as they are, not by the hour: "))
     }
   }
 

@@ -37,6 +37,22 @@ import Testing
     }
   }
 
+  /// Where times are not compared by the hour, it is told why.
+  @Test(
+    arguments: [
+      (nil, nil, "of before and after"), (nil, 4, "of before"), (1, nil, "of after"), (0, 4, "of before"), (1, 4, nil),
+    ] as [(Int?, Int?, String?)]
+  ) func whyThereAreNoRatesIsTold(left: Int?, right: Int?, unknown: String?) {
+    let stalls = [("load()", 6.0)]
+    let text = StallComparison(side(stalls, hours: left), side(stalls, hours: right)).text()
+    let remark = "\ntotals as they are, not by the hour: for how long services were watched is not known "
+    #expect(
+      text.contains(remark) == (unknown != nil) && text.contains(remark + (unknown ?? "") + "\n") == (unknown != nil)
+    )
+    // Of nothing there are no totals.
+    #expect(!StallComparison(side([]), side([])).text().contains("totals"))
+  }
+
   @Test func comparedWithItselfNothingHasChanged() {
     let all = side([("load()", 6), ("store()", 2)], hours: 2)
     #expect(StallComparison(all, all).entries.allSatisfy { $0.change == .same && $0.difference == .zero })
@@ -48,11 +64,12 @@ import Testing
     let text = StallComparison(side([("gone()", 9), ("same()", 1)]), side([("new()", 4), ("same()", 1)], hours: 3))
       .text(limit: 2)
     let lines = text.split(separator: "\n")
-    #expect(lines.count == 6, "\(text)")
+    #expect(lines.count == 7, "\(text)")
     #expect(lines[0] == "before: 2 stalls of 2 kinds, 10.00 s")
     #expect(lines[1] == "after:  2 stalls of 2 kinds, 5.00 s, in 3 h 0 min of watching")
-    #expect(lines[3].hasPrefix("new     +4.00 s  - → 1  - → 4.00 s  ") && lines[3].contains("new() (Store.swift:1)"))
-    #expect(lines[4].hasPrefix("gone    −9.00 s  1 → -  9.00 s → -  "))
-    #expect(lines[5] == "… and 1 that changed less")
+    #expect(lines[2].hasSuffix("is not known of before"))
+    #expect(lines[4].hasPrefix("new     +4.00 s  - → 1  - → 4.00 s  ") && lines[4].contains("new() (Store.swift:1)"))
+    #expect(lines[5].hasPrefix("gone    −9.00 s  1 → -  9.00 s → -  "))
+    #expect(lines[6] == "… and 1 that changed less")
   }
 }

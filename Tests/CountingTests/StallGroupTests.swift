@@ -69,6 +69,31 @@ import Testing
     #expect(merged.map(\.id) == ["8", "7", "7"] && merged[2].hasEnded)
   }
 
+  /// A function without a name is called by its module and its address: the module is not told again.
+  @Test func anAddressIsToldOnce() throws {
+    var stall = counted()
+    stall.function?.location = nil
+    let module = try #require(stall.function?.moduleName)
+    #expect(stall.place == module)
+    stall.function?.name = "\(module)+0x1234"
+    #expect(stall.place == nil)
+  }
+
+  /// Stalls are counted by the whole name of their source, of which a table has room for a part.
+  @Test func longNamesAreCutInTables() {
+    let long = String(repeating: "0123456789", count: 100)
+    let stalls = ["a", "b"].enumerated().map { place, end in
+      counted("\(place)", source: StallReport.Source(kind: .loop, name: long + end + long))
+    }
+    #expect(StallGroups(stalls, by: .source).groups.count == 2)
+    let text = StallGroups(stalls).text()
+    #expect(text.contains("event loop \"0123") && text.contains("6789\" of shop and 1 more"), "\(text)")
+    #expect(text.utf8.count < 1000)
+    var blank = counted()
+    blank.function?.name = " "
+    #expect(blank.culprit == "(a name of spaces)")
+  }
+
   @Test func tablesTellWhatIsThere() {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 100, labels: ["GET /\u{1b}[2J"]),

@@ -112,6 +112,18 @@ private struct Profile {
 }
 
 @Suite struct PageTests {
+  /// The address of a function without a name says in which module it is: there is no line below it that says the same.
+  @Test func anAddressIsToldOnce() throws {
+    var recording = SampleRecordings.everyday()
+    #expect(try page([recording]).contains("<p class=\"source\">"))
+    recording.names = recording.names.mapValues { frames in
+      frames.map { ResolvedFrame(function: nil, module: "/opt/shop", address: $0.address, missing: .noSymbols) }
+    }
+    let page = try page([recording])
+    #expect(page.contains(">shop+0x") && !page.contains("<p class=\"source\">"))
+    #expect(page.firstMatch(of: /(shop\+0x[0-9a-f]+) \(\1\)/) == nil)
+  }
+
   @Test(arguments: [
     SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.hostile(),
     SampleRecordings.waits(isDeadlock: false), SampleRecordings.waits(isDeadlock: true),

@@ -50,6 +50,40 @@ import Testing
     #expect(lines([cause(.unknown, 0.02)]) == ["unknown, 2 %, 80 ms"])
   }
 
+  /// What has a part of a cause is not told as if it had all of it, in whatever form the cause is told.
+  @Test(arguments: Cause.Kind.allCases) func whatHasAPartOfACauseHasItsShare(kind: Cause.Kind) throws {
+    var found = cause(kind, 0.8, ["a mutex", "JSON", "text"])
+    found.subjects[0].share = 0.2
+    found.subjects[0].seconds = Seconds(.milliseconds(800))
+    found.subjects[1].share = 0.02
+    found.subjects[1].seconds = Seconds(.milliseconds(80))
+    found.subjects.removeLast()
+    let (stall, builder) = exampleStall()
+    var report = builder.report(of: stall)
+    report.causes = [found]
+    let line = try #require(CauseText.lines(report).first)
+    #expect(!line.contains("JSON") && line.hasSuffix(", 80 %, 3.20 s"))
+    #expect(line.contains("a mutex") == line.contains(" (a mutex 20 %, the rest 60 %), "), "\(line)")
+    #expect(report.summary.hasSuffix("; " + line.dropLast(", 3.20 s".count)))
+    #expect(report.metadata["culprit.cause.subject"] == "a mutex")
+    #expect(report.metadata["culprit.cause.subject.share"] == "0.200")
+    // What has all but a trace needs no figure of its own.
+    found.subjects[0].share = 0.77
+    found.subjects[0].seconds = Seconds(.milliseconds(3080))
+    #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")
+  }
+
+  /// Several parts have their figures in brackets, and the whole has its own behind them.
+  @Test func whatIsKnownOfTheUnknownIsTold() {
+    var found = cause(.unknown, 0.1, ["no stack", "no samples of that time"])
+    for (place, share) in [0.08, 0.02].enumerated() {
+      found.subjects[place].share = share
+      found.subjects[place].seconds = Seconds(.seconds(4) * share)
+    }
+    #expect(lines([found]) == ["unknown (no stack 8 %, no samples of that time 2 %), 10 %, 400 ms"])
+    #expect(lines([cause(.unknown, 1, ["futex"])]) == ["unknown (futex), 100 %, 4.00 s"])
+  }
+
   /// What was counted stands beside what it shows.
   @Test func evidenceIsShown() {
     func counted(_ change: (inout StallReport.Counts) -> Void) -> (inout StallReport) -> Void {
@@ -78,11 +112,11 @@ import Testing
           $0.diskReadBytes = 4096
           $0.writtenBytes = 12
         }
-      ) == ["reading or writing files: /srv/a, 100 %, 4.00 s: 12.3 MB read, 4.1 kB of it from a disk; 12 B written"]
+      ) == ["reading or writing files (/srv/a), 100 %, 4.00 s: 12.3 MB read, 4.1 kB of it from a disk; 12 B written"]
     )
     #expect(
       lines([cause(.memory, 1, ["a page fault"])], counted { $0.majorFaults = 1 })
-        == ["waiting for memory: a page fault, 100 %, 4.00 s: 1 page fault that needed reading"]
+        == ["waiting for memory (a page fault), 100 %, 4.00 s: 1 page fault that needed reading"]
     )
   }
 

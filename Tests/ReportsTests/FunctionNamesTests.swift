@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Foundation
 import Testing
 
 @testable import CulpritReports
@@ -41,6 +42,55 @@ import Testing
     special.rawName = "a specialised"
     let plain = frame("Store.load()", "Orders", "a")
     #expect(FunctionNames([plain, special]).name(special) == "Store.load()")
+  }
+
+  /// Overloads have the types of their parameters, and of what they return, where nothing else tells them apart.
+  @Test(arguments: [
+    (
+      "KeyedEncodingContainer.encode(_:forKey:)",
+      [
+        "Swift.KeyedEncodingContainer.encode(_: Swift.String, forKey: A) throws -> ()",
+        "Swift.KeyedEncodingContainer.encode(_: Swift.Int, forKey: A) throws -> ()",
+        "Swift.KeyedEncodingContainer.encode<A where A1: Swift.Encodable>(_: A1, forKey: A) throws -> ()",
+      ],
+      [
+        "KeyedEncodingContainer.encode(_: String, forKey: A)", "KeyedEncodingContainer.encode(_: Int, forKey: A)",
+        "KeyedEncodingContainer.encode(_: A1, forKey: A)",
+      ]
+    ),
+    (
+      "load(_:)",
+      [
+        "Shop.(load in _0123)(_: (Swift.Int, [Foundation.Data]) -> Swift.Int...) -> ()",
+        "(extension in Shop):Shop.load(_: Swift.Array<Foundation.URL>) -> ()",
+      ], ["load(_: (Int, [Data]) -> Int...)", "load(_: Array<URL>)"]
+    ),
+    (
+      "closure #1 in load()",
+      ["closure #1 (Swift.Int) -> () in Shop.load() -> Swift.Int", "Shop.load() -> Swift.Bool"],
+      ["closure #1 in load() -> Int", "closure #1 in load() -> Bool"]
+    ),
+    (
+      "shop::find", ["shop::find(int)", "shop::find(std::string const&)"],
+      ["shop::find(int)", "shop::find(string const&)"]
+    ),
+    // The name of an operator opens no bracket, and what has no parameters has no types.
+    ("< infix(_:_:)", ["static Swift.Int.> infix(Swift.Int) -> Swift.Bool", "b"], ["< infix(_:_:)", "< infix(_:_:)"]),
+  ]) func overloadsAreToldApartByTheirTypes(name: String, full: [String], told: [String]) {
+    var frames = full.map { frame(name, "Swift", $0) }
+    #expect(frames.map(FunctionNames(frames).name) == told)
+    // Alone each has its plain name; of one that is merged with others no types are known.
+    #expect(FunctionNames([frames[0]]).name(frames[0]).hasSuffix(name.replacingOccurrences(of: " #1", with: "")))
+    frames[1].isMerged = true
+    #expect(!FunctionNames(frames).name(frames[1]).contains(told[1]) || told[1] == name)
+    // Where two ways are needed, both are taken.
+    let other = full.map { full in
+      var frame = frame(name, "Swift", full)
+      frame.module = "/other.so"
+      return frame
+    }
+    let all = full.map { frame(name, "Swift", $0) } + other
+    #expect(Set(all.map(FunctionNames(all).name)).count == Set(told).count * 2)
   }
 
   /// By the first of module, library, file and line that tells most of them apart.

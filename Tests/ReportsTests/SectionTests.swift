@@ -241,7 +241,7 @@ private func threadsReport() -> ThreadsReport {
     expectSnapshot(fullReport().endText(width: 40), "ended-40")
     var report = fullReport()
     (report.verdict, report.verdictReason, report.culprit, report.causes) = (.noStacks, nil, nil, [])
-    #expect(report.endText(width: 100).contains("\nNO STACKS nothing can be blamed"))
+    #expect(report.endText(width: 100).contains("\nCULPRIT   unknown: no stack was captured\n"))
   }
 
   /// While a stall lasts there is no report yet.
@@ -335,24 +335,143 @@ private func threadsReport() -> ThreadsReport {
     #expect(text.contains("divided between \(list), all called by Catalog.rebuild()"))
   }
 
+  /// What a function without a name is called says where it is: no part of a report says it again.
+  @Test func anAddressIsToldOnce() throws {
+    func nameless(_ number: Int) -> StallReport.Function {
+      var function = function("shop+0x\(number)0")
+      function.noName = "the file has no symbols"
+      return function
+    }
+    var report = fullReport()
+    report.source.kind = .loop
+    report.culprit?.function = nameless(1)
+    report.contenders = [finding(nameless(2), 0.1, 1)]
+    report.spentIn = finding(nameless(3), 0.6, 6)
+    report.knownTimeline = [
+      StallReport.Stretch(beginSeconds: seconds(0), endSeconds: seconds(8), culprit: finding(nameless(4), 0.9, 7)),
+      StallReport.Stretch(beginSeconds: seconds(8), endSeconds: seconds(9), culprit: finding(nameless(5), 0.9, 1)),
+    ]
+    report.lastStack?.functions = [nameless(6), nameless(7)]
+    report.tree = [node(nameless(8), 1, own: 1, [node(nameless(9), 1, own: 1)])]
+    report.otherThreads?.groups = Array(threadsReport().groups.prefix(2))
+    report.otherThreads?.groups[0].functions = [nameless(10)]
+    report.otherThreads?.groups[1].functions = [nameless(11)]
+    report.otherThreads?.groups[1].functions[0].isOwn = false
+    let link = StallReport.WaitLink(
+      kind: .mutex,
+      address: 1,
+      holder: StallReport.Thread(id: 7, name: ""),
+      hasHolderEnded: false,
+      isLikely: false,
+      culprit: finding(nameless(12), 1, 1),
+      stack: StallReport.Stack(functions: [nameless(12)], missingCallers: nil)
+    )
+    report.waitChains = [
+      StallReport.WaitChain(
+        links: [link],
+        share: 1,
+        seconds: seconds(10),
+        sampleCount: 40,
+        isCycle: false,
+        isDeadlock: false
+      )
+    ]
+    let threads = try #require(report.otherThreads).text(width: 200)
+    let last = LastStacksText([StallReport.TimedStack(ageSeconds: seconds(1), functions: [nameless(13)])])
+    let text = report.text(StallReport.TextStyle(width: 200, isFull: true)) + threads + last.text(width: 200)
+    for number in 1...13 {
+      let lines = text.split(separator: "\n").filter { $0.contains("shop+0x\(number)0") }
+      #expect(!lines.isEmpty && lines.allSatisfy { $0.split(separator: "shop").count == 2 }, "\(number): \(lines)")
+    }
+    #expect(!text.contains("in shop\n") && !report.endText(width: 200).contains("computing"), "\(text)")
+    // A function of a library is called by that, and found by its address.
+    var library = system("a function of libc.so.6")
+    (library.name, library.noName) = ("libc.so.6+0x10", "the file has no symbols")
+    #expect(Formatting.placed(library) == "a function of libc.so.6 (libc.so.6+0x10)")
+    // What tells namesakes apart is told once, too; how a function was called is told in any case.
+    #expect(Formatting.placed(function("load() (a.c:7)", at: ("a.c", 7))) == "load() (a.c:7)")
+    #expect(Formatting.placed(function("load() (libc.so.6)", module: "/usr/lib/libc.so.6")) == "load() (libc.so.6)")
+    #expect(Formatting.placed(function("shop+0x10", isInlined: true)) == "shop+0x10 (inlined)")
+  }
+
+  /// What the application says of itself, however long, does not flood the report; as JSON it is whole.
+  @Test func longTextsAreCut() throws {
+    let long = String(repeating: "0123456789", count: 1000)
+    let cut = "\(long.prefix(49))…\(long.suffix(50))"
+    var report = fullReport()
+    report.source.name = long
+    report.thread.name = long
+    report.process?.executable = "/opt/" + long
+    report.labels = [StallReport.Label(text: long, share: 1, seconds: seconds(1))]
+    report.otherThreads?.groups[0].threads[0].name = long
+    report.notes = [StallReport.Note.Kind.context, .activity, .debugger, .overlap]
+      .map { StallReport.Note(kind: $0, title: long, text: $0 == .overlap ? "1" : long, seconds: seconds(1)) }
+    let text = report.text(width: 1000)
+    for words in [
+      "queue \"\(cut)\"", "thread 4242 \"\(cut)\"", "\(cut) (process", "LABELS    \(cut) 100 %", "\"\(cut)\" 1,",
+      "CONTEXT   \(cut): \(long.prefix(199))…", "OVERLAP   \(cut) was stuck",
+    ] { #expect(text.contains(words), "\(words): \(text)") }
+    #expect(text.utf8.count < 12_000 && report.headline.count < 300 && report.summary.count < 500)
+    #expect(report.endText(width: 100).utf8.count < 1000)
+    // Where all is wanted, notes are told to their end.
+    #expect(report.text(StallReport.TextStyle(width: 1000, isFull: true)).contains(" \(long)\n"))
+    #expect(try report.json().split(separator: long).count > 8)
+  }
+
+  /// Where nothing is to be seen, words say so.
+  @Test func namesOfSpacesHaveWords() throws {
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(1))], end: .outermost)
+    let builder = ReportBuilder(Recording(process: exampleProcess, stacks: [stack])) { frame in
+      [ResolvedFrame(function: "  ", rawName: "  ", module: "/a", address: .file(FileAddress(frame.address.value)))]
+    }
+    var (stall, _) = exampleStall()
+    stall.source.name = " "
+    stall.lostSamples = 0
+    stall.samples = [Sample(age: .seconds(5), stack: 0, outcome: .captured, cpuTime: nil, label: "\u{3000}")]
+    let report = builder.report(of: stall)
+    let text = report.text(width: 100)
+    for words in ["CULPRIT   (a name of spaces) 100 %", "LABELS    (a name of spaces) 100 %", "*(a name of spaces)  a"]
+    {
+      #expect(text.contains(words), "\(words): \(text)")
+    }
+    for line in [report.headline, report.summary] {
+      let words = "loop \"(a name of spaces)\" was stuck for 5.01 s: (a name of spaces) took 100 %"
+      #expect(line.contains(words), "\(line)")
+    }
+    #expect(report.culprit?.function.name == "  " && report.source.name == " ")
+  }
+
   @Test func nobodyAndNothingAreToldInWords() {
     var report = fullReport()
     (report.verdict, report.culprit) = (.noSingleCulprit, nil)
     report.dominant = finding(system("poll"), 0.6, 6)
     let text = report.text(width: 200)
-    #expect(
-      text.contains("NO SINGLE no function of the application holds half of the stall; the path ends in poll, 60 %")
-    )
+    let none = "\nCULPRIT   none: no function of the application holds half of the stall"
+    #expect(text.contains("\(none); the path ends in poll, 60 %\n"))
     report.dominant = nil
-    #expect(report.text(width: 200).contains("NO SINGLE no function of the application holds half of the stall\n"))
+    #expect(report.text(width: 200).contains("\(none)\n") && report.endText(width: 200).contains("\(none)\n"))
     (report.verdict, report.verdictReason) = (.noStacks, "the thread had exited")
-    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: the thread had exited\n"))
+    let unknown = "\nCULPRIT   unknown: no stack was captured"
+    #expect(report.text(width: 200).contains("\(unknown) (the thread had exited)\n"))
     report.verdictReason = nil
-    #expect(report.text(width: 200).contains("NO STACKS nothing can be blamed: nothing is known\n"))
+    #expect(report.text(width: 200).contains("\(unknown)\n"))
+    // Each label is a word for what follows it.
+    for line in report.text(width: 60).split(separator: "\n") { #expect(!line.hasPrefix("NO ")) }
   }
 
   @Test(arguments: [40, 100]) func threadsAreToldInGroups(width: Int) {
     expectSnapshot(threadsReport().text(width: width), "threads-\(width)")
+  }
+
+  /// In ASCII a text may be longer, and lines are not.
+  @Test(arguments: [40, 41, 80]) func threadsFitInASCII(width: Int) {
+    var report = threadsReport()
+    report.groups = [report.groups[0]]
+    report.groups[0].threads[0].name = "wörker"
+    report.groups[0].functions[0].displayName = String(repeating: "wörd.", count: 40)
+    let text = report.text(StallReport.TextStyle(width: width, isASCII: true))
+    #expect(text.utf8.allSatisfy { $0 < 0x80 } && text.contains("w\\u{f6}rker") && text.contains("..."), "\(text)")
+    #expect(text.split(separator: "\n").allSatisfy { $0.count <= width }, "\(text)")
   }
 
   /// Each with a stack of its own, and nothing missing.

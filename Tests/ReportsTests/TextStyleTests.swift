@@ -1,5 +1,6 @@
 import CulpritBlame
 import CulpritStallRecord
+import Foundation
 import Testing
 
 @testable import CulpritReports
@@ -126,8 +127,17 @@ import Testing
     #expect(text.contains("#0 Orders.s\\u{e4}ve("))
     // A word that is too long for a line has one of its own.
     for line in lines(text) where line.split(separator: " ").count > 1 { #expect(line.count <= width, "\(line)") }
-    #expect(text.contains("~ 5") && text.contains("####") == (width == 100), "\(text)")
-    #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ~" && "plain".inASCII == "plain")
+    #expect(text.contains("... 5") && text.contains("####") == (width == 100), "\(text)")
+    // What is cut is marked with what fits.
+    var long = report(last: last)
+    long.lastStack?.functions[0].displayName = String(repeating: "wörd.", count: 40)
+    long.tree[0].function.displayName = String(repeating: "wörd.", count: 40)
+    long.tree[0].function.isOwn = true
+    for line in lines(long.text(StallReport.TextStyle(width: width, isFull: true, isASCII: true))) {
+      #expect(line.count <= width || !line.contains("..."), "\(line)")
+      #expect(!line.contains("rd.") || line.contains("..."), "\(line)")
+    }
+    #expect("3–4 µs × 2 …".inASCII == "3-4 us x 2 ..." && "plain".inASCII == "plain")
   }
 
   /// Colours change nothing but colours, and there are none where nobody asked.
@@ -155,6 +165,38 @@ import Testing
         ).count / 2
       )
     }
+  }
+
+  /// The answer is set off to its end, where it takes several lines, and nothing but the answer.
+  @Test(arguments: ["CULPRIT", "DEADLOCK"]) func theWholeAnswerIsSetOff(label: String) throws {
+    var report = fullReport()
+    let link = StallReport.WaitLink(
+      kind: .mutex,
+      address: 1,
+      holder: StallReport.Thread(id: 7, name: ""),
+      hasHolderEnded: false,
+      isLikely: false
+    )
+    report.waitChains = [
+      StallReport.WaitChain(
+        links: [link],
+        share: 1,
+        seconds: Seconds(.seconds(10)),
+        sampleCount: 40,
+        isCycle: true,
+        isDeadlock: true
+      )
+    ]
+    let text = report.text(StallReport.TextStyle(width: 40, hasColor: true))
+    let answer = lines(text).drop { !$0.hasPrefix("\u{1b}[1m\(label)") }
+    let strong = answer.prefix { $0.contains("\u{1b}[1m") }
+    let words = strong.joined(separator: " ").replacingOccurrences(of: "\u{1b}[1m", with: "")
+      .replacingOccurrences(of: "\u{1b}[0m", with: "").split(separator: " ").joined(separator: " ")
+    let end = label == "CULPRIT" ? "80 % of the stall, 8.00 s" : "of the stall (40 samples)"
+    #expect(strong.count > 1 && words.hasPrefix(label + " ") && words.hasSuffix(end), "\(text)")
+    #expect(strong.dropFirst().allSatisfy { $0.hasPrefix("          \u{1b}[1m") })
+    // Of what is no answer the label is.
+    #expect(text.contains("\u{1b}[1mWHY       \u{1b}[0m"))
   }
 
   @Test func aSummaryIsALineWithEverythingToFindItBy() {

@@ -83,6 +83,27 @@ import Testing
   }
 }
 
+/// Of a long text both ends are told, in so many characters as they take when they are printed; none of them is divided.
+@Test func whatIsToldAmongOtherThingsIsShort() {
+  #expect(abridged("GET /orders") == "GET /orders" && abridged("") == "" && abridged("é 漢") == "é 漢")
+  let digits = String(repeating: "0123456789", count: 1000)
+  #expect(abridged(digits) == "\(digits.prefix(49))…\(digits.suffix(50))")
+  #expect(abridged(String(digits.prefix(100))).count == 100 && abridged(String(digits.prefix(101))).count == 100)
+  #expect(abridged("a\u{1b}b\u{1b}c", limit: 14) == "a…\\u{1b}c")
+  #expect(abridged("a\u{1b}b\u{1b}c", limit: 15) == "a\\u{1b}b\\u{1b}c")
+  #expect(abridged(String(repeating: "\u{1b}", count: 100)).count <= 100)
+  #expect(abridged("漢字かな交じり文", limit: 5) == "漢字…り文")
+  #expect(abridged(digits, limit: .max) == digits)
+}
+
+/// What cannot be seen has words in its place; what is not there has none.
+@Test(arguments: [
+  " ", "   ", "\u{a0}\u{3000}", "\u{3164}", "\u{2800}\u{115f}",
+]) func nothingToBeSeenHasWords(text: String) {
+  #expect(visible(text) == "(a name of spaces)" && abridged(text) == "(a name of spaces)")
+  #expect(visible(text + "x") == text + "x" && visible("") == "")
+}
+
 @Suite struct RecordedValueTests {
   /// Names come from anywhere; what a terminal would act on stands there as its number.
   @Test func onlyWhatIsHarmlessIsPrinted() {

@@ -1,4 +1,5 @@
 import CulpritOptions
+import CulpritReports
 import Glibc
 
 /// What runs a command with what its command line says, and returns whether all went well.
@@ -47,11 +48,39 @@ let family = CommandFamily(
   members: runners.map(\.0)
 )
 
+/// The help of `table`, as wide as the terminal and in its characters.
+private func help(_ table: OptionTable) -> String {
+  (Terminal.isASCII ? table.inASCII : table).help(width: Terminal.width ?? 100)
+}
+
+/// The help of the program itself.
+func helpOfFamily() -> String {
+  var family = family
+  if Terminal.isASCII {
+    family.table = family.table.inASCII
+    for place in family.members.indices { family.members[place].brief = family.members[place].brief.inASCII }
+  }
+  return family.help(width: Terminal.width ?? 100)
+}
+
+extension OptionTable {
+  /// The table with what is told of it in ASCII: before it is laid out, because it may be longer then.
+  fileprivate var inASCII: OptionTable {
+    var table = self
+    table.usage = usage.map(\.inASCII)
+    for place in options.indices { table.options[place].help = options[place].help.inASCII }
+    for text in [\OptionTable.summary, \.epilogue, \.examples, \.exitStatus] {
+      table[keyPath: text] = table[keyPath: text].inASCII
+    }
+    return table
+  }
+}
+
 /// Runs the command called `name`.
 func run(_ member: CommandFamily.Member, _ arguments: [String]) throws -> Bool {
   let parsed = try member.table.parse(arguments)
   if parsed.has("help") {
-    output.print(member.table.help(width: Terminal.width ?? 100))
+    output.print(help(member.table))
     return true
   }
   Progress.shared.isWanted = !parsed.has("no-progress")
@@ -70,10 +99,7 @@ private let helpTable = OptionTable(
 
 private func runHelp(_ parsed: OptionTable.Arguments) throws -> Bool {
   guard parsed.operands.count <= 1 else { throw UsageError("help takes one command, not \(parsed.operands.count)") }
-  let width = Terminal.width ?? 100
-  output.print(
-    try parsed.operands.first.map { try family.member($0).table.help(width: width) } ?? family.help(width: width)
-  )
+  output.print(try parsed.operands.first.map { help(try family.member($0).table) } ?? helpOfFamily())
   return true
 }
 

@@ -66,7 +66,7 @@ func runReport(_ parsed: OptionTable.Arguments) throws -> Bool {
       FileText(
         reports: read.map { isBrief ? $0.report.summary + "\n" : $0.report.text(style) },
         threads: withThreads
-          ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(width: style.width) }
+          ? read.compactMap(\.report.otherThreads).filter { $0.count > 0 }.map { "\n" + $0.text(style) }
           : []
       )
     },

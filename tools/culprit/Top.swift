@@ -31,7 +31,7 @@ let topTable = OptionTable(
   ] + TextOutput.options + [Progress.option] + Stalls.choosingOptions + Stalls.namingOptions,
   operands: .file(ending: ".stall"),
   epilogue: """
-    A signature is the same in all stalls of one problem, on every host and after a new build.
+    A signature is the same in all stalls with one culprit, on every host and after a new build.
     """,
   examples: """
     $ culprit top --since=7d /var/lib/shop/culprit

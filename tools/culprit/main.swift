@@ -20,7 +20,7 @@ do {
   }
   let parsed = try family.table.parse(arguments)
   if parsed.has("help") {
-    output.print(family.help(width: Terminal.width ?? 100))
+    output.print(helpOfFamily())
   } else if parsed.has("version") {
     output.print("culprit \(toolVersion)\n")
   } else {

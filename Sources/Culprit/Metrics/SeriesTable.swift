@@ -102,7 +102,7 @@ struct SeriesTable {
 
   /// What `source` is called here: without characters that would act on a terminal, and no longer than need be. Two
   /// sources must not differ here and be alike where they are shown.
-  static func shown(_ source: WatchedSource) -> StallReport.Source {
+  static func abridged(_ source: WatchedSource) -> StallReport.Source {
     var name = source.name
     if name.utf8.count > nameBytes {
       var kept = String.UnicodeScalarView()
@@ -119,7 +119,7 @@ struct SeriesTable {
 
   /// Where `source` counts, and whether it does from now on only.
   private mutating func place(of source: WatchedSource) -> (place: Place, isNew: Bool) {
-    let shown = Self.shown(source)
+    let shown = Self.abridged(source)
     if let place = places[shown] { return (place, false) }
     if entries.count < Self.capacity {
       entries.append(Entry(source: shown, series: Self.newSeries()))

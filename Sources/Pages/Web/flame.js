@@ -144,7 +144,7 @@ class Flame {
     const part = `${percent(tree.total[node] / whole)}, ${amount(tree.total[node], unit)}`;
     const own = tree.self[node] > 0 && tree.children(node).length > 0 ? `; itself ${amount(tree.self[node], unit)}` : "";
     const lines = [nameOf(profile, tree, node), part + own];
-    if (tree.frame[node] >= 0) lines.push(`${placeOf(profile, tree.frame[node])}, ${OWNERS[ownerOf(profile, tree, node)]}`);
+    if (tree.frame[node] >= 0) lines.push([placeOf(profile, tree.frame[node]), OWNERS[ownerOf(profile, tree, node)]].filter((part) => part).join(", "));
     return lines;
   }
 

@@ -44,7 +44,7 @@ class CallTreeView {
     return element("li", {
       role: "treeitem", tabindex: "-1", "data-node": node, "aria-level": tree.depth[node],
       "aria-expanded": hasMore ? "false" : undefined,
-      "aria-label": `${nameOf(profile, tree, node)}, ${percent(share)}, ${amount(tree.total[node], unit)}, ${placeOf(profile, tree.frame[node])}`,
+      "aria-label": [nameOf(profile, tree, node), percent(share), amount(tree.total[node], unit), placeOf(profile, tree.frame[node])].filter((part) => part).join(", "),
     }, line);
   }
 

@@ -26,14 +26,17 @@ function amount(value, unit) {
   return unit === "time" ? duration(value) : counted(Math.round(value), "thread");
 }
 
-/** Where the place `frame` is: "Catalog.swift:24", or the module. */
+/** Where the place `frame` is: "Catalog.swift:24", or the module, unless the name of the function has that. */
 function placeOf(profile, frame) {
   const { frames } = profile;
   if (frame < 0) return "";
   const file = frames.file[frame] >= 0 ? profile.files[frames.file[frame]] : "";
   const flags = frames.flags[frame];
-  const place = file ? `${file.slice(file.lastIndexOf("/") + 1)}:${frames.line[frame]}` : profile.modules[frames.function[frame]];
-  return place + (flags & 1 ? ", inlined" : "") + (flags & 2 ? ", awaits" : "");
+  const name = profile.names[frames.function[frame]];
+  const module = profile.modules[frames.function[frame]];
+  const isNamed = name.startsWith(`${module}+0x`) || name === `a function of ${module}` || name.endsWith(` (${module})`);
+  const place = file ? `${file.slice(file.lastIndexOf("/") + 1)}:${frames.line[frame]}` : isNamed ? "" : module;
+  return [place, flags & 1 ? "inlined" : "", flags & 2 ? "awaits" : ""].filter((part) => part).join(", ");
 }
 
 /** What a node of a call tree is called. */

@@ -165,7 +165,7 @@ struct BlameTrials {
         reports.append((Int(digits) ?? -1, []))
       }
       if let first = line.first, first.isUppercase {
-        isOfInterest = ["CULPRIT", "NO S", "ALSO", "LAST SEEN", "TREE"].contains { line.hasPrefix($0) }
+        isOfInterest = ["CULPRIT", "ALSO", "LAST SEEN", "TREE"].contains { line.hasPrefix($0) }
       }
       if isOfInterest, !reports.isEmpty { reports[reports.count - 1].text.append(line) }
     }

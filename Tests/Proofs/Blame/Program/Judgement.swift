@@ -53,7 +53,7 @@ struct Judgement {
       fields += [("error", percent(share(report) - truthOfNamed)), ("state", state), ("words", words)]
       fields.append(("state_right", allowedStates.contains(said) ? "1" : "0"))
     }
-    if headline.hasPrefix("CULPRIT") { fields.append(("name_right", isNameGood ? "1" : "0")) }
+    if isSomebody { fields.append(("name_right", isNameGood ? "1" : "0")) }
     if let squeezer = Kind.squeezers[first.name], !isDivided {
       fields.append(("dependency", Self.identifiers(in: head.joined(separator: " ")).contains(squeezer) ? "1" : "0"))
     }
@@ -67,7 +67,7 @@ struct Judgement {
     if isDivided != (trial.parts.indices.allSatisfy { course.share($0) < 0.5 }) || !isDivided && truth < 0.5 {
       return "void"
     }
-    let isNobody = !headline.hasPrefix("CULPRIT")
+    let isNobody = !isSomebody
     if isDivided {
       let parts = trial.parts.filter { tells(head.joined(separator: " "), of: $0.kind) }
       // One function for the compiler may have half, though none of those that were written has.
@@ -93,6 +93,11 @@ struct Judgement {
   /// Whether the compiler made one function of A and others.
   private var isAlike: Bool { Kind.alike.contains { $0.name == first.name } }
 
+  /// Whether the report blames a function.
+  private var isSomebody: Bool {
+    headline.hasPrefix("CULPRIT ") && !["none: ", "unknown: "].contains { headline.hasPrefix("CULPRIT " + $0) }
+  }
+
   /// The verdict's first line.
   private var headline: String { head.first ?? "" }
 
@@ -105,7 +110,7 @@ struct Judgement {
 
   /// The culprit's name, without those of the parts that it divides its time between.
   private var culprit: String {
-    guard headline.hasPrefix("CULPRIT ") else { return "" }
+    guard isSomebody else { return "" }
     let name = headline.ranges(of: ", all called by ").last.map { headline[$0.upperBound...] } ?? headline.dropFirst(8)
     return (name.firstMatch(of: /\ [<>]?[0-9]+\ %\ of\ /).map { name[..<$0.range.lowerBound] } ?? name).description
   }

@@ -1,0 +1,204 @@
+import CulpritBlame
+import CulpritStallRecord
+import Foundation
+import Testing
+
+@testable import CulpritReports
+
+/// Who waited for whom, in words.
+@Suite struct WaitChainTextTests {
+  /// What would write a line of its own, or to the terminal.
+  private static let hostile = "evil\u{1b}[2J\nCULPRIT   innocent()"
+  private static let long = String(repeating: "worker-", count: 40)
+
+  /// A thread that held something, what it ran, innermost first, and what it waited for.
+  private struct Holder {
+    var id: Int32
+    var name: String
+    var functions: [String]
+    var lock: HeldLock?
+  }
+
+  private static func lock(_ kind: HeldLock.Kind, _ address: UInt64, of holder: Int32, for waiter: Int32) -> HeldLock {
+    HeldLock(kind: kind, address: address, holderID: holder, waiterID: waiter)
+  }
+
+  /// The report of a stall of thread 1 that waits for `lock` all the time, while `holders` did what they did.
+  private static func report(waitingFor lock: HeldLock, _ holders: [Holder]) -> StallReport {
+    var stacks: [Stack] = []
+    var names: [UInt64: String] = [:]
+    func sample(_ number: Int, _ functions: [String], _ lock: HeldLock?) -> Sample {
+      let frames = functions.map { name -> StackFrame in
+        let address = UInt64(name.utf8.reduce(7) { ($0 &* 31 &+ Int($1)) & 0xffff }) << 4
+        names[address] = name
+        return .programCounter(RuntimeAddress(address))
+      }
+      stacks.append(Stack(frames: frames, end: .outermost))
+      return Sample(
+        age: .milliseconds(250 + 500 * number),
+        stack: stacks.count - 1,
+        outcome: .captured,
+        cpuTime: .milliseconds(lock == nil ? 490 * number : 5),
+        activity: lock == nil ? .running : .inSystemCall(202),
+        lock: lock
+      )
+    }
+    let samples = (0..<10).map { sample($0, ["pthread_mutex_lock", "Shop.order()", "main"], lock) }
+    var looks: [HolderSample] = []
+    for holder in holders {
+      let held = ([lock] + holders.compactMap(\.lock)).first { $0.holderID == holder.id }
+      let thread = ObservedThread(id: holder.id, name: holder.name)
+      for number in 0..<10 {
+        let sample = sample(number, holder.functions, holder.lock)
+        looks.append(HolderSample(address: held?.address ?? 0, thread: thread, isHeld: true, sample: sample))
+      }
+    }
+    var stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "http"),
+      thread: ObservedThread(id: 1, name: "main"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1_795_170_231_204_000_000),
+      samples: samples,
+      duration: .seconds(5),
+      hasEnded: false
+    )
+    stall.holders = looks
+    let builder = ReportBuilder(Recording(process: exampleProcess, stacks: stacks, stalls: [stall])) { frame in
+      let name = names[frame.address.value] ?? "?"
+      let isOwn = name.contains(".") || name == "main"
+      return [
+        ResolvedFrame(
+          function: name,
+          rawName: name,
+          module: isOwn ? "/opt/shop/bin/shop" : "/usr/lib/libc.so.6",
+          address: .file(FileAddress(frame.address.value)),
+          location: isOwn ? SourceLocation(file: "/src/\(name.prefix { $0 != "." }).swift", line: 7) : nil
+        )
+      ]
+    }
+    return builder.report(of: stall)
+  }
+
+  private static let chain = report(
+    waitingFor: lock(.mutex, 100, of: 2, for: 1),
+    [
+      Holder(
+        id: 2,
+        name: hostile,
+        functions: ["_dispatch_sync_f_slow", "Store.save()"],
+        lock: lock(.queue, 200, of: 3, for: 2)
+      ),
+      Holder(
+        id: 3,
+        name: long,
+        functions: ["pthread_mutex_lock", "Disk.sync()"],
+        lock: lock(.mutex, 300, of: 4, for: 3)
+      ),
+      Holder(id: 4, name: "", functions: ["memcpy", "Journal.copy()"], lock: nil),
+    ]
+  )
+
+  private static let deadlock = report(
+    waitingFor: lock(.mutex, 100, of: 2, for: 1),
+    [
+      Holder(
+        id: 2,
+        name: hostile,
+        functions: ["pthread_mutex_lock", "Basket.lock()"],
+        lock: lock(.mutex, 200, of: 1, for: 2)
+      )
+    ]
+  )
+
+  /// Each line says what is held, and who holds it is named as all else is: harmlessly, and in a few words.
+  @Test(arguments: [40, 80, 100, 120]) func chainsAreTold(width: Int) {
+    let text = Self.chain.text(width: width)
+    expectSnapshot(text, "chain-\(width)")
+    #expect(text.contains("\nHOLDER    waiting for a mutex") && !text.contains("\nCULPRIT   innocent"))
+  }
+
+  @Test(arguments: [40, 80, 100, 120]) func deadlocksAreTold(width: Int) {
+    let text = Self.deadlock.text(width: width)
+    expectSnapshot(text, "deadlock-\(width)")
+    #expect(text.contains("\nDEADLOCK  2 threads wait for each other") && !text.contains("\nCULPRIT   innocent"))
+  }
+
+  private func link(_ kind: StallReport.WaitLink.Kind, of id: Int32, hasEnded: Bool = false) -> StallReport.WaitLink {
+    StallReport.WaitLink(
+      kind: kind,
+      address: 1,
+      holder: StallReport.Thread(id: id, name: ""),
+      hasHolderEnded: hasEnded,
+      isLikely: false,
+      culprit: nil,
+      stack: StallReport.Stack(functions: [], missingCallers: nil)
+    )
+  }
+
+  private func lines(_ links: [StallReport.WaitLink], isCycle: Bool = false, isDeadlock: Bool = false) -> [String] {
+    let chain = StallReport.WaitChain(
+      links: links,
+      share: 1,
+      seconds: Seconds(.seconds(5)),
+      sampleCount: 10,
+      isCycle: isCycle,
+      isDeadlock: isDeadlock
+    )
+    return [WaitChainText.heading(chain)]
+      + WaitChainText.lines(chain).map { $0.replacingOccurrences(of: ", and was not looked at", with: "") }
+  }
+
+  private let time = "5.00 s, 100 % of the stall (10 samples)"
+
+  @Test(arguments: [
+    (StallReport.WaitLink.Kind.lock, "a lock", "held the lock"), (.mutex, "a mutex", "held the mutex"),
+    (.readWriteLock, "a read-write lock", "held the read-write lock"),
+    (.queue, "a dispatch queue", "had the dispatch queue"), (.stream, "a stream (stdio)", "held the stream (stdio)"),
+    (.threadEnd, "the end of a thread", "had not ended"),
+    (.initialization, "an initialization", "was at the initialization"),
+    (.init(rawValue: "new"), "a thing of the kind new", "held the thing of the kind new"),
+  ]) func whatIsHeldIsNamed(kind: StallReport.WaitLink.Kind, object: String, held: String) {
+    #expect(lines([link(kind, of: 2)]) == ["waiting for \(object), \(time)", "thread 2 \(held)"])
+  }
+
+  @Test func whoeverHasItAlreadyOrIsGoneIsToldSo() {
+    #expect(
+      lines([link(.mutex, of: 1)], isCycle: true, isDeadlock: true)
+        == ["waiting for a mutex, \(time)", "thread 1 had the mutex already"]
+    )
+    #expect(
+      lines([link(.mutex, of: 2, hasEnded: true)]).last
+        == "thread 2 held the mutex and has ended: nobody is left to let go"
+    )
+  }
+
+  /// In a ring it is clear what leads back, and how many threads are in it.
+  @Test func ringsLeadBackToWhatIsTold() {
+    #expect(
+      lines([link(.mutex, of: 2), link(.queue, of: 1)], isCycle: true, isDeadlock: true)
+        == [
+          "2 threads wait for each other, \(time)", "thread 2 held a mutex, itself waiting for a dispatch queue",
+          "thread 1 had that dispatch queue, itself waiting for the mutex above",
+        ]
+    )
+    #expect(
+      lines([link(.mutex, of: 2), link(.mutex, of: 3), link(.threadEnd, of: 1)], isCycle: true)
+        == [
+          "waiting for a mutex, \(time)", "thread 2 held the mutex, itself waiting for another mutex",
+          "thread 3 held that mutex, itself waiting for the end of a thread",
+          "thread 1 had not ended, itself waiting for the first mutex",
+          "a deadlock, unless a wait ends by itself, or another thread lets go of what is waited for",
+        ]
+    )
+    // The work waits for two that wait for each other.
+    #expect(
+      lines([link(.queue, of: 2), link(.mutex, of: 3), link(.mutex, of: 2)], isCycle: true, isDeadlock: true)
+        == [
+          "2 threads wait for each other, \(time)", "thread 2 had a dispatch queue, itself waiting for a mutex",
+          "thread 3 held that mutex, itself waiting for another mutex",
+          "thread 2 held that mutex, itself waiting for the first mutex",
+        ]
+    )
+  }
+}
