@@ -10,6 +10,9 @@ enum CutStacks {
   /// So many functions in common make two stacks alike; more make no difference.
   private static let likeness = 3
 
+  /// So many functions tell the places of one that is in a stack several times from each other.
+  private static let compared = 64
+
   /// How far a stack that is cut goes along with a whole one, and how many frames of that come before.
   struct Match {
     var likeness: Int
@@ -49,16 +52,18 @@ enum CutStacks {
   }
 
   /// How many functions of `cut`, from its outermost one on, are in `whole` in the same order, and how many come before them
-  /// there.
+  /// there. Where the outermost one is in it several times, that is where most go along, and of equal places the innermost.
   static func match<Frame, Identity: Equatable>(
     _ cut: [Frame],
     in whole: [Frame],
     by identity: (Frame) -> Identity
   ) -> Match? {
-    guard let first = cut.first.map(identity), let place = whole.lastIndex(where: { identity($0) == first }) else {
-      return nil
+    guard let first = cut.first.map(identity) else { return nil }
+    var best: (common: Int, place: Int)?
+    for place in whole.indices where identity(whole[place]) == first {
+      let common = zip(cut.prefix(compared), whole[place...]).prefix { identity($0) == identity($1) }.count
+      if common >= best?.common ?? 0 { best = (common, place) }
     }
-    let common = zip(cut, whole[place...]).prefix { identity($0) == identity($1) }.count
-    return Match(likeness: min(common, likeness), callers: place)
+    return best.map { Match(likeness: min($0.common, likeness), callers: $0.place) }
   }
 }

@@ -77,6 +77,10 @@ import Testing
     #expect(completed(["abcd", "xabc", "yabcd"], cut: 0) == "xabcd")
     // The last place of the outermost function that is left.
     #expect(completed(["xayab", "ab"], cut: 1) == "xayab")
+    // What was called by itself, or by the same as another one, is found where most of what it called is the same.
+    #expect(completed(["xabyac", "abyac"], cut: 1) == "xabyac")
+    #expect(completed(["xaaab", "aab"], cut: 1) == "xaaab")
+    #expect(completed(["xabab", "abab", "zab"], cut: 1) == "xabab")
     #expect(completed(["xb", "ab"], cut: 1) == "ab" && completed(["ab"], cut: 0) == "ab")
     for (distance, isNear) in [(15, true), (16, true), (17, false)] {
       let between = Array(repeating: "q", count: distance - 1)
