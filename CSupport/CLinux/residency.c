@@ -49,14 +49,7 @@ struct clinux_resident clinux_keep_resident(const void *start, size_t bytes) {
   return (struct clinux_resident){.start = first, .bytes = is_kept ? last - first : 0};
 }
 
-void clinux_let_go_resident(struct clinux_resident kept) {
-  if (kept.bytes == 0)
-    return;
-  int saved_errno = errno;
-  munlock((const void *)(uintptr_t)kept.start, kept.bytes);
-  unlocked(kept.bytes);
-  errno = saved_errno;
-}
+void clinux_let_go_resident(struct clinux_resident kept) { unlocked(kept.bytes); }
 
 void clinux_residency_start_over(void) { atomic_store_explicit(&locked, 0, memory_order_relaxed); }
 

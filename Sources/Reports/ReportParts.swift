@@ -264,23 +264,23 @@ extension StallReport.Source {
     /// The value with this string, known or not.
     public init(rawValue: String) { self.rawValue = rawValue }
     /// The turns of an event loop.
-    public static let loop = Kind(rawValue: "loop")
+    public static let loop = Kind(SourceKind.loop)
     /// The iterations of a run loop.
-    public static let runLoop = Kind(rawValue: "runLoop")
+    public static let runLoop = Kind(SourceKind.runLoop)
     /// A critical section.
-    public static let section = Kind(rawValue: "section")
+    public static let section = Kind(SourceKind.section)
     /// A dispatch queue, by probes.
-    public static let queue = Kind(rawValue: "queue")
+    public static let queue = Kind(SourceKind.queue)
     /// The threads of Swift concurrency, by probes.
-    public static let pool = Kind(rawValue: "pool")
+    public static let pool = Kind(SourceKind.pool)
     /// An executor of Swift concurrency, by probes.
-    public static let executor = Kind(rawValue: "executor")
+    public static let executor = Kind(SourceKind.executor)
     /// An event loop of any library, by probes.
-    public static let probedLoop = Kind(rawValue: "probedLoop")
+    public static let probedLoop = Kind(SourceKind.pinged)
     /// A phase of the process: its launch, or its shutdown.
-    public static let phase = Kind(rawValue: "phase")
+    public static let phase = Kind(SourceKind.phase)
     /// What one of Swift concurrency's threads runs without a pause.
-    public static let job = Kind(rawValue: "job")
+    public static let job = Kind(SourceKind.job)
 
     /// The kind in words.
     public var description: String {

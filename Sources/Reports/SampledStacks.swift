@@ -28,7 +28,8 @@ extension ReportBuilder {
     store: (any OverflowStore)? = nil
   ) -> [SampledStack] {
     struct Key: Hashable {
-      var functions: [Int]
+      /// Which of the distinct lists of functions.
+      var functions: Int
       var activity: ThreadActivity
     }
     struct Group {
@@ -41,11 +42,20 @@ extension ReportBuilder {
     let profile = StallProfile(stall, stacks, log: log, store: store)
     var groups: [Group] = []
     var known: [Key: Int] = [:]
+    // Several stacks have the same functions, and very many samples the same stack.
+    var lists: [[Int]: Int] = [:]
+    var listOfStack: [Int: Int] = [:]
+    func list(of stack: Int) -> Int {
+      if let known = listOfStack[stack] { return known }
+      let functions = stacks.stacks[stack].map { stacks.frames[$0].function }
+      let number = lists[functions] ?? lists.count
+      (lists[functions], listOfStack[stack]) = (number, number)
+      return number
+    }
     for track in profile.tracks {
       for segment in track.segments {
         guard let found = segment.sample else { continue }
-        let functions = stacks.stacks[segment.stack].map { stacks.frames[$0].function }
-        let key = Key(functions: functions, activity: found.activity)
+        let key = Key(functions: list(of: segment.stack), activity: found.activity)
         let place = known[key] ?? groups.count
         if place == groups.count {
           known[key] = place

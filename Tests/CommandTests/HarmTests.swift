@@ -7,7 +7,8 @@ import Testing
 @Suite(.serialized) struct HarmTests {
   private func runScenario(
     _ arguments: String...,
-    inDirectory: Bool = false
+    inDirectory: Bool = false,
+    systemd: SystemdListener? = nil
   ) throws -> (process: ChildProcess, directory: String) {
     let directory = NSTemporaryDirectory() + "culprit-harm-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -16,7 +17,16 @@ import Testing
       arguments + (inDirectory ? [directory] : []),
       // Backtraces of children that crash take longer than all the rest.
       environment: ["SWIFT_BACKTRACE": "enable=no"]
-    )
+        .merging(systemd.map { ["NOTIFY_SOCKET": $0.name, "WATCHDOG_USEC": "2000000"] } ?? [:]) { $1 }
+    ) { id in
+      // What nobody reads is not sent for long.
+      while let systemd, let state = try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8),
+        !state.contains(") Z ")
+      {
+        _ = systemd.heard()
+        usleep(5000)
+      }
+    }
     return (process, directory)
   }
 
@@ -129,7 +139,8 @@ import Testing
 
   /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
   @Test func aWatchdogBeginsWithNothing() throws {
-    let (process, directory) = try runScenario("restarts", "12", inDirectory: true)
+    let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
+    let (process, directory) = try runScenario("restarts", "12", systemd: systemd)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("asked") == "[]", "\(process)")
     #expect(process.fact("withheld") == "[]", "\(process)")

@@ -3,6 +3,7 @@ import CCulpritObserver
 import CCulpritProcess
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit
@@ -17,7 +18,7 @@ private final class Escalated {
   let stalls: UnsafeMutablePointer<observer_stall>
   let slots: UnsafeMutablePointer<observer_slot>
   private let target: UnsafeMutablePointer<cprocess_datagram>
-  private let listener: Int32
+  private let listener: SystemdListener
   private var thread: EscalationThread
   private let systemd: EscalationThread.Systemd
   var now: UInt64 = 1 << 50
@@ -36,19 +37,8 @@ private final class Escalated {
     target.initialize(to: cprocess_datagram())
     let number = nextName.wrappingAdd(1, ordering: .relaxed).newValue
     let name = "@culprit-test-\(getpid())-\(number)"
-    listener = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { path in
-      path.copyBytes(from: Array(name.utf8))
-      path[0] = 0
-    }
-    let length = socklen_t(2 + name.utf8.count)
-    let listener = listener
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(listener, $0, length) }
-    }
-    try #require(result == 0 && cprocess_datagram_open(target, name) == 0)
+    listener = try SystemdListener(name)
+    try #require(cprocess_datagram_open(target, name) == 0)
     for index in 0..<2 { _ = observer_slot_configure(slots + index, false, 1, 2, 3, 4) }
     observer_control_use_slots(control.pointer, 3)
     observer_control_set_hang_delay_ns(control.pointer, 1000 * Self.ms)
@@ -64,7 +54,6 @@ private final class Escalated {
 
   deinit {
     cprocess_datagram_close(target)
-    close(listener)
     // SAFETY: allocated by the initializer, and nobody else has them; their elements are plain values.
     target.deallocate()
     slots.deallocate()
@@ -72,15 +61,7 @@ private final class Escalated {
   }
 
   /// Everything that was said and not heard yet.
-  func heard() -> [String] {
-    var all: [String] = []
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count = recv(listener, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      guard count >= 0 else { return all }
-      all.append(String(decoding: buffer[..<count], as: UTF8.self))
-    }
-  }
+  func heard() -> [String] { listener.heard() }
 
   /// Says so much that nothing more can be said.
   func fill() { while cprocess_datagram_send(target, "filler", 6) == 0 {} }

@@ -84,18 +84,10 @@ import Testing
       // The tables are on a page of their own, that only unwinding asks for.
       options: ["-O1", "-fomit-frame-pointer", "-fuse-ld=lld", "-Wl,-z,separate-code"]
     )
-    let mount = place.path + "/mounted"
-    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
-    let server = try ServiceProcess(besideThis: "held-up-process", ["serve", library, "plugin.so", mount])
-    try #require(server.line(within: Self.limit) == "mounted")
-    defer {
-      kill(server.process, SIGKILL)
-      server.end()
-      umount2(mount, Int32(MNT_DETACH))
-    }
-    let service = try ServiceProcess(besideThis: "held-up-process", ["plugin", mount + "/plugin.so"])
+    let files = try SilentFileSystem(library, as: "plugin.so", in: place)
+    let service = try ServiceProcess(besideThis: "held-up-process", ["plugin", files.file])
     try #require(service.line(within: Self.limit) == "ready")
-    kill(server.process, SIGSTOP)
+    files.answer(false)
     service.tell("stall")
     #expect(service.fact("began", within: Self.limit) == "plugin")
     let captured = try #require(service.fact("captured", within: Self.limit).flatMap { Int($0) })
@@ -106,6 +98,7 @@ import Testing
     #expect(rest.contains("stopped=true"))
     #expect(!rest.contains("limitation="))
     #expect(service.end() == 0)
+    withExtendedLifetime(files) {}
   }
 
   /// A service that closes every descriptor, also those of its watchdog, and opens files of its own under their numbers: whose a number
@@ -113,27 +106,21 @@ import Testing
   @Test(.enabled(if: FaultyDisk.obstacle == nil && access("/dev/fuse", W_OK) == 0, "FUSE can be mounted"))
   func foreignFilesUnderItsNumbersHoldUpNobody() throws {
     let place = try TemporaryPlace()
-    let (file, mount) = (place.path + "/file", place.path + "/mounted")
+    let file = place.path + "/file"
     try Data("contents".utf8).write(to: URL(fileURLWithPath: file))
-    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
-    let server = try ServiceProcess(besideThis: "held-up-process", ["serve", file, "file", mount])
-    try #require(server.line(within: Self.limit) == "mounted")
-    defer {
-      kill(server.process, SIGKILL)
-      server.end()
-      umount2(mount, Int32(MNT_DETACH))
-    }
-    let service = try ServiceProcess(besideThis: "held-up-process", ["descriptors", mount + "/file"])
+    let files = try SilentFileSystem(file, as: "file", in: place)
+    let service = try ServiceProcess(besideThis: "held-up-process", ["descriptors", files.file])
     try #require(service.line(within: Self.limit) == "ready")
-    kill(server.process, SIGSTOP)
+    files.answer(false)
     service.tell("stall")
     #expect(service.fact("began", within: Self.limit) == "numbers")
     #expect(service.fact("culprit", within: Self.limit) == "$s15held_up_process12sleepForLongSiyF")
     service.tell("end")
     #expect(service.fact("stopped", within: Self.limit) == "true")
     // The kernel asks when the service's own files are closed.
-    kill(server.process, SIGCONT)
+    files.answer(true)
     #expect(service.end() == 0)
+    withExtendedLifetime(files) {}
   }
 
   /// A page of a stack that does not come holds up the sampler that reads it. Another one takes its place, and leaves that stack
@@ -182,6 +169,32 @@ import Testing
     #expect(!rest.contains("outcome=untouchable"))
     #expect(service.end() == 0)
   }
+}
+
+/// A mounted file system with one file, whose server may stop answering; it goes with this value.
+private final class SilentFileSystem {
+  /// The file on it.
+  let file: String
+  private let mount: String
+  private let server: ServiceProcess
+
+  /// Has `original` as `name`.
+  init(_ original: String, as name: String, in place: TemporaryPlace) throws {
+    mount = place.path + "/mounted"
+    file = mount + "/" + name
+    try FileManager.default.createDirectory(atPath: mount, withIntermediateDirectories: false)
+    server = try ServiceProcess(besideThis: "held-up-process", ["serve", original, name, mount])
+    try #require(server.line(within: HeldUpTests.limit) == "mounted")
+  }
+
+  deinit {
+    kill(server.process, SIGKILL)
+    server.end()
+    umount2(mount, Int32(MNT_DETACH))
+  }
+
+  /// Whether it answers from now on.
+  func answer(_ answers: Bool) { kill(server.process, answers ? SIGCONT : SIGSTOP) }
 }
 
 /// A directory that goes with this value.

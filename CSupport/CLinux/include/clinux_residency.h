@@ -14,8 +14,9 @@ struct clinux_resident {
  * than a quarter of RLIMIT_MEMLOCK is used in all. Async-signal-safe: no. Threads: any. */
 struct clinux_resident clinux_keep_resident(const void *start, size_t bytes);
 
-/* Keeps KEPT no longer: others may be kept instead. To be called before its memory is given back.
- * Async-signal-safe: no. Threads: any. */
+/* Counts KEPT no longer: others may be kept instead. To be called when its memory is given back. The kernel keeps the
+ * pages until they are unmapped: to unlock them would undo mlockall(2) of the service's, whose next thread may get the
+ * same stack. Async-signal-safe: yes. Threads: any. */
 void clinux_let_go_resident(struct clinux_resident kept);
 
 /* In a child of fork(2), before anything is kept: nothing is, as the kernel leaves locks to the parent (mlock(2)).

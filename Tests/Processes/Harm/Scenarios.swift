@@ -21,7 +21,7 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "fork-numbers": { _ in try takeNumberOfThreadInChild() },
   "thread-descriptors": { _ in try countThreadDescriptors() },
   "exempt": { _ in try exemptNobodyElse() },
-  "restarts": { try restart(count($0), in: $0.last ?? "") },
+  "restarts": { try restart(count($0)) },
 ]
 
 private func count(_ arguments: [String]) -> Int { arguments.first.flatMap { Int($0) } ?? 20 }
@@ -470,44 +470,11 @@ private func exemptNobodyElse() throws {
   say("stalls=\(names.all.sorted())")
 }
 
-/// A socket in systemd's place.
-private final class Systemd {
-  private let descriptor: Int32
-
-  init(_ path: String) throws {
-    descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard descriptor >= 0, result == 0 else { fatalError("\(path): \(String(cString: strerror(errno)))") }
-  }
-
-  deinit { close(descriptor) }
-
-  /// Reads everything that was said: what nobody reads is not sent for long.
-  func read() {
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT)) >= 0 {}
-  }
-}
-
 /// Starts and stops watchdogs while a loop of each is stuck for longer than the next one lets anything be.
-private func restart(_ count: Int, in directory: String) throws {
+private func restart(_ count: Int) throws {
   let asked = Names()
   let held = Names()
   var told = 0
-  let systemd = try Systemd(directory + "/notify")
-  setenv("NOTIFY_SOCKET", directory + "/notify", 1)
-  setenv("WATCHDOG_USEC", "2000000", 1)
-  defer {
-    unsetenv("NOTIFY_SOCKET")
-    unsetenv("WATCHDOG_USEC")
-  }
   for number in 0..<count {
     let first = try Watchdog(quick())
     first.onStall { _ in }
@@ -530,7 +497,6 @@ private func restart(_ count: Int, in directory: String) throws {
     if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { told += 1 }
     if let state = second.status.systemd, state.hangs > 0 { held.add("\(number)") }
     second.stop()
-    systemd.read()
     for loop in loops { loop.end() }
   }
   say("asked=\(asked.all)")

@@ -2,11 +2,13 @@ import Foundation
 import Testing
 
 /// A datagram socket that listens in systemd's place.
-final class SystemdListener {
-  let name: String
+package final class SystemdListener {
+  /// Where it listens.
+  package let name: String
   private let descriptor: Int32
 
-  init(_ name: String) throws {
+  /// Listens at the path `name`, or at an abstract address where that begins with "@".
+  package init(_ name: String) throws {
     self.name = name
     descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
@@ -28,7 +30,7 @@ final class SystemdListener {
   deinit { close(descriptor) }
 
   /// Everything that was said and not read yet.
-  func heard() -> [String] {
+  package func heard() -> [String] {
     var all: [String] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
