@@ -33,17 +33,27 @@ static _Atomic uint32_t copies_used;
 
 /* The line of maps that is being read: "7f00a000-7f00b000 r-xp 00001000 00:35 1234   /mnt/plug-in.so". */
 struct line {
-  int field;     /* which of its fields, from 0 on */
-  uint64_t hash; /* of what there is of it */
+  int field;       /* which of its fields, from 0 on */
+  uint64_t hash;   /* of what there is of it */
+  uint64_t device; /* a hash of its device */
   bool is_code;
   bool has_inode;
 };
 
-static void end_line(struct line *line, uint64_t *signature, uint32_t *lines) {
+static const uint64_t hash_begin = UINT64_C(0xcbf29ce484222325);
+
+static uint64_t hash_of(uint64_t before, char character) {
+  return (before ^ (uint8_t)character) * UINT64_C(0x100000001b3);
+}
+
+/* Ends LINE. *OWN is the device of the first file in maps, which is the executable: 0 before that. */
+static void end_line(struct line *line, uint64_t *own, uint64_t *signature, uint32_t *lines) {
   ++*lines;
-  if (line->is_code && line->has_inode)
+  if (line->has_inode && *own == 0)
+    *own = line->device;
+  if (line->is_code && line->has_inode && line->device != *own)
     *signature = (*signature ^ line->hash) * UINT64_C(0x100000001b3) + 1;
-  *line = (struct line){.hash = UINT64_C(0xcbf29ce484222325)};
+  *line = (struct line){.hash = hash_begin, .device = hash_begin};
 }
 
 static void add_character(struct line *line, char character, char before) {
@@ -51,23 +61,25 @@ static void add_character(struct line *line, char character, char before) {
     line->field++;
   if (line->field == 1 && character == 'x')
     line->is_code = true;
+  if (line->field == 3)
+    line->device = hash_of(line->device, character);
   if (line->field == 4 && character >= '1' && character <= '9')
     line->has_inode = true;
-  line->hash = (line->hash ^ (uint8_t)character) * UINT64_C(0x100000001b3);
+  line->hash = hash_of(line->hash, character);
 }
 
 uint64_t clinux_remote_signature(uint32_t *lines) {
   int saved_errno = errno;
   char text[8192], before = '\n';
-  uint64_t signature = 0;
-  struct line line = {.hash = UINT64_C(0xcbf29ce484222325)};
+  uint64_t signature = 0, own = 0;
+  struct line line = {.hash = hash_begin, .device = hash_begin};
   *lines = 0;
   int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
   long count;
   while (descriptor >= 0 && (count = syscall(SYS_read, descriptor, text, sizeof text)) > 0)
     for (long index = 0; index < count; index++) {
       if (text[index] == '\n')
-        end_line(&line, &signature, lines);
+        end_line(&line, &own, &signature, lines);
       else
         add_character(&line, text[index], before);
       before = text[index];

@@ -9,9 +9,9 @@
 
 #include "clinux_base.h"
 
-/* A change of this tells that modules have been loaded or unloaded: a number made from the lines of their code in
- * /proc/thread-self/maps (proc(5)); 0 when there are none. *LINES is how many lines there are in all.
- * Async-signal-safe: yes. Threads: any. */
+/* A change of this tells that modules have been loaded or unloaded which are on another file system than the
+ * executable: a number made from the lines of their code in /proc/thread-self/maps (proc(5)); 0 when there are none.
+ * *LINES is how many lines there are in all. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_remote_signature(uint32_t *lines);
 
 /* Says that the file mapped from START to END must be read with care (clinux_memory_set_adviser). Returns false when

@@ -5,8 +5,13 @@ import Synchronization
 /// Keeps in memory what must work when nothing can be read from a disk: the code of the monitor, of the escalation
 /// thread and of the handler, and their tables.
 enum Residency {
-  /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together.
-  private static let reach = 24 << 10
+  /// How much code on either side of an anchor is kept, in bytes: a source file's functions lie together. They are within 6 KiB of it
+  /// where the compiler optimises, and several times as long where it does not.
+  #if DEBUG
+    private static let reach = 24 << 10
+  #else
+    private static let reach = 8 << 10
+  #endif
 
   /// Keeps them there, as far as the process may (a quarter of RLIMIT_MEMLOCK). Code that may not be kept is brought
   /// into memory once.
