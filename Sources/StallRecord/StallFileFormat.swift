@@ -43,37 +43,3 @@ enum StallFileFormat {
     case holder = 14
   }
 }
-
-extension SourceKind {
-  /// The kind's number in files.
-  package var code: UInt8 {
-    switch self {
-    case .loop: 1
-    case .runLoop: 2
-    case .section: 3
-    case .queue: 4
-    case .pool: 5
-    case .executor: 6
-    case .pinged: 7
-    case .phase: 8
-    case .job: 9
-    case .unknown(let code): code
-    }
-  }
-
-  /// The kind with the number `code` in files.
-  init(code: UInt8) {
-    switch code {
-    case 1: self = .loop
-    case 2: self = .runLoop
-    case 3: self = .section
-    case 4: self = .queue
-    case 5: self = .pool
-    case 6: self = .executor
-    case 7: self = .pinged
-    case 8: self = .phase
-    case 9: self = .job
-    default: self = .unknown(code)
-    }
-  }
-}

@@ -28,7 +28,8 @@ struct SeriesTable {
   typealias Place = Int?
 
   private struct Entry {
-    var source: StallReport.Source
+    /// The source by the name it has here.
+    var source: WatchedSource
     var series: Series
     /// How many watched sources count here.
     var uses = 0
@@ -50,7 +51,7 @@ struct SeriesTable {
   }
 
   private var entries: [Entry] = []
-  private var places: [StallReport.Source: Int] = [:]
+  private var places: [WatchedSource: Int] = [:]
   /// Places that nobody used when they came here, the oldest first; and those that have been used more than once.
   private var idle: [Int] = []
   private var idleOften: [Int] = []
@@ -95,14 +96,14 @@ struct SeriesTable {
 
   /// The sources that are to be seen, and their series; what all others share comes last.
   var all: [(source: StallReport.Source, series: Series)] {
-    let own = entries.filter(\.isShown).map { ($0.source, $0.series) }
+    let own = entries.filter(\.isShown).map { (StallReport.Source($0.source), $0.series) }
     guard hasOthers, let rest else { return own }
     return own + [(Self.others, rest)]
   }
 
   /// What `source` is called here: without characters that would act on a terminal, and no longer than need be. Two
   /// sources must not differ here and be alike where they are shown.
-  static func abridged(_ source: WatchedSource) -> StallReport.Source {
+  static func abridged(_ source: WatchedSource) -> WatchedSource {
     var name = source.name
     if name.utf8.count > nameBytes {
       var kept = String.UnicodeScalarView()
@@ -114,7 +115,7 @@ struct SeriesTable {
       }
       name = String(kept) + "…"
     }
-    return StallReport.Source(kind: StallReport.Source.Kind(source.kind), name: printable(name))
+    return WatchedSource(kind: source.kind, name: printable(name))
   }
 
   /// Where `source` counts, and whether it does from now on only.

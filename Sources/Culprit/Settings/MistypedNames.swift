@@ -21,7 +21,10 @@ extension Environment {
 
   /// Whether Kubernetes puts such a variable into every container, for a service of its own that is called culprit or
   /// culprit-something: `CULPRIT_SERVICE_HOST`, `CULPRIT_DB_PORT_5432_TCP_ADDR`.
-  private static func isServiceLink(_ name: String) -> Bool {
+  ///
+  /// Not inlined: the type of a regular expression takes 0.2 MiB of memory wherever it is made, and few services have such
+  /// variables.
+  @inline(never) private static func isServiceLink(_ name: String) -> Bool {
     name.utf8.count <= longest
       && name.wholeMatch(of: /CULPRIT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\w+)?)/) != nil
   }

@@ -350,7 +350,7 @@ final class SlotRegistry: Sendable {
     state.withLock { state in
       state.owners.enumerated().compactMap { index, owner in
         guard let owner, !owner.hasStopped else { return nil }
-        return (index, owner.place == nil ? SeriesTable.others : SeriesTable.abridged(owner.source))
+        return (index, owner.place == nil ? SeriesTable.others : StallReport.Source(SeriesTable.abridged(owner.source)))
       }
     }
   }
