@@ -19,6 +19,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "shutdown": shutDown,
   "disabled": { _ in try useEverythingDisabled() },
   "stall": stallOnce,
+  "builds": stallInBuilds,
   "let-go": letGoOfAnActivity,
   "nasty": beNasty,
   "probe": liveForAProbe,

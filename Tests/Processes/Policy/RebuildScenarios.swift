@@ -1,0 +1,33 @@
+import Culprit
+import Glibc
+import Synchronization
+
+/// Stalls in each of the functions that `shop_work` of a library has by number, of every library that is named. Prints what each
+/// stall is known by, who is to blame, and where that is.
+@Sendable func stallInBuilds(_ arguments: [String]) throws {
+  guard let functions = arguments.first.flatMap({ Int32($0) }) else { exit(2) }
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(20)))
+  let reported = Atomic<Int>(0)
+  watchdog.onStall { report in
+    let function = report.culprit?.function
+    let place = function?.location.map { "\($0.fileName):\($0.line)" } ?? "nowhere"
+    say("stall=\(report.signature ?? "none") \(place) \(function?.name ?? "nobody")")
+    reported.add(1, ordering: .releasing)
+  }
+  var stalls = 0
+  for path in arguments.dropFirst() {
+    guard let library = dlopen(path, RTLD_NOW | RTLD_LOCAL), let symbol = dlsym(library, "shop_work") else {
+      say("error=\(dlerror().map { String(cString: $0) } ?? path)")
+      exit(1)
+    }
+    // SAFETY: the library was compiled from a source that defines it with this type.
+    let work = unsafeBitCast(symbol, to: (@convention(c) (Int32, Double) -> Void).self)
+    for number in 0..<functions {
+      watchdog.withSection("work", threshold: .milliseconds(200)) { work(number, 0.6) }
+      stalls += 1
+      // One after the other, so that they come in this order.
+      while reported.load(ordering: .acquiring) < stalls { usleep(10_000) }
+    }
+  }
+  watchdog.stop()
+}
