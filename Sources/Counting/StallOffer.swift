@@ -12,6 +12,9 @@ package struct StallOffer: Hashable, Sendable {
   private var kinds = Tally()
   private var services = Tally()
   private var hosts = Tally()
+  private var builds = Tally()
+  /// Of those stalls that only `--label` and `--signature` pass over.
+  private var labels = Tally()
   /// Of those stalls that only `--signature` passes over: to work out those of all may take long.
   private var signatures = Tally()
   private var span: ClosedRange<WallTime>?
@@ -19,20 +22,20 @@ package struct StallOffer: Hashable, Sendable {
   /// Nothing.
   package init() {}
 
-  /// Counts `stall`, of `process`.
-  package mutating func add(_ stall: Stall, of process: ObservedProcess?) {
+  /// Counts `stall`, which is from `origin`.
+  package mutating func add(_ stall: Stall, from origin: StallOrigin) {
     let source = StallReport.Source(stall.source)
     count += 1
     sources.add(source.name)
     kinds.add(source.kind.rawValue)
-    services.add(Self.known(process?.name))
-    hosts.add(Self.known(process?.host))
+    services.add(origin.service)
+    hosts.add(origin.host)
+    builds.add(origin.build)
     widen(stall.began...stall.began)
   }
 
-  private static func known(_ name: String?) -> String {
-    name.flatMap { $0.isEmpty ? nil : $0 } ?? StallSelection.unknown
-  }
+  /// Counts what the application had said of a stall that the options choose which need no samples.
+  package mutating func add(labels present: Set<String>) { for label in present { labels.add(label) } }
 
   /// Counts the signature of a stall that all other options choose.
   package mutating func add(signature: String?) { signatures.add(signature ?? "") }
@@ -44,6 +47,8 @@ package struct StallOffer: Hashable, Sendable {
     kinds.add(other.kinds)
     services.add(other.services)
     hosts.add(other.hosts)
+    builds.add(other.builds)
+    labels.add(other.labels)
     signatures.add(other.signatures)
     if let span = other.span { widen(span) }
   }
@@ -63,6 +68,8 @@ package struct StallOffer: Hashable, Sendable {
     }
     if !selection.services.isEmpty { parts += [Self.list("service", services)].compactMap { $0 } }
     if !selection.hosts.isEmpty { parts += [Self.list("host", hosts)].compactMap { $0 } }
+    if !selection.builds.isEmpty { parts += [Self.list("build", builds)].compactMap { $0 } }
+    if !selection.labels.isEmpty { parts += [Self.list("label", labels)].compactMap { $0 } }
     if !selection.signatures.isEmpty { parts += [Self.list("signature", signatures)].compactMap { $0 } }
     if selection.since != nil || selection.until != nil, let span {
       parts.append(

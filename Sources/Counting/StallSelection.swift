@@ -13,6 +13,11 @@ package struct StallSelection: Hashable, Sendable {
   package var hosts: [String] = []
   /// Those of one of these executables, or of none that is known (``unknown``); of all where there is none.
   package var services: [String] = []
+  /// Those of executables whose build-id begins with one of these, or of none that is known (``unknown``); of all where there is
+  /// none.
+  package var builds: [String] = []
+  /// Those of which the application had said one of these at some time; all where there is none.
+  package var labels: [String] = []
   /// Those whose signature begins with one of these; all where there is none.
   package var signatures: [String] = []
 
@@ -22,18 +27,18 @@ package struct StallSelection: Hashable, Sendable {
   /// All stalls.
   package init() {}
 
-  /// Whether `stall`, of `process`, is wanted as far as that can be told without its culprit.
-  package func includes(_ stall: Stall, of process: ObservedProcess?) -> Bool {
+  /// Whether `stall`, which is from `origin`, is wanted as far as that can be told without its samples and its culprit.
+  package func includes(_ stall: Stall, from origin: StallOrigin) -> Bool {
     if let since, stall.began < since { return false }
     if let until, stall.began >= until { return false }
     let source = StallReport.Source(stall.source)
     return (sources.isEmpty || sources.contains(source.name) || sources.contains(source.kind.rawValue))
-      && Self.includes(process?.host ?? "", hosts) && Self.includes(process?.name ?? "", services)
+      && (hosts.isEmpty || hosts.contains(origin.host)) && (services.isEmpty || services.contains(origin.service))
+      && (builds.isEmpty || builds.contains { origin.build.hasPrefix($0) })
   }
 
-  private static func includes(_ name: String, _ wanted: [String]) -> Bool {
-    wanted.isEmpty || wanted.contains(name) || name.isEmpty && wanted.contains(unknown)
-  }
+  /// Whether a stall is wanted of which the application had said these `labels`.
+  package func includes(labels present: Set<String>) -> Bool { labels.isEmpty || !present.isDisjoint(with: labels) }
 
   /// Whether stalls with `signature` are wanted.
   package func includes(signature: String?) -> Bool {

@@ -182,6 +182,11 @@ import Testing
     (["completion", "bsh"], "there is no completion for \"bsh\", only for bash, zsh and fish; did you mean bash?"),
     (["completion"], "completion takes one shell, bash, zsh or fish, not nothing"),
     (
+      ["report", "--build=libshop", "x"],
+      "--build takes the first digits of a build-id, such as 1f3a, or unknown, not \"libshop\""
+    ),
+    (["export", "--label=", "x"], "--label takes a TEXT, and not an empty one"),
+    (
       ["report", "--signature=xyz", "x"], "--signature takes the first digits of a signature, such as 1f3a, not \"xyz\""
     ),
     (

@@ -22,6 +22,7 @@ import Testing
     hours: Int = 0,
     host: String = "web-1",
     build: UInt8 = 1,
+    label: String = "",
     in directory: String
   ) throws -> String {
     let address = RuntimeAddress(0x1000 + UInt64(build))
@@ -49,7 +50,10 @@ import Testing
           thread: ObservedThread(id: 7, name: "shop"),
           threshold: .seconds(1),
           began: WallTime(nanosecondsSince1970: 1_795_168_800_000_000_000 + UInt64(hours) * 3_600_000_000_000),
-          samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running)],
+          samples: [
+            Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil, activity: .running),
+            Sample(age: .seconds(2), stack: 0, outcome: .captured, cpuTime: nil, activity: .running, label: label),
+          ],
           duration: .seconds(seconds),
           hasEnded: true
         )
@@ -134,13 +138,16 @@ import Testing
     (["--since=2026-11-21"], 0),
     (["--since", "2026-11-20", "--until", "2026-11-20T12:00:00Z"], 2), (["--host=web-2"], 1), (["--source=http"], 2),
     (["--source=loop"], 3), (["--source=queue"], 0), (["--service=shop", "--host=web-1", "--host=web-2"], 3),
+    (["--build=ab01"], 2), (["--build=AB0", "--host=web-1"], 2), (["--build=ab02", "--build=unknown"], 1),
+    (["--build=unknown"], 0), (["--label=GET /orders"], 1), (["--label=GET"], 0),
+    (["--label=x", "--label=GET /orders", "--build=ab02"], 0), (["--label=x", "--label=GET /orders", "--build=ab"], 1),
     (["--service=mail"], 0), (["--until=9999-12-31", "--since=1969-01-01"], 3), (["--since=9999-12-31"], 0),
   ])
   func stallsAreChosen(words: [String], count: Int) throws {
     try withDirectory { directory in
       try save(1, "load()", in: directory)
-      try save(2, "load()", hours: 1, host: "web-2", in: directory)
-      try save(3, "load()", hours: 2, in: directory)
+      try save(2, "load()", hours: 1, host: "web-2", label: "GET /orders", in: directory)
+      try save(3, "load()", hours: 2, build: 2, in: directory)
       let outcome = try culprit(["top", "--format=json", directory] + words)
       #expect(try json(outcome)["count"] as? Int == count, "\(outcome)")
       #expect(outcome.status == 0)
@@ -156,13 +163,14 @@ import Testing
     (["--source=https"], "sources \"http\", \"admin\"; kind \"loop\""), (["--service=mail"], "service \"shop\""),
     (["--host=web", "--since=2026-11-20"], "hosts \"web-1\", \"web-2\"; \(times)"), (["--until=2026-11-20"], times),
     (["--since=2026-11-21"], times),
+    (["--build=1"], "build \"ab01\""), (["--label=GET /"], "labels \"GET /orders\", \"a\""),
     (["--source=http", "--signature=0"], "sources \"http\", \"admin\"; kind \"loop\"; *"),
   ])
   func whatCouldBeChosenIsTold(words: [String], offered: String) throws {
     try withDirectory { directory in
-      try save(1, "load()", in: directory)
-      try save(2, "load()", hours: 1, host: "web-2", in: directory)
-      try save(3, "load()", hours: 2, in: directory)
+      try save(1, "load()", label: "GET /orders", in: directory)
+      try save(2, "load()", hours: 1, host: "web-2", label: "a", in: directory)
+      try save(3, "load()", hours: 2, label: "GET /orders", in: directory)
       var sentence = "the options choose none of the 3 stalls; \(offered)"
       if offered.hasSuffix("*") {
         let signature = try #require(try groups(culprit(["top", "--format=json", directory])).first?["key"] as? String)

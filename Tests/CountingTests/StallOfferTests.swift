@@ -21,7 +21,7 @@ import Testing
       host: host
     )
     var offer = StallOffer()
-    offer.add(stall, of: process)
+    offer.add(stall, from: StallOrigin(Recording(process: process)))
     return offer
   }
 

@@ -51,7 +51,7 @@ import Testing
       watchedSince: now,
       host: host
     )
-    return selection.includes(stall, of: process)
+    return selection.includes(stall, from: StallOrigin(Recording(process: process)))
   }
 
   /// The first moment counts, the last does not: of two periods that meet no stall is in both.

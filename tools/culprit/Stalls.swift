@@ -59,6 +59,18 @@ struct Stalls: Sendable {
       help: "only stalls of the host NAME, or without one: unknown"
     ),
     CommandOption(
+      "build",
+      argument: "DIGITS",
+      isRepeatable: true,
+      help: "only stalls of executables whose build-id begins with DIGITS, or is not known: unknown"
+    ),
+    CommandOption(
+      "label",
+      argument: "TEXT",
+      isRepeatable: true,
+      help: "only stalls of work that was called TEXT at some time"
+    ),
+    CommandOption(
       "signature",
       argument: "DIGITS",
       isRepeatable: true,
@@ -130,8 +142,9 @@ struct Stalls: Sendable {
   ///
   /// - Throws: ``UsageError`` for a time that is none, or a name; ``InputError`` for a directory that cannot be used.
   init(_ parsed: OptionTable.Arguments) throws {
-    for option in ["own", "wrapper"] where parsed.values(option).contains("") {
-      throw UsageError("--\(option) takes a NAME, and not an empty one")
+    for (option, argument) in [("own", "NAME"), ("wrapper", "NAME"), ("label", "TEXT")]
+    where parsed.values(option).contains("") {
+      throw UsageError("--\(option) takes a \(argument), and not an empty one")
     }
     naming = Naming(
       search: DebugSearch(directories: try debugDirectories(parsed), servers: servers),
@@ -151,6 +164,8 @@ struct Stalls: Sendable {
     selection.sources = parsed.values("source")
     selection.services = parsed.values("service")
     selection.hosts = parsed.values("host")
+    selection.builds = try parsed.values("build").map(Self.build)
+    selection.labels = parsed.values("label")
     selection.signatures = try parsed.values("signature").map(Self.signature)
     self.selection = selection
   }
@@ -162,6 +177,15 @@ struct Stalls: Sendable {
     }
     guard text.count <= Signature.digitCount else {
       throw UsageError("--signature takes up to \(Signature.digitCount) digits, not the \(text.count) of \"\(text)\"")
+    }
+    return text.lowercased()
+  }
+
+  /// The first digits of a build-id that `text` is, in lower case.
+  private static func build(_ text: String) throws(UsageError) -> String {
+    guard text != StallSelection.unknown else { return text }
+    guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+      throw UsageError("--build takes the first digits of a build-id, such as 1f3a, or unknown, not \"\(text)\"")
     }
     return text.lowercased()
   }
@@ -221,10 +245,11 @@ struct Stalls: Sendable {
           let builder = ReportBuilder(recording, rules: rules, resolve: resolve)
           var read: [Read] = []
           var offer = StallOffer()
+          let origin = StallOrigin(recording)
           for (place, recorded) in recording.stalls.enumerated() {
             var stall = recorded
-            offer.add(stall, of: recording.process)
-            guard selection.includes(stall, of: recording.process) else { continue }
+            offer.add(stall, from: origin)
+            guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &offer) else { continue }
             // Of a pool whose threads were not followed they are the samples.
             if !withThreads, stall.source.kind != .pool { stall.others = nil }
             let report = builder.report(of: stall)
@@ -284,8 +309,8 @@ struct Stalls: Sendable {
   /// What exports need of a file: what a report needs, where one is made, and each sample for what is drawn of it, where much goes to
   /// `store`.
   func extentForExports(_ store: any OverflowStore, tellsBlame: Bool) -> StallFile.Extent {
-    let needsReport = tellsBlame || !selection.signatures.isEmpty
-    return StallFile.Extent(samples: needsReport ? Stall.samplesForReport : 1, logsSamples: true, store: store)
+    let needsSamples = tellsBlame || !selection.signatures.isEmpty || !selection.labels.isEmpty
+    return StallFile.Extent(samples: needsSamples ? Stall.samplesForReport : 1, logsSamples: true, store: store)
   }
 
   /// What `file`, which is called `name`, has of the wanted stalls that `reading` has not come by yet, with every sample of each. It
@@ -302,10 +327,13 @@ struct Stalls: Sendable {
     // Who is to blame is worked out where it is asked for.
     let builder =
       selection.signatures.isEmpty ? nil : ReportBuilder(recording, rules: rules, resolve: resolve)
+    let origin = StallOrigin(recording)
     let wanted = recording.stalls.indices.filter { place in
       let stall = recording.stalls[place]
-      reading.offer.add(stall, of: recording.process)
-      guard selection.includes(stall, of: recording.process) else { return false }
+      reading.offer.add(stall, from: origin)
+      guard selection.includes(stall, from: origin), Self.hasLabel(stall, selection, &reading.offer) else {
+        return false
+      }
       if let builder {
         let signature = builder.report(of: stall).signature
         reading.offer.add(signature: signature)
@@ -317,6 +345,14 @@ struct Stalls: Sendable {
     var chosen = recording
     chosen.stalls = wanted.map { recording.stalls[$0] }
     return (chosen, wanted.map { file.logs[$0] })
+  }
+
+  /// Whether `stall` has one of the wanted labels. What it has is among what is offered.
+  private static func hasLabel(_ stall: Stall, _ selection: StallSelection, _ offer: inout StallOffer) -> Bool {
+    guard !selection.labels.isEmpty else { return true }
+    let labels = Set(stall.samples.lazy.map(\.label))
+    offer.add(labels: labels)
+    return selection.includes(labels: labels)
   }
 
   /// What is to be counted of the wanted stalls in `operands`: each stall once, the newest first.
