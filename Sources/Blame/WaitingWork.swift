@@ -14,7 +14,7 @@ package struct WaitingWork: Hashable, Sendable {
   package var most: Int
   /// Whether there may have been more.
   package var isLowerBound: Bool
-  /// How long the oldest of it had waited by the end, at least; `nil` where that is not known.
+  /// How long the oldest of it was seen to wait, at least; `nil` where that is not known.
   package var oldest: Duration?
 
   /// So much waited.
@@ -42,20 +42,33 @@ extension Stall {
 
   /// What waited in the queue; `nil` for what is no queue, or when it was not counted.
   var waitingWork: WaitingWork? {
-    let counted = samples.filter { $0.waitingCount > 0 }.sorted { $0.age < $1.age }
-    guard source.hasQueue, let most = counted.map(\.waitingCount).max() else { return nil }
-    // What waits when something is taken up for the last time goes on waiting.
-    let last = counted[counted.count - 1]
-    let taken = samples.filter { $0.progress != 0 && $0.progress != last.progress }.map(\.age).max() ?? .zero
-    let first = counted.first { $0.age > taken && $0.age < last.age && $0.waitingCount > 1 }
+    guard source.hasQueue, let most = samples.map(\.waitingCount).max(), most > 0 else { return nil }
     // What the pool has taken on and no thread has begun is in another list, the probe perhaps with it.
     let isPool = source.kind == .pool
     guard !isPool || most > 1 else { return nil }
     return WaitingWork(
       most: Int(most) - 1,
       isLowerBound: isPool || most >= Sample.waitingCountMax,
-      oldest: first.map { last.age - $0.age }
+      oldest: longestWait
     )
+  }
+
+  /// What waits goes on waiting as long as nothing is taken up: the longest such time that was seen; `nil` where there is none.
+  private var longestWait: Duration? {
+    var (longest, since): (Duration?, Duration?) = (nil, nil)
+    var progress: UInt32 = 0
+    for sample in samples.sorted(by: { $0.age < $1.age }) {
+      if sample.progress != 0 {
+        if progress != 0, sample.progress != progress { since = nil }
+        progress = sample.progress
+      }
+      if let since {
+        if sample.waitingCount > 0 { longest = max(longest ?? .zero, sample.age - since) }
+      } else if sample.waitingCount > 1 {
+        since = sample.age
+      }
+    }
+    return longest
   }
 }
 

@@ -313,7 +313,7 @@ extension StallReport {
     /// Whether there may have been more: so much is counted at most.
     public var isLowerBound: Bool
     package var oldestSeconds: Seconds?
-    /// How long the oldest of it had waited by the end, at least; `nil` where that is not known.
+    /// How long the oldest of it was seen to wait, at least; `nil` where that is not known.
     public var oldest: Duration? { oldestSeconds?.duration }
   }
 

@@ -62,6 +62,8 @@ import Testing
     #expect(
       queue([(5, 4), (6, 3), (6, 2)], .pool) == WaitingWork(most: 3, isLowerBound: true, oldest: .milliseconds(100))
     )
+    // The last look may come when the next one has been taken up already.
+    #expect(queue([(5, 21), (5, 21), (5, 21), (6, 20)]) == WaitingWork(most: 20, oldest: .milliseconds(200)))
     // What is taken up at each sample tells nothing of how long it waited.
     #expect(queue([(5, 4), (6, 3), (7, 2)], .executor) == WaitingWork(most: 3))
     #expect(queue([(5, 1), (5, 1)]) == WaitingWork(most: 0))

@@ -51,8 +51,8 @@ final class Harm: @unchecked Sendable {
       number += 1
       // What is asked for comes for sure, one after the other.
       let act: Act
-      if !faults.isEmpty, number % 3 == 0 {
-        act = faults[(number / 3 - 1) % faults.count]
+      if !faults.isEmpty, number % 3 == 1 {
+        act = faults[number / 3 % faults.count]
       } else if !possible.isEmpty {
         act = possible[random.number(0...possible.count - 1)]
       } else {
