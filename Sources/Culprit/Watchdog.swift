@@ -112,7 +112,8 @@ public final class Watchdog: Sendable {
   /// Ends the watch as `stop()` does, and waits for no longer than `patience`.
   ///
   /// - Parameter patience: How long to wait at most. A handler that has not returned by then, or a thread that the
-  ///   kernel or the allocator holds up, ends later by itself.
+  ///   kernel or the allocator holds up, ends later by itself. Where there is a directory, its disk has a second in any
+  ///   case: a run whose end is not known counts as one that was killed.
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {

@@ -63,7 +63,7 @@ import Testing
       ended.hasEnded = true
       queue.end(ended)
       queue.close(keepsFile: true)
-      box.stop()
+      box.stop(until: .max)
       let files = try stallFiles(in: directory)
       #expect(files.count == 1)
       let file = try read(try #require(files.first))
@@ -83,7 +83,7 @@ import Testing
       var early = stall(1)
       early.began = WallTime(nanosecondsSince1970: 1_789_999_999_000_000_000)
       StallFileQueue(box, process: process, stall: early, modules: [], samples: []).close(keepsFile: true)
-      box.stop()
+      box.stop(until: .max)
       let file = try #require(stallFiles(in: directory).first)
       #expect(file.hasSuffix("/\(box.run.name.dropLast(4))-1.stall"), "\(file)")
       #expect(try read(file).recording.stalls.first?.began == early.began)
@@ -130,7 +130,7 @@ import Testing
       gate.open()
       box.run.end(until: .max)
       #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
-      box.stop()
+      box.stop(until: .max)
     }
   }
 
@@ -170,7 +170,7 @@ import Testing
         ]
       )
       #expect(try descriptor(of: path) != number)
-      box.stop()
+      box.stop(until: .max)
       #expect(try String(contentsOfFile: path, encoding: .utf8).contains("\nended "))
       #expect(try String(contentsOfFile: "\(directory)/other", encoding: .utf8) == "")
       for number in [number, other] { close(number) }

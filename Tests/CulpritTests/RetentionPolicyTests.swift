@@ -95,7 +95,7 @@ import Testing
         }
         box.enforceRetention()
       }
-      box.stop()
+      box.stop(until: .max)
       #expect(try stallFiles(in: directory).count == 1)
     }
   }

@@ -67,7 +67,7 @@ final class Core: Sendable {
       core.startMetricsFile(executable: process.executable)
       return core
     } catch {
-      box?.stop()
+      box?.stop(until: 0)
       throw error
     }
   }
@@ -281,7 +281,7 @@ final class Core: Sendable {
     hasEnded = reporter.finish(until: deadline) && hasEnded
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
-    box?.stop()
+    hasEnded = box?.stop(until: deadline) ?? true && hasEnded
     // Last: it has all that was counted.
     return metricsFile?.stop(until: deadline) ?? true && hasEnded
   }

@@ -21,9 +21,8 @@ final class BlackBoxWriter: Sendable {
     var isWaiting = false
   }
 
-  /// How long the start waits for the disk, and how long the stop does.
-  private static let startPatience: UInt64 = 1_000_000_000
-  private static let stopPatience: UInt64 = 5_000_000_000
+  /// How long the start waits for the disk, and the stop at least, whatever else has taken its time.
+  private static let patience: UInt64 = 1_000_000_000
 
   /// Listing a thousand files takes longer than many a stall.
   private static let tidyingInterval: UInt64 = 1_000_000_000
@@ -54,7 +53,7 @@ final class BlackBoxWriter: Sendable {
       problems.note(error.description)
       throw error
     }
-    let result = disk.result(until: clinux_clock_ns() &+ Self.startPatience) { [self] () -> DirectoryError? in
+    let result = disk.result(until: clinux_clock_ns() &+ Self.patience) { [self] () -> DirectoryError? in
       do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch {
         // Who has waited too long does not hear of it.
         problems.note(error.description)
@@ -96,12 +95,18 @@ final class BlackBoxWriter: Sendable {
     }
   }
 
-  /// Says that the run has ended, and waits until everything is written, but not for long.
-  func stop() {
-    let deadline = clinux_clock_ns() &+ Self.stopPatience
+  /// Says that the run has ended, and waits until everything is written, until `deadline` at most; for a second also where that is
+  /// over, because a run whose end is not known counts as one that was killed.
+  ///
+  /// - Returns: Whether everything is written.
+  @discardableResult
+  func stop(until deadline: UInt64) -> Bool {
+    let deadline = max(deadline, clinux_clock_ns() &+ Self.patience)
     enforceRetentionIfWanted(interval: 0)
     run.end(until: deadline)
-    if !disk.stop(until: deadline) { problems.note("\(directory): the disk did not take everything in time") }
+    let isWritten = disk.stop(until: deadline)
+    if !isWritten { problems.note("\(directory): the disk did not take everything in time") }
+    return isWritten
   }
 
   /// What is wrong at the moment; `nil` when nothing is.
