@@ -162,6 +162,24 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
+  /// A stop that may wait for long waits for what the disk takes late.
+  @Test func aStopWaitsForTheDiskAsLongAsItMay() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let service = try StalledService(on: disk)
+    try disk.freeze()
+    let told = try service.end()
+    service.process.tell("stop 80")
+    // Longer than a disk gets in any case.
+    usleep(6_000_000)
+    try #require(disk.thaw(), "the disk answered before that")
+    #expect(service.process.fact("stopped") == "true")
+    #expect(try !service.problems().contains("in time"))
+    let saved = try #require(service.saved())
+    #expect(saved.hasEnded && saved.lostSamples == 0 && saved.samples.count == told.samples)
+    #expect(service.leave() == 0)
+    #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
+  }
+
   /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
   @Test func aServiceStartsOnAStuckDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)

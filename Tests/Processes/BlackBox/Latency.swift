@@ -72,8 +72,12 @@ private struct Latencies {
       let problems = watchdog.status.problems
       say("problems=\(problems.count) \(problems.joined(separator: "|"))")
     case "stop":
-      watchdog.stop()
-      say("stopped=true")
+      if let seconds = words.dropFirst().first.flatMap({ Int($0) }) {
+        say("stopped=\(watchdog.stop(patience: .seconds(seconds)))")
+      } else {
+        watchdog.stop()
+        say("stopped=true")
+      }
     default: exit(0)
     }
   }
