@@ -43,7 +43,7 @@ struct Observations {
     resolve: (StackFrame) -> [ResolvedFrame]
   ) {
     let samples = Self.places(of: stall, recorded).map { stall.samples[$0] }
-    duration = max(stall.duration, samples.map(\.age).max() ?? .zero)
+    duration = stall.length(withSamplesUntil: samples.map(\.age).max())
     var resolved: [Int: (frames: [WeightedStack.Frame], unknown: Int)] = [:]
     var known = FrameTable()
     let times = SampleTimes(of: stall, samples, duration: duration)
@@ -68,7 +68,7 @@ struct Observations {
       stacks.append(
         Observation(
           stack: WeightedStack(frames: frames, time: time),
-          age: sample.age,
+          age: min(sample.age, duration),
           cpuTime: sample.cpuTime,
           runDelay: sample.runDelay,
           activity: sample.activity,

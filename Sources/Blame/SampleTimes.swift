@@ -57,8 +57,8 @@ struct SampleTimes {
   static func presence(of ages: Presence, among others: Presence, _ stall: Stall, duration: Duration) -> Presence {
     let doubt = stall.threshold / neighbours
     return (
-      begin: ages.begin - doubt <= others.begin ? unwatched(stall) : ages.begin,
-      end: ages.end + doubt >= others.end ? duration : ages.end
+      begin: ages.begin - doubt <= others.begin ? unwatched(stall) : min(ages.begin, duration),
+      end: ages.end + doubt >= others.end ? duration : min(ages.end, duration)
     )
   }
 
@@ -110,7 +110,7 @@ struct SampleTimes {
       guard number < count else { return nil }
       defer { number += 1 }
       let end = min(count, number + SampleTimes.neighbours + 1)
-      while first + near.count < end, let age = ages.next() { near.append(age) }
+      while first + near.count < end, let age = ages.next() { near.append(min(age, presence.end)) }
       if near.count >= 64 * SampleTimes.neighbours {
         let passed = max(0, number - SampleTimes.neighbours - first)
         near.removeFirst(passed)
@@ -158,6 +158,14 @@ struct SampleTimes {
   static func unwatched(_ stall: Stall) -> Duration {
     stall.notes.last { $0.kind == .unwatched }?.time ?? .zero
   }
+}
+
+extension Stall {
+  /// How long it took, where the last sample is of the time `last`.
+  ///
+  /// Of a stall that has ended that is no matter: who ends work may be held up between taking the time and saying that it is over,
+  /// and who looks meanwhile is late. Of one that has not the last sample may be newer than what else is known.
+  func length(withSamplesUntil last: Duration?) -> Duration { hasEnded ? duration : max(duration, last ?? .zero) }
 }
 
 extension Range<Duration> {

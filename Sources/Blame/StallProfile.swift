@@ -70,7 +70,7 @@ package struct StallProfile {
       guard let first = thread.entries.first, let last = thread.entries.last else { return nil }
       return (first.age, last.age)
     }
-    let whole = max(stall.duration, ages.map(\.end).max() ?? .zero)
+    let whole = stall.length(withSamplesUntil: ages.map(\.end).max())
     duration = whole.wholeNanoseconds
     let (presences, scale) = Self.presences(stall, threads, ages, whole)
     var shares = Shares(whole)

@@ -54,6 +54,18 @@ import Testing
     return blame(stall).waitingWork
   }
 
+  /// Who ends work may be held up before it says so, and is looked at once more: no more than the stall is told of. Of one that has
+  /// not ended the last look is newer than what else is known.
+  @Test func looksAfterTheEndStandForNoTime() {
+    var late = stall(.loop, [(0, "a"), (0, "a"), (0, "b"), (0, "b")])
+    (late.duration, late.hasEnded) = (.milliseconds(200), true)
+    #expect(blame(late).duration == .milliseconds(200))
+    let labels = Dictionary(uniqueKeysWithValues: blame(late).labels.map { ($0.label, $0.share.time) })
+    #expect(labels == ["a": .milliseconds(175), "b": .milliseconds(25)])
+    late.hasEnded = false
+    #expect(blame(late).duration == .milliseconds(350))
+  }
+
   @Test func whatWaitsIsCounted() {
     // The probe comes first here: what is there when it is seen first waits longest.
     #expect(
