@@ -101,8 +101,8 @@ public final class Watchdog: Sendable {
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen.
   ///
-  /// Returns when every report has been delivered, after 10 s at the latest. Called by a handler, it does not wait for
-  /// that handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only
+  /// Returns when every report has been delivered, after 10 s at the latest, or 11 on a disk that does not answer. Called
+  /// by a handler, it does not wait for that handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only
   /// this one's handlers are removed.
   ///
   /// Loops and sections may go on marking their work, to no effect. In a child of the watched process (fork(2)) it does

@@ -45,6 +45,7 @@ package struct ObservedProcess: Hashable, Sendable {
     return path.split(separator: "/").last.map(String.init) ?? String(path)
   }
 }
+
 /// A thread of the observed process.
 package struct ObservedThread: Hashable, Sendable {
   /// The kernel's id of the thread.

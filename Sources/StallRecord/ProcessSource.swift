@@ -53,6 +53,7 @@ package enum SourceKind: Hashable, Sendable {
     }
   }
 }
+
 /// What was watched.
 package struct WatchedSource: Hashable, Sendable {
   /// What kind of work it is.
@@ -66,6 +67,7 @@ package struct WatchedSource: Hashable, Sendable {
     self.name = name
   }
 }
+
 extension SourceKind {
   /// The kind's number in files.
   package var code: UInt8 {
