@@ -30,30 +30,18 @@ uint64_t clinux_mask_set(uint64_t mask) {
   return change(SIG_SETMASK, &mask);
 }
 
-/* Reads the status file of thread TID (proc(5)) into TEXT, which has room for SIZE bytes. Returns how many there are.
- */
-static ssize_t read_status(int32_t tid, char *text, size_t size) {
-  int saved_errno = errno;
-  int descriptor = clinux_task_open_file(tid, "/status");
-  ssize_t bytes = descriptor < 0 ? -1 : (ssize_t)syscall(SYS_read, descriptor, text, size);
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
-  errno = saved_errno;
-  return bytes;
-}
-
 /* Where the value of LABEL, a line's begin, is in the BYTES bytes of TEXT, with ROOM behind it; NULL where it is not.
  */
-static const char *find_line(const char *text, ssize_t bytes, const char *label, size_t room) {
+static const char *find_line(const char *text, size_t bytes, const char *label, size_t room) {
   size_t length = strlen(label);
-  for (ssize_t at = 0; at + (ssize_t)(length + room) <= bytes; at++)
+  for (size_t at = 0; at + length + room <= bytes; at++)
     if (memcmp(text + at, label, length) == 0)
       return text + at + length;
   return NULL;
 }
 
 /* The line "SigBlk:\t0000000000000000". */
-static bool find_mask(const char *text, ssize_t bytes, uint64_t *mask) {
+static bool find_mask(const char *text, size_t bytes, uint64_t *mask) {
   const char *digits = find_line(text, bytes, "\nSigBlk:\t", 16);
   if (!digits)
     return false;
@@ -65,13 +53,13 @@ static bool find_mask(const char *text, ssize_t bytes, uint64_t *mask) {
 
 bool clinux_mask_of_thread(int32_t tid, uint64_t *mask) {
   char text[4096];
-  return find_mask(text, read_status(tid, text, sizeof text), mask);
+  return find_mask(text, clinux_task_read_status(tid, text, sizeof text), mask);
 }
 
 enum clinux_mask_answer clinux_mask_ask(int32_t tid, int signal) {
   char text[4096];
   uint64_t mask;
-  ssize_t bytes = read_status(tid, text, sizeof text);
+  size_t bytes = clinux_task_read_status(tid, text, sizeof text);
   if (!find_mask(text, bytes, &mask))
     return CLINUX_MASK_LETS_IN;
   if ((mask & bit(signal)) != 0 && (mask & bit(SIGNAL_CANCEL)) == 0)

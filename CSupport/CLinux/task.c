@@ -99,6 +99,26 @@ int clinux_task_open_file(int32_t tid, const char *name) {
   return descriptor;
 }
 
+size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
+  int saved_errno = errno;
+  int descriptor = clinux_task_open_file(tid, "/status");
+  size_t length = 0;
+  long count = descriptor < 0 ? -1 : 1;
+  while (count > 0) {
+    /* The state is in the first lines; what comes after the groups is shorter than a half. */
+    if (length == size) {
+      memmove(text + size / 8, text + size / 2, size - size / 2);
+      length = size / 8 + size - size / 2;
+    }
+    count = syscall(SYS_read, descriptor, text + length, size - length);
+    length += count > 0 ? (size_t)count : 0;
+  }
+  if (descriptor >= 0)
+    syscall(SYS_close, descriptor);
+  errno = saved_errno;
+  return length;
+}
+
 int clinux_task_open_syscall(int32_t tid) { return clinux_task_open_file(tid, "/syscall"); }
 
 void clinux_task_close(int descriptor) {

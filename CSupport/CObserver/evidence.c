@@ -109,7 +109,7 @@ static uint64_t or_zero(uint64_t number) { return number == UINT64_MAX ? 0 : num
 /* Returns false where the kernel does not tell all of it: what is not known is not zero. */
 static bool read_counters(int32_t tid, struct observer_thread_counters *counters) {
   char text[4096];
-  size_t length = read_task(tid, "/status", text, sizeof text);
+  size_t length = clinux_task_read_status(tid, text, sizeof text);
   counters->voluntary_switches = observer_evidence_number(text, length, "voluntary_ctxt_switches:");
   counters->involuntary_switches = observer_evidence_number(text, length, "nonvoluntary_ctxt_switches:");
   bool is_told = read_stat(tid, counters);

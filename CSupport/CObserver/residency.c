@@ -4,6 +4,8 @@
 #include "clinux_descriptor.h"
 #include "clinux_mask.h"
 #include "clinux_memory.h"
+#include "clinux_module.h"
+#include "clinux_remote.h"
 #include "clinux_residency.h"
 #include "clinux_task.h"
 #include "clinux_wait.h"
@@ -18,6 +20,9 @@
 #include "observer_sampling.h"
 #include "observer_slot.h"
 #include "observer_stall.h"
+#include "observer_swift_task.h"
+#include "own_stack.h"
+#include "task_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,6 +81,12 @@ bool observer_keep_own_code_resident(void) {
       OWN(clinux_wait, 4 << 10),
       OWN(clinux_descriptor_is_ours, 4 << 10),
       OWN(clinux_memory_read_some, 8 << 10),
+      /* Of what the handler calls besides. */
+      OWN(observer_swift_task_note, 1 << 10),
+      OWN(task_memory_layout, 1),
+      OWN(observer_copy_own_stack, 1 << 10),
+      OWN(clinux_remote_count, 2 << 10),
+      OWN(clinux_module_find, 1 << 10),
       OWN(clinux_write, 4 << 10),
       OWN(cprocess_text_take, 4 << 10),
       /* Of the C library; a page each. */

@@ -73,14 +73,20 @@ void observer_ring_wait(const struct observer_ring *ring, uint32_t seen) {
 
 void observer_ring_wake_reader(struct observer_ring *ring) { clinux_notify(ring->published); }
 
+/* How many bytes are in use; to the writer. */
+static uint64_t used(const struct observer_ring *ring) {
+  return atomic_load_explicit(&ring->head, memory_order_relaxed) -
+         atomic_load_explicit(&ring->tail, memory_order_acquire);
+}
+
 bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events) {
   uint64_t longest =
       sizeof(struct entry) + sizeof(struct observer_event) + UNWIND_FRAMES_MAX * sizeof(struct unwind_frame);
-  uint64_t used =
-      atomic_load_explicit(&ring->head, memory_order_relaxed) - atomic_load_explicit(&ring->tail, memory_order_acquire);
   /* One more, because an event that does not fit before the end of the buffer leaves that end unused. */
-  return ring->capacity - used >= (events + UINT64_C(1)) * longest;
+  return ring->capacity - used(ring) >= (events + UINT64_C(1)) * longest;
 }
+
+bool observer_ring_is_half_free(const struct observer_ring *ring) { return used(ring) <= ring->capacity / 2; }
 
 bool observer_ring_add(struct observer_ring *ring, const struct observer_event *event,
                        const struct unwind_frame *frames, uint32_t count) {

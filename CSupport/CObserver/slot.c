@@ -19,11 +19,19 @@ struct observer_slot *observer_slot_table_if_any(void) {
   return atomic_load_explicit(&slots, memory_order_relaxed);
 }
 
-/* Ends the work item that THREAD, which exits, has left marked in SLOT, if there is one. */
-static void end_left(struct observer_slot *slot, const struct observer_thread *thread) {
+/* Settles what THREAD, which exits, has left marked in SLOT, if there is anything. A turn of a loop ends with its
+ * thread: without this a loop whose owner forgot `end` would be reported as stalled for ever. Other work goes on
+ * without it: a section may be ended by any thread, and who ran the last probe need not run the next. */
+static void leave(struct observer_slot *slot, struct observer_thread *thread) {
   uint64_t item = observer_slot_work_item(slot);
   if (item == OBSERVER_IDLE || atomic_load_explicit(&slot->thread, memory_order_relaxed) != thread)
     return;
+  if (atomic_load_explicit(&slot->polled, memory_order_relaxed) == 0) {
+    /* Its entry may be another thread's soon. Who works on it from here on is not known. */
+    struct observer_thread *expected = thread;
+    atomic_compare_exchange_strong_explicit(&slot->thread, &expected, NULL, memory_order_relaxed, memory_order_relaxed);
+    return;
+  }
   if (atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == item)
     observer_slot_end_timed(slot);
   /* Another thread may have begun the next one meanwhile. */
@@ -31,14 +39,13 @@ static void end_left(struct observer_slot *slot, const struct observer_thread *t
                                           memory_order_relaxed);
 }
 
-/* Ends what THREAD, which exits, has left marked. A work item ends with its thread: without this a loop whose owner
- * forgot `end` would be reported as stalled for ever. */
-static void end_work_of(const struct observer_thread *thread) {
+/* Settles what THREAD, which exits, has left marked. */
+static void leave_all(struct observer_thread *thread) {
   struct observer_slot *table = observer_slot_table_if_any();
   for (uint32_t index = 0; table && index < OBSERVER_SLOTS_MAX; index++) {
     if (atomic_load_explicit(&table[index].generation, memory_order_relaxed) == 0)
       break; /* slots are taken in order of their index; from here on none was ever owned */
-    end_left(&table[index], thread);
+    leave(&table[index], thread);
   }
 }
 
@@ -52,7 +59,7 @@ struct observer_slot *observer_slot_table(void) {
     void *memory = mmap(NULL, sizeof(struct observer_slot) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     table = memory == MAP_FAILED ? NULL : memory;
-    observer_thread_at_exit(end_work_of);
+    observer_thread_at_exit(leave_all);
     atomic_store_explicit(&slots, table, memory_order_relaxed);
     atomic_store_explicit(&slots_process, clinux_process_stamp(), memory_order_release);
   }

@@ -30,16 +30,16 @@ static pthread_key_t exit_key;
 static bool exit_key_made;
 
 /* What is called on a thread that exits; NULL: nothing. */
-static void (*_Atomic ends_thread)(const struct observer_thread *thread);
+static void (*_Atomic ends_thread)(struct observer_thread *thread);
 
-void observer_thread_at_exit(void (*ends)(const struct observer_thread *thread)) {
+void observer_thread_at_exit(void (*ends)(struct observer_thread *thread)) {
   atomic_store_explicit(&ends_thread, ends, memory_order_release);
 }
 
 /* Gives an exiting thread's entry back. Waits for nobody: who holds the entry frees it. */
 static void thread_exits(void *entry) {
   struct observer_thread *self = entry;
-  void (*ends)(const struct observer_thread *thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
+  void (*ends)(struct observer_thread * thread) = atomic_load_explicit(&ends_thread, memory_order_acquire);
   if (ends)
     ends(self);
   observer_thread_self = NULL;
@@ -61,6 +61,10 @@ static void forget_parent(void) {
   observer_thread_self = NULL;
 }
 
+/* The kernel keeps so much below the main thread's stack free of other mappings, at least (arch/x86/mm/mmap.c,
+ * arch/arm64 by mm/util.c: mmap_base). */
+#define MAIN_STACK_BYTES_MAX (UINT64_C(128) << 20)
+
 /* The calling thread's stack, for bounding the copy. Unknown bounds are not an error: the copy is then made page by
  * page with process_vm_readv. */
 static void find_stack(struct observer_thread *entry) {
@@ -72,8 +76,14 @@ static void find_stack(struct observer_thread *entry) {
       low = NULL;
     pthread_attr_destroy(&attributes);
   }
-  atomic_store_explicit(&entry->stack_low, low ? (uint64_t)(uintptr_t)low : 0, memory_order_relaxed);
-  atomic_store_explicit(&entry->stack_high, low ? (uint64_t)(uintptr_t)low + size : 0, memory_order_relaxed);
+  uint64_t start = (uint64_t)(uintptr_t)low;
+  uint64_t end = low ? start + size : 0;
+  /* Where the main thread's stack may grow without end (RLIMIT_STACK), the C library has it begin at whatever lies
+   * below, which may come nearer: stacks of coroutines in the heap, say, and gaps between them. */
+  if (low && (pid_t)syscall(SYS_gettid) == getpid() && size > MAIN_STACK_BYTES_MAX)
+    start = end - MAIN_STACK_BYTES_MAX;
+  atomic_store_explicit(&entry->stack_low, start, memory_order_relaxed);
+  atomic_store_explicit(&entry->stack_high, end, memory_order_relaxed);
 }
 
 /* Whether the calling thread has an alternate stack for signals that is too small for what the kernel puts on it

@@ -5,10 +5,11 @@
 #include "clinux_context.h"
 #include "clinux_memory.h"
 #include "clinux_module.h"
+#include "clinux_process.h"
+#include "observer_copy.h"
 
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* For each context; NULL: none yet. */
 static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
@@ -17,8 +18,8 @@ static struct unwinder *unwinders[CLINUX_CONTEXTS_MAX];
  */
 __attribute__((weak)) void __lsan_register_root_region(const void *start, size_t length);
 
-/* The process that they are of. */
-static pid_t owner;
+/* The process that they are of (clinux_process.h). */
+static uint32_t owner;
 
 static bool read_memory(void *context, uint64_t address, void *destination, size_t length) {
   (void)context;
@@ -40,8 +41,9 @@ const char *observer_unwind_prepare(bool is_first) {
     return NULL;
   if (!cunwind_host())
     return "this processor architecture is not supported";
-  void *memory = mmap(NULL, cunwind_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
+  /* What is read of other stacks and of the heap belongs neither into core files nor to children, like the copies. */
+  void *memory = observer_copy_map(cunwind_bytes());
+  if (!memory)
     return "there is no memory for unwinding";
   const struct unwind_process process = {.read = read_memory, .find_module = find_module};
   struct unwinder *made = cunwind_create(memory, cunwind_host(), process);
@@ -56,13 +58,14 @@ const char *observer_unwind_prepare(bool is_first) {
 }
 
 const char *observer_unwind_start(void) {
-  /* After fork(2) an unwinder may be in the middle of something that a thread of the parent's was doing. */
-  if (owner != getpid())
+  /* After fork(2) an unwinder may be in the middle of something that a thread of the parent's was doing, and is not
+   * mapped. */
+  if (!clinux_process_is(owner))
     memset(unwinders, 0, sizeof unwinders);
   const char *missing = cunwind_load();
   if (missing)
     return missing;
-  owner = getpid();
+  owner = clinux_process_stamp();
   return observer_unwind_prepare(true);
 }
 
@@ -79,6 +82,11 @@ void observer_unwind(const struct stack_copy *copy, struct unwind_stack *stack) 
 void observer_join(const struct stack_copy *copy, struct unwind_work_item item, struct unwind_stack *stack) {
   if (unwinders[clinux_context])
     cunwind_join(unwinders[clinux_context], copy, item, stack);
+}
+
+void observer_unwind_wipe(void) {
+  if (unwinders[clinux_context])
+    cunwind_wipe(unwinders[clinux_context]);
 }
 
 void observer_unwind_begin_look(void) {

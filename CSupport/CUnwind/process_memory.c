@@ -12,6 +12,7 @@ struct page {
   uint64_t address; /* 0: empty */
   bool is_whole;    /* all of it could be read; if not, it is read piece by piece */
   bool is_constant; /* it can change with its module alone */
+  bool is_unwiped;  /* its place may hold what is not constant, also when it is empty */
 };
 struct process_memory {
   struct page pages[PAGES];         /* in pairs, in one of which a page has its place */
@@ -42,6 +43,7 @@ static const struct page *page_at(struct unwinder *unwinder, uint64_t address, c
     page->address = address;
     page->is_whole = unwinder->process.read(unwinder->process.context, address, room, PAGE_BYTES);
     page->is_constant = page->is_whole && cunwind_is_constant(unwinder, address);
+    page->is_unwiped = !page->is_constant;
   }
   *bytes = room;
   return page;
@@ -127,4 +129,15 @@ void cunwind_memory_forget(struct unwinder *unwinder, bool all) {
   for (int index = 0; index < PAGES; index++)
     if (all || !unwinder->memory->pages[index].is_constant)
       unwinder->memory->pages[index].address = 0;
+}
+
+void cunwind_memory_wipe(struct unwinder *unwinder) {
+  struct process_memory *memory = unwinder->memory;
+  for (int index = 0; index < PAGES; index++) {
+    if (!memory->pages[index].is_unwiped)
+      continue;
+    memory->pages[index].address = 0;
+    memory->pages[index].is_unwiped = false;
+    memset(memory->bytes[index], 0, PAGE_BYTES);
+  }
 }

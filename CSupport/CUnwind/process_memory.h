@@ -27,4 +27,8 @@ bool cunwind_is_kept(struct unwinder *unwinder, uint64_t address);
  * may have been replaced. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_memory_forget(struct unwinder *unwinder, bool all);
 
+/* Forgets and wipes pages that were read and are not kept from stack to stack.
+ * Async-signal-safe: yes. Threads: as cunwind_unwind. */
+void cunwind_memory_wipe(struct unwinder *unwinder);
+
 #endif

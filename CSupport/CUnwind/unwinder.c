@@ -147,6 +147,8 @@ void cunwind_forget(struct unwinder *unwinder) {
   cunwind_cursor_forget(unwinder);
 }
 
+void cunwind_wipe(struct unwinder *unwinder) { cunwind_memory_wipe(unwinder); }
+
 void cunwind_begin_look(struct unwinder *unwinder) {
   /* What calls lead to can change with no module. */
   cunwind_call_sites_forget(unwinder);

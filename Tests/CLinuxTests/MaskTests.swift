@@ -1,5 +1,6 @@
 import CCulpritLinux
 import Glibc
+import TestWorkloads
 import Testing
 
 /// Which signals threads let in, and writing without being ended by one.
@@ -23,6 +24,26 @@ import Testing
       _ = clinux_mask_set(.max)
       #expect(clinux_mask_get() == ~(bit(32) | bit(33) | bit(SIGKILL) | bit(SIGSTOP)))
       #expect(clinux_mask_set(before) != before)
+    }
+  }
+
+  /// Services of users that a directory knows can be in many groups, and the kernel tells them before the mask.
+  @Test(.enabled(if: getuid() == 0, "only root says which groups it is in"), arguments: [280, 330, 400, 6000, 65536])
+  func manyGroupsHideNothing(count: Int32) {
+    onThread {
+      #expect(workload_be_in_groups(count))
+      let before = clinux_mask_set(bit(SIGUSR2))
+      var seen: UInt64 = 0
+      #expect(clinux_mask_of_thread(clinux_task_self(), &seen) && seen == bit(SIGUSR2))
+      #expect(clinux_mask_keeps_out(clinux_task_self(), SIGUSR2))
+      // A thread that asks runs.
+      #expect(clinux_mask_ask(clinux_task_self(), SIGUSR1) == CLINUX_MASK_LETS_IN)
+      var text = [CChar](repeating: 0, count: 4096)
+      let length = clinux_task_read_status(clinux_task_self(), &text, text.count)
+      let told = String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      #expect(told.hasPrefix("Name:\t") && told.contains("\nState:\tR"))
+      #expect(told.hasSuffix("\n") && told.contains("\nnonvoluntary_ctxt_switches:\t"))
+      _ = clinux_mask_set(before)
     }
   }
 

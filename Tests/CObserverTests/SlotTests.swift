@@ -9,10 +9,14 @@ import Testing
 ///
 /// From the far end of the table, so that the slots before it stay unused: their generation 0 ends the thread-exit
 /// hook's walk, which is why tests of that hook use slot 0.
-func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>) throws -> Result) throws -> Result {
+func withSlot<Result>(
+  _ index: Int,
+  ofLoop: Bool = false,
+  _ body: (UnsafeMutablePointer<observer_slot>) throws -> Result
+) throws -> Result {
   let slot = try #require(observer_slot_table()) + index
   try #require(observer_slot_retire(slot))
-  _ = observer_slot_configure(slot, false, 10, 80, 4, 20)
+  _ = observer_slot_configure(slot, ofLoop, 10, 80, 4, 20)
   defer {
     observer_slot_end(slot)
     observer_slot_disable(slot)
@@ -125,9 +129,9 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
-  /// A work item ends with its thread: otherwise a loop whose owner forgot `ended` would be stuck for ever.
-  @Test func threadsThatExitEndTheirWorkItems() throws {
-    try withSlot(0) { slot in
+  /// A loop's turn ends with its thread: otherwise a loop whose owner forgot `end` would be stuck for ever.
+  @Test func threadsThatExitEndTheirTurns() throws {
+    try withSlot(0, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       #expect(observer_slot_work_item(slot) == 0)
       let thread = try #require(observer_slot_read(slot).thread)
@@ -135,8 +139,24 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
     }
   }
 
+  /// Other work may be ended by another thread, or be done by one. Its slot has nothing of the entry, which may be
+  /// another thread's soon.
+  @Test func otherWorkGoesOnWithoutTheThreadThatBeganIt() throws {
+    try withSlot(0) { slot in
+      workload_on_thread({ slot in observer_slot_begin_exact(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
+      let item = observer_slot_work_item(slot)
+      #expect(item != 0)
+      #expect(observer_slot_read(slot).thread == nil)
+      // Nor does the exit of a thread that has to do with other work change who is named.
+      let own = observer_thread_current()
+      observer_slot_begin_for(slot, own, item)
+      workload_on_thread({ _ in _ = observer_thread_current() }, nil)
+      #expect(observer_slot_work_item(slot) == item && observer_slot_read(slot).thread == own)
+    }
+  }
+
   @Test func exitedThreadsAreNotSignalled() throws {
-    try withSlot(1) { slot in
+    try withSlot(1, ofLoop: true) { slot in
       workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)
       let thread = try #require(observer_slot_read(slot).thread)
       // Tests that use the observer run one at a time, so nobody has taken the entry since.
@@ -190,7 +210,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
 
   /// Somebody who looks at a thread for good keeps it from nothing: not even from leaving.
   @Test func aThreadThatIsHeldMayLeave() throws {
-    try withSlot(0) { slot in
+    try withSlot(0, ofLoop: true) { slot in
       workload_on_thread(
         { slot in
           let slot = slot?.assumingMemoryBound(to: observer_slot.self)
@@ -217,7 +237,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
 
   /// Who left by the bare system call ran no exit hook: its entry says that it is there, and its id is nobody's.
   @Test func aThreadThatLeftWithoutAWordIsNoticed() throws {
-    try withSlot(0) { slot in
+    try withSlot(0, ofLoop: true) { slot in
       workload_on_bare_thread(
         { slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) },
         slot
@@ -231,7 +251,7 @@ func withSlot<Result>(_ index: Int, _ body: (UnsafeMutablePointer<observer_slot>
   }
 
   @Test func threadEntriesAreUsedAgain() throws {
-    try withSlot(0) { slot in
+    try withSlot(0, ofLoop: true) { slot in
       var entries: Set<UnsafeMutablePointer<observer_thread>> = []
       for _ in 0..<200 {
         workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, slot)

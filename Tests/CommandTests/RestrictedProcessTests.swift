@@ -113,6 +113,19 @@ import Testing
     #expect(try lines(["refuse:\(call)"]) == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
+  /// Where stacks may grow without end, the C library has the main thread's begin at the end of the heap, where coroutines have theirs
+  /// by and by: a copy that went from there to the end of the main thread's would meet what is not there.
+  @Test func aStackWithoutALimitEndsSomewhere() throws {
+    let program = builtProgram("restricted-process").path
+    let outcome = try run(
+      URL(fileURLWithPath: "/bin/bash"),
+      ["-c", "ulimit -s unlimited || exit 77; exec \"$0\" coroutine", program]
+    )
+    if outcome.status == 77 { try Test.cancel("the limit cannot be raised here: \(outcome.error)") }
+    #expect(outcome.status == 0, "\(outcome)")
+    #expect(outcome.out == "coroutines: captured\ninterrupted: false\n", "\(outcome)")
+  }
+
   /// RLIMIT_SIGPENDING is used up: signals arrive without their information, timers cannot be made.
   @Test func withoutRoomForPendingSignalsThreadsAreSeen() throws {
     #expect(

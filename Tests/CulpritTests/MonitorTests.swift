@@ -194,6 +194,40 @@ private final class Watched {
     #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.item) == [second])
   }
 
+  /// While the recorder is held up, what goes on leaves room for what begins and ends: a stall that ends is one no more, and the next
+  /// work item of its slot is followed.
+  @Test func whatGoesOnLeavesRoom() throws {
+    let watched = try Watched(slots: 2)
+    watched.begin(0)
+    watched.begin(1)
+    observer_slot_limit(watched.slots + 1, false, .max, .max, .max, .max)
+    for _ in 0..<3000 { watched.tick(after: 100) }
+    #expect(observer_ring_is_half_free(watched.ring) == false)
+    #expect(watched.stall.item != 0)
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    #expect(watched.stall.item == 0)
+    watched.begin(0)
+    let second = watched.item
+    for _ in 0..<11 { watched.tick(after: 100) }
+    #expect(watched.stall.item == second && watched.stall.age_ns >= 1000 * Watched.ms)
+    let events = watched.events()
+    #expect(events.filter { $0.kind == OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue }.count == 1)
+    #expect(events.filter { $0.kind == OBSERVER_EVENT_STALL_BEGAN.rawValue }.map(\.item).last == second)
+  }
+
+  /// Where there is no room even for that, nobody is told of a stall that is over.
+  @Test func aStallThatIsOverHangsNoMore() throws {
+    let watched = try Watched()
+    watched.begin()
+    for _ in 0..<11 { watched.tick(after: 100) }
+    #expect(watched.stall.item != 0)
+    watched.fillRing()
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    #expect(watched.stall.item == 0)
+  }
+
   /// A stall that began and ended between two ticks is told as one, with both its ends.
   @Test func aStallBetweenTwoTicksIsTold() throws {
     // By the real clock, with which a thread times its end.

@@ -2,6 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Foundation
 import TestSupport
+import TestWorkloads
 import Testing
 
 @testable import Culprit
@@ -52,12 +53,125 @@ import Testing
       "observer_ring_write", "observer_stall_set", "observer_work_follow", "observer_slot_read", "on_signal",
       "clinux_descriptor_is_ours", "clinux_descriptor_is_same", "identify_at", "clinux_write", "clinux_mask_of_thread",
       "clinux_memory_read_some", "copy_through_window", "clinux_task_starved_ns", "cprocess_datagram_send",
+      "observer_swift_task_note", "task_memory_layout", "observer_copy_own_stack", "observer_deep_room_or", "advise",
+      "judge",
+      "clinux_module_find", "observer_machine_registers", "cprocess_abort_expire",
     ]
     let c = try functions { names.contains(String($0)) }
     #expect(swift.count > 50)
     #expect(c.count >= names.count)
     let loose = (swift + c).filter { function in !locked.contains { $0.contains(function.address) } }
     #expect(loose.isEmpty, "\(loose.count) of \(swift.count + c.count): \(loose.map(\.name).prefix(20))")
+  }
+
+  /// So are the tables in which work is marked, and the stacks of those who say it.
+  @Test(.usesObserver, .enabled(if: getuid() == 0, "the limit of locked memory is no limit for root"))
+  func theMemoryThatMustBeThereIsLocked() throws {
+    var configuration = Watchdog.Configuration()
+    // There is an escalation thread then.
+    configuration.lifecycle.terminateAfter = .seconds(3600)
+    let watchdog = try Watchdog(configuration)
+    defer { watchdog.stop() }
+    var places: [(what: String, address: UInt64)] = []
+    for offset in stride(from: 0, to: Residency.tableBytes, by: 4096) {
+      places.append(("slots", UInt64(UInt(bitPattern: observer_slot_table())) + UInt64(offset)))
+      places.append(("stalls", UInt64(UInt(bitPattern: observer_stall_table())) + UInt64(offset)))
+    }
+    for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task") {
+      let name = (try? String(contentsOfFile: "/proc/self/task/\(thread)/comm", encoding: .utf8)) ?? ""
+      guard ["culprit-monitor\n", "culprit-escalat\n"].contains(name) else { continue }
+      // Of a thread that waits the kernel tells where its stack is (proc_pid_syscall(5)): the last number but one.
+      for _ in 0..<1000 {
+        let call = try String(contentsOfFile: "/proc/self/task/\(thread)/syscall", encoding: .utf8)
+        if let stack = call.split(separator: " ").dropLast().last, let address = UInt64(stack.dropFirst(2), radix: 16) {
+          places.append((name, address))
+          break
+        }
+        usleep(1000)
+      }
+    }
+    let locked = try lockedRanges()
+    #expect(Set(places.map(\.what)).count == 4, "\(Set(places.map(\.what)))")
+    let loose = places.filter { place in !locked.contains { $0.contains(place.address) } }
+    #expect(loose.isEmpty, "\(loose.map { "\($0.what) at \(String($0.address, radix: 16))" })")
+  }
+
+  /// In how many parts of the address space the mark is (marked_stack.h), besides the one with `address`. Each must be one that no core
+  /// file and no child has.
+  private func copiesOfMark(besides address: UInt64 = 0) throws -> Int {
+    let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
+    try #require(memory >= 0)
+    defer { close(memory) }
+    var copies = 0
+    var range: Range<UInt64> = 0..<0
+    var isRead = false
+    for line in try #require(ProcessMap.readAll("/proc/self/smaps")).split(separator: "\n") {
+      let fields = line.split(separator: " ", omittingEmptySubsequences: true)
+      let ends = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+      if ends.count == 2 {
+        range = ends[0]..<ends[1]
+        isRead = fields[1].hasPrefix("rw") && !range.contains(address)
+      }
+      if fields[0] == "Rss:", fields[1] == "0" { isRead = false }
+      guard fields[0] == "VmFlags:", isRead, isMarked(range, memory) else { continue }
+      copies += 1
+      #expect(fields.contains("dd") && fields.contains("dc"), "\(String(range.lowerBound, radix: 16)): \(line)")
+    }
+    return copies
+  }
+
+  /// Whether the mark is in `range` of what `memory` has.
+  private func isMarked(_ range: Range<UInt64>, _ memory: Int32) -> Bool {
+    withUnsafeTemporaryAllocation(byteCount: 1 << 18, alignment: 8) { room in
+      defer { room.initializeMemory(as: UInt8.self, repeating: 0) }
+      var at = range.lowerBound
+      while at < range.upperBound {
+        // What this itself has read before must not be found again.
+        room.initializeMemory(as: UInt8.self, repeating: 0)
+        let length = Int(min(UInt64(room.count), range.upperBound - at))
+        // SAFETY: the room is that long.
+        let count = pread(memory, room.baseAddress, length, off_t(at))
+        guard count > 0 else { return false }
+        if marked_stack_is_in(room.baseAddress!.assumingMemoryBound(to: UInt8.self), count) { return true }
+        at += UInt64(count)
+      }
+      return false
+    }
+  }
+
+  /// Of what a stack has on it, whether it is read from outside, copied in the handler, or deeper than a usual copy, nothing is where a
+  /// core file or a child would have it; and after a while nothing is left at all.
+  @Test(.usesObserver) func whatStacksHaveOnThemIsCopiedInSecret() throws {
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
+    defer { watchdog.stop() }
+    let reports = Mutex(0)
+    watchdog.onStall { _ in reports.withLock { $0 += 1 } }
+    let loop = try watchdog.watchLoop(named: "secret")
+    var seen = 0
+    for way in [MARKED_ASLEEP, MARKED_COMPUTING, MARKED_DEEP] {
+      let started = marked_stack_start(
+        way,
+        { begins, context in
+          // SAFETY: the loop outlives the thread, which has ended below.
+          let loop = Unmanaged<WatchedLoop>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+          if begins { loop.begin() } else { loop.end() }
+        },
+        Unmanaged.passUnretained(loop).toOpaque()
+      )
+      let thread = try #require(started)
+      // It is stuck, and has been looked at.
+      usleep(600_000)
+      seen += try copiesOfMark(besides: marked_stack_address(thread))
+      marked_stack_end(thread)
+    }
+    #expect(seen > 0)
+    for _ in 0..<100 where reports.withLock({ $0 }) < 3 { usleep(100_000) }
+    #expect(reports.withLock { $0 } == 3)
+    for _ in 0..<100 {
+      if try copiesOfMark() == 0 { break }
+      usleep(100_000)
+    }
+    #expect(try copiesOfMark() == 0)
   }
 
   /// Nobody finds stacks in a core file, or in a child.

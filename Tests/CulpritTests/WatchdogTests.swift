@@ -201,6 +201,41 @@ import Testing
     #expect(found.first?.source.name == "import")
   }
 
+  /// A section may be begun on a thread that ends before the section does, as where work is handed on.
+  @Test func aSectionOutlivesTheThreadThatBeganIt() throws {
+    let found = try reports { watchdog in
+      let section = Mutex<WatchedSection?>(nil)
+      let thread = Thread {
+        section.withLock { $0 = watchdog.beginSection("handed on", threshold: .milliseconds(200)) }
+      }
+      thread.start()
+      Thread.sleep(forTimeInterval: 1)
+      #expect(section.withLock { $0 }?.end() == false)
+    }
+    #expect(found.map(\.source.name) == ["handed on"])
+    #expect((found.first?.duration ?? .zero) >= .milliseconds(900))
+  }
+
+  /// What runs probes may run each on another thread, and the one that ran the last may end while the next one waits.
+  @Test func aProbeOutlivesTheThreadThatRanTheOneBefore() throws {
+    let found = try reports { watchdog in
+      let isStuck = Atomic<Bool>(false)
+      let probe = try watchdog.watchLoop(named: "threads", threshold: .milliseconds(400)) { answer in
+        let waits = isStuck.exchange(true, ordering: .relaxed) ? 3.0 : 0
+        Thread.detachNewThread {
+          Thread.sleep(forTimeInterval: waits)
+          answer()
+          // The next probe names this thread, until it ends.
+          Thread.sleep(forTimeInterval: 1)
+        }
+      }
+      Thread.sleep(forTimeInterval: 3.8)
+      probe.stop()
+    }
+    let first = try #require(found.first)
+    #expect(first.source.name == "threads" && first.duration >= .seconds(2), "\(first.duration)")
+  }
+
   /// Times near the end of what a Duration holds must not overflow anything.
   @Test func absurdBudgetsAreClamped() throws {
     let found = try reports { watchdog in

@@ -25,6 +25,12 @@ CLINUX_NO_LOCKS int64_t clinux_task_list(const int32_t **tids);
  * errno value. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS int clinux_task_open_file(int32_t tid, const char *name);
 
+/* Reads the file that tells of thread TID line by line (/proc/self/task/TID/status, proc(5)) into TEXT, which has room
+ * for SIZE bytes, 4,096 say. Of a longer one the middle is left out, where the groups of its user are, of which there
+ * can be 65,536. Returns how many bytes there are; 0 when the kernel does not tell.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
+
 /* Opens the file in which the kernel tells which system call thread TID of this process is in, for a moment: nobody
  * keeps the descriptor. Returns it, to be given to clinux_task_close, or the negative of an errno value when the kernel
  * refuses.

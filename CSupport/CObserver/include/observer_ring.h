@@ -110,6 +110,10 @@ CLINUX_NO_LOCKS void observer_ring_wake_reader(struct observer_ring *ring);
  * Async-signal-safe: yes. Threads: the writer. */
 CLINUX_NO_LOCKS bool observer_ring_has_room(const struct observer_ring *ring, uint32_t events);
 
+/* Whether at most half of it is in use: what matters less leaves the other half to what matters.
+ * Async-signal-safe: yes. Threads: the writer. */
+CLINUX_NO_LOCKS bool observer_ring_is_half_free(const struct observer_ring *ring);
+
 /* Appends EVENT with the COUNT frames at FRAMES and wakes the reader. Returns false, having done nothing, when there is
  * no room.
  * Async-signal-safe: yes. Threads: the writer. */

@@ -50,7 +50,8 @@ struct observer_slot {
   /* Written by the Swift layer while the slot is not marked, read by the monitor. */
   _Atomic uint32_t owner_kind;        /* enum observer_owner_kind */
   _Atomic uint32_t generation;        /* changes whenever the slot gets a new owner; 0: never owned */
-  _Atomic uint32_t polled;            /* 1: work items begin without telling the monitor; it must look often enough */
+  _Atomic uint32_t polled;            /* 1: turns of a loop: they begin without telling the monitor, which must look
+                                         often enough, and end with their thread */
   _Atomic uint64_t suspicion_ns;      /* age at which sampling begins */
   _Atomic uint64_t threshold_ns;      /* age at which the work item is a stall */
   _Atomic uint64_t early_interval_ns; /* time between samples before the threshold */
@@ -238,6 +239,12 @@ static inline CLINUX_NO_LOCKS uint64_t observer_slot_doubt_ns(uint64_t item, uin
  * Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS uint64_t observer_slot_work_item(const struct observer_slot *slot) {
   return atomic_load_explicit(&slot->began_ns, memory_order_acquire);
+}
+
+/* The thread that SLOT says works on its work item; NULL when it does not say, or that one has left.
+ * Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS struct observer_thread *observer_slot_thread(const struct observer_slot *slot) {
+  return atomic_load_explicit(&slot->thread, memory_order_acquire);
 }
 
 /* Reads SLOT without tearing: the fields returned with a work item were those of that work item. A slot that changes

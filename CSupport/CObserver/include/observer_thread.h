@@ -36,7 +36,7 @@ extern _Thread_local struct observer_thread *observer_thread_self;
 
 /* Has ENDS called on each registered thread that exits, before it is deregistered. One function, the same at every
  * call. Async-signal-safe: yes. Threads: any; ENDS: the one that exits. */
-void observer_thread_at_exit(void (*ends)(const struct observer_thread *thread));
+void observer_thread_at_exit(void (*ends)(struct observer_thread *thread));
 
 /* For how long a thread that was seen to wait for our signal, or not to block it, is taken to do so still. */
 #define OBSERVER_MASK_KNOWN_NS UINT64_C(10000000000)

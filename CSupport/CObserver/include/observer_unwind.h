@@ -31,4 +31,8 @@ CLINUX_NO_LOCKS void observer_join(const struct stack_copy *copy, struct unwind_
  * stall is sampled. Async-signal-safe: as observer_unwind. Threads: as observer_unwind. */
 CLINUX_NO_LOCKS void observer_unwind_begin_look(void);
 
+/* Wipes what the calling thread's unwinder has read of memory that threads write to (cunwind_wipe).
+ * Async-signal-safe: yes. Threads: as observer_unwind. */
+CLINUX_NO_LOCKS void observer_unwind_wipe(void);
+
 #endif

@@ -71,6 +71,10 @@ void cunwind_begin_look(struct unwinder *unwinder);
  * Async-signal-safe: as cunwind_unwind. Threads: as cunwind_unwind. */
 void cunwind_forget(struct unwinder *unwinder);
 
+/* Wipes what UNWINDER has read of memory that can change without its module: other stacks, and the heap.
+ * Async-signal-safe: yes. Threads: as cunwind_unwind. */
+void cunwind_wipe(struct unwinder *unwinder);
+
 /* Lets UNWINDER take steps by rules that it remembers (docs/unwinding.md), as it does, or leave them all to libunwind:
  * for comparing. Without effect in plain mode. Async-signal-safe: yes. Threads: as cunwind_unwind. */
 void cunwind_use_rules(struct unwinder *unwinder, bool use);

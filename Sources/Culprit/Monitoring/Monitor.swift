@@ -145,8 +145,12 @@ struct Monitor: ~Copyable {
     let (view, snapshot) = view(index)
     var step = tracker.pointee.advance(snapshot, tick)
     if step.ended {
-      // The ring is full: there is no hurry to look again.
-      guard end(index, tick) else { return Self.longestSleep }
+      // The ring is full: there is no hurry to look again. Who asks whether something hangs is not told of it any more.
+      guard end(index, tick) else {
+        // SAFETY: as in note(_:_:_:).
+        observer_stall_clear(stalls + index)
+        return Self.longestSleep
+      }
       // The work item that came after it has its age from this tick, not from the next.
       step = tracker.pointee.advance(snapshot, tick)
     }
@@ -200,7 +204,7 @@ struct Monitor: ~Copyable {
   /// who takes them.
   @_noLocks private func tellUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
     let item = trackers[index].item
-    guard item != 0 else { return }
+    guard item != 0, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
@@ -264,8 +268,10 @@ struct Monitor: ~Copyable {
     return true
   }
 
-  /// Tells the recorder how old the stall in slot `index` is by now. Where there is no room, the next tick says more.
+  /// Tells the recorder how old the stall in slot `index` is by now. Where the recorder is held up, room is left for what begins and
+  /// ends meanwhile; the next tick says more.
   @_noLocks private func goesOn(_ index: Int, _ tick: WorkItemTracker.Tick) {
+    guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
     _ = observer_ring_write(ring, &event, nil, 0)
   }

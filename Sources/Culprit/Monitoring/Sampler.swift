@@ -71,7 +71,7 @@ struct Sampler: ~Copyable {
       let seen = observer_sampler_word(sampling, number)
       if observer_sampling_stopping(sampling) {
         reader.takeAllBack()
-        observer_capture_wipe()
+        wipeCopies()
         observer_sampler_end(sampling, number)
         return
       }
@@ -83,7 +83,7 @@ struct Sampler: ~Copyable {
       case OBSERVER_SAMPLER_HELD_UP:
         reader.takeAllBack()
         allThreads.abandon()
-        observer_capture_wipe()
+        wipeCopies()
         lastWork = 0
         observer_sampler_come_back(sampling, number)
         continue
@@ -105,7 +105,7 @@ struct Sampler: ~Copyable {
     guard idle >= wipeDelay else { return wipeDelay &- idle }
     // Memory is given back to the kernel, which may hold that up.
     reader.beginStep(ThreadReader.Target())
-    observer_capture_wipe()
+    wipeCopies()
     reader.endStep()
     lastWork = 0
     return .max
@@ -139,6 +139,12 @@ struct Sampler: ~Copyable {
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
     return wait
+  }
+
+  /// Wipes what was copied of stacks, and what was read beside them.
+  @_noLocks private func wipeCopies() {
+    observer_capture_wipe()
+    observer_unwind_wipe()
   }
 
   /// Forgets what was learnt of modules that are not there any more, which the kernel may hold up.
@@ -297,6 +303,7 @@ struct Sampler: ~Copyable {
     target.item = view.item
     target.generation = view.generation
     if view.owner_tid_address == 0 {
+      target.isMarked = view.thread != nil
       target.thread = view.thread
       target.threadID = view.thread.map { observer_thread_id($0) } ?? 0
     } else {
@@ -343,6 +350,10 @@ struct Sampler: ~Copyable {
       // The others of several owners work on.
       if isAnothers, target.owners != nil { return nil }
       if isAnothers { reading = reader.nobody() }
+    }
+    // Nor is what was seen in the entry of a thread that has left, which may be another one's by now.
+    if target.isMarked, let slot = target.slot, observer_slot_thread(slot) != target.thread {
+      reading = reader.nobody()
     }
     // The thread runs another task by now.
     if target.task != 0, target.whose == OBSERVER_OF_WORKER, reading.task != target.task { return nil }

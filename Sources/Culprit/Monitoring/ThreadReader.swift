@@ -14,6 +14,8 @@ struct ThreadReader: ~Copyable {
     var index = 0
     var thread: UnsafeMutablePointer<observer_thread>?
     var threadID: Int32 = 0
+    /// Whether the slot says that it is that thread.
+    var isMarked = false
     /// What the thread must be working on still when it is looked at; anything, when there is no slot.
     var slot: UnsafePointer<observer_slot>?
     var item: UInt64 = 0

@@ -120,7 +120,7 @@ final class SlotRegistry: Sendable {
     _ state: borrowing State,
     _ set: (Bool, UInt64, UInt64, UInt64, UInt64) -> Result
   ) -> Result {
-    guard state.isEnabled else { return set(false, .max, .max, .max, .max) }
+    guard state.isEnabled else { return set(limits.polled, .max, .max, .max, .max) }
     let found = WatchLimits(
       threshold: limits.threshold ?? state.threshold,
       interval: limits.interval ?? state.interval

@@ -12,7 +12,7 @@ import TestWorkloads
 // of it:
 //
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | undumpable | no-proc | no-pending | profiler | fork
-//                       | restarts | replaced]...
+//                       | restarts | replaced | coroutine]...
 
 @inline(never)
 func computeForLong() {
@@ -150,6 +150,7 @@ nonisolated(unsafe) var watchesQueue = false
 var restarts = false
 nonisolated(unsafe) var hasLittleMemory = false
 var isReplaced = false
+var usesCoroutine = false
 var forks = false
 for argument in CommandLine.arguments.dropFirst() {
   let isDone: Bool
@@ -179,6 +180,9 @@ for argument in CommandLine.arguments.dropFirst() {
   case "replaced":
     isReplaced = true
     isDone = true
+  case "coroutine":
+    usesCoroutine = true
+    isDone = true
   default: isDone = argument.hasPrefix("refuse:") && workload_refuse_call(String(argument.dropFirst(7)))
   }
   if !isDone {
@@ -198,6 +202,18 @@ if restarts {
   print("first: \(first) KiB")
   print("last: \(last) KiB")
   print("child exited with \(workload_fork { (try? lockedByWatchdog()).map { Int32($0 / 32) } ?? 0 })")
+} else if usesCoroutine {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
+  watchdog.onStall { report in
+    let captured = report.raw.stall.samples.count { $0.outcome == .captured }
+    print("\(report.source.name): \(captured > 0 ? "captured" : "nothing captured")")
+  }
+  let loop = try watchdog.watchLoop(named: "coroutines")
+  // From here on the main thread's stack is known. The heap grows, and a coroutine's stack is at its end.
+  loop.withTurn { _ = computed.wrappingAdd(1, ordering: .relaxed) }
+  for _ in 0..<64 { withExtendedLifetime(malloc(64 << 10)) {} }
+  loop.withTurn { workload_spin_on_coroutine(64 << 10, workload_now_ns() + 1_500_000_000, nil) }
+  watchdog.stop()
 } else if forks {
   startUndescribed()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))

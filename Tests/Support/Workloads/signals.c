@@ -140,6 +140,16 @@ int workload_recovered(void) { return recovered; }
 
 void workload_signal_thread(int tid, int signal) { syscall(SYS_tgkill, getpid(), tid, signal); }
 
+bool workload_be_in_groups(int count) {
+  gid_t *groups = calloc((size_t)count, sizeof *groups);
+  for (int index = 0; index < count; index++)
+    groups[index] = (gid_t)(4000000000U + (unsigned)index);
+  /* The bare call is about the thread alone (nptl(7)). */
+  bool is_done = syscall(SYS_setgroups, (long)count, groups) == 0;
+  free(groups);
+  return is_done;
+}
+
 bool workload_use_up_pending_signals(void) {
   struct rlimit none = {0, 0};
   return setrlimit(RLIMIT_SIGPENDING, &none) == 0;

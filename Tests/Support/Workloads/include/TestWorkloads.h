@@ -5,6 +5,7 @@
 
 #include "frames.h"
 #include "locks_held.h"
+#include "marked_stack.h"
 #include "processors.h"
 #include "thread_states.h"
 
@@ -136,6 +137,10 @@ int workload_recovered(void);
 
 /* Sends SIGNAL to thread TID of this process (tgkill(2)). */
 void workload_signal_thread(int tid, int signal);
+
+/* Puts the calling thread, and no other, into so many groups with long numbers, COUNT of them. Returns whether it is:
+ * it takes privileges. */
+bool workload_be_in_groups(int count);
 
 /* Lets the kernel keep no information with signals any more: RLIMIT_SIGPENDING is used up. */
 bool workload_use_up_pending_signals(void);
