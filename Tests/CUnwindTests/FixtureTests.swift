@@ -33,6 +33,35 @@ import Testing
     try check(stack, stack.plain, unwinder: try FixtureUnwinder(stack.architecture))
   }
 
+  /// What is read of other stacks, a page at a time, is wiped when it is told to be; what is known of code stays.
+  @Test(arguments: ["x86_64", "aarch64"]) func whatWasReadBesideTheCopyIsWiped(architecture: String) throws {
+    let all = try RecordedStack.all(architecture)
+    var stack = try #require(
+      all.first { $0.after == nil && !$0.isTruncated && $0.ownBytes.isEmpty && $0.plain.count > 5 }
+    )
+    // The stack is no copy but memory, with something else around it.
+    let mark: UInt8 = 0xa7
+    let (first, last) = (
+      stack.stackStart / 4096 * 4096, (stack.stackStart + UInt64(stack.bytes.count)) / 4096 * 4096 + 4096
+    )
+    var bytes = [UInt8](repeating: mark, count: Int(last - first))
+    bytes.replaceSubrange(
+      Int(stack.stackStart - first)..<Int(stack.stackStart - first) + stack.bytes.count,
+      with: stack.bytes
+    )
+    stack.memory =
+      (stack.memory.filter { $0.address < first || $0.address >= last } + [
+        RecordedStack.Piece(address: first, bytes: bytes)
+      ])
+      .sorted { $0.address < $1.address }
+    (stack.bytes, stack.stackStart, stack.stackEnd) = ([], 1 << 20, 1 << 20)
+    let unwinder = try FixtureUnwinder(architecture)
+    #expect(unwinder.unwind(stack).outcome.count > 5)
+    #expect(unwinder.holds(mark))
+    unwinder.wipe()
+    #expect(!unwinder.holds(mark))
+  }
+
   /// What is not recorded cannot be read: a stack without its memory ends, and says why.
   @Test(arguments: RecordedStack.everything.filter { $0.after == nil }) func withoutMemory(stack: RecordedStack) throws
   {

@@ -121,6 +121,19 @@ final class FixtureUnwinder {
   /// Whether steps are taken by rules that are remembered, or all of them by libunwind.
   func useRules(_ use: Bool) { cunwind_use_rules(unwinder, use) }
 
+  /// Wipes what was read of memory that threads write to.
+  func wipe() { cunwind_wipe(unwinder) }
+
+  /// Whether it has 512 bytes in a row that are `byte`.
+  func holds(_ byte: UInt8) -> Bool {
+    var count = 0
+    for value in UnsafeRawBufferPointer(start: room, count: cunwind_bytes()) {
+      count = value == byte ? count + 1 : 0
+      if count == 512 { return true }
+    }
+    return false
+  }
+
   /// Makes `stack` what is read from now on.
   private func use(_ stack: RecordedStack) {
     memory.pointee.deallocate()

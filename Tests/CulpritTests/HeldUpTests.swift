@@ -24,16 +24,23 @@ import Testing
     // From slots and clocks alone. Handlers and stacks may have to wait for the lock.
     var told: [String] = []
     while !told.contains("hanging=store"), let line = service.line(within: Self.limit) { told.append(line) }
+    // It is the whole of it that is timed: the file system is frozen still.
+    #expect(told.contains("hanging=store"), "\(told)")
     // Nor is systemd told that all is well, while nothing can be read. What is under way then is not meant.
     usleep(400_000)
     #expect(systemd.heard().contains("WATCHDOG=1"))
     usleep(1_500_000)
     #expect(!systemd.heard().contains("WATCHDOG=1"))
     #expect(disk.thaw())
-    while let line = service.line(within: Self.limit) {
+    var durations: [Int] = []
+    while durations.count < 2, let line = service.line(within: Self.limit) {
       told.append(line)
-      if line.hasPrefix("duration=") { break }
+      if line.hasPrefix("duration=") { durations.append(Int(line.dropFirst(9)) ?? 0) }
     }
+    #expect(durations.count == 2 && durations.allSatisfy { $0 >= 2 }, "\(told)")
+    // Who is in memory was seen all the while, although whoever asks for the lock waits.
+    let midway = told.first { $0.hasPrefix("bystander midway=") }
+    #expect(midway != nil && midway != "bystander midway=0", "\(told)")
     #expect(told.contains("began=store"))
     #expect(told.contains("hang=store"))
     // Nobody else.
@@ -137,6 +144,29 @@ import Testing
     #expect(rest.contains("culprit=$s15held_up_process12sleepForLongSiyF"))
     #expect(rest.contains("outcome=samplerStopped"))
     #expect(rest.contains("stopped=true"))
+    #expect(service.end() == 0)
+  }
+
+  /// Where all of them are held up, stalls are declared and timed all the same, `stop` waits for none of them, and the next watchdog says
+  /// why it takes no stacks.
+  @Test(.enabled(if: getuid() == 0, "userfaultfd needs root")) func whereAllSamplersAreHeldUpTheRestGoesOn() throws {
+    let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
+    let rest = service.rest()
+    let lines = rest.split(separator: "\n").map(String.init)
+    let words = "stalls are noticed all the same"
+    #expect(
+      lines.filter { $0.hasPrefix("limitation=") } == [
+        "limitation=no stacks are taken: the kernel holds up every thread that can, 3 in all; \(words)",
+        "limitation=no stacks are taken: the threads of an earlier watchdog that take them have not ended; \(words)",
+      ],
+      "\(lines)"
+    )
+    for name in ["above 0", "above 1", "above 2", "other", "later"] {
+      #expect(lines.contains("began=\(name)"), "\(lines)")
+      #expect(lines.contains("hang=\(name)"), "\(lines)")
+    }
+    #expect(lines.contains("first stopped=false in time=true"), "\(lines)")
+    #expect(lines.contains("stopped=true"), "\(lines)")
     #expect(service.end() == 0)
   }
 

@@ -16,6 +16,7 @@ import Synchronization
 //   held-up-process descriptors FILE        closes every descriptor, opens FILE under their numbers, and is stuck when its file system does
 //                                           not answer any more
 //   held-up-process page                    works above a page of its stack that does not come, while another loop is stuck, too
+//   held-up-process pages                   the same three times, so that all who take stacks are held up, and starts another watchdog
 //   held-up-process leave                   is stuck after the main thread has left
 //   held-up-process small                   computes on a thread with a signal stack that is too small
 //   held-up-process edge                    is stuck at the lowest page of the main thread's stack
@@ -43,6 +44,8 @@ func tell(_ watchdog: Watchdog) {
     say("culprit=\(report.culprit?.function.symbol ?? report.culprit?.function.name ?? "nobody")")
     say("captured=\(report.raw.stall.samples.count { $0.outcome == .captured })")
     for outcome in Set(report.raw.stall.samples.map(\.outcome)) { say("outcome=\(outcome)") }
+    let middle = report.raw.stall.samples.filter { $0.age > .milliseconds(500) && $0.age < .seconds(2) }
+    say("\(report.source.name) midway=\(middle.count { $0.outcome == .captured })")
     say("frames=\(report.raw.recording.stacks.map(\.frames.count).max() ?? 0)")
     say("duration=\(report.duration.components.seconds)")
   }
@@ -93,14 +96,24 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "store")
+  let bystander = try watchdog.watchLoop(named: "bystander")
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0 else { fail("pipe") }
+  let (output, input) = (ends[0], ends[1])
   say("ready")
   waitForLine()
   let isOver = Atomic<Bool>(false)
   withExtendedLifetime(isOver) {
     startThread {
+      bystander.begin()
+      waitForByte(output)
+      bystander.end()
+    }
+    startThread {
       loop.begin()
       store_into_frozen_file(place.bytes)
       loop.end()
+      _ = write(input, "x", 1)
       say("stored")
     }
     startThread {
@@ -114,6 +127,11 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   for hang in watchdog.status.hanging { say("hanging=\(hang.source.name)") }
   waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+@inline(never) func waitForByte(_ descriptor: Int32) {
+  var byte: UInt8 = 0
+  _ = read(descriptor, &byte, 1)
 }
 
 func stallInPlugin(_ path: String) throws {
@@ -150,28 +168,63 @@ func stallWithForeignDescriptors(_ path: String) throws {
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
-nonisolated(unsafe) var markedLoop: WatchedLoop?
+nonisolated(unsafe) var markedLoops: [WatchedLoop] = []
+
+/// Starts `count` threads that work in the loops of that place above pages of their stacks that do not come. Returns where each takes a
+/// byte from when it is to go on.
+func startAbovePages(_ count: Int32) -> Int32 {
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0 else { fail("pipe") }
+  let error = unanswered_pages_start(count, ends[0]) { place, begins in
+    let loop = markedLoops[Int(place)]
+    if begins { loop.begin() } else { loop.end() }
+  }
+  guard error == 0 else { fail("userfaultfd: \(String(cString: strerror(error)))") }
+  return ends[1]
+}
 
 func stallAbovePage() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let other = try watchdog.watchLoop(named: "other")
-  markedLoop = try watchdog.watchLoop(named: "above")
-  var ends: [Int32] = [0, 0]
-  guard pipe(&ends) == 0 else { fail("pipe") }
-  let error = unanswered_page_start(ends[0]) { begins in
-    if begins { markedLoop?.begin() } else { markedLoop?.end() }
-  }
-  guard error == 0 else { fail("userfaultfd: \(String(cString: strerror(error)))") }
+  markedLoops = [try watchdog.watchLoop(named: "above")]
+  let end = startAbovePages(1)
   while watchdog.status.limitations.isEmpty { usleep(10_000) }
   for limitation in watchdog.status.limitations { say("limitation=\(limitation)") }
   // Who replaces the one that is held up takes this one's stacks.
   other.withTurn { _ = sleepForLong() }
-  unanswered_page_answer()
+  unanswered_pages_answer()
   while !watchdog.status.limitations.isEmpty { usleep(10_000) }
-  _ = write(ends[1], "x", 1)
+  _ = write(end, "x", 1)
   waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
+}
+
+/// All who take stacks are held up. Stalls are noticed all the same, a stop waits for nobody, and the next watchdog says why it has no
+/// stacks.
+func stallAbovePages() throws {
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(300))
+  configuration.sampling.hangThreshold = .milliseconds(900)
+  let first = try Watchdog(configuration)
+  tell(first)
+  let other = try first.watchLoop(named: "other")
+  markedLoops = try (0..<3).map { try first.watchLoop(named: "above \($0)") }
+  let end = startAbovePages(3)
+  while first.status.limitations.first?.description.contains("every thread") != true { usleep(10_000) }
+  for limitation in first.status.limitations { say("limitation=\(limitation)") }
+  other.withTurn { _ = sleepForLong() }
+  let clock = ContinuousClock()
+  var isStopped = true
+  let time = clock.measure { isStopped = first.stop(patience: .seconds(300)) }
+  say("first stopped=\(isStopped) in time=\(time < .seconds(60))")
+  let second = try Watchdog(configuration)
+  tell(second)
+  for limitation in second.status.limitations { say("limitation=\(limitation)") }
+  let later = try second.watchLoop(named: "later")
+  later.withTurn { _ = sleepForLong() }
+  unanswered_pages_answer()
+  _ = write(end, "xxx", 3)
+  say("stopped=\(second.stop(patience: .seconds(60)))")
 }
 
 @inline(never) func sleepForLong() -> Int { Int(usleep(1_500_000)) }
@@ -247,12 +300,13 @@ case ("terminate", 3):
 case ("plugin", 3): try stallInPlugin(arguments[2])
 case ("descriptors", 3): try stallWithForeignDescriptors(arguments[2])
 case ("page", 2): try stallAbovePage()
+case ("pages", 2): try stallAbovePages()
 case ("leave", 2): try stallWithoutMainThread()
 case ("edge", 2): try stallAtEdge()
 case ("small", 2): try stallWithSmallSignalStack()
 default:
   fail(
-    "usage: held-up-process serve FILE NAME PLACE | frozen FILE SOCKET | terminate FILE | plugin FILE | descriptors FILE | page | leave "
+    "usage: held-up-process serve FILE NAME PLACE | frozen FILE SOCKET | terminate FILE | plugin FILE | descriptors FILE | page | pages | leave "
       + "| edge"
   )
 }

@@ -23,56 +23,65 @@ __attribute__((noinline)) void store_into_frozen_file(volatile char *place) {
 }
 
 static int faults = -1;
-static uint64_t missing_page;
 static int wait_descriptor;
-static void (*mark_work)(bool begins);
+static void (*mark_work)(int place, bool begins);
+static _Atomic uint64_t missing_pages[UNANSWERED_PAGES_MAX];
 
 /* Uses more than a page of stack without touching the middle of it. */
-__attribute__((noinline)) static void wait_above_missing_page(void) {
+__attribute__((noinline)) static void wait_above_missing_page(int place) {
   volatile char room[4 * PAGE];
   char byte;
-  missing_page = ((uint64_t)(uintptr_t)room + PAGE) & ~(uint64_t)(PAGE - 1);
+  uint64_t page = ((uint64_t)(uintptr_t)room + PAGE) & ~(uint64_t)(PAGE - 1);
+  missing_pages[place] = page;
   /* Taken away, and not given back before it is answered. */
-  madvise((void *)(uintptr_t)missing_page, PAGE, MADV_DONTNEED);
-  struct uffdio_register range = {.range = {.start = missing_page, .len = PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
+  madvise((void *)(uintptr_t)page, PAGE, MADV_DONTNEED);
+  struct uffdio_register range = {.range = {.start = page, .len = PAGE}, .mode = UFFDIO_REGISTER_MODE_MISSING};
   if (ioctl(faults, UFFDIO_REGISTER, &range) != 0)
     perror("UFFDIO_REGISTER");
-  mark_work(true);
+  mark_work(place, true);
   ssize_t count = read(wait_descriptor, &byte, 1);
   (void)count;
-  mark_work(false);
+  mark_work(place, false);
   __asm__ volatile("" : : "r"(room) : "memory");
 }
 
-static void *run(void *argument) {
-  (void)argument;
-  wait_above_missing_page();
+static void *run(void *place) {
+  wait_above_missing_page((int)(intptr_t)place);
   return NULL;
 }
 
-int unanswered_page_start(int descriptor, void (*mark)(bool begins)) {
-  static struct uffdio_api api = {.api = UFFD_API};
+static int start_above_missing_page(int place) {
   pthread_attr_t attributes;
   pthread_t thread;
-  wait_descriptor = descriptor;
-  mark_work = mark;
-  faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-  if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0)
-    return errno;
   void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (stack == MAP_FAILED)
     return errno;
   pthread_attr_init(&attributes);
   pthread_attr_setstack(&attributes, stack, STACK_BYTES);
-  int error = pthread_create(&thread, &attributes, run, NULL);
+  int error = pthread_create(&thread, &attributes, run, (void *)(intptr_t)place);
   pthread_attr_destroy(&attributes);
   return error;
 }
 
-void unanswered_page_answer(void) {
-  struct uffdio_zeropage answer = {.range = {.start = missing_page, .len = PAGE}};
-  if (ioctl(faults, UFFDIO_ZEROPAGE, &answer) != 0)
-    perror("UFFDIO_ZEROPAGE");
+int unanswered_pages_start(int count, int descriptor, void (*mark)(int place, bool begins)) {
+  static struct uffdio_api api = {.api = UFFD_API};
+  wait_descriptor = descriptor;
+  mark_work = mark;
+  faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0)
+    return errno;
+  int error = 0;
+  for (int place = 0; place < count && error == 0; place++)
+    error = start_above_missing_page(place);
+  return error;
+}
+
+void unanswered_pages_answer(void) {
+  for (int place = 0; place < UNANSWERED_PAGES_MAX && missing_pages[place] != 0; place++) {
+    struct uffdio_zeropage answer = {.range = {.start = missing_pages[place], .len = PAGE}};
+    if (ioctl(faults, UFFDIO_ZEROPAGE, &answer) != 0)
+      perror("UFFDIO_ZEROPAGE");
+  }
 }
 
 void use_small_signal_stack(void) {

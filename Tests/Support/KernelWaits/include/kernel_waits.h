@@ -12,13 +12,15 @@ int silent_file_system_serve(const char *file, const char *name, const char *pla
 /* A page of PLACE, which is mapped, is written to. Waits for as long as its file system does. */
 void store_into_frozen_file(volatile char *place);
 
-/* Starts a thread whose stack has a page, in the middle of what it uses, that is not there and never comes until
- * page_fault_answer: whoever reads it waits in the kernel. Calls MARK with true and false around a second or more of
- * blocking in read(2) from DESCRIPTOR. Returns 0 or an errno value (EPERM: userfaultfd(2) is refused). */
-int unanswered_page_start(int descriptor, void (*mark)(bool begins));
+/* Starts COUNT threads, UNANSWERED_PAGES_MAX at most. The stack of each has a page, in the middle of what it uses, that
+ * is not there and never comes until unanswered_pages_answer: whoever reads it waits in the kernel. Each calls MARK
+ * with its place, from 0 on, and true and false around blocking in read(2) from DESCRIPTOR. Returns 0 or an errno value
+ * (EPERM: userfaultfd(2) is refused). */
+enum { UNANSWERED_PAGES_MAX = 8 };
+int unanswered_pages_start(int count, int descriptor, void (*mark)(int place, bool begins));
 
-/* Lets the page come. */
-void unanswered_page_answer(void);
+/* Lets the pages come. */
+void unanswered_pages_answer(void);
 
 /* Gives the calling thread the smallest alternate stack for signals that the kernel accepts, with nothing mapped below
  * it. */
