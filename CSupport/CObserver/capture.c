@@ -48,6 +48,9 @@ static struct {
   size_t stack_bytes_max; /* how much may be copied */
 } rooms[CLINUX_CONTEXTS_MAX];
 
+/* So much of a part is there before anybody is asked: most stacks are shorter. */
+enum { PAGE = 4096, TOUCHED_BYTES = 32 << 10 };
+
 /* Gives REQUEST, which nobody answers, its part of the room, or a larger one if there is one since. The smaller ones
  * are not unmapped: a late handler may still be writing to one. */
 static void give_room(struct observer_request *request) {
@@ -61,6 +64,10 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
+  /* Before Linux 6.4 the first touch of each page takes the lock of the address space. The handler must not wait for it:
+   * the thread that is asked may have nothing to do with who holds that. */
+  for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
+    ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);
 }
 

@@ -264,6 +264,28 @@ extension WatchdogTests {
     }
   }
 
+  /// Who starts a program that runs as somebody else decides nothing about it by variables: not where files are written, say.
+  @Test(.enabled(if: getuid() == 0, "only root gives a program to somebody else"))
+  func whoHasMoreRightsThanHisCallerTakesNoVariables() throws {
+    try withDirectory { directory in
+      var place = statvfs()
+      try #require(statvfs(directory, &place) == 0)
+      if place.f_flag & 2 /* ST_NOSUID of statvfs(3), whose macro is not imported */ != 0 {
+        try Test.cancel("no program runs as somebody else there")
+      }
+      let program = directory + "/policy-process"
+      try FileManager.default.copyItem(atPath: ChildProcess.built("policy-process"), toPath: program)
+      try #require(chown(program, 12345, 12345) == 0 && chmod(program, 0o4755) == 0 && chmod(directory, 0o755) == 0)
+      let variables = ["CULPRIT_THRESHOLD": "9s", "CULPRIT_DIRECTORY": "\(directory)/stalls"]
+      let child = try ChildProcess(program, ["settings"], environment: variables)
+      #expect(child.hasExited && child.status == 0, "\(child)")
+      #expect(child.fact("threshold") == "4.0 seconds" && child.fact("directory") == "none", "\(child)")
+      // The same program as its caller's takes them.
+      try #require(chmod(program, 0o755) == 0)
+      #expect(try ChildProcess(program, ["settings"], environment: variables).fact("threshold") == "9.0 seconds")
+    }
+  }
+
   /// Everything can be used, nothing runs, nothing of the process is touched.
   @Test func aDisabledWatchdogDoesNothing() throws {
     let child = try ChildProcess(

@@ -99,6 +99,8 @@ import Testing
     #expect(service.fact("began", within: Self.limit) == "plugin")
     let captured = try #require(service.fact("captured", within: Self.limit).flatMap { Int($0) })
     #expect(captured > 0)
+    // The stack goes on beyond the library: what tells of its frames was copied when it was there.
+    #expect(service.fact("told of stallInPlugin", within: Self.limit) == "true")
     service.tell("end")
     // With the file system as silent as before.
     let rest = service.rest()

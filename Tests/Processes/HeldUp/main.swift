@@ -47,6 +47,7 @@ func tell(_ watchdog: Watchdog) {
     let middle = report.raw.stall.samples.filter { $0.age > .milliseconds(500) && $0.age < .seconds(2) }
     say("\(report.source.name) midway=\(middle.count { $0.outcome == .captured })")
     say("frames=\(report.raw.recording.stacks.map(\.frames.count).max() ?? 0)")
+    say("told of stallInPlugin=\(report.text(width: 200).contains("stallInPlugin"))")
     say("duration=\(report.duration.components.seconds)")
   }
 }

@@ -131,13 +131,15 @@ static int begin(uint64_t seed) {
   return 0;
 }
 
-int soak_kinds(void) { return kinds_count; }
+int soak_kinds(void) { return kinds_count(); }
+
+bool soak_may_return_early(int kind) { return kind_may_return_early(kind); }
 
 const char *soak_kind_name(int kind) { return kinds[kind].name; }
 
 int soak_start(int per_kind, uint64_t seed) {
   callers_per_kind = per_kind;
-  callers_count = per_kind * kinds_count;
+  callers_count = per_kind * kinds_count();
   callers_open = callers_running = 0;
   atomic_store(&is_over, false);
   atomic_store(&ended_count, 0);

@@ -22,6 +22,7 @@ struct caller {
   sem_t semaphore;
   pthread_mutex_t mutex;
   pthread_cond_t condition;
+  void *ring; /* io_uring.h */
   pthread_t thread;
   _Atomic int32_t tid;
   _Atomic uint64_t call;         /* the number of the call that it makes: nothing else blocks it meanwhile; 0: none */
@@ -43,7 +44,12 @@ struct kind {
 };
 
 extern const struct kind kinds[];
-extern const int kinds_count;
+
+/* How many kinds can be had here. */
+int kinds_count(void);
+
+/* Whether KIND is one that is known to return early. */
+bool kind_may_return_early(int kind);
 
 /* The next random number of CALLER. */
 uint64_t next_random(struct caller *caller);

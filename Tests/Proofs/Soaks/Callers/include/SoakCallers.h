@@ -25,6 +25,10 @@ struct soak_counts {
 /* How many kinds of calls there are. Threads: any. */
 int soak_kinds(void);
 
+/* Whether the call of KIND, below soak_kinds(), is one that may return early for a sample (docs/observer.md). Threads:
+ * any. */
+bool soak_may_return_early(int kind);
+
 /* The name of the call of KIND, below soak_kinds(). Threads: any. */
 const char *soak_kind_name(int kind);
 
