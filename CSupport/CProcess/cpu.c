@@ -18,6 +18,27 @@ static uint64_t of_timeval(struct timeval time) {
   return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_usec * 1000;
 }
 
+/* Written before `main`, and never again. */
+static struct cprocess_program_start program_start;
+
+/* As early as a constructor can be: the others are part of the launch. */
+__attribute__((constructor(101))) static void note_program_start(void) {
+  int saved_errno = errno;
+  struct rusage used = {0};
+  getrusage(RUSAGE_SELF, &used);
+  program_start = (struct cprocess_program_start){
+      .at_ns = clinux_clock_ns(),
+      .user_ns = of_timeval(used.ru_utime),
+      .system_ns = of_timeval(used.ru_stime),
+      .thread_ns = clinux_clock_thread_cpu_ns(getpid()),
+  };
+  errno = saved_errno;
+}
+
+struct cprocess_program_start cprocess_cpu_at_program_start(void) {
+  return program_start;
+}
+
 void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu) {
   int saved_errno = errno;
   struct rusage used = {0};

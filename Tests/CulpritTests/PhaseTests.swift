@@ -44,6 +44,13 @@ import Testing
     #expect(child.output.contains("nobody is blamed for the first 1."), "\(child)")
   }
 
+  /// What the process did before it became the program that is launched is nobody's launch.
+  @Test func aLaunchBeginsWithTheProgram() throws {
+    let child = try runScenario(["launch-anew"])
+    #expect(child.hasExited && child.status == 0 && child.fact("done") == "true", "\(child)")
+    #expect(child.facts("report").isEmpty && child.errors.isEmpty, "\(child)")
+  }
+
   @Test func aLaunchWithinItsBudgetIsNotReported() throws {
     let child = try runScenario(["launch", "1", "0"])
     #expect(child.fact("done") == "true" && child.facts("report").isEmpty, "\(child)")

@@ -26,4 +26,18 @@ void cprocess_cpu_open(struct cprocess_cpu_source *source);
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu);
 
+/* What the process and its main thread had used, and when it was, when the program that it runs was there: just before
+ * `main`. The kernel counts all of that from the start of the process, which may have run other programs before
+ * (execve(2)), and does not tell when it began this one. In a child of fork(2) it is its parent's. */
+struct cprocess_program_start {
+  uint64_t at_ns; /* CLOCK_MONOTONIC */
+  uint64_t user_ns;
+  uint64_t system_ns;
+  uint64_t thread_ns;
+};
+
+/* That of this program; of a library that was loaded later, when it was loaded.
+ * Async-signal-safe: yes. Threads: any. */
+struct cprocess_program_start cprocess_cpu_at_program_start(void);
+
 #endif

@@ -159,7 +159,7 @@ extension Watchdog.Configuration {
     /// The defaults.
     public init() {}
 
-    /// How long the launch may take, from the start of the process to ``Watchdog/launched()``; at least 10 ms. Default
+    /// How long the launch may take, from the start of the program to ``Watchdog/launched()``; at least 10 ms. Default
     /// (`nil`): no limit. A launch that takes longer is a stall of the main thread.
     public var launchThreshold: Duration?
 

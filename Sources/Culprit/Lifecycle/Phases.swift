@@ -19,14 +19,16 @@ final class Phases: @unchecked Sendable {
   let shutdown: SlotRegistry.Lease?
   /// The slot of the launch; `nil` when it has no budget.
   let launch: SlotRegistry.Lease?
-  /// How long the process had been running when its launch began to be watched.
+  /// How long the launch had been going on when it began to be watched.
   private let head: UInt64
+  /// What had been used when the launch began.
+  private let atLaunch: cprocess_program_start
   /// What had been used then.
   private let base: cprocess_cpu
   private let processors: UInt32
   private let escalation: EscalationBlock
 
-  /// Watches the phases that `configuration` has budgets for. The launch has begun with the process.
+  /// Watches the phases that `configuration` has budgets for. The launch has begun with the program.
   init(_ configuration: Configuration, _ control: ControlBlock, _ escalation: EscalationBlock) throws(WatchdogError) {
     self.escalation = escalation
     let now = clinux_clock_ns()
@@ -48,15 +50,15 @@ final class Phases: @unchecked Sendable {
     shutdown = try configuration.lifecycle.shutdownThreshold.map { budget throws(WatchdogError) in
       try lease(Self.shutdownName, budget)
     }
-    let start = Self.processStart(now)
-    head = now &- start
+    atLaunch = Self.launchStart(now, budget: configuration.lifecycle.launchThreshold)
+    head = now &- min(now, atLaunch.at_ns)
     guard let budget = configuration.lifecycle.launchThreshold, !Self.isLaunched.withLock({ $0 }) else {
       launch = nil
       return
     }
     let launch = try lease(Self.launchName, budget)
     self.launch = launch
-    observer_slot_begin_since(launch.slot, start, head)
+    observer_slot_begin_since(launch.slot, atLaunch.at_ns, head)
     observer_control_tick_by(control.pointer, now)
   }
 
@@ -79,14 +81,19 @@ final class Phases: @unchecked Sendable {
     cprocess_cpu_read(&source, &now)
     let thread = clinux_clock_thread_cpu_ns(getpid())
     var from = base
-    var threadFrom: UInt64 = 0
-    if !isLaunch, !cprocess_escalation_shutdown_base(escalation.pointer, &from, &threadFrom) { return [] }
+    var threadFrom = atLaunch.thread_ns
+    if isLaunch {
+      from.user_ns = atLaunch.user_ns
+      from.system_ns = atLaunch.system_ns
+    } else if !cprocess_escalation_shutdown_base(escalation.pointer, &from, &threadFrom) {
+      return []
+    }
     let elapsed = now.taken_ns &- from.taken_ns
     let statistics = Watchdog.ProcessorTime(
       // What the machine used before the watchdog was there is not known, but what this process did is.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
-      user: now.user_ns &- (isLaunch ? 0 : from.user_ns),
-      system: now.system_ns &- (isLaunch ? 0 : from.system_ns),
+      user: now.user_ns &- from.user_ns,
+      system: now.system_ns &- from.system_ns,
       machineElapsed: elapsed,
       machineUser: now.machine_user_ns &- from.machine_user_ns,
       machineSystem: now.machine_system_ns &- from.machine_system_ns,
@@ -96,6 +103,19 @@ final class Phases: @unchecked Sendable {
     var notes = [StallNote(.processorTime, text: statistics.description)]
     if isLaunch, head > 0 { notes.append(StallNote(.unwatched, time: Duration(wholeNanoseconds: head))) }
     return notes
+  }
+
+  /// When the launch began, and what had been used then, for a launch that may take `budget`.
+  ///
+  /// With the process, as long as no more than an eighth of the budget passed until the program was there: that is what
+  /// the loader takes. A process that is older by then has run another program before (execve(2)), a shell's script or
+  /// an earlier run of the service, for as long as days: then with the program.
+  private static func launchStart(_ now: UInt64, budget: Duration?) -> cprocess_program_start {
+    let program = cprocess_cpu_at_program_start()
+    let process = processStart(now)
+    let loading = (budget?.wholeNanoseconds ?? 0) / 8
+    if process &+ loading < program.at_ns { return program }
+    return cprocess_program_start(at_ns: process, user_ns: 0, system_ns: 0, thread_ns: 0)
   }
 
   /// When the process was started, on the observer's clock: field 22 of /proc/self/stat, in ticks since the machine was

@@ -51,6 +51,27 @@ private func tell(_ watchdog: Watchdog) {
   say("done=true")
 }
 
+/// Becomes itself anew after two seconds, and then launches in less time than the second that is allowed.
+@Sendable func launchAnew(_ arguments: [String]) throws {
+  guard arguments.first == "again" else {
+    usleep(2_000_000)
+    let again: [UnsafeMutablePointer<CChar>?] = [strdup("policy-process"), strdup("launch-anew"), strdup("again"), nil]
+    execv("/proc/self/exe", again)
+    say("error=\(errno)")
+    exit(1)
+  }
+  var configuration = Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
+  configuration.lifecycle.launchThreshold = .seconds(1)
+  configuration.lifecycle.terminateAfter = .seconds(1)
+  let watchdog = try Watchdog(configuration)
+  tell(watchdog)
+  // Some ticks of the monitor.
+  usleep(400_000)
+  watchdog.launched()
+  watchdog.stop()
+  say("done=true")
+}
+
 /// A launch that takes too long, while everything that can be watched is what an earlier watchdog watched.
 @Sendable func launchWithoutRoom(_ arguments: [String]) throws {
   let first = try Watchdog()

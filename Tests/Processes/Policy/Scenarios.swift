@@ -15,6 +15,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "wait-for-signals": waitForSignals,
   "unusual": startOnUnusualThread,
   "launch": launch,
+  "launch-anew": launchAnew,
   "launch-without-room": launchWithoutRoom,
   "shutdown": shutDown,
   "disabled": { _ in try useEverythingDisabled() },
