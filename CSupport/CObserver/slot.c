@@ -70,6 +70,7 @@ struct observer_slot *observer_slot_table(void) {
 void observer_slot_end_timed(struct observer_slot *slot) {
   uint64_t item = atomic_load_explicit(&slot->began_ns, memory_order_relaxed);
   if (item != OBSERVER_IDLE && atomic_load_explicit(&slot->end_time_wanted, memory_order_relaxed) == item) {
+    atomic_store_explicit(&slot->ended_exempt_ns, observer_exemption_sum(&slot->exemption), memory_order_relaxed);
     atomic_store_explicit(&slot->ended_ns, clinux_clock_ns(), memory_order_relaxed);
     atomic_store_explicit(&slot->ended_generation, atomic_load_explicit(&slot->generation, memory_order_relaxed),
                           memory_order_relaxed);
@@ -92,7 +93,7 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.owner_tid_address = atomic_load_explicit(&slot->owner_tid_address, memory_order_relaxed);
   view.queue_head_address = atomic_load_explicit(&slot->queue_head_address, memory_order_relaxed);
   view.unwatched_ns = atomic_load_explicit(&slot->unwatched_ns, memory_order_relaxed);
-  view.is_exempt = (uint32_t)atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed) != 0;
+  view.exempt_ns = observer_exemption_sum(&slot->exemption);
   /* began_ns is the sequence word: unchanged means that no owner changed in between. */
   atomic_thread_fence(memory_order_acquire);
   if (atomic_load_explicit(&slot->began_ns, memory_order_relaxed) != view.item)
@@ -208,7 +209,8 @@ void observer_slot_label(const struct observer_slot *slot, struct observer_label
 }
 
 bool observer_slot_retire(struct observer_slot *slot) {
-  atomic_store_explicit(&slot->exempt_depth, 0, memory_order_relaxed);
+  if (!observer_exemption_retire(&slot->exemption))
+    return false;
   uint64_t state = atomic_load_explicit(&slot->label_state, memory_order_acquire);
   return (state & LABEL_CHANGING) == 0 &&
          atomic_compare_exchange_strong_explicit(&slot->label_state, &state, 0, memory_order_acquire,
@@ -224,7 +226,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   observer_slot_set_addresses(slot, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
-  atomic_store_explicit(&slot->exempt_depth, (uint64_t)generation << 32, memory_order_relaxed);
+  observer_exemption_configure(&slot->exemption, generation);
   atomic_store_explicit(&slot->label_state, (uint64_t)generation << LABEL_GENERATION_SHIFT, memory_order_release);
   atomic_store_explicit(&slot->generation, generation, memory_order_release);
   return generation;

@@ -170,13 +170,13 @@ func withSlot<Result>(
     try withSlot(4006) { slot in
       let former = observer_slot_read(slot).generation
       observer_slot_exempt(slot, former)
-      #expect(observer_slot_read(slot).is_exempt)
+      #expect(observer_slot_read(slot).exempt_ns < 0)
       #expect(observer_slot_retire(slot))
       let present = observer_slot_configure(slot, false, 10, 80, 4, 20)
-      #expect(present != former && !observer_slot_read(slot).is_exempt)
+      #expect(present != former && observer_slot_read(slot).exempt_ns >= 0)
       observer_slot_exempt_no_more(slot, former)
       observer_slot_exempt(slot, former)
-      #expect(!observer_slot_read(slot).is_exempt)
+      #expect(observer_slot_read(slot).exempt_ns >= 0)
       observer_slot_set_label(slot, present, "own", 3)
       observer_slot_set_label(slot, former, "foreign", 7)
       var label = observer_label()
@@ -185,10 +185,10 @@ func withSlot<Result>(
       observer_slot_exempt(slot, present)
       observer_slot_exempt(slot, present)
       observer_slot_exempt_no_more(slot, present)
-      #expect(observer_slot_read(slot).is_exempt)
+      #expect(observer_slot_read(slot).exempt_ns < 0)
       observer_slot_exempt_no_more(slot, present)
       observer_slot_exempt_no_more(slot, present)
-      #expect(!observer_slot_read(slot).is_exempt)
+      #expect(observer_slot_read(slot).exempt_ns >= 0)
     }
   }
 

@@ -231,6 +231,80 @@ import Testing
     }
   }
 
+  /// An exemption begins and ends between two looks, and counts to the nanosecond.
+  @Test func noExemptTimeIsCharged() throws {
+    try watching { watchdog, reports, _ in
+      let lives = Mutex<[(isInTime: Bool, own: Duration)]>([])
+      for number in 0..<20 {
+        Thread.detachNewThread {
+          usleep(UInt32(number) * 11_000)
+          let began = ContinuousClock.now
+          let section = watchdog.beginSection("section", threshold: .seconds(1))
+          let exempt = section.withExemption { ContinuousClock().measure { _ = usleep(1_500_000) } }
+          usleep(930_000)
+          let isInTime = section.end()
+          let own = ContinuousClock.now - began - exempt
+          lives.withLock { $0.append((isInTime, own)) }
+        }
+      }
+      wait { lives.withLock { $0.count } == 20 }
+      let all = lives.withLock { $0 }
+      // One that had no processor in between may have taken too long.
+      let short = all.filter { $0.own < .seconds(1) }
+      #expect(!short.isEmpty && short.allSatisfy(\.isInTime), "\(all)")
+      #expect(reports.all.count <= all.count { !$0.isInTime })
+    }
+  }
+
+  /// The same for a pause.
+  @Test func noTimeOfAPauseIsCharged() throws {
+    try watching { watchdog, reports, _ in
+      let isOver = Finished()
+      let resumed = Mutex(ContinuousClock.now)
+      let lives = Mutex<[(isInTime: Bool, own: Duration)]>([])
+      watchdog.pause()
+      for number in 0..<20 {
+        Thread.detachNewThread {
+          usleep(UInt32(number) * 11_000)
+          let section = watchdog.beginSection("section", threshold: .seconds(1))
+          while !isOver.isSet { usleep(500) }
+          usleep(930_000)
+          let isInTime = section.end()
+          lives.withLock { $0.append((isInTime, ContinuousClock.now - resumed.withLock { $0 })) }
+        }
+      }
+      usleep(1_600_000)
+      resumed.withLock { $0 = .now }
+      watchdog.resume()
+      isOver.set()
+      wait { lives.withLock { $0.count } == 20 }
+      let all = lives.withLock { $0 }
+      let short = all.filter { $0.own < .seconds(1) }
+      #expect(!short.isEmpty && short.allSatisfy(\.isInTime), "\(all)")
+    }
+  }
+
+  /// What comes after it is judged as ever, and is charged with no more than itself.
+  @Test func aStallAfterAnExemptionIsDeclaredInTime() throws {
+    try watching { watchdog, reports, _ in
+      let toldAt = Mutex<ContinuousClock.Instant?>(nil)
+      let section = watchdog.beginSection("late", threshold: .milliseconds(400)) { _ in
+        toldAt.withLock { $0 = .now }
+      }
+      section.withExemption { _ = usleep(1_500_000) }
+      let began = ContinuousClock.now
+      stallByComputing(for: .milliseconds(900))
+      #expect(!section.end())
+      let took = ContinuousClock.now - began
+      let told = try #require(toldAt.withLock { $0 })
+      #expect(told - began >= .milliseconds(395) && told - began < .milliseconds(1400), "\(told - began)")
+      wait { !reports.all.isEmpty }
+      let stall = try #require(reports.all.first)
+      let isExact = stall.duration <= took + .milliseconds(5) && stall.duration > took - .milliseconds(50)
+      #expect(isExact, "\(took) \(stall)")
+    }
+  }
+
   @Test func aStallBeginsBecomesAHangAndEnds() throws {
     var configuration = quick
     configuration.sampling.hangThreshold = .milliseconds(500)

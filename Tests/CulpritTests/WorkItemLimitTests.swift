@@ -119,7 +119,7 @@ import Testing
   @Test func aWorkItemInheritsNothing() {
     var tracker = stalled(snapshot(), age: 20_000)
     var exempt = snapshot()
-    exempt.isExempt = true
+    exempt.exempt = 500
     _ = tracker.advance(exempt, tick(21_500, after: 500))
     #expect(tracker.exemptTime == 500 && tracker.age == 20_000)
     _ = tracker.advance(snapshot(item: 0), tick(22_000, after: 500))
@@ -139,6 +139,58 @@ import Testing
     #expect(tracker.age == 12_000 && tracker.isUndeclaredStall)
     tracker.stallRecorded()
     #expect(!tracker.isUndeclaredStall)
+  }
+
+  /// What is exempt is taken off where it belongs, whenever it begins and ends.
+  @Test func exemptTimeIsNotCharged() {
+    func view(_ word: Int64, item: UInt64 = 1000) -> WorkItemTracker.SlotSnapshot {
+      var view = snapshot(item: item)
+      view.exempt = word
+      return view
+    }
+    var tracker = WorkItemTracker(seed: 1)
+    // From the begin on, before the first look.
+    _ = tracker.advance(view(-1000), tick(1500, after: 700))
+    #expect(tracker.age == 0 && tracker.exemptTime == 500)
+    // Until 1,700, between two looks.
+    _ = tracker.advance(view(700), tick(2000, after: 500))
+    #expect(tracker.age == 300 && tracker.exemptTime == 700)
+    // Between two looks, and after the second look's time was read: that is the third's.
+    _ = tracker.advance(view(900), tick(2100, after: 100))
+    #expect(tracker.age == 300 && tracker.exemptTime == 800)
+    _ = tracker.advance(view(900), tick(2300, after: 200))
+    #expect(tracker.age == 400 && tracker.exemptTime == 900)
+    // Begun after the time was read.
+    _ = tracker.advance(view(900 - 2450), tick(2400, after: 100))
+    #expect(tracker.age == 500 && tracker.exemptTime == 900)
+    // What is not known is not charged.
+    _ = tracker.advance(view(.min), tick(2500, after: 100))
+    #expect(tracker.age == 500)
+    // A pause is exempt for all.
+    var paused = tick(2700, after: 200)
+    paused.paused = 150
+    _ = tracker.advance(view(900), paused)
+    #expect(tracker.age == 550)
+  }
+
+  /// Nor is it at the end, whoever has the slot by then.
+  @Test(arguments: [UInt32(1), 2]) func exemptTimeBeforeAnEndIsNotCharged(generation: UInt32) {
+    var tracker = WorkItemTracker(seed: 1)
+    var view = snapshot()
+    view.exempt = 400
+    _ = tracker.advance(view, tick(4000, after: 5000))
+    #expect(tracker.age == 2600)
+    var next = snapshot(item: 13_500)
+    next.generation = generation
+    next.exempt = generation == 1 ? 5500 : 100
+    #expect(tracker.advance(next, tick(14_000, after: 10_000)).ended)
+    // From 6,000 to 11,000, and then for the next one.
+    tracker.close(endedAt: 13_000, exempt: 5400, lastTick: 4000, allowed: 1 << 50)
+    #expect(tracker.age == 6600 && !tracker.isUndeclaredStall)
+    tracker.endRecorded()
+    _ = tracker.advanceToNext(next, tick(14_000, after: 10_000))
+    // The other's may have been its own.
+    #expect(tracker.age == (generation == 1 ? 0 : 400))
   }
 
   /// A work item that ended exactly at its threshold is a stall, one nanosecond sooner is none.
@@ -266,10 +318,12 @@ import Testing
       }
       elapsed = UInt64.random(in: 1...(number % 7 == 0 ? 4 * allowed : allowed), using: &random)
       now += elapsed
-      view.isExempt = number % 5 == 3
       let charged = min(elapsed, allowed)
+      let part = number % 5 == 3 ? UInt64.random(in: 0...elapsed, using: &random) : 0
+      view.exempt += Int64(part)
       gap += elapsed - charged
-      if view.isExempt { exempt += charged } else { age += charged }
+      exempt += min(part, charged)
+      age += charged - min(part, charged)
     }
     #expect(age > threshold)
   }
@@ -282,8 +336,6 @@ import Testing
     _ now: UInt64
   ) {
     guard wait > 1, wait < .max else { return }
-    var view = view
-    view.isExempt = false
     func isSomething(after time: UInt64) -> Bool {
       var copy = tracker
       let step = copy.advance(view, tick(now + time, after: time))

@@ -43,6 +43,7 @@
 #include "observer_copy.h"
 #include "observer_descriptor.h"
 #include "observer_evidence.h"
+#include "observer_exempt.h"
 #include "observer_lock.h"
 #include "observer_machine.h"
 #include "observer_owners.h"

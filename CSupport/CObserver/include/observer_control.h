@@ -4,6 +4,7 @@
 
 #include "clinux_wait.h"
 #include "observer_base.h"
+#include "observer_exempt.h"
 
 struct observer_control {
   _Atomic uint32_t wake;           /* the monitor waits on it; notified to make it tick at once */
@@ -12,8 +13,8 @@ struct observer_control {
   _Atomic uint64_t wakes_at_ns;    /* when its next tick is, CLOCK_MONOTONIC; 0 during one */
   _Atomic uint64_t wakeups;        /* how many ticks there were */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
-  _Atomic uint32_t paused;         /* not 0: no work item grows older */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
+  struct observer_exemption pause; /* while it is open no work item grows older; nobody's in particular */
 };
 
 /* How long after its threshold a stall is a hang. Async-signal-safe: yes. Threads: the monitor. */
@@ -26,21 +27,19 @@ static inline void observer_control_set_hang_delay_ns(struct observer_control *c
   atomic_store_explicit(&control->hang_delay_ns, delay_ns, memory_order_relaxed);
 }
 
-/* Whether no work item is to grow older. Async-signal-safe: yes. Threads: the monitor. */
-static inline CLINUX_NO_LOCKS bool observer_control_paused(const struct observer_control *control) {
-  return atomic_load_explicit(&control->paused, memory_order_relaxed) != 0;
+/* For how long no work item was to grow older (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor.
+ */
+static inline CLINUX_NO_LOCKS int64_t observer_control_paused_ns(const struct observer_control *control) {
+  return observer_exemption_sum(&control->pause);
 }
 
 /* Pauses, and goes on; pauses may be nested. Going on without a pause does nothing.
  * Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_pause(struct observer_control *control) {
-  atomic_fetch_add_explicit(&control->paused, 1, memory_order_relaxed);
+  observer_exemption_begin(&control->pause, 0);
 }
 static inline void observer_control_resume(struct observer_control *control) {
-  uint32_t paused = atomic_load_explicit(&control->paused, memory_order_relaxed);
-  while (paused != 0 && !atomic_compare_exchange_weak_explicit(&control->paused, &paused, paused - 1,
-                                                               memory_order_relaxed, memory_order_relaxed))
-    continue;
+  observer_exemption_end(&control->pause, 0);
 }
 
 /* Makes the monitor tick now. Async-signal-safe: yes. Threads: any. */

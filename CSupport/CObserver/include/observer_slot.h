@@ -15,6 +15,7 @@
 
 #include "clinux_clock.h"
 #include "observer_base.h"
+#include "observer_exempt.h"
 #include "observer_owners.h"
 #include "observer_thread.h"
 
@@ -39,10 +40,9 @@ struct observer_slot {
   /* Set by the monitor to the work item it has begun to sample, cleared by that work item's end. Tells the watched
    * thread that this one end is worth an exact time. */
   _Atomic uint64_t end_time_wanted;
-  _Atomic uint64_t ended_ns;   /* exact end of the work item `ended_item` */
-  _Atomic uint64_t ended_item; /* the work item whose end was timed last */
-  _Atomic uint64_t
-      exempt_depth; /* how many scopes the owner is in that may take as long as they do; above: its generation */
+  _Atomic uint64_t ended_ns;            /* exact end of the work item `ended_item` */
+  _Atomic uint64_t ended_item;          /* the work item whose end was timed last */
+  _Atomic int64_t ended_exempt_ns;      /* what had been exempt at that end */
   _Atomic uint32_t end_time_generation; /* the owner that an end time was wanted of last */
   _Atomic uint32_t ended_generation;    /* the owner whose work item `ended_item` was */
   _Atomic uint32_t exact_begins; /* 1: begins are worth an exact time; written by the Swift layer with the limits */
@@ -65,11 +65,16 @@ struct observer_slot {
    */
   _Atomic uint64_t label_state;
   _Atomic uint64_t label[OBSERVER_LABEL_WORDS];
+
+  /* Written by the owner, read by the monitor: the scopes that may take as long as they do. */
+  struct observer_exemption exemption;
+  uint64_t unused[6];
 };
 
-_Static_assert(sizeof(struct observer_slot) == 192 && offsetof(struct observer_slot, generation) == 64 &&
-                   offsetof(struct observer_slot, label_state) == 128,
-               "a slot is three cache lines: the watched thread's, the configured one, and the label's");
+_Static_assert(sizeof(struct observer_slot) == 256 && offsetof(struct observer_slot, generation) == 64 &&
+                   offsetof(struct observer_slot, label_state) == 128 &&
+                   offsetof(struct observer_slot, exemption) == 192,
+               "a slot is four cache lines: the watched thread's, the configured one, the label's and the exemptions'");
 
 /* What is at a slot's owner_tid_address. */
 enum observer_owner_kind {
@@ -93,7 +98,7 @@ struct observer_slot_snapshot {
   uint64_t owner_tid_address;
   uint64_t queue_head_address;
   uint64_t unwatched_ns;
-  bool is_exempt;
+  int64_t exempt_ns; /* observer_exemption_sum */
 };
 
 /* A work item's label. */
@@ -153,18 +158,10 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
 /* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing
  * when the slot is not GENERATION's any more. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
-  uint64_t depth = atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed);
-  while (depth >> 32 == generation &&
-         !atomic_compare_exchange_weak_explicit(&slot->exempt_depth, &depth, depth + 1, memory_order_relaxed,
-                                                memory_order_relaxed))
-    continue;
+  observer_exemption_begin(&slot->exemption, generation);
 }
 static inline void observer_slot_exempt_no_more(struct observer_slot *slot, uint32_t generation) {
-  uint64_t depth = atomic_load_explicit(&slot->exempt_depth, memory_order_relaxed);
-  while (depth >> 32 == generation && (uint32_t)depth > 0 &&
-         !atomic_compare_exchange_weak_explicit(&slot->exempt_depth, &depth, depth - 1, memory_order_relaxed,
-                                                memory_order_relaxed))
-    continue;
+  observer_exemption_end(&slot->exemption, generation);
 }
 
 /* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays
@@ -173,8 +170,8 @@ static inline void observer_slot_exempt_no_more(struct observer_slot *slot, uint
 void observer_slot_set_label(struct observer_slot *slot, uint32_t generation, const char *text, size_t bytes);
 
 /* Makes sure that the former owner of SLOT, which must not be marked, changes nothing of it any more. Returns false
- * while it is just setting the label: nobody else can have the slot then. Async-signal-safe: yes. Threads: as
- * observer_slot_configure. */
+ * while it is just setting the label, or beginning or ending an exemption: nobody else can have the slot then.
+ * Async-signal-safe: yes. Threads: as observer_slot_configure. */
 bool observer_slot_retire(struct observer_slot *slot);
 
 /* Reads SLOT's label; none while it is being changed.
@@ -259,6 +256,12 @@ CLINUX_NO_LOCKS bool observer_slot_want_end_time(struct observer_slot *slot, uin
 /* The exact end of ITEM, or 0 when it was not timed. Withdraws the request for it.
  * Async-signal-safe: yes. Threads: the monitor. */
 CLINUX_NO_LOCKS uint64_t observer_slot_ended_ns(struct observer_slot *slot, uint64_t item, uint32_t generation);
+
+/* What had been exempt by then (observer_exemption_sum), if it was timed.
+ * Async-signal-safe: yes. Threads: the monitor, right after observer_slot_ended_ns. */
+static inline CLINUX_NO_LOCKS int64_t observer_slot_ended_exempt_ns(const struct observer_slot *slot) {
+  return atomic_load_explicit(&slot->ended_exempt_ns, memory_order_relaxed);
+}
 
 /* Gives SLOT, which must not be marked and must have been retired, a new owner with these limits, in nanoseconds.
  * Returns the new generation. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */

@@ -30,6 +30,7 @@ struct Monitor: ~Copyable {
   /// How much earlier than the truth a coarse begin can be.
   private let coarseDoubt = clinux_clock_coarse_doubt_ns()
   private var lastTick: UInt64 = 0
+  private var pauses = ExemptTime()
   /// The requests for a capture of all threads that samplers have been woken for.
   private var threadsWanted: UInt32 = 0
 
@@ -86,6 +87,8 @@ struct Monitor: ~Copyable {
 
   /// Looks at every slot, then at the samplers, for one tick. Returns how long until something may need it again.
   @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
+    var tick = tick
+    tick.paused = pauses.take(observer_control_paused_ns(control), tick)
     let wait = advance(tick)
     lastTick = tick.now
     return wait
@@ -132,7 +135,7 @@ struct Monitor: ~Copyable {
     )
     snapshot.unwatched = view.unwatched_ns
     snapshot.hangDelay = observer_control_hang_delay_ns(control)
-    snapshot.isExempt = view.is_exempt || observer_control_paused(control)
+    snapshot.exempt = view.exempt_ns
     snapshot.sharedAt = observer_work_shared_ns(sampling, UInt32(truncatingIfNeeded: index), view.item)
     return (view, snapshot)
   }
@@ -152,7 +155,7 @@ struct Monitor: ~Copyable {
         return Self.longestSleep
       }
       // The work item that came after it has its age from this tick, not from the next.
-      step = tracker.pointee.advance(snapshot, tick)
+      step = tracker.pointee.advanceToNext(snapshot, tick)
     }
     var wait = step.wait
     follow(index, tick)
@@ -236,7 +239,13 @@ struct Monitor: ~Copyable {
     // SAFETY: as in advance(_:_:_:).
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
-    tracker.pointee.close(endedAt: endedAt, lastTick: lastTick, allowed: tick.allowed)
+    tracker.pointee.close(
+      endedAt: endedAt,
+      exempt: observer_slot_ended_exempt_ns(slots + index),
+      lastTick: lastTick,
+      allowed: tick.allowed,
+      paused: tick.paused
+    )
     if tracker.pointee.isUndeclaredStall {
       guard tell(index, lastThreadID(index), tracker.pointee.threshold, tick) else { return false }
     }

@@ -25,8 +25,8 @@ struct WorkItemTracker {
     var hangDelay = UInt64.max
     /// How old the work item was when its watch began.
     var unwatched: UInt64 = 0
-    /// Whether the work item may take as long as it does just now.
-    var isExempt = false
+    /// How much of the slot's time has been exempt (observer_exemption_sum).
+    var exempt: Int64 = 0
     /// When a look for another work item of the same thread last served this one, too; 0: never.
     var sharedAt: UInt64 = 0
 
@@ -59,6 +59,8 @@ struct WorkItemTracker {
     var elapsed: UInt64
     /// The most of it that a work item may be charged with: the rest passed while this process was not running.
     var allowed: UInt64
+    /// How much of it the watchdog was paused.
+    var paused: UInt64 = 0
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
       self.now = now
@@ -71,7 +73,7 @@ struct WorkItemTracker {
 
   /// What is to be done.
   struct Step {
-    /// The work item that was followed is over: call ``close(endedAt:lastTick:allowed:)``, tell the
+    /// The work item that was followed is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, tell the
     /// recorder, then call ``endRecorded()``.
     var ended = false
     /// Capture a stack.
@@ -110,6 +112,13 @@ struct WorkItemTracker {
   private(set) var gap: UInt64 = 0
   /// How much of its time was exempt: it is not in the age.
   private(set) var exemptTime: UInt64 = 0
+  private var exemptions = ExemptTime()
+  /// The same at the tick before this one.
+  private var exemptionsBefore = ExemptTime()
+  /// The slot's owner whose exemptions these are.
+  private var exemptGeneration: UInt32 = 0
+  /// How much of the time since the last tick was exempt.
+  private var exemptInTick: UInt64 = 0
   /// The age at which the next sample is due.
   private var nextSample: UInt64 = 0
   /// When a look for another work item last served this one.
@@ -132,6 +141,19 @@ struct WorkItemTracker {
 
   /// Follows the slot for one tick.
   @_noLocks mutating func advance(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
+    exemptionsBefore = exemptions
+    if snapshot.generation != exemptGeneration {
+      exemptGeneration = snapshot.generation
+      exemptions = ExemptTime()
+    }
+    exemptInTick = exemptions.take(snapshot.exempt, tick) &+ tick.paused
+    return follow(snapshot, tick)
+  }
+
+  /// The same for the work item that came after the one that ``advance(_:_:)`` has found to be over, in the same tick.
+  @_noLocks mutating func advanceToNext(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step { follow(snapshot, tick) }
+
+  @_noLocks private mutating func follow(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     var step = Step()
     if phase == .over {
       step.ended = true
@@ -158,7 +180,7 @@ struct WorkItemTracker {
       }
       begin(snapshot, tick)
     } else {
-      if snapshot.isExempt { exemptTime &+= tick.charged } else { age &+= tick.charged }
+      charge(tick.charged, exempt: exemptInTick)
       gap &+= tick.elapsed &- tick.charged
     }
     if isSampled, snapshot.sharedAt > sharedAt { share(snapshot, tick) }
@@ -184,12 +206,30 @@ struct WorkItemTracker {
   ///
   /// - Parameters:
   ///   - endedAt: When it ended, 0 if that is not known: it is then taken to have ended when it was last seen.
+  ///   - exempt: What of the slot's time had been exempt by then.
   ///   - lastTick: The time of the tick before this one.
   ///   - allowed: The most that may be added since then.
-  @_noLocks mutating func close(endedAt: UInt64, lastTick: UInt64, allowed: UInt64) {
+  ///   - paused: How much of the time since then the watchdog was paused.
+  @_noLocks mutating func close(
+    endedAt: UInt64,
+    exempt: Int64 = 0,
+    lastTick: UInt64,
+    allowed: UInt64,
+    paused: UInt64 = 0
+  ) {
     guard phase == .over, !isClosed else { return }
     isClosed = true
-    if endedAt > lastTick { age &+= min(endedAt &- lastTick, allowed) }
+    guard endedAt > lastTick else { return }
+    let tick = Tick(now: endedAt, elapsed: endedAt &- lastTick, allowed: allowed)
+    charge(tick.charged, exempt: exemptionsBefore.take(exempt, tick) &+ paused)
+  }
+
+  /// Makes the work item older by `time`, of which `exempt` does not count. Where it began since the last tick, that may
+  /// have been the one's before: it is not charged with it either.
+  @_noLocks private mutating func charge(_ time: UInt64, exempt: UInt64) {
+    let exempt = min(time, exempt)
+    exemptTime &+= exempt
+    age &+= time &- exempt
   }
 
   /// Whether the work item, which is over, took longer than it might and nobody has noticed: it passed its threshold
@@ -228,13 +268,15 @@ struct WorkItemTracker {
     generation = snapshot.generation
     // The work item is younger than the last tick, or that tick would have seen it.
     let claimed = tick.now &- begun(snapshot)
-    age = min(claimed, tick.allowed &+ snapshot.unwatched)
-    gap = claimed &- age
+    let charged = min(claimed, tick.allowed &+ snapshot.unwatched)
+    gap = claimed &- charged
+    age = 0
+    exemptTime = 0
+    charge(charged, exempt: exemptInTick)
     nextSample = 0
     isClosed = false
     isDeclared = false
     isHangTold = false
-    exemptTime = 0
     sharedAt = 0
   }
 
@@ -281,6 +323,27 @@ struct WorkItemTracker {
     default: due = min(nextSample, snapshot.threshold)
     }
     return due > age ? due &- age : 0
+  }
+}
+
+/// How much of the time between two ticks was exempt.
+struct ExemptTime: BitwiseCopyable {
+  /// What of the sum has been taken.
+  private var taken: UInt64 = 0
+
+  @_noLocks init() {}
+
+  /// Takes what `word` (observer_exemption_sum) has of the time since the last tick.
+  ///
+  /// The clock of the tick was read before the word: what is exempt of the time since then is taken at the next one.
+  /// Where the sum is not known, all of the time is taken for exempt.
+  @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick) -> UInt64 {
+    guard word != .min else { return tick.elapsed }
+    // Opened after the clock of the tick was read: nothing yet, and no overflow.
+    let sum = word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word
+    let exempt = min(UInt64(sum) &- min(UInt64(sum), taken), tick.elapsed)
+    taken &+= exempt
+    return exempt
   }
 }
 

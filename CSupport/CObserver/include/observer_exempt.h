@@ -1,0 +1,94 @@
+/* Scopes whose time does not count, and how long they have taken in all.
+ *
+ * They may be nested, and begin and end on any thread. The sum is one word: while no scope is open it is the time of
+ * those that were; while one is, the time at which the first was opened has been taken off it, and it is negative. The
+ * sum so far is the word and the present time together then. No sum of scopes is longer than the clock's time.
+ *
+ * Where one thread opens the first scope while another closes the last one, their times may be added in the other
+ * order; until both are there the sum means nothing. Who is about to add is counted, so that a reader sees that. */
+#ifndef OBSERVER_EXEMPT_H
+#define OBSERVER_EXEMPT_H
+
+#include "clinux_clock.h"
+#include "observer_base.h"
+
+struct observer_exemption {
+  _Atomic uint64_t depth; /* its parts are below */
+  _Atomic uint64_t sum_ns;
+};
+
+/* What is read of a sum that means nothing just now. */
+#define OBSERVER_EXEMPT_UNKNOWN INT64_MIN
+
+/* The parts of a depth, from the top: whose the scopes are, 32 bits; how many threads are about to add to the sum, 12
+ * bits; how many scopes are open. */
+#define OBSERVER_EXEMPT_SETTLING (UINT64_C(1) << 20)
+#define OBSERVER_EXEMPT_SETTLING_MASK (UINT64_C(0xfff) << 20)
+#define OBSERVER_EXEMPT_DEPTH_MASK (OBSERVER_EXEMPT_SETTLING - 1)
+enum { OBSERVER_EXEMPT_OWNER_SHIFT = 32 };
+
+/* Opens a scope of OWNER's; does nothing where EXEMPTION is another one's.
+ * Async-signal-safe: yes. Threads: any. */
+static inline void observer_exemption_begin(struct observer_exemption *exemption, uint32_t owner) {
+  uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next, now = 0;
+  do {
+    if (depth >> OBSERVER_EXEMPT_OWNER_SHIFT != owner)
+      return;
+    next = depth + 1;
+    if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0) {
+      /* Before it is open: another thread may be in a scope of its own before this one goes on. What others have opened
+       * and closed since then counts twice, which only makes less count. */
+      now = clinux_clock_ns();
+      next += OBSERVER_EXEMPT_SETTLING;
+    }
+  } while (!atomic_compare_exchange_weak_explicit(&exemption->depth, &depth, next, memory_order_acquire,
+                                                  memory_order_relaxed));
+  if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) != 0)
+    return;
+  atomic_fetch_sub_explicit(&exemption->sum_ns, now, memory_order_release);
+  atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
+}
+
+/* Closes it. Does nothing where none is open. Async-signal-safe: yes. Threads: any. */
+static inline void observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
+  uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next;
+  do {
+    if (depth >> OBSERVER_EXEMPT_OWNER_SHIFT != owner || (depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0)
+      return;
+    next = depth - 1 + ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 1 ? OBSERVER_EXEMPT_SETTLING : 0);
+  } while (!atomic_compare_exchange_weak_explicit(&exemption->depth, &depth, next, memory_order_acquire,
+                                                  memory_order_relaxed));
+  if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) != 1)
+    return;
+  atomic_fetch_add_explicit(&exemption->sum_ns, clinux_clock_ns(), memory_order_release);
+  atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
+}
+
+/* The sum, or OBSERVER_EXEMPT_UNKNOWN. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS int64_t observer_exemption_sum(const struct observer_exemption *exemption) {
+  uint64_t sum = atomic_load_explicit(&exemption->sum_ns, memory_order_acquire);
+  uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_acquire);
+  bool is_settled = (depth & OBSERVER_EXEMPT_SETTLING_MASK) == 0 &&
+                    atomic_load_explicit(&exemption->sum_ns, memory_order_relaxed) == sum;
+  return is_settled ? (int64_t)sum : OBSERVER_EXEMPT_UNKNOWN;
+}
+
+/* Takes EXEMPTION from its owner. Returns false while a thread is about to add to the sum.
+ * Async-signal-safe: yes. Threads: one at a time. */
+static inline bool observer_exemption_retire(struct observer_exemption *exemption) {
+  uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed);
+  do {
+    if ((depth & OBSERVER_EXEMPT_SETTLING_MASK) != 0)
+      return false;
+  } while (
+      !atomic_compare_exchange_weak_explicit(&exemption->depth, &depth, 0, memory_order_acquire, memory_order_relaxed));
+  atomic_store_explicit(&exemption->sum_ns, 0, memory_order_relaxed);
+  return true;
+}
+
+/* Gives it, retired, to OWNER. Async-signal-safe: yes. Threads: one at a time. */
+static inline void observer_exemption_configure(struct observer_exemption *exemption, uint32_t owner) {
+  atomic_store_explicit(&exemption->depth, (uint64_t)owner << OBSERVER_EXEMPT_OWNER_SHIFT, memory_order_release);
+}
+
+#endif
