@@ -10,6 +10,13 @@ void cprocess_escalation_set_reason(struct cprocess_escalation *escalation, cons
   memcpy(termination->reason, text, termination->bytes);
 }
 
+bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
+                                          struct cprocess_termination_request *request) {
+  memcpy(request, &escalation->termination, sizeof *request);
+  atomic_thread_fence(memory_order_acquire);
+  return cprocess_escalation_question(escalation) == number;
+}
+
 void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes) {
   for (;;) {
     uint32_t state = CPROCESS_TEXT_NONE;

@@ -92,19 +92,49 @@ import Testing
     #expect(cprocess_escalation_shutdown_base(block.pointer, &base, &thread) && base.user_ns == 5 && thread == 6)
   }
 
+  /// A question is over when every handler has answered it, and what is answered later is nobody's.
+  @Test func questionsAreAnsweredByEveryHandler() {
+    let block = Block()
+    let own = block.pointer
+    // Where nobody is to be asked, everything is answered.
+    cprocess_escalation_ask(own)
+    #expect(cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
+    for _ in 0..<3 { cprocess_escalation_add_handler(own) }
+    cprocess_escalation_remove_handler(own)
+    #expect(cprocess_escalation_question(own) == 0)
+    let word = cprocess_escalation_question_word(own)
+    cprocess_escalation_termination(own).pointee.item = 4711
+    cprocess_escalation_ask(own)
+    let first = cprocess_escalation_question(own)
+    #expect(first != 0 && cprocess_escalation_question_word(own) != word)
+    var request = cprocess_termination_request()
+    #expect(cprocess_escalation_read_termination(own, first, &request) && request.item == 4711)
+    cprocess_escalation_answer(own, first, true)
+    #expect(!cprocess_escalation_is_answered(own))
+    let wake = cprocess_escalation_word(own)
+    cprocess_escalation_answer(own, first, false)
+    #expect(cprocess_escalation_is_answered(own) && cprocess_escalation_word(own) != wake)
+    #expect(cprocess_escalation_end_question(own) && cprocess_escalation_question(own) == 0)
+    #expect(!cprocess_escalation_read_termination(own, first, &request))
+    // The second one is another question, which the answer to the first does not answer.
+    cprocess_escalation_ask(own)
+    let second = cprocess_escalation_question(own)
+    #expect(second != 0 && second != first)
+    cprocess_escalation_answer(own, first, true)
+    cprocess_escalation_answer(own, second, false)
+    #expect(!cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
+    cprocess_escalation_answer(own, second, true)
+    cprocess_escalation_ask(own)
+    #expect(!cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
+  }
+
   @Test func everyWordIsItsOwn() {
     let block = Block()
     let own = block.pointer
     #expect(cprocess_escalation_started(own) == 0 && !cprocess_escalation_stopping(own))
-    #expect(!cprocess_escalation_has_handlers(own) && !cprocess_escalation_is_vetoed(own))
     cprocess_escalation_start(own)
     cprocess_escalation_start(own)
     #expect(cprocess_escalation_started(own) == 2)
-    cprocess_escalation_set_has_handlers(own)
-    cprocess_escalation_veto(own, true)
-    #expect(cprocess_escalation_has_handlers(own) && cprocess_escalation_is_vetoed(own))
-    cprocess_escalation_veto(own, false)
-    #expect(!cprocess_escalation_is_vetoed(own))
     for isSent in [true, false, true] { cprocess_escalation_count_ping(own, isSent) }
     #expect(cprocess_escalation_pings(own, true) == 2 && cprocess_escalation_pings(own, false) == 1)
     cprocess_escalation_set_send_error(own, 5)

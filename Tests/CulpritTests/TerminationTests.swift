@@ -171,6 +171,16 @@ import Testing
     #expect(child.errors.contains("culprit: a thread cannot be started: Operation not permitted\n"), "\(child)")
   }
 
+  /// Neither a report that nobody takes nor another handler, of this end or of one before, keeps a handler from being asked.
+  @Test(arguments: ["alone", "beside-stuck"]) func handlersAreAskedWhateverElseIsHeldUp(way: String) throws {
+    let child = try ChildProcess(
+      ChildProcess.built("policy-process"),
+      ["report-to-full-pipe", way],
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+    #expect(child.hasExited && child.status == 0 && child.output == "asked=true\nasked=true\nended=true\n", "\(child)")
+  }
+
   @Test func whoHandlesItKeepsTheProcess() throws {
     let end = try end("handled")
     #expect(end.child.hasExited && end.child.status == 0, "\(end.child)")

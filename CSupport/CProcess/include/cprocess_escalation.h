@@ -58,17 +58,24 @@ struct cprocess_escalation {
   _Atomic uint64_t pings_withheld;     /* and how often it was not because something hung */
   _Atomic int32_t send_error;          /* errno of the last datagram that could not be sent; 0 */
   _Atomic uint64_t terminate_after_ns; /* the age at which a stall is the end of the process; 0: none is */
-  _Atomic uint32_t has_handlers;       /* whether somebody wants to know of that end, or to prevent it */
-  _Atomic uint32_t vetoed;             /* 1: a handler vetoes it */
+  _Atomic uint32_t handlers;           /* how many want to know of that end, or to prevent it */
+  _Atomic uint32_t question_wake;      /* their threads wait on it */
+  _Atomic uint64_t question;           /* what they are asked and have answered; its parts are below */
   _Atomic uint64_t shutdown_ns;        /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
   _Atomic uint32_t shutdown_base_set;  /* 1: what had been used then has been noted: */
   struct cprocess_cpu shutdown_base;
   uint64_t shutdown_thread_base; /* by the main thread */
   struct cprocess_termination_request
-      termination;              /* belongs to the escalation thread but while a request is under way */
+      termination;              /* the escalation thread's; unchanged while a request or a question is under way */
   struct cprocess_text culprit; /* who is to blame for it, in a phrase */
   struct cprocess_text status;  /* what systemd is to be told of the service's state */
 };
+
+/* The parts of a cprocess_escalation's question, from the top: its number, 32 bits, odd while it is asked; whether a
+ * handler vetoes the end; how many handlers have not answered. */
+enum { CPROCESS_QUESTION_SHIFT = 32 };
+#define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
+#define CPROCESS_QUESTION_UNANSWERED_MASK (CPROCESS_QUESTION_VETOED - 1)
 
 /* Wakes the escalation thread. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_wake(struct cprocess_escalation *escalation) {
@@ -88,11 +95,13 @@ static inline CLINUX_NO_LOCKS void cprocess_escalation_wait(const struct cproces
   clinux_wait(&escalation->wake, seen, deadline_ns);
 }
 
-/* Makes the escalation thread, and the blocking worker, end. Async-signal-safe: yes. Threads: any. */
+/* Makes the escalation thread, the blocking worker and the handlers' threads end.
+ * Async-signal-safe: yes. Threads: any. */
 static inline void cprocess_escalation_stop(struct cprocess_escalation *escalation) {
   atomic_store_explicit(&escalation->stop, 1, memory_order_release);
   clinux_notify(&escalation->wake);
   clinux_notify(&escalation->request_wake);
+  clinux_notify(&escalation->question_wake);
 }
 
 /* Whether they are to end. Async-signal-safe: yes. Threads: any. */
@@ -192,21 +201,68 @@ static inline bool cprocess_escalation_shutdown_base(const struct cprocess_escal
   return true;
 }
 
-/* Whether somebody wants to know of the end. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool cprocess_escalation_has_handlers(const struct cprocess_escalation *escalation) {
-  return atomic_load_explicit(&escalation->has_handlers, memory_order_acquire) != 0;
+/* One more handler wants to know of the end, or one less. Async-signal-safe: yes. Threads: any. */
+static inline void cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
+  atomic_fetch_add_explicit(&escalation->handlers, 1, memory_order_release);
 }
-static inline void cprocess_escalation_set_has_handlers(struct cprocess_escalation *escalation) {
-  atomic_store_explicit(&escalation->has_handlers, 1, memory_order_release);
+static inline void cprocess_escalation_remove_handler(struct cprocess_escalation *escalation) {
+  atomic_fetch_sub_explicit(&escalation->handlers, 1, memory_order_release);
+  clinux_notify(&escalation->question_wake);
 }
 
-/* Whether a handler vetoes the end. Async-signal-safe: yes. Threads: any. */
-static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_vetoed(const struct cprocess_escalation *escalation) {
-  return atomic_load_explicit(&escalation->vetoed, memory_order_acquire) != 0;
+/* Asks the handlers. Async-signal-safe: yes. Threads: the escalation thread. */
+static inline CLINUX_NO_LOCKS void cprocess_escalation_ask(struct cprocess_escalation *escalation) {
+  uint64_t number =
+      (atomic_load_explicit(&escalation->question, memory_order_relaxed) >> CPROCESS_QUESTION_SHIFT | 1) + 2;
+  uint32_t handlers = atomic_load_explicit(&escalation->handlers, memory_order_acquire);
+  atomic_store_explicit(&escalation->question, number << CPROCESS_QUESTION_SHIFT | handlers, memory_order_release);
+  clinux_notify(&escalation->question_wake);
 }
-static inline CLINUX_NO_LOCKS void cprocess_escalation_veto(struct cprocess_escalation *escalation, bool vetoed) {
-  atomic_store_explicit(&escalation->vetoed, vetoed, memory_order_release);
+
+/* Whether all have answered. Async-signal-safe: yes. Threads: the escalation thread. */
+static inline CLINUX_NO_LOCKS bool cprocess_escalation_is_answered(const struct cprocess_escalation *escalation) {
+  return (atomic_load_explicit(&escalation->question, memory_order_acquire) & CPROCESS_QUESTION_UNANSWERED_MASK) == 0;
 }
+
+/* Asks no more. Returns whether a handler vetoes the end. Async-signal-safe: yes. Threads: the escalation thread. */
+static inline CLINUX_NO_LOCKS bool cprocess_escalation_end_question(struct cprocess_escalation *escalation) {
+  uint64_t question =
+      atomic_fetch_and_explicit(&escalation->question, ~(UINT64_C(1) << CPROCESS_QUESTION_SHIFT), memory_order_acq_rel);
+  return (question & CPROCESS_QUESTION_VETOED) != 0;
+}
+
+/* The number of what is being asked, 0 for nothing. Async-signal-safe: yes. Threads: any. */
+static inline uint32_t cprocess_escalation_question(const struct cprocess_escalation *escalation) {
+  uint32_t number =
+      (uint32_t)(atomic_load_explicit(&escalation->question, memory_order_acquire) >> CPROCESS_QUESTION_SHIFT);
+  return (number & 1) != 0 ? number : 0;
+}
+
+/* The word that a handler's thread waits on, before it looks whether something is asked; and waits while it is SEEN.
+ * Async-signal-safe: yes. Threads: a handler's. */
+static inline uint32_t cprocess_escalation_question_word(const struct cprocess_escalation *escalation) {
+  return clinux_word(&escalation->question_wake);
+}
+static inline void cprocess_escalation_wait_for_question(const struct cprocess_escalation *escalation, uint32_t seen) {
+  clinux_wait(&escalation->question_wake, seen, UINT64_MAX);
+}
+
+/* Answers question NUMBER for one handler. Does nothing when that is not being asked any more.
+ * Async-signal-safe: yes. Threads: a handler's. */
+static inline void cprocess_escalation_answer(struct cprocess_escalation *escalation, uint32_t number, bool vetoes) {
+  uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
+  do {
+    if (question >> CPROCESS_QUESTION_SHIFT != number || (question & CPROCESS_QUESTION_UNANSWERED_MASK) == 0)
+      return;
+    next = (question - 1) | (vetoes ? CPROCESS_QUESTION_VETOED : 0);
+  } while (!atomic_compare_exchange_weak_explicit(&escalation->question, &question, next, memory_order_release,
+                                                  memory_order_relaxed));
+  clinux_notify(&escalation->wake);
+}
+
+/* What the end is about, if question NUMBER is still being asked. Async-signal-safe: yes. Threads: a handler's. */
+bool cprocess_escalation_read_termination(const struct cprocess_escalation *escalation, uint32_t number,
+                                          struct cprocess_termination_request *request);
 
 /* What the end is about. Async-signal-safe: yes. Threads: the escalation thread; the blocking worker during a request.
  */

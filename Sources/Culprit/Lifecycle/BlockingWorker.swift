@@ -3,10 +3,8 @@ import CCulpritProcess
 import CulpritReports
 import CulpritStallRecord
 
-typealias TerminationHandler = @Sendable (Watchdog.TerminationRequest) -> Watchdog.TerminationRequest.Decision
-
-/// The thread that does what the escalation thread must not do itself, because it may block: it allocates, waits for
-/// the disk and calls the application's handlers.
+/// The thread that does what the escalation thread must not do itself, because it may block: it allocates, and waits
+/// for the disk.
 final class BlockingWorker: Sendable {
   /// How long the recorder and the disk are waited for.
   static let patience: UInt64 = 2_000_000_000
@@ -14,36 +12,26 @@ final class BlockingWorker: Sendable {
   private let escalation: EscalationBlock
   private let recorder: Recorder
   private let reporter: Reporter
-  /// What the application wants asked before its process is ended.
-  private let handlers: @Sendable () -> [TerminationHandler]
+  private let lastReport: LastReport
 
-  init(
-    escalation: EscalationBlock,
-    recorder: Recorder,
-    reporter: Reporter,
-    handlers: @escaping @Sendable () -> [TerminationHandler]
-  ) {
-    self.handlers = handlers
+  init(escalation: EscalationBlock, recorder: Recorder, reporter: Reporter, lastReport: LastReport) {
     self.escalation = escalation
     self.recorder = recorder
     self.reporter = reporter
+    self.lastReport = lastReport
   }
 
   /// Serves requests until there are none any more.
   func run() {
     cprocess_escalation_start(escalation.pointer)
     var last: UInt32 = 0
-    var found: StallReport?
     while true {
       let number = cprocess_escalation_next_request(escalation.pointer, last)
       guard number != 0 else { return }
       last = number
       switch EscalationRequest(rawValue: number & 3) {
       case .lastReport: report()
-      case .lastWords: found = sayLastWords()
-      case .terminationHandlers:
-        ask(found)
-        found = nil
+      case .lastWords: sayLastWords()
       case .none: break
       }
       cprocess_escalation_done(escalation.pointer, number)
@@ -62,18 +50,17 @@ final class BlockingWorker: Sendable {
 
   /// Has the record saved, tells who is to blame for what is to end the process, and has the stall's report so far
   /// delivered.
-  private func sayLastWords() -> StallReport? {
-    guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return nil }
+  private func sayLastWords() {
+    guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return }
     let deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
-    var report: StallReport?
     if let stall = stalls.first(where: { $0.slot == Int(ending.slot) && $0.item == ending.item }) {
       reporter.reportLast(
         stall.recording,
         file: stall.file,
         told: { found in
-          report = found
+          lastReport.set(found, slot: ending.slot, item: ending.item)
           let phrase = Self.phrase(found)
           cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), phrase, phrase.utf8.count)
         },
@@ -82,7 +69,6 @@ final class BlockingWorker: Sendable {
       stall.file?.settle(until: deadline)
     }
     _ = request.saved.wait(until: deadline)
-    return report
   }
 
   private static func phrase(_ report: StallReport) -> String {
@@ -90,27 +76,6 @@ final class BlockingWorker: Sendable {
     let place = culprit.function.location.map { " (\($0))" } ?? ""
     let share = Int((culprit.share * 100).rounded())
     return printable("Culprit so far: \(culprit.function.name)\(place), \(share) % of the time.")
-  }
-
-  /// Asks the application.
-  private func ask(_ report: StallReport?) {
-    guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee,
-      let source = SlotRegistry.shared.source(Int(ending.slot))
-    else { return }
-    let reason = withUnsafeBytes(of: ending.reason) { String(decoding: $0.prefix(Int(ending.bytes)), as: UTF8.self) }
-    let request = Watchdog.TerminationRequest(
-      source: StallReport.Source(source),
-      threadID: ending.tid,
-      threshold: Duration(wholeNanoseconds: ending.limit_ns),
-      elapsed: Duration(wholeNanoseconds: ending.age_ns),
-      processorTime: Watchdog.ProcessorTime(ending),
-      report: report,
-      description: reason
-    )
-    var isHandled = false
-    // Each is asked, whatever the others say.
-    for handler in handlers() where handler(request) == .veto { isHandled = true }
-    if isHandled { cprocess_escalation_veto(escalation.pointer, true) }
   }
 }
 

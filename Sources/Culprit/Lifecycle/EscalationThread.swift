@@ -266,8 +266,6 @@ enum EscalationRequest: UInt32 {
   case lastReport = 1
   /// The same before the process is ended, and find out who is to blame.
   case lastWords = 2
-  /// Ask the application whether the process is to end.
-  case terminationHandlers = 3
 }
 
 /// Where this file's code lies (``Residency``).

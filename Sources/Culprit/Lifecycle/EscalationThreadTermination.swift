@@ -51,7 +51,6 @@ extension EscalationThread {
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    cprocess_escalation_veto(own, false)
     let isFresh = cprocess_text_take(cprocess_escalation_culprit(own))
     if isFresh > 0 { cprocess_text_taken(cprocess_escalation_culprit(own), false) }
     // The record to the disk, and who is to blame.
@@ -64,9 +63,9 @@ extension EscalationThread {
     describe(termination)
     cprocess_escalation_set_reason(own, text.start, text.count)
     cprocess_abort_say(text.start, text.count)
-    if cprocess_escalation_has_handlers(own) { run(.terminationHandlers) }
+    let isVetoed = askHandlers()
     let isOver = !isStill(item, index)
-    if cprocess_escalation_stopping(own) || cprocess_escalation_is_vetoed(own) || isOver {
+    if cprocess_escalation_stopping(own) || isVetoed || isOver {
       vetoed[index] = item
       cprocess_abort_disarm()
       text.clear()
@@ -95,6 +94,20 @@ extension EscalationThread {
       if clinux_clock_ns() >= deadline { return }
       cprocess_escalation_wait(own, seen, deadline)
     }
+  }
+
+  /// Asks the application, if it wants to be, and waits for its answers, but not for long. Returns whether it vetoes the
+  /// end.
+  @_noLocks private mutating func askHandlers() -> Bool {
+    cprocess_escalation_ask(own)
+    let deadline = clinux_clock_ns() &+ Self.patience
+    while true {
+      let seen = cprocess_escalation_word(own)
+      if cprocess_escalation_is_answered(own) || cprocess_escalation_stopping(own) { break }
+      if clinux_clock_ns() >= deadline { break }
+      cprocess_escalation_wait(own, seen, deadline)
+    }
+    return cprocess_escalation_end_question(own)
   }
 
   /// What processor time was used since the work item began.

@@ -23,7 +23,10 @@ final class Policies: Sendable {
   private let threads = Mutex(Threads())
   private let phases = Mutex<Phases?>(nil)
   private let noticesTermination = Mutex(false)
-  private let handlers = Mutex<[(number: Int, handler: TerminationHandler)]>([])
+  private let handlers = Mutex<[TerminationHandlerThread]>([])
+  private let lastReport = LastReport()
+  /// Why handlers are never asked.
+  private let handlerProblems = ProblemList()
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
 
@@ -36,7 +39,7 @@ final class Policies: Sendable {
 
   /// What is wrong with the environment, in sentences.
   var problems: [String] {
-    var problems = systemd?.problems ?? []
+    var problems = (systemd?.problems ?? []) + handlerProblems.all
     if noticesTermination.withLock({ $0 }), cprocess_sigterm_chain(block.pointer) == CPROCESS_SIGTERM_REPLACED {
       problems.append("SIGTERM is not noticed, because another handler has been installed for it; call shuttingDown()")
     }
@@ -45,17 +48,17 @@ final class Policies: Sendable {
 
   /// Asks `handler` before the process is ended. Returns what takes it away again.
   func add(_ handler: @escaping TerminationHandler) -> @Sendable () -> Void {
-    let mask = HandlerMask()
-    let number = handlers.withLock { handlers in
-      let number = (handlers.last?.number ?? 0) + 1
-      handlers.append((number, { request in mask.run { handler(request) } }))
-      return number
-    }
-    cprocess_escalation_set_has_handlers(block.pointer)
-    return { [weak self] in
-      _ = self?.handlers.withLock { handlers in
-        handlers.firstIndex { $0.number == number }.map { handlers.remove(at: $0).handler }
+    do throws(PosixThreadError) {
+      let thread = try TerminationHandlerThread(block, lastReport, handler)
+      handlers.withLock { $0.append(thread) }
+      return { [weak self, weak thread] in
+        thread?.remove()
+        self?.handlers.withLock { $0.removeAll { $0 === thread } }
       }
+    } catch {
+      let reason = WatchdogError.threadNotStarted(error.number).message
+      handlerProblems.note("a handler is not asked before the process is ended: \(reason)")
+      return {}
     }
   }
 
@@ -79,7 +82,7 @@ final class Policies: Sendable {
           escalation: block,
           recorder: recorder,
           reporter: reporter,
-          handlers: { [weak self] in self?.handlers.withLock { $0.map(\.handler) } ?? [] }
+          lastReport: lastReport
         )
         threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
@@ -123,14 +126,12 @@ final class Policies: Sendable {
     cprocess_escalation_stop(block.pointer)
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
-    // A handler may refer to the watchdog that refers to it.
-    let ended = handlers.withLock { handlers in
+    // A handler may refer to the watchdog that refers to it: it goes with its thread.
+    let asking = handlers.withLock { handlers in
       defer { handlers = [] }
       return handlers
     }
-    // Let go of outside of the lock: what only a handler holds may ask for it when it goes.
-    withExtendedLifetime(ended) {}
-    return hasEnded
+    return asking.map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
 
   func launched() {

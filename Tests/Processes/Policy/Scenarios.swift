@@ -11,6 +11,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "masks": sayMasks,
   "signalfd": readSignals,
   "report-to-nobody": reportToNobody,
+  "report-to-full-pipe": reportToFullPipe,
   "die": dieNoted,
   "wait-for-signals": waitForSignals,
   "unusual": startOnUnusualThread,

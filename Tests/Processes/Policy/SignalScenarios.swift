@@ -254,6 +254,32 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   say("ended=true")
 }
 
+/// Gets stuck while standard error is a pipe that nobody reads and that takes nothing more, beside a handler of the end
+/// that never comes back, and is kept by another one.
+@Sendable func reportToFullPipe(_ arguments: [String]) throws {
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
+  configuration.lifecycle.terminateAfter = .milliseconds(600)
+  let watchdog = try Watchdog(configuration)
+  if arguments.first == "beside-stuck" { watchdog.onTerminate { _ in while true { usleep(1_000_000) } } }
+  watchdog.onTerminate { _ in
+    told.add(1, ordering: .sequentiallyConsistent)
+    return .veto
+  }
+  let loop = try watchdog.watchLoop(named: "http")
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0, dup2(ends[1], STDERR_FILENO) >= 0 else { exit(2) }
+  _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+  while write(ends[1], "x", 1) == 1 {}
+  _ = fcntl(ends[1], F_SETFL, 0)
+  for round in 1...2 {
+    loop.withTurn { say("asked=\(wait { told.load(ordering: .sequentiallyConsistent) == round })") }
+  }
+  // Who waits for the pipe is not waited for.
+  watchdog.stop(patience: .milliseconds(100))
+  say("ended=true")
+  _exit(0)
+}
+
 /// Dies in a way, under a watchdog that notes it, with or without a handler that was there before:
 /// `die DIRECTORY WAY [SIGNAL RECOVERY [WAY]]`.
 @Sendable func dieNoted(_ arguments: [String]) throws {
