@@ -31,15 +31,15 @@ private final class Escalated {
   init(watchdog: UInt64 = 10_000) throws {
     stalls = .allocate(capacity: 3)
     stalls.initialize(repeating: observer_stall(), count: 3)
-    slots = .allocate(capacity: 2)
-    slots.initialize(repeating: observer_slot(), count: 2)
+    slots = .allocate(capacity: 3)
+    slots.initialize(repeating: observer_slot(), count: 3)
     target = .allocate(capacity: 1)
     target.initialize(to: cprocess_datagram())
     let number = nextName.wrappingAdd(1, ordering: .relaxed).newValue
     let name = "@culprit-test-\(getpid())-\(number)"
     listener = try SystemdListener(name)
     try #require(cprocess_datagram_open(target, name) == 0)
-    for index in 0..<2 { _ = observer_slot_configure(slots + index, false, 1, 2, 3, 4) }
+    for index in 0..<3 { _ = observer_slot_configure(slots + index, false, 1, 2, 3, 4) }
     observer_control_use_slots(control.pointer, 3)
     observer_control_set_hang_delay_ns(control.pointer, 1000 * Self.ms)
     systemd = EscalationThread.Systemd(target: target, watchdog: watchdog * Self.ms)
@@ -47,6 +47,7 @@ private final class Escalated {
       own: own.pointer,
       control: control.pointer,
       stalls: stalls,
+      slots: slots,
       systemd: systemd,
       phases: EscalationThread.PhaseSlots(launch: slots, shutdown: slots + 1, noticesTermination: false)
     )
@@ -86,7 +87,8 @@ private final class Escalated {
   }
 
   /// Stalls slot `index`, which is called `name` and may take a second.
-  func stall(_ index: Int, _ name: String, age milliseconds: UInt64, item: UInt64 = 7) {
+  func stall(_ index: Int, _ name: String, age milliseconds: UInt64, item: UInt64 = 6) {
+    observer_slot_begin_for(slots + index, nil, item)
     observer_stall_set_name(stalls + index, 1, name, name.utf8.count)
     observer_stall_set(stalls + index, item, milliseconds * Self.ms, 1000 * Self.ms, 4711)
   }
@@ -230,9 +232,13 @@ private final class Escalated {
     escalated.stall(2, "store", age: 7999)
     #expect(escalated.terminateIfDue() == escalated.now + 10 * Escalated.ms)
     // One that was vetoed does not count any more, however old it is; another work item of the slot does.
-    escalated.veto(7, 2)
+    escalated.veto(6, 2)
     escalated.stall(2, "store", age: 9000)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
+    // Nor does one that has ended, which the monitor tells at its next tick only.
+    escalated.stall(1, "http", age: 9000, item: 8)
+    observer_slot_end(escalated.slots + 1)
+    #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
     #expect(escalated.request() == nil)
     for (limit, interval) in [(UInt64(100), UInt64(20)), (640, 20), (672, 21), (32_000, 1000), (64_000, 1000)] {
       let other = try Escalated()
@@ -250,7 +256,7 @@ private final class Escalated {
     escalated.stall(1, "http", age: 8000)
     #expect(escalated.terminateIfDue() == 0 && escalated.request() == .lastWords)
     let termination = escalated.own.pointer.pointee.termination
-    #expect(termination.slot == 1 && termination.item == 7 && termination.tid == 4711)
+    #expect(termination.slot == 1 && termination.item == 6 && termination.tid == 4711)
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
 }

@@ -181,6 +181,18 @@ import Testing
     #expect(child.hasExited && child.status == 0 && child.output == "asked=true\nasked=true\nended=true\n", "\(child)")
   }
 
+  /// A handler that ends what is stuck keeps the process, whatever it returns and however little time is left.
+  @Test func workThatEndsBeforeTheEndKeepsTheProcess() throws {
+    let child = try ChildProcess(
+      ChildProcess.built("policy-process"),
+      ["terminate-released"],
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+    #expect(child.hasExited && child.status == 0 && child.fact("released") == "10", "\(child)")
+    let lines = child.errors.split(separator: "\n")
+    #expect(lines.count { $0 == "culprit: the work has ended after all; the process goes on" } == 10, "\(child)")
+  }
+
   @Test func whoHandlesItKeepsTheProcess() throws {
     let end = try end("handled")
     #expect(end.child.hasExited && end.child.status == 0, "\(end.child)")

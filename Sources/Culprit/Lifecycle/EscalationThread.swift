@@ -35,6 +35,7 @@ struct EscalationThread: ~Copyable {
   let own: UnsafeMutablePointer<cprocess_escalation>
   let control: UnsafeMutablePointer<observer_control>
   let stalls: UnsafeMutablePointer<observer_stall>
+  let slots: UnsafeMutablePointer<observer_slot>
   private let systemd: Systemd?
   private let phases: PhaseSlots
   private var isShuttingDown = false
@@ -62,12 +63,14 @@ struct EscalationThread: ~Copyable {
     own: UnsafeMutablePointer<cprocess_escalation>,
     control: UnsafeMutablePointer<observer_control>,
     stalls: UnsafeMutablePointer<observer_stall>,
+    slots: UnsafeMutablePointer<observer_slot>,
     systemd: Systemd?,
     phases: PhaseSlots
   ) {
     self.own = own
     self.control = control
     self.stalls = stalls
+    self.slots = slots
     self.systemd = systemd
     self.phases = phases
     vetoed = .allocate(capacity: Int(OBSERVER_SLOTS_MAX))

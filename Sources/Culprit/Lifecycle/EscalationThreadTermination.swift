@@ -28,7 +28,7 @@ extension EscalationThread {
       let entry = stalls + index
       if observer_stall_is_stalled(entry) {
         observer_stall_read(entry, &view)
-        if view.item != 0, view.item != vetoed[index] {
+        if view.item != 0, view.item != vetoed[index], isMarked(view.item, index) {
           if view.age_ns >= limit {
             terminate(index, limit)
             // What was waited for has taken time.
@@ -81,7 +81,13 @@ extension EscalationThread {
   /// Whether the work item goes on being stuck, and the watchdog being wanted.
   @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
     observer_stall_read(stalls + index, &view)
-    return view.item == item && !cprocess_escalation_stopping(own)
+    return view.item == item && isMarked(item, index) && !cprocess_escalation_stopping(own)
+  }
+
+  /// Whether the slot has the work item still: the monitor tells of its end at its next tick only.
+  @_noLocks private func isMarked(_ item: UInt64, _ index: Int) -> Bool {
+    // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+    observer_slot_work_item(slots + index) == item
   }
 
   /// Sends `request` and waits until it is done, but not for long.

@@ -76,7 +76,9 @@ final class Policies: Sendable {
 
   private func start() throws(PosixThreadError) {
     let error: PosixThreadError? = threads.withLock { threads in
-      guard threads.escalation == nil, !threads.isStopped, let stalls = observer_stall_table() else { return nil }
+      guard threads.escalation == nil, !threads.isStopped, let stalls = observer_stall_table(),
+        let slots = observer_slot_table()
+      else { return nil }
       do throws(PosixThreadError) {
         let worker = BlockingWorker(
           escalation: block,
@@ -86,8 +88,9 @@ final class Policies: Sendable {
         )
         threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
         let found = self.phases.withLock { $0 }
-        let table = StallTable(
-          pointer: stalls,
+        let table = Tables(
+          stalls: stalls,
+          slots: slots,
           phases: EscalationThread.PhaseSlots(
             launch: found?.launch?.slot,
             shutdown: found?.shutdown?.slot,
@@ -98,7 +101,8 @@ final class Policies: Sendable {
           var thread = EscalationThread(
             own: block.pointer,
             control: control.pointer,
-            stalls: table.pointer,
+            stalls: table.stalls,
+            slots: table.slots,
             systemd: systemd.map { EscalationThread.Systemd(target: $0.target, watchdog: $0.watchdog) },
             phases: table.phases
           )
@@ -198,9 +202,10 @@ final class Policies: Sendable {
     )
   }
 
-  private struct StallTable: @unchecked Sendable {
+  private struct Tables: @unchecked Sendable {
     // SAFETY: the tables are never freed, and their fields are atomic.
-    let pointer: UnsafeMutablePointer<observer_stall>
+    let stalls: UnsafeMutablePointer<observer_stall>
+    let slots: UnsafeMutablePointer<observer_slot>
     let phases: EscalationThread.PhaseSlots
   }
 }

@@ -7,6 +7,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
   "systemd": liveWithSystemd,
   "terminate": beTerminated,
+  "terminate-released": releaseWhatIsStuck,
   "terminate-without-threads": changeWithoutThreads,
   "masks": sayMasks,
   "signalfd": readSignals,

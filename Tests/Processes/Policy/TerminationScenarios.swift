@@ -85,6 +85,30 @@ func waitForGood() {
   watchdog.stop()
 }
 
+/// Gets stuck ten times, and ends what is stuck in the handler that is asked before the end.
+@Sendable func releaseWhatIsStuck(_ arguments: [String]) throws {
+  var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(50))
+  configuration.lifecycle.terminateAfter = .milliseconds(100)
+  let watchdog = try Watchdog(configuration)
+  watchdog.onStall { _ in }
+  let released = Atomic<Int>(0)
+  let ended = Atomic<Int>(0)
+  watchdog.onTerminate { _ in
+    let round = released.add(1, ordering: .sequentiallyConsistent).newValue
+    while ended.load(ordering: .sequentiallyConsistent) < round {}
+    return .terminate
+  }
+  let loop = try watchdog.watchLoop(named: "http")
+  for round in 1...10 {
+    loop.withTurn { while released.load(ordering: .sequentiallyConsistent) < round { usleep(100) } }
+    ended.store(round, ordering: .sequentiallyConsistent)
+    // The next one is another work item, also for a clock that is coarse.
+    usleep(500_000)
+  }
+  watchdog.stop()
+  say("released=\(released.load(ordering: .sequentiallyConsistent))")
+}
+
 /// Asks to be ended when it is stuck, at a time when no thread can be started any more, and gets stuck for a while.
 @Sendable func changeWithoutThreads(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50)))
