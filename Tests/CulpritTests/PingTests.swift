@@ -138,6 +138,54 @@ import Testing
     #expect(!found.isEmpty)
   }
 
+  /// Nor does it keep anybody else from being watched, and the status says that it does not end.
+  @Test func aHandOverThatDoesNotEndBlindsNobody() throws {
+    let (stuck, healthy) = (ClosureLoop(), ClosureLoop())
+    let queue = DispatchQueue(label: "healthy queue")
+    let (isHeldUp, isLetGo, isTold) = (Finished(), Finished(), Finished())
+    let problems = Mutex<[String]>([])
+    let found = try reports { watchdog in
+      let told = Mutex<Set<String>>([])
+      watchdog.onStall { report in
+        let all = told.withLock {
+          $0.insert(report.source.name)
+          return $0
+        }
+        if all.isSuperset(of: ["healthy", "also healthy", "healthy queue"]) { isTold.set() }
+      }
+      let loops = try [
+        watchdog.watchLoop(named: "stuck") { ping in
+          isHeldUp.set()
+          while !isLetGo.isSet { usleep(10_000) }
+          stuck.execute(ping)
+        },
+        watchdog.watchLoop(named: "also stuck") { ping in
+          while !isLetGo.isSet { usleep(10_000) }
+          stuck.execute(ping)
+        },
+        watchdog.watchLoop(named: "healthy") { ping in healthy.execute(ping) },
+        watchdog.watchQueue(queue),
+        // One that is watched only by then.
+        watchdog.watchExecutor(healthy, named: "also healthy"),
+      ]
+      wait { isHeldUp.isSet && watchdog.status.problems.count { $0.contains("stuck\"") } == 2 }
+      problems.withLock { $0 = watchdog.status.problems }
+      healthy.execute { stallByComputing(for: .milliseconds(1500)) }
+      queue.async { stallByComputing(for: .milliseconds(1500)) }
+      wait { isTold.isSet }
+      isLetGo.set()
+      wait { watchdog.status.problems.isEmpty }
+      #expect(watchdog.status.problems.isEmpty)
+      for loop in loops { loop.stop() }
+    }
+    #expect(isTold.isSet, "\(found)")
+    for name in ["stuck", "also stuck"] {
+      let sentence = "no probe is put into event loop \"\(name)\": the closure that does it has not returned for "
+      #expect(problems.withLock { $0 }.contains { $0.hasPrefix(sentence) }, "\(problems.withLock { $0 })")
+    }
+    for loop in [stuck, healthy] { loop.stop() }
+  }
+
   @Test func aCongestedQueueIsSaidToMove() throws {
     let queue = DispatchQueue(label: "busy")
     let found = try reports { watchdog in

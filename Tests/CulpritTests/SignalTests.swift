@@ -39,7 +39,10 @@ import Testing
     try withDirectory { directory in
       let child = try runScenario(["masks", directory])
       let threads = child.output.split(separator: "\n").filter { $0.hasPrefix("thread.") }
-      for name in ["disk", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "worker"] {
+      let names = [
+        "disk", "enqueue", "escalat", "expire", "handler", "monitor", "ping", "record", "report", "veto", "worker",
+      ]
+      for name in names {
         #expect(threads.contains { $0.hasPrefix("thread.culprit-\(name)=") }, "\(name): \(child)")
       }
       let faults = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, SIGPROF].map(bit).reduce(0, |)

@@ -15,7 +15,7 @@ extension Watchdog.Status {
     reportsDropped = core.reporter.dropped + core.activities.dropped
     systemd = core.policies.systemdState
     let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
-    self.problems = core.problems.all + disks + problems + core.policies.problems
+    self.problems = core.problems.all + disks + problems + core.policies.problems + core.pinger.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
     if TaskProbe.shared.hasFailed { limitations.append(.tasks) }

@@ -4,11 +4,11 @@ import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The thread that sends pings to what has no begin and end that could be marked: queues, executors, other libraries'
-/// loops.
+/// What sends pings to what has no begin and end that could be marked: queues, executors, other libraries' loops.
 ///
 /// A ping is a work item: it begins when it has been sent and ends when it is run. Each source has one outstanding
-/// at a time, so that a source that is stuck is not filled up with pings.
+/// at a time, so that a source that is stuck is not filled up with pings. Where code of the application hands them over,
+/// that is done by threads for it (``HandOvers``).
 final class Pinger: Sendable {
   private struct State {
     var sources: [PingedSource] = []
@@ -17,14 +17,16 @@ final class Pinger: Sendable {
 
   private let state = Mutex(State())
   private let wake = WakeUp()
-  private let thread: Mutex<PosixThread?>
-
-  init() { thread = Mutex(nil) }
+  private let thread = Mutex<PosixThread?>(nil)
+  private let handOvers = HandOvers()
 
   /// Sends pings to `source` from now on. The thread is started with the first source.
   ///
   /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
   func add(_ source: PingedSource) throws(WatchdogError) {
+    guard !source.isHandedOver else {
+      do throws(PosixThreadError) { return try handOvers.add(source) } catch { throw .threadNotStarted(error.number) }
+    }
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
       do throws(PosixThreadError) {
@@ -40,7 +42,13 @@ final class Pinger: Sendable {
   }
 
   /// Sends no more pings to `source`.
-  func remove(_ source: PingedSource) { state.withLock { $0.sources.removeAll { $0 === source } } }
+  func remove(_ source: PingedSource) {
+    state.withLock { $0.sources.removeAll { $0 === source } }
+    handOvers.remove(source)
+  }
+
+  /// What is not pinged because the application does not let go of a ping, in sentences.
+  var problems: [String] { handOvers.problems }
 
   /// Sends no more pings, and waits until none is being sent, until `deadline` at most, unless it is called by what
   /// sends one. Returns whether none is.
@@ -50,7 +58,8 @@ final class Pinger: Sendable {
       state.sources = []
     }
     wake.notify()
-    return thread.withLock { $0 }?.join(until: deadline) ?? true
+    let hasEnded = thread.withLock { $0 }?.join(until: deadline) ?? true
+    return handOvers.stop(until: deadline) && hasEnded
   }
 
   private func run() {
@@ -101,6 +110,10 @@ final class PingedSource: Sendable {
     var state = State()
   }
 
+  /// What people call it.
+  let description: String
+  /// Whether code of the application hands pings over, which may not return.
+  let isHandedOver: Bool
   private let lease: SlotRegistry.Lease
   private let guarded = Mutex(Guarded())
   private let worker: Worker
@@ -110,17 +123,23 @@ final class PingedSource: Sendable {
   /// Watches through `lease`.
   ///
   /// - Parameters:
+  ///   - source: What is watched.
   ///   - lease: The source's slot.
   ///   - worker: Who works on the source.
   ///   - pinger: What sends the pings.
+  ///   - isHandedOver: Whether `send` is code of the application.
   ///   - send: Hands its argument over, to be called by the source when it is its turn.
   /// - Throws: ``WatchdogError/Code/unsupported`` when the pinger's thread cannot be started.
   init(
+    _ source: WatchedSource,
     lease: SlotRegistry.Lease,
     worker: Worker,
     pinger: Pinger,
+    isHandedOver: Bool,
     send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) {
+    description = "\(source.kind.description) \"\(source.name)\""
+    self.isHandedOver = isHandedOver
     self.lease = lease
     self.worker = worker
     // The application's code: what hands a ping over.

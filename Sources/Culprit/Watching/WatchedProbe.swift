@@ -114,11 +114,12 @@ extension Watchdog {
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: name)
     let visitor = ExecutorVisitor(executor)
-    let worker = (executor as? DispatchQueue).map { self.worker(of: $0) } ?? .threadOfLastPing
+    let queue = executor as? DispatchQueue
+    let worker = queue.map { self.worker(of: $0) } ?? .threadOfLastPing
     return WatchedProbe(
       watchdog: self,
       sources: [
-        try pinged(source, threshold, worker) { run in
+        try pinged(source, threshold, worker, isHandedOver: queue == nil) { run in
           Task(executorPreference: HandingOver()) { await visitor.visit(run) }
         }
       ]
@@ -172,7 +173,7 @@ extension Watchdog {
     do throws(WatchdogError) {
       for (index, send) in execute.enumerated() {
         let source = WatchedSource(kind: .pinged, name: isGroup ? "\(name) #\(index + 1)" : name)
-        sources.append(try pinged(source, threshold, .threadOfLastPing, send))
+        sources.append(try pinged(source, threshold, .threadOfLastPing, isHandedOver: true, send))
       }
     } catch {
       for source in sources { source?.stop() }
@@ -189,11 +190,12 @@ extension Watchdog {
     }
   }
 
-  /// A source that is pinged; `nil` when the watchdog was not started.
+  /// A source that is pinged, by code of the application where it is handed over; `nil` when the watchdog was not started.
   private func pinged(
     _ source: WatchedSource,
     _ threshold: Duration?,
     _ worker: PingedSource.Worker,
+    isHandedOver: Bool = false,
     _ send: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> PingedSource? {
     guard !isDisabled else { return nil }
@@ -202,9 +204,11 @@ extension Watchdog {
     let lease = try lease(source, threshold, polled: false)
     guard let pinger = core?.pinger else { return nil }
     return try PingedSource(
+      source,
       lease: lease,
       worker: worker,
       pinger: pinger,
+      isHandedOver: isHandedOver,
       send: send
     )
   }

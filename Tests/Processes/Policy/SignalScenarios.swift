@@ -134,6 +134,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     if !isPinged.exchange(true, ordering: .sequentiallyConsistent) { sayMask("ping") }
     queue.async { ping() }
   }
+  let watchedQueue = try watchdog.watchQueue(queue)
   let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) { sayMask("expiration") }
   let loop = try watchdog.watchLoop(named: "http")
   // Whoever has started a watchdog may change its mind about what it is sent.
@@ -153,7 +154,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     say("thread.\(name)=\(found.map(hexadecimal) ?? "gone")")
   }
   activity.end()
-  withExtendedLifetime(pinged) { watchdog.stop() }
+  withExtendedLifetime((pinged, watchedQueue)) { watchdog.stop() }
 }
 
 /// Starts a watchdog, and has SIGTERM come by a descriptor from then on, while handlers run and while they do not.
