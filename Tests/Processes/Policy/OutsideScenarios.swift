@@ -35,8 +35,22 @@ func computeInTheWay(_ milliseconds: Int) {
   say("stopped=true")
 }
 
+/// How many pages the calling thread has touched for the first time.
+private func ownPages() -> Int {
+  var used = rusage()
+  // RUSAGE_THREAD, which the C library only has for programs that ask for GNU's names.
+  getrusage(1, &used)
+  return used.ru_minflt
+}
+
+/// Returns how many pages were touched by letting go.
 @inline(never)
-private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.beginActivity("forgotten") }
+private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
+  let activity = try watchdog.beginActivity("forgotten")
+  let before = ownPages()
+  _ = consume activity
+  return ownPages() - before
+}
 
 /// Lets go of an activity while nobody reads standard error and what is written there waits.
 @Sendable func letGoOfAnActivity(_ arguments: [String]) throws {
@@ -47,8 +61,9 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.begin
   while write(ends[1], "x", 1) == 1 {}
   _ = fcntl(ends[1], F_SETFL, 0)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(4)))
-  try beginAndLetGo(watchdog)
+  let pages = try beginAndLetGo(watchdog)
   say("let go=true")
+  say("pages=\(pages)")
   var text: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 4096)
   while !String(decoding: text, as: UTF8.self).contains("beginAndLetGo") {
@@ -60,7 +75,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws { _ = try watchdog.begin
   // Nobody reads what is said of the next one, and stop() does not wait for that.
   while write(ends[1], "x", 1) == 1, fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 {}
   _ = fcntl(ends[1], F_SETFL, 0)
-  try beginAndLetGo(watchdog)
+  _ = try beginAndLetGo(watchdog)
   watchdog.stop()
   say("stopped=true")
 }
