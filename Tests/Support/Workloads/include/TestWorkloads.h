@@ -165,7 +165,7 @@ void workload_install_masking_handler(int blocked);
 uint64_t workload_mask_in_handler(void);
 
 /* Gives the calling thread one processor, slow timers, a nice value and real-time priority, each as far as it may have
- * that. Returns whether it has the last. */
+ * that; SCHED_BATCH where it may not have the last. Returns whether it has that. */
 bool workload_become_unusual(void);
 
 /* How thread TID is scheduled, in TEXT. */
