@@ -1,10 +1,9 @@
 #define _GNU_SOURCE
 #include "cprocess_crash.h"
 
-#include "clinux_mask.h"
+#include "crash_notes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -19,10 +18,6 @@ enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
  * aarch64; not in every C library's headers). */
 enum { LATE_TAG_FAULT = 8 };
 
-/* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
-static struct clinux_descriptor note_files[2];
-/* Which of them, -1 when there is no such place. */
-static _Atomic int note_place = -1;
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
 /* Whether a signal has been noted; set by the one thread that notes it. */
@@ -35,7 +30,7 @@ static _Atomic bool recovers[FATAL_SIGNALS];
 
 /* BEGIN ASYNC-SIGNAL-SAFE SECTION
  * Runs in the handler, on any thread, with any lock held. Allowed: plain memory,
- * atomics, bare system calls, write, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
+ * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
  * loader or a language runtime. */
 
 /* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 10. */
@@ -68,11 +63,8 @@ static void put_digits(char *text, unsigned number) {
     *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* Writes the line of the first LENGTH characters of LINE, which has room for eleven more. */
-static void write_line(char *line, size_t length) {
-  int place = atomic_load(&note_place);
-  if (place < 0 || !clinux_descriptor_is_ours(&note_files[place]))
-    return;
+/* Has the line of the first LENGTH characters of LINE written, which has room for eleven more. */
+static void put_line(char *line, size_t length) {
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
   unsigned checksum = add_checksum(add_checksum(0, digits, sizeof digits), line, length);
@@ -81,9 +73,7 @@ static void write_line(char *line, size_t length) {
   put_digits(line + length, checksum);
   length += 8;
   line[length++] = '\n';
-  /* There is nobody left to tell of a failure. */
-  ssize_t written = clinux_write(note_files[place].number, line, length);
-  (void)written;
+  crash_notes_put(line, length);
 }
 
 /* Whether it was sent, or found long after what it tells of: not by the instruction that was interrupted. */
@@ -113,21 +103,21 @@ static bool comes_again(int number, const siginfo_t *info) {
 static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process) || atomic_exchange(&is_noted, true))
     return false;
-  char line[48] = "signal ";
+  char line[CRASH_NOTE_LENGTH_MAX] = "signal ";
   size_t length = 7;
   length += put_number(line + length, (unsigned)number);
   line[length++] = ' ';
   length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
-  write_line(line, length);
+  put_line(line, length);
   return true;
 }
 
 /* Notes that it did not. */
 static void take_back(int number) {
-  char line[48] = "survived ";
+  char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
   length += put_number(line + length, (unsigned)number);
-  write_line(line, length);
+  put_line(line, length);
   atomic_store(&is_noted, false);
 }
 
@@ -227,12 +217,11 @@ static bool is_ours(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
-void cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
+uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
+  uint32_t run = crash_notes_start(file);
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
   atomic_store(&is_noted, false);
-  note_files[0] = file;
-  atomic_store(&note_place, 0);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
     if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
@@ -256,10 +245,13 @@ void cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
     action.sa_flags |= SA_SIGINFO;
     installed[index] = sigaction(fatal_signals[index], &action, NULL) == 0;
   }
+  return run;
 }
 
+void cprocess_crash_write_notes(uint32_t run) { crash_notes_write(run); }
+
 void cprocess_crash_stop(void) {
-  atomic_store(&note_place, -1);
+  crash_notes_stop();
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
     if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
@@ -270,11 +262,4 @@ void cprocess_crash_stop(void) {
   }
 }
 
-void cprocess_crash_move(struct clinux_descriptor file) {
-  int place = atomic_load(&note_place);
-  if (place < 0)
-    return;
-  note_files[1 - place] = file;
-  /* Unless the note has just been written. */
-  atomic_compare_exchange_strong(&note_place, &place, 1 - place);
-}
+void cprocess_crash_move(struct clinux_descriptor file) { crash_notes_move(file); }

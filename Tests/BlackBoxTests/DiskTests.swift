@@ -146,6 +146,33 @@ struct DiskTests {
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
   }
 
+  /// Whether a thread of `process` called `name` runs, or waits for what comes: one that the kernel ends, but keeps,
+  /// does neither.
+  private func runs(_ name: String, _ process: ServiceProcess) -> Bool {
+    let tasks = "/proc/\(process.process)/task"
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+    return threads.contains { thread in
+      guard let text = try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8) else { return false }
+      return text.contains("(\(name)) R") || text.contains("(\(name)) S")
+    }
+  }
+
+  /// A fatal signal ends the process although its note cannot be written: idle, so that the disk was well when it was
+  /// last asked, or in mid-stall, when the disk thread waits for it already. What is left are the threads that wait in
+  /// the kernel, and the one that dies, which waits for those before it dumps core.
+  @Test(arguments: [false, true]) func aStuckDiskKeepsNobodyFromDying(isStalled: Bool) throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)
+    if !isStalled { _ = try #require(process.fact("ready")) }
+    try disk.freeze()
+    #expect(runs("culprit-monitor", process))
+    process.tell("die")
+    for _ in 0..<2000 where runs("culprit-monitor", process) { usleep(10_000) }
+    #expect(!runs("culprit-monitor", process))
+    #expect(disk.thaw(), "the disk answered before that")
+    #expect(process.end() == -SIGSYS)
+  }
+
   /// What a disk did not take while it was stuck it gets when it is not any more.
   @Test func aDiskThatComesBackGetsEverything() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)

@@ -83,7 +83,14 @@ final class RunFile: Sendable {
     try create()
     guard notesCrashes, let opened = descriptor.withLock({ $0 }) else { return }
     guard endTime.load(ordering: .acquiring) == 0 else { return }
-    cprocess_crash_start(opened, record.number)
+    let run = cprocess_crash_start(opened, record.number)
+    // Not the disk thread, which may wait for the disk or for who dies.
+    do throws(PosixThreadError) {
+      try PosixThread(name: "culprit-note") { cprocess_crash_write_notes(run) }.detach()
+    } catch {
+      cprocess_crash_stop()
+      problems.note("crashes are not noted: \(WatchdogError.threadNotStarted(error.number).message)")
+    }
     // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }

@@ -37,6 +37,7 @@ private struct Latencies {
 ///     end                   the stuck turn ends: reported=SOURCE DURATION SAMPLES LOST AGE-OF-THE-LAST CULPRIT, by the handler
 ///     status                problems=COUNT SENTENCE|SENTENCE…
 ///     stop                  the watchdog is stopped: stopped=true
+///     die                   the service dies of a signal, of which Swift's backtraces make nothing
 ///     exit                  the service exits, as it does at the end of its input
 @Sendable func measureLatency(_ watchdog: Watchdog) throws {
   // A disk that is stuck takes its time.
@@ -78,6 +79,7 @@ private struct Latencies {
         watchdog.stop()
         say("stopped=true")
       }
+    case "die": raise(SIGSYS)
     default: exit(0)
     }
   }

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "crash_notes.h"
+
+#include "clinux_clock.h"
+#include "clinux_mask.h"
+#include "clinux_wait.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* A handler that recovers is noted and taken back once for each signal: all of that has room. */
+enum { NOTES_MAX = 16 };
+
+/* How long who dies waits: what a disk takes that is slow, and no more than `exit` waits. */
+static const uint64_t patience_ns = UINT64_C(1000000000);
+
+/* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
+static struct clinux_descriptor note_files[2];
+/* Which of them, -1 when there is no such place. */
+static _Atomic int note_place = -1;
+
+static struct {
+  char text[CRASH_NOTE_LENGTH_MAX];
+  size_t length;
+} notes[NOTES_MAX];
+
+/* How many have been put there, and written: the lower 16 bits. Above them is the number of the run: the thread of a
+ * former one, which a disk may have held up until now, writes and counts nothing. */
+static _Atomic uint32_t put_count, written_count;
+/* How often the thread was called. */
+static _Atomic uint32_t calls;
+
+static uint32_t run_of(uint32_t count) { return count >> 16; }
+
+static uint32_t next_of(uint32_t count) { return (count & 0xffff0000) | ((count + 1) & 0xffff); }
+
+/* Begins another run, in which nothing has been put. Returns its number. */
+static uint32_t begin_run(void) {
+  uint32_t run = (run_of(atomic_load(&put_count)) + 1) & 0xffff;
+  atomic_store(&written_count, run << 16);
+  atomic_store(&put_count, run << 16);
+  clinux_wake(&written_count);
+  clinux_notify(&calls);
+  return run;
+}
+
+uint32_t crash_notes_start(struct clinux_descriptor file) {
+  uint32_t run = begin_run();
+  note_files[0] = file;
+  atomic_store(&note_place, 0);
+  return run;
+}
+
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs in the handler of a fatal signal, on any thread, with any lock held, and on the thread that writes. Allowed:
+ * plain memory, atomics, bare system calls, clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter
+ * the loader or a language runtime. */
+
+void crash_notes_stop(void) {
+  atomic_store(&note_place, -1);
+  begin_run();
+}
+
+void crash_notes_move(struct clinux_descriptor file) {
+  int place = atomic_load(&note_place);
+  if (place < 0)
+    return;
+  note_files[1 - place] = file;
+  /* Unless it has just been stopped. */
+  atomic_compare_exchange_strong(&note_place, &place, 1 - place);
+}
+
+void crash_notes_put(const char *line, size_t length) {
+  uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
+  if (atomic_load(&note_place) < 0 || ((put - written) & 0xffff) >= NOTES_MAX || length > CRASH_NOTE_LENGTH_MAX)
+    return;
+  memcpy(notes[put % NOTES_MAX].text, line, length);
+  notes[put % NOTES_MAX].length = length;
+  uint32_t next = next_of(put);
+  if (!atomic_compare_exchange_strong(&put_count, &put, next))
+    return;
+  clinux_notify(&calls);
+  uint64_t deadline_ns = clinux_clock_ns() + patience_ns;
+  while ((written = atomic_load(&written_count)) != next && run_of(written) == run_of(next) &&
+         clinux_clock_ns() < deadline_ns)
+    clinux_wait(&written_count, written, deadline_ns);
+}
+
+void crash_notes_write(uint32_t run) {
+  for (;;) {
+    uint32_t seen = clinux_word(&calls);
+    uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
+    if (run_of(put) != run)
+      return;
+    if (put == written) {
+      clinux_wait(&calls, seen, UINT64_MAX);
+      continue;
+    }
+    int place = atomic_load(&note_place);
+    /* There is nobody to tell of a failure. */
+    if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
+      (void)!clinux_write(note_files[place].number, notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
+    atomic_compare_exchange_strong(&written_count, &written, next_of(written));
+    clinux_wake(&written_count);
+  }
+}
+
+/* END ASYNC-SIGNAL-SAFE SECTION */

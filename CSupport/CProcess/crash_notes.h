@@ -1,0 +1,37 @@
+/* Lines for the file of the run, written by a thread of their own.
+ *
+ * Who dies must not wait for a disk: a write to one that does not answer can neither be interrupted nor killed, and the
+ * signal would never come to its end. So the line is handed over without a lock, and waited for with a bound. The
+ * thread has nothing else to do, allocates nothing and takes no lock: that of the allocator may be held by who dies. */
+#ifndef CRASH_NOTES_H
+#define CRASH_NOTES_H
+
+#include "clinux_base.h"
+#include "clinux_descriptor.h"
+
+#include <stddef.h>
+
+/* The longest line, its end included. */
+enum { CRASH_NOTE_LENGTH_MAX = 64 };
+
+/* Has lines written to FILE from now on. Returns the number of the run, for crash_notes_write.
+ * Async-signal-safe: no. Threads: any, one at a time. */
+uint32_t crash_notes_start(struct clinux_descriptor file);
+
+/* Has no line written any more, and ends the thread.
+ * Async-signal-safe: yes. Threads: any, one at a time. */
+void crash_notes_stop(void);
+
+/* Has lines written to FILE, if they are to be written at all.
+ * Async-signal-safe: yes. Threads: the disk thread. */
+void crash_notes_move(struct clinux_descriptor file);
+
+/* Has the LENGTH characters of LINE written, and waits for that, for a second at most.
+ * Async-signal-safe: yes. Threads: any, one at a time. */
+void crash_notes_put(const char *line, size_t length);
+
+/* Writes the lines of the run RUN until it ends.
+ * Async-signal-safe: yes. Threads: one for each run. */
+void crash_notes_write(uint32_t run);
+
+#endif
