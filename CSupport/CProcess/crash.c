@@ -25,6 +25,8 @@ static _Atomic bool is_noted;
 /* What was there before, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
+/* Whether somebody else's handler was in its place when it was to be removed: that one may call it still. */
+static bool is_underneath[FATAL_SIGNALS];
 /* Whether the handler that was there before has returned to a process that lived on. */
 static _Atomic bool recovers[FATAL_SIGNALS];
 
@@ -231,8 +233,13 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
     /* Somebody who had replaced ours has put it back since: what was there before is what it was. */
     if (is_ours(&now)) {
       installed[index] = true;
+      is_underneath[index] = false;
       continue;
     }
+    /* A second one on top of a handler that leaves the signal to the first would get it from itself, for ever. */
+    if (has_handler(&now) && is_underneath[index])
+      continue;
+    is_underneath[index] = false;
     former[index] = now;
     atomic_store(&recovers[index], false);
     struct sigaction action = now;
@@ -259,6 +266,8 @@ void cprocess_crash_stop(void) {
     installed[index] = false;
     if (is_ours(&now))
       sigaction(fatal_signals[index], &former[index], NULL);
+    else
+      is_underneath[index] = true;
   }
 }
 

@@ -83,9 +83,9 @@ import Testing
     var verdict: String?
   }
 
-  private func die(_ arguments: [String], asInit: Bool = false) throws -> Death {
+  private func die(_ arguments: [String], as scenario: String = "die", asInit: Bool = false) throws -> Death {
     try withDirectory { directory in
-      let service = [ChildProcess.built("policy-process"), "die", directory] + arguments
+      let service = [ChildProcess.built("policy-process"), scenario, directory] + arguments
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
       let child = try ChildProcess(
         "/usr/bin/env",
@@ -93,7 +93,7 @@ import Testing
         environment: ["SWIFT_BACKTRACE": "enable=no"]
       )
       let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
-      let verdict = told.fact("run").map { String($0.drop { $0 != " " }.dropFirst()) }
+      let verdict = told.facts("run").last.map { String($0.drop { $0 != " " }.dropFirst()) }
       return Death(child: child, verdict: verdict)
     }
   }
@@ -149,6 +149,14 @@ import Testing
       #expect(!died.child.hasExited && died.child.status == signal, "\(way): \(died)")
       #expect(died.child.facts("survived") == [] && died.verdict == "crash: signal \(signal)", "\(way): \(died)")
     }
+  }
+
+  /// A crash reporter that found the first watchdog's handler, and leaves a fault to it, does not find it twice.
+  @Test(arguments: ["calling", "restoring"]) func aRestartedWatchdogLeavesAFaultToItsEnd(way: String) throws {
+    let death = try die([way], as: "die-after-restart")
+    #expect(!death.child.hasExited && death.child.status == SIGILL, "\(death)")
+    #expect(death.child.facts("stopped") == ["true", "true"] && death.child.facts("survived") == [], "\(death)")
+    #expect(death.verdict == "crash: signal \(SIGILL)", "\(death)")
   }
 
   /// Process 1 dies of its faults as it would without the watchdog, and of nothing that the kernel keeps from it.

@@ -18,7 +18,8 @@
  * process (not a child of it) is about to end by one of the signals; "survived SIGNAL #CHECKSUM" takes it back. SENDER
  * is the process that sent the signal, 0 for a fault. FILE must be open for appending until cprocess_crash_stop; where
  * the service has closed it, nothing is written. A thread has to call cprocess_crash_write_notes with what is returned:
- * until then nothing is written, either.
+ * until then nothing is written, either. Where somebody else's handler took the place of one that this process
+ * installed before, none is installed on top of it: it may call that one, and else the signal is not noted.
  * Async-signal-safe: no. Threads: any, one at a time. */
 uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number);
 

@@ -14,6 +14,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "report-to-nobody": reportToNobody,
   "report-to-full-pipe": reportToFullPipe,
   "die": dieNoted,
+  "die-after-restart": dieAfterRestart,
   "wait-for-signals": waitForSignals,
   "unusual": startOnUnusualThread,
   "launch": launch,

@@ -298,6 +298,25 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   watchdog.stop()
 }
 
+/// Dies of an instruction that there is not, under the last of several watchdogs: `die-after-restart DIRECTORY
+/// calling|restoring`. Somebody's crash reporter was installed while the first one ran.
+@Sendable func dieAfterRestart(_ arguments: [String]) throws {
+  guard arguments.count == 2 else {
+    say("usage: policy-process die-after-restart DIRECTORY calling|restoring")
+    exit(2)
+  }
+  let configuration = Watchdog.Configuration(directory: arguments[0])
+  for number in 0..<2 {
+    let watchdog = try Watchdog(configuration)
+    if number == 0 { workload_recover_from(SIGILL, arguments[1]) }
+    say("stopped=\(watchdog.stop(patience: .seconds(20)))")
+  }
+  let last = try Watchdog(configuration)
+  // A fault that nobody ends comes for ever.
+  alarm(20)
+  withExtendedLifetime(last) { say("survived=\(workload_die("no-instruction"))") }
+}
+
 /// Starts a watchdog on a thread that is scheduled in an unusual way, and says how those of the watchdog are.
 @Sendable func startOnUnusualThread(_ arguments: [String]) throws {
   @Sendable func described(_ id: Int32) -> String {

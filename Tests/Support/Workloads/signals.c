@@ -122,16 +122,35 @@ static void die_as_if_alone(int signal) {
   raise(signal);
 }
 
+/* What was there before a handler of this file. */
+static struct sigaction before;
+
+/* What crash reporters do: they call who was there before, or put it back and have the fault come again. */
+static void call_former(int signal, siginfo_t *information, void *context) {
+  recovered = recovered + 1;
+  before.sa_sigaction(signal, information, context);
+}
+
+static void restore_former(int signal) {
+  recovered = recovered + 1;
+  sigaction(signal, &before, NULL);
+}
+
 void workload_recover_from(int signal, const char *way) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
   if (strcmp(way, "returning") == 0) {
     action.sa_sigaction = recover_by_returning;
     action.sa_flags = SA_SIGINFO;
+  } else if (strcmp(way, "calling") == 0) {
+    action.sa_sigaction = call_former;
+    action.sa_flags = SA_SIGINFO;
+  } else if (strcmp(way, "restoring") == 0) {
+    action.sa_handler = restore_former;
   } else {
     action.sa_handler = strcmp(way, "jumping") == 0 ? recover_by_jumping : die_as_if_alone;
   }
-  sigaction(signal, &action, NULL);
+  sigaction(signal, &action, &before);
 }
 
 int64_t workload_die_or_jump(const char *way) { return sigsetjmp(back, 1) == 0 ? workload_die(way) : -3; }
