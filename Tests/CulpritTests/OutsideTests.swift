@@ -109,6 +109,15 @@ import Testing
     #expect(pages < 300, "\(child)")
   }
 
+  /// Settings may be as large as their type has it.
+  @Test func settingsAtTheirLimitsEndNobody() throws {
+    try withDirectory { directory in
+      let child = try runScenario(["stall-at-limits", directory], [:])
+      let facts = ["report=computeInTheWay(_:)", "length=true", "threads=true", "capture=true", "stopped=true"]
+      #expect(child.output.split(separator: "\n").map(String.init) == facts, "\(child)")
+    }
+  }
+
   /// No text has anything in it that a terminal would obey, or a line that somebody else has begun.
   private func expectHarmless(_ text: String, _ what: String) {
     for scalar in text.unicodeScalars where scalar != "\n" {

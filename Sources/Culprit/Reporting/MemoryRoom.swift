@@ -6,11 +6,12 @@ import CCulpritLinux
 /// by who reports that it was slow. Asked before a report is begun; what others take meanwhile is theirs.
 enum MemoryRoom {
   /// What a report takes beside what its names may: stacks, samples and texts, about.
-  private static let besideNames = 32 << 20
+  private static let besideNames: UInt64 = 32 << 20
 
   /// What is missing for a report whose names may take `bytes`, as a sentence; `nil` where nothing is.
   static func obstacle(names bytes: Int) -> String? {
-    let (left, needed) = (clinux_process_memory_left(), UInt64(bytes + besideNames))
+    // Both are less than half of what there are numbers for: also where the service sets no limit to its names.
+    let (left, needed) = (clinux_process_memory_left(), UInt64(bytes) + besideNames)
     guard left < needed else { return nil }
     return "\(left) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a report may take \(needed)"
   }

@@ -43,6 +43,50 @@ private func ownPages() -> Int {
   return used.ru_minflt
 }
 
+/// Stalls once with every setting as large as it may be, and uses what takes a time with the largest and the smallest:
+/// `stall-at-limits DIRECTORY`.
+@Sendable func stallAtLimits(_ arguments: [String]) throws {
+  let (longest, shortest) = (Duration.seconds(Int64.max), Duration.seconds(Int64.min))
+  var configuration = Watchdog.Configuration(interval: .milliseconds(50), directory: arguments.first)
+  configuration.reporting.symbolBytesMax = .max
+  configuration.reporting.width = .max
+  configuration.reporting.perMinute = .max
+  configuration.reporting.perCulprit = .max
+  configuration.storage.bytesMax = .max
+  configuration.storage.filesMax = .max
+  configuration.storage.ageMax = longest
+  configuration.activities.countMax = .max
+  let watchdog = try Watchdog(configuration)
+  let isReported = Atomic<Bool>(false)
+  watchdog.onStall { report in
+    say("report=\(report.culprit?.function.name ?? "nobody")")
+    say("length=\("\(report)".count > 100)")
+    isReported.store(true, ordering: .releasing)
+  }
+  let activity = try watchdog.beginActivity("long", threshold: longest) {}
+  watchdog.withSection("long", threshold: longest) {}
+  watchdog.withSection("short", threshold: shortest) {}
+  watchdog.withSection("work", threshold: .milliseconds(200)) { computeInTheWay(600) }
+  while !isReported.load(ordering: .acquiring) { usleep(10_000) }
+  say("threads=\("\(try watchdog.captureThreads(timeout: longest))".isEmpty == false)")
+  do { _ = try watchdog.captureThreads(timeout: shortest) } catch { say("capture=\(error.code == .timedOut)") }
+  try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) }
+  activity.end()
+  say("stopped=\(watchdog.stop(patience: longest))")
+}
+
+/// Makes `descriptor` a pipe that takes nothing more. Returns its other end.
+private func fillPipe(_ descriptor: Int32) -> Int32 {
+  var ends: [Int32] = [0, 0]
+  guard pipe(&ends) == 0, dup2(ends[1], descriptor) >= 0 else { exit(2) }
+  // A pipe is full when it does not take one byte more.
+  _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+  while write(ends[1], "x", 1) == 1 {}
+  _ = fcntl(ends[1], F_SETFL, 0)
+  close(ends[1])
+  return ends[0]
+}
+
 /// Returns how many pages were touched by letting go.
 @inline(never)
 private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
@@ -54,12 +98,7 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
 
 /// Lets go of an activity while nobody reads standard error and what is written there waits.
 @Sendable func letGoOfAnActivity(_ arguments: [String]) throws {
-  var ends: [Int32] = [0, 0]
-  guard pipe(&ends) == 0, dup2(ends[1], STDERR_FILENO) >= 0 else { exit(2) }
-  // A pipe is full when it does not take one byte more.
-  _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
-  while write(ends[1], "x", 1) == 1 {}
-  _ = fcntl(ends[1], F_SETFL, 0)
+  let unread = fillPipe(STDERR_FILENO)
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .seconds(4)))
   let pages = try beginAndLetGo(watchdog)
   say("let go=true")
@@ -67,17 +106,17 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   var text: [UInt8] = []
   var chunk = [UInt8](repeating: 0, count: 4096)
   while !String(decoding: text, as: UTF8.self).contains("beginAndLetGo") {
-    let count = read(ends[0], &chunk, chunk.count)
+    let count = read(unread, &chunk, chunk.count)
     guard count > 0 else { break }
     text += chunk[..<count].drop { $0 == UInt8(ascii: "x") }
   }
   say("told=true")
   // Nobody reads what is said of the next one, and stop() does not wait for that.
-  while write(ends[1], "x", 1) == 1, fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 {}
-  _ = fcntl(ends[1], F_SETFL, 0)
+  let other = fillPipe(STDERR_FILENO)
   _ = try beginAndLetGo(watchdog)
   watchdog.stop()
   say("stopped=true")
+  for descriptor in [unread, other] { close(descriptor) }
 }
 
 /// Has a nasty name in every place that takes one, and prints everything that is said of it. Is ended by its watchdog.

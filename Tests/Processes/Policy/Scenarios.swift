@@ -24,6 +24,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "disabled": { _ in try useEverythingDisabled() },
   "stall": stallOnce,
   "builds": stallInBuilds,
+  "stall-at-limits": stallAtLimits,
   "let-go": letGoOfAnActivity,
   "nasty": beNasty,
   "probe": liveForAProbe,
