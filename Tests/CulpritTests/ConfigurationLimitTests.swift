@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Foundation
 import Testing
@@ -238,17 +239,46 @@ import Testing
     let live = live(Watchdog.Configuration(threshold: .seconds(3)))
     let seen = Mutex<[Duration]>([])
     try live.change { $0.sampling.threshold = .seconds(5) }
-    live.follow { configuration in seen.withLock { $0.append(configuration.sampling.threshold) } }
+    live.follow { configuration in
+      seen.withLock { $0.append(configuration.sampling.threshold) }
+      return []
+    }
     try live.change { $0.sampling.threshold = .seconds(7) }
     live.fileChanged(ConfigurationFile.parse("threshold = 9s"))
     // What has not changed is not told.
     live.fileChanged(ConfigurationFile.parse("threshold = 9s"))
     try live.change { $0.sampling.threshold = .seconds(8) }
     live.fileChanged(ConfigurationFile.parse(""))
-    live.unfollow()
+    live.unfollow(until: .max)
     try live.change { $0.sampling.threshold = .seconds(6) }
     #expect(seen.withLock { $0 } == [5, 7, 9, 9, 8].map { .seconds($0) })
     #expect(live.current.sampling.threshold == .seconds(6) && live.initial.sampling.threshold == .seconds(3))
+  }
+
+  /// A change that does not come to its end is waited for no longer than asked, and none has an effect after it.
+  @Test func aChangeThatHangsHoldsUpNoStop() throws {
+    let live = live()
+    let (hasBegun, mayEnd) = (Promise<Bool>(), Promise<Bool>())
+    let count = Mutex(0)
+    live.follow { configuration in
+      guard configuration.sampling.threshold == .seconds(5) else { return [] }
+      count.withLock { $0 += 1 }
+      hasBegun.fulfill(true)
+      _ = mayEnd.wait(until: .max)
+      return []
+    }
+    let hasEnded = Promise<Bool>()
+    let changing = try PosixThread(name: "changing") {
+      try? live.change { $0.sampling.threshold = .seconds(5) }
+      hasEnded.fulfill(true)
+    }
+    _ = hasBegun.wait(until: .max)
+    live.unfollow(until: clinux_clock_ns() + 20_000_000)
+    mayEnd.fulfill(true)
+    _ = hasEnded.wait(until: .max)
+    try live.change { $0.sampling.interval = .milliseconds(50) }
+    #expect(count.withLock { $0 } == 1)
+    changing.join(until: .max)
   }
 
   /// What is wrong is told as long as it is.
@@ -269,7 +299,10 @@ import Testing
   /// What is refused changes nothing.
   @Test func whatIsRefusedChangesNothing() throws {
     let live = live()
-    live.follow { configuration in #expect(configuration == Watchdog.Configuration()) }
+    live.follow { configuration in
+      #expect(configuration == Watchdog.Configuration())
+      return []
+    }
     #expect(throws: WatchdogError.self) { try live.change { $0.sampling.threshold = .zero } }
     for setting in Setting.all where !setting.isLive {
       let error = #expect(throws: WatchdogError.self) {

@@ -118,6 +118,14 @@ import Testing
     }
   }
 
+  /// What is said of a configuration waits for whoever reads it, and nobody else does.
+  @Test func nobodyWaitsForWhatIsSaidOfAConfiguration() throws {
+    try withDirectory { directory in
+      let child = try runScenario(["misconfigured"], ["CULPRIT_CONFIGURATION": "\(directory)/culprit.conf"])
+      #expect(child.output == "problems=1\nmetrics=true\nstopped=true\n", "\(child)")
+    }
+  }
+
   /// No text has anything in it that a terminal would obey, or a line that somebody else has begun.
   private func expectHarmless(_ text: String, _ what: String) {
     for scalar in text.unicodeScalars where scalar != "\n" {

@@ -175,8 +175,9 @@ final class Core: Sendable {
       live.follow { configuration in
         SlotRegistry.shared.follow(configuration, for: control)
         do throws(PosixThreadError) { try policies.follow(configuration) } catch {
-          LiveConfiguration.say(["a thread cannot be started: \(String(cString: strerror(error.number)))"])
+          return ["a thread cannot be started: \(String(cString: strerror(error.number)))"]
         }
+        return []
       }
       let previousRuns = box.map { PreviousRuns(directory: $0.directory, own: $0.run.name, settings) }
       previousRuns?.addNames()
@@ -263,7 +264,7 @@ final class Core: Sendable {
   /// - Returns: Whether everything has ended.
   func stop(until deadline: UInt64) -> Bool {
     var hasEnded = true
-    live.unfollow()
+    live.unfollow(until: deadline)
     fileWatcher?.stop()
     hasEnded = pinger.stop(until: deadline) && hasEnded
     hasEnded = poolWatcher.stop(until: deadline) && hasEnded

@@ -1,4 +1,6 @@
+import CCulpritLinux
 import CulpritStallRecord
+import Glibc
 import Synchronization
 
 /// The configuration that holds now: the code's, with what the environment and the configuration file change in it.
@@ -10,12 +12,15 @@ final class LiveConfiguration: Sendable {
     var current: Configuration
     /// What is wrong with the environment and the file now.
     var problems: [String]
-    /// Carries a change to what is running, once it is.
-    var apply: (@Sendable (Configuration) -> Void)?
+    /// Carries a change to what is running, once it is. Returns what went wrong.
+    var apply: (@Sendable (Configuration) -> [String])?
   }
 
   private let environment: Environment
+  /// Nothing is written while it is held: whoever reads standard error may be what hangs.
   private let state: Mutex<State>
+  /// Whether changes have an effect on what is running.
+  private let isFollowed = Atomic<Bool>(true)
   /// What was in force first.
   let initial: Configuration
 
@@ -34,24 +39,27 @@ final class LiveConfiguration: Sendable {
   var problems: [String] { state.withLock { $0.problems } }
 
   /// From now on `apply` gets the configuration whenever it has changed.
-  func follow(_ apply: @escaping @Sendable (Configuration) -> Void) {
-    state.withLock { state in
+  func follow(_ apply: @escaping @Sendable (Configuration) -> [String]) {
+    let problems = state.withLock { state in
       state.apply = apply
-      apply(state.current)
+      return apply(state.current)
     }
+    Self.say(problems)
   }
 
-  /// No change has an effect any more.
-  func unfollow() { state.withLock { $0.apply = nil } }
+  /// No change has an effect any more. Waits until `deadline` for one that is having it.
+  func unfollow(until deadline: UInt64) {
+    isFollowed.store(false, ordering: .releasing)
+    while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline { usleep(1000) }
+  }
 
   /// Changes what the code says.
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
-    let refusal: WatchdogError? = state.withLock { state in
-      do throws(WatchdogError) { state.base = try state.base.changed(change) } catch { return error }
-      update(&state)
-      return nil
+    let result = state.withLock { state -> Result<[String], WatchdogError> in
+      do throws(WatchdogError) { state.base = try state.base.changed(change) } catch { return .failure(error) }
+      return .success(update(&state))
     }
-    if let refusal { throw refusal }
+    Self.say(try result.get())
   }
 
   /// What `other`, which somebody else wants in the same process, has otherwise than this: a sentence for each setting
@@ -69,22 +77,26 @@ final class LiveConfiguration: Sendable {
 
   /// The file has changed.
   func fileChanged(_ content: ConfigurationFile.Content) {
-    state.withLock { state in
-      guard content != state.content else { return }
+    let problems = state.withLock { state -> [String] in
+      guard content != state.content else { return [] }
       state.content = content
-      update(&state)
+      return update(&state)
     }
+    Self.say(problems)
   }
 
-  private func update(_ state: inout State) {
+  /// Makes what holds now from what is said. Returns what is to be said of it.
+  private func update(_ state: inout State) -> [String] {
     let (configuration, found) = environment.applied(to: state.base, content: state.content, running: state.current)
     let problems = found.map { printable($0) }
-    Self.say(problems.filter { !state.problems.contains($0) })
+    let new = problems.filter { !state.problems.contains($0) }
     state.current = configuration
     state.problems = problems
-    state.apply?(configuration)
+    guard isFollowed.load(ordering: .acquiring), let apply = state.apply else { return new }
+    return new + apply(configuration)
   }
 
+  /// Writes `problems` to standard error: waits for whoever reads it.
   static func say(_ problems: [String]) {
     for problem in problems { printToStandardError("culprit: \(printable(problem))\n") }
   }

@@ -87,6 +87,24 @@ private func fillPipe(_ descriptor: Int32) -> Int32 {
   return ends[0]
 }
 
+/// Has nonsense in its configuration file, which CULPRIT_CONFIGURATION names, while nobody reads what is said of it.
+@Sendable func beMisconfigured(_ arguments: [String]) throws {
+  guard let path = getenv("CULPRIT_CONFIGURATION").map({ String(cString: $0) }) else { exit(2) }
+  let watchdog = try Watchdog()
+  let unread = fillPipe(STDERR_FILENO)
+  let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+  _ = write(file, "interval = nonsense\nthreshold = 3s\n", 35)
+  close(file)
+  // What waits for ever is ended.
+  alarm(30)
+  while watchdog.configuration.sampling.threshold != .seconds(3) { usleep(10_000) }
+  say("problems=\(watchdog.status.problems.count)")
+  say("metrics=\(watchdog.metrics.prometheusText().isEmpty == false)")
+  try watchdog.reconfigure { $0.sampling.threshold = .seconds(5) }
+  say("stopped=\(watchdog.stop(patience: .seconds(1)))")
+  close(unread)
+}
+
 /// Returns how many pages were touched by letting go.
 @inline(never)
 private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {

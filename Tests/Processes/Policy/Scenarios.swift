@@ -26,6 +26,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "builds": stallInBuilds,
   "stall-at-limits": stallAtLimits,
   "let-go": letGoOfAnActivity,
+  "misconfigured": beMisconfigured,
   "nasty": beNasty,
   "probe": liveForAProbe,
 ]
