@@ -207,6 +207,38 @@ struct DiskTests {
     #expect(try tell(disk).fact("run") == "\(service.process.process) clean exit")
   }
 
+  /// Where a stop may not wait at all, the disk has a second all the same: the run has its end when stop() returns.
+  @Test func aStopThatMayNotWaitGivesTheDiskASecond() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let process = try StalledService.start(on: disk)
+    _ = try #require(process.fact("ready"))
+    try disk.freeze()
+    process.tell("stop 0")
+    #expect(process.fact("stopped", within: 300) == nil)
+    try #require(disk.thaw(), "the disk answered before that")
+    let stopped = process.fact("stopped")
+    // Whatever is not in the file by now is lost.
+    kill(process.process, SIGKILL)
+    process.end()
+    #expect(stopped != nil)
+    #expect(try tell(disk).fact("run") == "\(process.process) clean exit")
+  }
+
+  /// And no longer: what it has not taken by then is lost, and stop() says so.
+  @Test func aStopThatMayNotWaitGivesUpAStuckDisk() throws {
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let process = try StalledService.start(on: disk)
+    _ = try #require(process.fact("ready"))
+    try disk.freeze()
+    process.tell("stop 0")
+    #expect(process.fact("stopped") == "false")
+    process.tell("status")
+    #expect(process.fact("problems")?.contains("the disk did not take everything in time") == true)
+    kill(process.process, SIGKILL)
+    try #require(disk.thaw(), "the disk answered before that")
+    process.end()
+  }
+
   /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
   @Test func aServiceStartsOnAStuckDisk() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
