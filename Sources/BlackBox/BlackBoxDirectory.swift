@@ -30,11 +30,8 @@ package struct BlackBoxDirectory: Sendable {
   package struct SavedStall: Sendable {
     /// Its name.
     package let name: String
-    /// What it holds.
-    package let file: StallFile
-
     /// Whether a stall in it has no end.
-    package var isOpen: Bool { file.recording.stalls.contains { !$0.hasEnded } }
+    package let isOpen: Bool
   }
 
   /// This machine's boot id.
@@ -124,38 +121,55 @@ package struct BlackBoxDirectory: Sendable {
   package struct RunStalls: Sendable {
     /// Those that can be read.
     package var saved: [SavedStall] = []
-    /// A sentence for each file that may be one of the run's and cannot be read, or only in part.
+    /// A sentence for each file that may be one of the run's and cannot be read. What is damaged in the middle of a file is
+    /// found by who reads it.
     package var problems: [String] = []
     /// Whether a stall has no end, as far as can be seen: also one of a file that cannot be read.
     package var hasOpen = false
   }
 
+  /// How much of a file is looked at to find whose it is and whether its stall has ended. The recorder writes both there
+  /// before anything else.
+  private static let headBytes = 64 << 10
+  /// Older versions wrote the end at the end.
+  private static let tailBytes = 16 << 10
+
   /// The stalls of the run `record`.
+  ///
+  /// No file is read in whole: a run may leave more than fits into the memory of the next one, and in a container, where
+  /// every service has the same process id, each file may be any run's.
   package func stalls(of record: RunRecord) -> RunStalls {
-    let suffix = "-\(record.identity.process)-"
+    let (suffix, first) = ("-\(record.identity.process)-", "culprit-\(record.since.fileNamePart)")
     var found = RunStalls()
-    for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) }) ?? [] {
+    // The time in a name is when the stall began, or the run where that is later.
+    for name in (try? names([".stall"]))?.filter({ $0.contains(suffix) && $0 >= first }) ?? [] {
       guard let descriptor = open(name, O_RDONLY) else { continue }
       defer { close(descriptor) }
-      guard let bytes = SmallFile.bytes(descriptor, max: Self.stallBytesMax) else {
+      guard let head = SmallFile.bytes(descriptor, max: Self.headBytes) else {
         found.problems.append("\(path)/\(name): \(String(cString: strerror(errno)))")
         continue
       }
+      let isWhole = head.count < Self.headBytes
+      func hasEnd() -> Bool {
+        StallFile.hasEnd(head) || !isWhole && StallFile.hasEnd(SmallFile.tail(descriptor, max: Self.tailBytes))
+      }
       do throws(StallFileError) {
-        let file = try StallFile(bytes: bytes, samples: Stall.samplesForReport)
-        if let process = file.recording.process {
-          // The process id may have been used before.
-          guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
-          let stall = SavedStall(name: name, file: file)
-          found.saved.append(stall)
-          found.hasOpen = found.hasOpen || stall.isOpen
+        let file = try StallFile(bytes: head)
+        guard let process = file.recording.process else {
+          found.problems += file.problems.prefix(1).map { "\(path)/\(name): \($0)" }
+          continue
         }
-        found.problems += file.problems.map { "\(path)/\(name): \($0)" }
+        // The process id may have been used before.
+        guard process.id == record.identity.process, process.watchedSince == record.since else { continue }
+        let stalls = file.recording.stalls
+        // A file that was cut before its stall has none.
+        let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
+        let isOpen = isUnended && !hasEnd()
+        found.saved.append(SavedStall(name: name, isOpen: isOpen))
+        found.hasOpen = found.hasOpen || isOpen
       } catch {
-        // Only its name tells whose it is: the time in that is when the stall began.
-        guard name >= "culprit-\(record.since.fileNamePart)" else { continue }
         found.problems.append("\(path)/\(name) \(error)")
-        if !StallFile.hasEnd(bytes) { found.hasOpen = true }
+        if !hasEnd() { found.hasOpen = true }
       }
     }
     return found

@@ -32,6 +32,14 @@ enum SmallFile {
     return bytes
   }
 
+  /// The last bytes of the open file `descriptor`, up to `max` of them; none when they cannot be read.
+  static func tail(_ descriptor: Int32, max: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: max)
+    let size = lseek(descriptor, 0, SEEK_END)
+    let count = pread(descriptor, &bytes, max, Swift.max(0, size - off_t(max)))
+    return Array(bytes.prefix(Swift.max(0, count)))
+  }
+
   /// The inode of the file at `path`.
   static func inode(_ path: String) -> UInt64? {
     var information = stat()

@@ -173,12 +173,11 @@ import Testing
     #expect(box.stalls(of: record).saved.map(\.name) == ["culprit-\(time(11).fileNamePart)-77-1.stall"])
     #expect(!box.stalls(of: record).hasOpen && box.stalls(of: record).problems == [])
     #expect(box.stalls(of: before).hasOpen && box.stalls(of: before).saved.first?.isOpen == true)
-    // A part is better than nothing, and its damage is told.
+    // A part is better than nothing, and its damage is told by who reads it.
     try directory.write(cut, "culprit-\(time(12).fileNamePart)-77-2.stall")
     let found = box.stalls(of: record)
     #expect(found.saved.map(\.isOpen) == [false, true] && found.hasOpen)
-    #expect(found.problems.count == 1)
-    #expect(found.problems[0].hasPrefix("\(directory.path)/culprit-\(time(12).fileNamePart)-77-2.stall: at byte "))
+    #expect(found.problems == [] && box.stall(found.saved[1].name)?.problems.count == 1)
   }
 
   /// Of a file whose process is not known the name tells whose it may be: none that began before the run.

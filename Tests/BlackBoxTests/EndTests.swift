@@ -156,6 +156,76 @@ import Testing
     }
   }
 
+  /// A file of `run`, a stall whose samples have stacks of their own.
+  private func file(of run: RunRecord, samples count: UInt64, hasEnded: Bool) -> [UInt8] {
+    let process = ObservedProcess(
+      id: run.identity.process,
+      executable: run.executable,
+      architecture: "x86_64",
+      observerVersion: "1",
+      watchedSince: run.since
+    )
+    let stacks = (0..<count).map { number in
+      Stack(frames: (1...500).map { .returnAddress(RuntimeAddress($0 << 40 | number << 20)) }, end: .outermost)
+    }
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: "main"),
+      thread: ObservedThread(id: 1, name: ""),
+      threshold: .seconds(1),
+      began: run.since,
+      duration: .seconds(200),
+      hasEnded: hasEnded
+    )
+    let parts =
+      [
+        StallFileWriter.record(of: process), StallFileWriter.record(of: stall.thread),
+        StallFileWriter.record(ofBeginOf: stall), StallFileWriter.record(ofStateOf: stall),
+      ]
+      + stacks.enumerated().flatMap { index, stack in
+        let sample = Sample(age: .milliseconds(index), stack: index, outcome: .captured, cpuTime: nil)
+        return [
+          StallFileWriter.record(of: stack, index: index), StallFileWriter.record(of: sample, stallID: stall.id),
+        ]
+      }
+    return StallFileWriter.header() + parts.joined()
+  }
+
+  /// A run that had many stalls, most of which ended, costs the next launch no more memory than one that is open: also
+  /// where every run has the same process id, as in a container.
+  @Test func manyStallsOfARunFitIntoLittleMemory() throws {
+    try withDirectory { directory in
+      try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+      let own = ProcessIdentity.ofThisProcess()
+      let runs = (0..<2).map { number in
+        RunRecord(
+          // No process has this number.
+          identity: ProcessIdentity(process: 1 << 30, start: 1, boot: own.boot, namespace: own.namespace),
+          executable: "/bin/shop",
+          since: WallTime(nanosecondsSince1970: (1_795_170_000 + UInt64(number)) * 1_000_000_000),
+          memoryKills: []
+        )
+      }
+      func write(_ bytes: [UInt8], _ run: RunRecord, _ suffix: String) throws {
+        let name = "culprit-\(run.since.fileNamePart)-\(run.identity.process)\(suffix)"
+        try Data(bytes).write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+      }
+      for (number, run) in runs.enumerated() {
+        try write(Array(run.text.utf8), run, ".run")
+        let ended = file(of: run, samples: 1500, hasEnded: true)
+        for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
+        if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
+      }
+      let told = try run("tell", directory, arguments: ["--peak"])
+      let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
+      // Both have the same start: the later one is what the first one's process became.
+      #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
+      #expect(told.facts("hang").count == 1 && told.fact("samples") == "20", "\(told)")
+      let peak = try #require(told.fact("peak").flatMap { Int($0) })
+      #expect(peak > 0 && peak < 120 << 10, "\(peak) KiB")
+    }
+  }
+
   /// Seen from a machine that has been started since, the same files say that the machine went down.
   @Test func aMachineThatWentDownIsTold() throws {
     try withDirectory { directory in

@@ -20,7 +20,7 @@ extension Watchdog {
     public let hangs: [FatalHang]
     /// The paths of the files of its stalls, those included that ended well.
     public let files: [String]
-    /// A sentence for each of these files that cannot be read, or only in part.
+    /// A sentence for each of these files that cannot be read, or, where its stall has no end, only in part.
     public let problems: [String]
     let texts: [String]
 

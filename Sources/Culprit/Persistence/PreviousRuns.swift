@@ -6,9 +6,9 @@ import Synchronization
 
 /// Tells of the earlier runs that left something in the directory, each once.
 ///
-/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before it
-/// is told of: a handler that crashes must not do so at every start from then on. The files stay, and `culprit report`
-/// has them.
+/// Several processes may start together: who tells of a run has locked its file and renames it. It is renamed before its
+/// stalls are read and it is told of: what ends the process then, a handler that crashes or a stall that does not fit
+/// into its memory, must not do so at every start from then on. The files stay, and `culprit report` has them.
 final class PreviousRuns: Sendable {
   let directory: BlackBoxDirectory
   let own: String
@@ -41,7 +41,9 @@ final class PreviousRuns: Sendable {
       guard let names = OwnDescriptors.run({ try? self.directory.names([".run"]) }) else { return }
       for name in names where name != own {
         if let (record, verdict, stalls) = OwnDescriptors.run({ self.files.withLock { _ in self.claim(name) } }) {
-          let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings)
+          let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings) { name in
+            OwnDescriptors.run { self.files.withLock { _ in self.directory.stall(name) } }
+          }
           EndingCounts.shared.add(run.ending)
           handler(run)
         }

@@ -3,17 +3,18 @@ import CulpritReports
 import CulpritStallRecord
 
 extension Watchdog.PreviousRun {
-  /// The run of `record`, which ended as `verdict` says.
+  /// The run of `record`, which ended as `verdict` says. Each file with an open stall is read in turn.
   init(
     _ record: RunRecord,
     _ verdict: RunVerdict,
     _ stalls: BlackBoxDirectory.RunStalls,
     directory: String,
-    _ settings: ReportSettings
+    _ settings: ReportSettings,
+    read: (String) -> StallFile?
   ) {
     ending = Ending(verdict)
     endingText = verdict.description
-    problems = stalls.problems.map { printable($0) }
+    var problems = stalls.problems
     processID = record.identity.process
     executable = record.executable
     since = StallReport.Timestamp(record.since)
@@ -22,7 +23,16 @@ extension Watchdog.PreviousRun {
     var hangs: [FatalHang] = []
     var texts: [String] = []
     for saved in stalls.saved where saved.isOpen {
-      let recording = saved.file.recording
+      if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+        problems.append("\(directory)/\(saved.name) is not read for want of memory: \(obstacle)")
+        continue
+      }
+      guard let file = read(saved.name) else {
+        problems.append("\(directory)/\(saved.name) cannot be read")
+        continue
+      }
+      problems += file.problems.map { "\(directory)/\(saved.name): \($0)" }
+      let recording = file.recording
       // Another process may have its number now.
       let symbolizer = settings.symbolizer(of: recording, process: nil)
       for stall in recording.stalls where !stall.hasEnded {
@@ -38,6 +48,7 @@ extension Watchdog.PreviousRun {
         }
       }
     }
+    self.problems = problems.map { printable($0) }
     self.hangs = hangs
     self.texts = texts
   }

@@ -99,6 +99,21 @@ func linger(_ isOver: () -> Bool) {
   }
   watchdog.stop()
   for problem in watchdog.status.problems { say("problem=\(problem)") }
+  if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }
+}
+
+/// The most memory that this process has had, in KiB, as the kernel says it.
+private func peakOfMemory() -> Int {
+  guard let file = fopen("/proc/self/status", "r") else { return -1 }
+  defer { fclose(file) }
+  var line = [CChar](repeating: 0, count: 256)
+  while fgets(&line, Int32(line.count), file) != nil {
+    let words = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self).split(
+      whereSeparator: \.isWhitespace
+    )
+    if words.first == "VmHWM:", words.count > 1 { return Int(words[1]) ?? -1 }
+  }
+  return -1
 }
 
 /// Exits in the handler of a signal that comes while the allocator's lock is held.
