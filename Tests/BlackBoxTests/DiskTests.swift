@@ -214,7 +214,7 @@ struct DiskTests {
     _ = try #require(process.fact("ready"))
     try disk.freeze()
     process.tell("stop 0")
-    #expect(process.fact("stopped", within: 300) == nil)
+    try #require(process.fact("stopped", within: 300) == nil)
     try #require(disk.thaw(), "the disk answered before that")
     let stopped = process.fact("stopped")
     // Whatever is not in the file by now is lost.
