@@ -77,6 +77,12 @@ import Testing
     #expect(child.output.contains("elapsed application CPU time (seconds): "))
   }
 
+  /// Whoever exits waits for no lock, no memory and no reader of standard error, but two seconds.
+  @Test(arguments: ["stderr", "malloc"]) func theReportOfAShutdownHoldsUpNoExit(what: String) throws {
+    let child = try runScenario(["shutdown-held-up", what])
+    #expect(child.hasExited && child.status == 3 && child.fact("late") == "true", "\(child)")
+  }
+
   @Test func aShutdownWithinItsBudgetIsNotReported() throws {
     let child = try runScenario(["shutdown", "said", "1"])
     #expect(child.status == 0 && child.facts("report").isEmpty, "\(child)")

@@ -12,6 +12,8 @@ final class Policies: Sendable {
   private struct Threads {
     var escalation: PosixThread?
     var worker: PosixThread?
+    /// Reports a late shutdown when the process exits.
+    var exit: PosixThread?
     var isStopped = false
   }
 
@@ -27,6 +29,11 @@ final class Policies: Sendable {
   private let lastReport = LastReport()
   /// Why handlers are never asked.
   private let handlerProblems = ProblemList()
+  /// The slot of the shutdown while its report may be wanted; -1 otherwise.
+  private let shutdownSlot = Atomic<Int>(-1)
+  private let exitWake = WakeUp()
+  private let isExiting = Atomic<Bool>(false)
+  private let exitIsReported = Promise<Bool>()
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
 
@@ -123,12 +130,14 @@ final class Policies: Sendable {
   /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
-    let (escalation, worker) = threads.withLock { threads in
+    let (escalation, worker, exit) = threads.withLock { threads in
       threads.isStopped = true
-      return (threads.escalation, threads.worker)
+      return (threads.escalation, threads.worker, threads.exit)
     }
+    shutdownSlot.store(-1, ordering: .releasing)
+    exitWake.stop()
     cprocess_escalation_stop(block.pointer)
-    let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    let hasEnded = [escalation, worker, exit].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it: it goes with its thread.
     let asking = handlers.withLock { handlers in
@@ -147,7 +156,8 @@ final class Policies: Sendable {
 
   /// Watches the phases that `configuration` has budgets for.
   ///
-  /// - Throws: ``WatchdogError/tooManySources(limit:)``.
+  /// - Throws: ``WatchdogError/tooManySources(limit:)``; ``WatchdogError/Code/unsupported`` when there is no thread that
+  ///   reports a shutdown when the process exits.
   func watchPhases(_ configuration: Configuration) throws(WatchdogError) {
     noticesTermination.withLock { $0 = configuration.lifecycle.noticesTermination }
     // The handler may be running when the watchdog is gone.
@@ -157,18 +167,50 @@ final class Policies: Sendable {
     }
     let phases = try Phases(configuration, control, block)
     self.phases.withLock { $0 = phases }
-    if phases.shutdown != nil { ExitReport.arm(self) }
+    if let shutdown = phases.shutdown { try reportAtExit(shutdown) }
+  }
+
+  /// Has ``reportShutdown(_:)`` done when the process exits, by a thread that stands by.
+  private func reportAtExit(_ shutdown: SlotRegistry.Lease) throws(WatchdogError) {
+    do throws(PosixThreadError) {
+      let thread = try PosixThread(name: "culprit-exit") { [self] in
+        while true {
+          let seen = exitWake.seen
+          if isExiting.load(ordering: .acquiring) {
+            reportShutdown(shutdown)
+            exitIsReported.fulfill(true)
+            return
+          }
+          if exitWake.isStopping { return }
+          exitWake.wait(after: seen, until: .max)
+        }
+      }
+      threads.withLock { $0.exit = thread }
+    } catch {
+      throw .threadNotStarted(error.number)
+    }
+    shutdownSlot.store(shutdown.index, ordering: .releasing)
+    ExitReport.arm(self)
+  }
+
+  /// Has a shutdown reported that has taken too long, and waits for that, for two seconds at most.
+  ///
+  /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of
+  /// either, also of this library's.
+  fileprivate func processExits() {
+    let slot = shutdownSlot.load(ordering: .acquiring)
+    guard slot >= 0, let table = observer_stall_table(), observer_stall_is_stalled(table + slot) else { return }
+    isExiting.store(true, ordering: .releasing)
+    exitWake.notify()
+    _ = exitIsReported.wait(until: clinux_clock_ns() &+ BlockingWorker.patience)
   }
 
   /// What is to be noted about a phase that takes too long.
   func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
 
-  /// Reports a shutdown that has taken too long, when the process ends without having stopped its watchdog.
-  func reportShutdown() {
-    guard let shutdown = phases.withLock({ $0 })?.shutdown, SlotRegistry.shared.owns(shutdown),
-      let table = observer_stall_table(),
-      observer_stall_is_stalled(table + shutdown.index)
-    else { return }
+  /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog.
+  private func reportShutdown(_ shutdown: SlotRegistry.Lease) {
+    guard SlotRegistry.shared.owns(shutdown) else { return }
     let deadline = clinux_clock_ns() &+ BlockingWorker.patience
     // The process's end is that of its shutdown.
     let request = recorder.requestSoFar(ending: shutdown.index)
@@ -232,8 +274,11 @@ private enum ExitReport {
       atexit {
         // Not in a child of the process, which runs this, too.
         guard clinux_process_is(ExitReport.process.load(ordering: .acquiring)) else { return }
-        let policies = ExitReport.armed.withLockIfAvailable { $0.policies }
-        policies??.reportShutdown()
+        // Who holds the lock is about to start a watchdog.
+        guard let policies = ExitReport.armed.withLockIfAvailable({ $0.policies }) ?? nil else { return }
+        // Never let go: that might free it, and the allocator's lock may be held by this very thread.
+        _ = Unmanaged.passRetained(policies)
+        policies.processExits()
       }
     }
   }

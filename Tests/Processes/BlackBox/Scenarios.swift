@@ -29,7 +29,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "stop": { $0.stop() },
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
-  "exit-in-malloc": { _ in exitInMalloc() },
+  "exit-in-malloc": { _ in workload_exit_in_malloc(3) },
   "leave-main": leaveMain,
   "_exit": { _ in _exit(3) },
   "abort": { _ in abort() },
@@ -114,27 +114,6 @@ private func peakOfMemory() -> Int {
     if words.first == "VmHWM:", words.count > 1 { return Int(words[1]) ?? -1 }
   }
   return -1
-}
-
-/// Exits in the handler of a signal that comes while the allocator's lock is held.
-private func exitInMalloc() {
-  signal(SIGTERM) { _ in exit(3) }
-  // Whoever started this process may block it.
-  var none = sigset_t()
-  sigemptyset(&none)
-  pthread_sigmask(SIG_SETMASK, &none, nil)
-  workload_prepare_hold(1_000_000_000_000, true)
-  var thread = pthread_t()
-  pthread_create(
-    &thread,
-    nil,
-    { main in
-      workload_contend({ main in if let main { pthread_kill(pthread_t(UInt(bitPattern: main)), SIGTERM) } }, main)
-      return nil
-    },
-    UnsafeMutableRawPointer(bitPattern: UInt(pthread_self()))
-  )
-  _ = workload_hold_in_malloc()
 }
 
 /// Leaves everything to another thread: the main one is a zombie until the process ends.

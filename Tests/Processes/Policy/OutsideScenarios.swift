@@ -76,7 +76,7 @@ private func ownPages() -> Int {
 }
 
 /// Makes `descriptor` a pipe that takes nothing more. Returns its other end.
-private func fillPipe(_ descriptor: Int32) -> Int32 {
+func fillPipe(_ descriptor: Int32) -> Int32 {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0, dup2(ends[1], descriptor) >= 0 else { exit(2) }
   // A pipe is full when it does not take one byte more.

@@ -1,6 +1,7 @@
 import Culprit
 import Glibc
 import Synchronization
+import TestWorkloads
 
 private let steps = Atomic<Int>(0)
 private let isTerminating = Atomic<Bool>(false)
@@ -134,4 +135,20 @@ private func handler() -> UnsafeMutableRawPointer? {
   endSlowly(milliseconds)
   // Without stop(), as most services end.
   exit(0)
+}
+
+/// A shutdown that takes too long, and whose report cannot come to its end: `shutdown-held-up stderr|malloc`. Nobody reads
+/// standard error, or the handler of a signal exits while its thread has the allocator's lock.
+@Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
+  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
+  configuration.lifecycle.shutdownThreshold = .milliseconds(300)
+  let watchdog = try Watchdog(configuration)
+  watchdog.shuttingDown()
+  endSlowly(1200)
+  say("late=true")
+  // What waits for ever is ended.
+  alarm(30)
+  if arguments.first == "malloc" { workload_exit_in_malloc(3) }
+  let unread = fillPipe(STDERR_FILENO)
+  withExtendedLifetime((watchdog, unread)) { exit(3) }
 }

@@ -21,6 +21,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "launch-anew": launchAnew,
   "launch-without-room": launchWithoutRoom,
   "shutdown": shutDown,
+  "shutdown-held-up": beHeldUpAtTheEnd,
   "disabled": { _ in try useEverythingDisabled() },
   "stall": stallOnce,
   "builds": stallInBuilds,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <link.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -125,6 +126,40 @@ void workload_need_malloc(void *context) {
   (void)context;
   void *volatile memory = malloc(CHUNK_BYTES);
   free(memory);
+}
+
+static struct {
+  pthread_t thread;
+  int status;
+} leaving;
+
+static void leave(int signal) {
+  (void)signal;
+  exit(leaving.status);
+}
+
+static void interrupt(void *context) {
+  (void)context;
+  pthread_kill(leaving.thread, SIGTERM);
+}
+
+static void *wait_and_interrupt(void *context) {
+  workload_contend(interrupt, context);
+  return NULL;
+}
+
+void workload_exit_in_malloc(int status) {
+  leaving.thread = pthread_self();
+  leaving.status = status;
+  signal(SIGTERM, leave);
+  /* Whoever started this process may block it. */
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, NULL);
+  workload_prepare_hold(UINT64_C(1000000000000), true);
+  pthread_t other;
+  pthread_create(&other, NULL, wait_and_interrupt, NULL);
+  workload_hold_in_malloc();
 }
 
 KEPT void workload_hold_stdio(void) {
