@@ -131,6 +131,8 @@ import Testing
       ("turn", SIGKILL, .killed), ("_exit", 0, .killed), ("stop", 0, .cleanExit),
       ("exit", 0, .cleanExit), ("exit-stalled", 0, .cleanExit), ("recover", 0, .cleanExit),
       ("abort", 0, .crash(signal: SIGABRT)), ("fault", 0, .crash(signal: SIGSEGV)),
+      // Whoever notes it must not need the lock.
+      ("die-in-malloc", 0, .crash(signal: SIGSYS)),
     ]
     for (scenario, signal, verdict) in ends {
       try withDirectory { directory in

@@ -30,6 +30,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
   "exit": { _ in exit(3) },
   "exit-stalled": { try stall($0) { exit(0) } },
   "exit-in-malloc": { _ in workload_exit_in_malloc(3) },
+  "die-in-malloc": { _ in workload_die_in_malloc(SIGSYS) },
   "leave-main": leaveMain,
   "_exit": { _ in _exit(3) },
   "abort": { _ in abort() },

@@ -131,10 +131,13 @@ void workload_need_malloc(void *context) {
 static struct {
   pthread_t thread;
   int status;
+  int signal;
 } leaving;
 
 static void leave(int signal) {
   (void)signal;
+  if (leaving.signal != 0)
+    raise(leaving.signal);
   exit(leaving.status);
 }
 
@@ -146,6 +149,11 @@ static void interrupt(void *context) {
 static void *wait_and_interrupt(void *context) {
   workload_contend(interrupt, context);
   return NULL;
+}
+
+void workload_die_in_malloc(int signal) {
+  leaving.signal = signal;
+  workload_exit_in_malloc(0);
 }
 
 void workload_exit_in_malloc(int status) {

@@ -34,8 +34,10 @@ void workload_use_one_arena(void);
  * when it did not come to that. */
 bool workload_hold_in_malloc(void);
 
-/* Exits with STATUS in the handler of a signal that comes while the calling thread holds the allocator's lock. */
+/* Exits with STATUS in the handler of a signal that comes while the calling thread holds the allocator's lock;
+ * or dies there of SIGNAL. */
 void workload_exit_in_malloc(int status);
+void workload_die_in_malloc(int signal);
 
 /* Calls workload_hold while the thread has locked stdout and stderr. */
 void workload_hold_stdio(void);
