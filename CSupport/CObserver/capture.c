@@ -64,8 +64,8 @@ static void give_room(struct observer_request *request) {
   request->stack = rooms[clinux_context].memory + (size_t)(request - own_requests()) * capacity;
   request->copy.stack = request->stack;
   request->stack_capacity = capacity;
-  /* Before Linux 6.4 the first touch of each page takes the lock of the address space. The handler must not wait for it:
-   * the thread that is asked may have nothing to do with who holds that. */
+  /* Before Linux 6.4 the first touch of each page takes the lock of the address space. The handler must not wait for
+   * it: the thread that is asked may have nothing to do with who holds that. */
   for (size_t at = 0; at < capacity && at < TOUCHED_BYTES; at += PAGE)
     ((volatile uint8_t *)request->stack)[at] = 0;
   request->copy.request = (uint32_t)(request - observer_requests);

@@ -129,10 +129,11 @@ import Testing
         // What this itself has read before must not be found again.
         room.initializeMemory(as: UInt8.self, repeating: 0)
         let length = Int(min(UInt64(room.count), range.upperBound - at))
+        guard let bytes = room.baseAddress else { return false }
         // SAFETY: the room is that long.
-        let count = pread(memory, room.baseAddress, length, off_t(at))
+        let count = pread(memory, bytes, length, off_t(at))
         guard count > 0 else { return false }
-        if marked_stack_is_in(room.baseAddress!.assumingMemoryBound(to: UInt8.self), count) { return true }
+        if marked_stack_is_in(bytes.assumingMemoryBound(to: UInt8.self), count) { return true }
         at += UInt64(count)
       }
       return false
