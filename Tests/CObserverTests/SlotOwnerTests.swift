@@ -231,10 +231,10 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     #expect(small(words[7]) == small(words[7]))
   }
 
-  /// In a table of the process's, whose first slots are in use, a thread that exits ends its own work and nobody else's.
-  @Test(.usesObserver) func aThreadThatExitsEndsItsOwnWork() throws {
-    try withSlot(0) { first in
-      try withSlot(1) { second in
+  /// In a table of the process's, whose first slots are in use, a thread that exits ends its own turn and nobody else's.
+  @Test(.usesObserver) func aThreadThatExitsEndsItsOwnTurn() throws {
+    try withSlot(0, ofLoop: true) { first in
+      try withSlot(1, ofLoop: true) { second in
         let own = observer_thread_current()
         observer_slot_begin_for(first, own, 4000)
         workload_on_thread({ slot in observer_slot_begin(slot?.assumingMemoryBound(to: observer_slot.self)) }, second)
@@ -243,9 +243,9 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
     }
   }
 
-  /// The end of the work of a thread that exits is timed like any other.
+  /// The end of the turn of a thread that exits is timed like any other.
   @Test(.usesObserver) func theEndOfAThreadIsTimed() throws {
-    try withSlot(0) { slot in
+    try withSlot(0, ofLoop: true) { slot in
       let before = clinux_clock_ns()
       workload_on_thread(
         { slot in

@@ -81,6 +81,8 @@ import Testing
   private struct Death {
     var child: ChildProcess
     var verdict: String?
+    /// The next launch.
+    var told: ChildProcess
   }
 
   private func die(_ arguments: [String], as scenario: String = "die", asInit: Bool = false) throws -> Death {
@@ -94,7 +96,7 @@ import Testing
       )
       let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell"])
       let verdict = told.facts("run").last.map { String($0.drop { $0 != " " }.dropFirst()) }
-      return Death(child: child, verdict: verdict)
+      return Death(child: child, verdict: verdict, told: told)
     }
   }
 

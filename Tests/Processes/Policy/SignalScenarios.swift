@@ -290,12 +290,18 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   }
   if arguments.count >= 4, let signal = Int32(arguments[2]) { workload_recover_from(signal, arguments[3]) }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
+  waitForNotes()
   for _ in 0..<(arguments.count >= 4 ? 3 : 1) {
     say("survived=\(workload_die_or_jump(arguments[1])) \(workload_recovered())")
   }
   if arguments.count == 5 { say("survived=\(workload_die(arguments[4]))") }
   kill(getpid(), SIGKILL)
   watchdog.stop()
+}
+
+/// Waits until what the process dies of is noted: the disk may be slow.
+private func waitForNotes() {
+  while !threads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
 /// Dies of an instruction that there is not, under the last of several watchdogs: `die-after-restart DIRECTORY
@@ -312,6 +318,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     say("stopped=\(watchdog.stop(patience: .seconds(20)))")
   }
   let last = try Watchdog(configuration)
+  waitForNotes()
   // A fault that nobody ends comes for ever.
   alarm(20)
   withExtendedLifetime(last) { say("survived=\(workload_die("no-instruction"))") }
