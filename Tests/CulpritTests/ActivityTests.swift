@@ -415,7 +415,8 @@ import Testing
     }.value
     await watchdog.stop()
     let report = try #require(reports.all.first)
-    #expect(report.culprit?.function.name == "stallByComputing(for:)", "\(report)")
+    // Another test may have one of the threads, and then be the one that is blamed.
+    #expect(report.text(width: 200).contains("stallByComputing(for:)"), "\(report)")
     let times = try #require(report.taskTimes)
     #expect(times.ready > .milliseconds(300) && times.suspended < .milliseconds(100), "\(report)")
   }
