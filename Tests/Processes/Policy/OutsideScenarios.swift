@@ -180,3 +180,33 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
   for limitation in watchdog.status.limitations { say("\(limitation)") }
   loop.withTurn(label: nasty) { while true { computeInTheWay(100) } }
 }
+
+/// Gives up its turn in a section, while its own children compute on all of the pool's threads: until where tasks are kept has been
+/// found out, which the first section begins.
+@Sendable func yieldToOthers(_ arguments: [String]) throws {
+  let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(400), interval: .milliseconds(50)))
+  let isTold = Atomic<Bool>(false)
+  watchdog.onStall { report in
+    guard let times = report.taskTimes, !isTold.exchange(true, ordering: .relaxed) else { return }
+    say("culprit=\(report.culprit?.function.name ?? "nobody")")
+    say("ready=\(times.ready >= .milliseconds(300))")
+    say("suspended=\(times.suspended >= .milliseconds(100))")
+  }
+  for _ in 0..<20 where !isTold.load(ordering: .relaxed) {
+    let isOver = DispatchSemaphore(value: 0)
+    Task.detached {
+      await withTaskGroup { group in
+        await watchdog.withSection("polite", threshold: .milliseconds(200)) {
+          for _ in 0..<2 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) { group.addTask { computeInTheWay(600) } }
+          await Task.yield()
+        }
+        await group.waitForAll()
+      }
+      isOver.signal()
+    }
+    isOver.wait()
+    // Its report is made by then.
+    usleep(300_000)
+  }
+  watchdog.stop()
+}

@@ -29,6 +29,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "let-go": letGoOfAnActivity,
   "misconfigured": beMisconfigured,
   "nasty": beNasty,
+  "yield": yieldToOthers,
   "probe": liveForAProbe,
 ]
 
