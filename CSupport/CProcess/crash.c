@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "cprocess_crash.h"
 
+#include "clinux_clock.h"
+#include "clinux_wait.h"
 #include "crash_notes.h"
 
 #include <errno.h>
@@ -20,8 +22,13 @@ enum { LATE_TAG_FAULT = 8 };
 
 static _Atomic int note_process;
 static _Atomic unsigned note_number;
-/* Whether a signal has been noted; set by the one thread that notes it. */
-static _Atomic bool is_noted;
+/* How long who dies waits: what a disk takes that is slow, and no more than `exit` waits. */
+static const uint64_t patience_ns = UINT64_C(1000000000);
+
+/* Whether a signal has been noted: enum notice, changed by the one thread that notes it. */
+static _Atomic uint32_t notice;
+enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
+
 /* What was there before, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
 static bool installed[FATAL_SIGNALS];
@@ -100,27 +107,40 @@ static bool comes_again(int number, const siginfo_t *info) {
          (number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE);
 }
 
-/* Notes that the process is about to end by a signal. Returns whether it did: once, and not in a child of fork or
- * vfork, which has the handler, and perhaps the descriptor, but no business with the file. */
+/* Notes that the process is about to end by a signal, and waits until that is written, for a second at most. Returns
+ * whether it did: once, and not in a child of fork or vfork, which has the handler, and perhaps the descriptor, but no
+ * business with the file. */
 static bool note(int number, const siginfo_t *info, int process) {
-  if (process != atomic_load(&note_process) || atomic_exchange(&is_noted, true))
+  if (process != atomic_load(&note_process))
     return false;
+  uint64_t deadline_ns = clinux_clock_ns() + patience_ns;
+  uint32_t before = NOTICE_NONE;
+  if (!atomic_compare_exchange_strong(&notice, &before, NOTICE_BEGUN)) {
+    /* Another thread has died first, and its note would not be there if the process ended now. */
+    while (atomic_load(&notice) == NOTICE_BEGUN && clinux_clock_ns() < deadline_ns)
+      clinux_wait(&notice, NOTICE_BEGUN, deadline_ns);
+    crash_notes_wait(deadline_ns);
+    return false;
+  }
   char line[CRASH_NOTE_LENGTH_MAX] = "signal ";
   size_t length = 7;
   length += put_number(line + length, (unsigned)number);
   line[length++] = ' ';
   length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
   put_line(line, length);
+  atomic_store(&notice, NOTICE_PUT);
+  clinux_wake(&notice);
+  crash_notes_wait(deadline_ns);
   return true;
 }
 
-/* Notes that it did not. */
+/* Notes that it did not. Nobody waits for that: there is time. */
 static void take_back(int number) {
   char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
   length += put_number(line + length, (unsigned)number);
   put_line(line, length);
-  atomic_store(&is_noted, false);
+  atomic_store(&notice, NOTICE_NONE);
 }
 
 static bool has_handler(const struct sigaction *action) {
@@ -223,7 +243,7 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
   uint32_t run = crash_notes_start(file);
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
-  atomic_store(&is_noted, false);
+  atomic_store(&notice, NOTICE_NONE);
   for (int index = 0; index < FATAL_SIGNALS; index++) {
     struct sigaction now;
     if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)

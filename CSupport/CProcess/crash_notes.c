@@ -7,12 +7,11 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* A handler that recovers is noted and taken back once for each signal: all of that has room. */
 enum { NOTES_MAX = 16 };
-
-/* How long who dies waits: what a disk takes that is slow, and no more than `exit` waits. */
-static const uint64_t patience_ns = UINT64_C(1000000000);
 
 /* Where lines go: one of two, so that another can be prepared. The service may have closed it since. */
 static struct clinux_descriptor note_files[2];
@@ -29,6 +28,8 @@ static struct {
 static _Atomic uint32_t put_count, written_count;
 /* How often the thread was called. */
 static _Atomic uint32_t calls;
+/* The thread, which may be the one that dies; 0 when there is none. */
+static _Atomic int writer;
 
 static uint32_t run_of(uint32_t count) { return count >> 16; }
 
@@ -76,33 +77,50 @@ void crash_notes_put(const char *line, size_t length) {
     return;
   memcpy(notes[put % NOTES_MAX].text, line, length);
   notes[put % NOTES_MAX].length = length;
-  uint32_t next = next_of(put);
-  if (!atomic_compare_exchange_strong(&put_count, &put, next))
+  if (atomic_compare_exchange_strong(&put_count, &put, next_of(put)))
+    clinux_notify(&calls);
+}
+
+/* Writes the next line of the run RUN. Returns false when there is none. */
+static bool write_next(uint32_t run) {
+  uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
+  /* They are read one after the other: another run may have begun in between. */
+  if (run_of(put) != run || run_of(written) != run || put == written)
+    return false;
+  int place = atomic_load(&note_place);
+  /* There is nobody to tell of a failure. */
+  if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
+    (void)!clinux_write(note_files[place].number, notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
+  atomic_compare_exchange_strong(&written_count, &written, next_of(written));
+  clinux_wake(&written_count);
+  return true;
+}
+
+void crash_notes_wait(uint64_t deadline_ns) {
+  uint32_t put = atomic_load(&put_count), written;
+  /* It would wait for itself. */
+  if ((int)syscall(SYS_gettid) == atomic_load(&writer)) {
+    while (write_next(run_of(put)))
+      ;
     return;
-  clinux_notify(&calls);
-  uint64_t deadline_ns = clinux_clock_ns() + patience_ns;
-  while ((written = atomic_load(&written_count)) != next && run_of(written) == run_of(next) &&
+  }
+  while ((written = atomic_load(&written_count)) != put && run_of(written) == run_of(put) &&
          clinux_clock_ns() < deadline_ns)
     clinux_wait(&written_count, written, deadline_ns);
 }
 
 void crash_notes_write(uint32_t run) {
+  int self = (int)syscall(SYS_gettid);
+  atomic_store(&writer, self);
   for (;;) {
     uint32_t seen = clinux_word(&calls);
-    uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
-    if (run_of(put) != run)
-      return;
-    if (put == written) {
+    if (run_of(atomic_load(&put_count)) != run)
+      break;
+    if (!write_next(run))
       clinux_wait(&calls, seen, UINT64_MAX);
-      continue;
-    }
-    int place = atomic_load(&note_place);
-    /* There is nobody to tell of a failure. */
-    if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
-      (void)!clinux_write(note_files[place].number, notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
-    atomic_compare_exchange_strong(&written_count, &written, next_of(written));
-    clinux_wake(&written_count);
   }
+  /* Its number may be another thread's soon; that of a later run may have begun. */
+  atomic_compare_exchange_strong(&writer, &self, 0);
 }
 
 /* END ASYNC-SIGNAL-SAFE SECTION */

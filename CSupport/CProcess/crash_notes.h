@@ -26,9 +26,13 @@ void crash_notes_stop(void);
  * Async-signal-safe: yes. Threads: the disk thread. */
 void crash_notes_move(struct clinux_descriptor file);
 
-/* Has the LENGTH characters of LINE written, and waits for that, for a second at most.
+/* Has the LENGTH characters of LINE written. Waits for nobody.
  * Async-signal-safe: yes. Threads: any, one at a time. */
 void crash_notes_put(const char *line, size_t length);
+
+/* Waits until what has been put is written, until DEADLINE_NS at most.
+ * Async-signal-safe: yes. Threads: any. */
+void crash_notes_wait(uint64_t deadline_ns);
 
 /* Writes the lines of the run RUN until it ends.
  * Async-signal-safe: yes. Threads: one for each run. */

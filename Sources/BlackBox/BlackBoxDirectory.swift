@@ -32,6 +32,8 @@ package struct BlackBoxDirectory: Sendable {
     package let name: String
     /// Whether a stall in it has no end.
     package let isOpen: Bool
+    /// How much of it ``stall(_:)`` reads, in bytes.
+    package let bytes: Int
   }
 
   /// This machine's boot id.
@@ -165,7 +167,8 @@ package struct BlackBoxDirectory: Sendable {
         // A file that was cut before its stall has none.
         let isUnended = stalls.isEmpty ? !isWhole : stalls.contains { !$0.hasEnded }
         let isOpen = isUnended && !hasEnd()
-        found.saved.append(SavedStall(name: name, isOpen: isOpen))
+        let bytes = min(SmallFile.size(descriptor), Self.stallBytesMax)
+        found.saved.append(SavedStall(name: name, isOpen: isOpen, bytes: bytes))
         found.hasOpen = found.hasOpen || isOpen
       } catch {
         found.problems.append("\(path)/\(name) \(error)")

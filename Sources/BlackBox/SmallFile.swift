@@ -21,6 +21,8 @@ enum SmallFile {
   /// Up to `max` bytes of the open file `descriptor` from its beginning; `nil` when it cannot be read.
   static func bytes(_ descriptor: Int32, max: Int) -> [UInt8]? {
     var bytes: [UInt8] = []
+    // An array that grows takes up to twice as much for a moment.
+    bytes.reserveCapacity(min(max, size(descriptor)))
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
     while bytes.count < max {
       let count = pread(descriptor, &chunk, min(chunk.count, max - bytes.count), off_t(bytes.count))
@@ -38,6 +40,12 @@ enum SmallFile {
     let size = lseek(descriptor, 0, SEEK_END)
     let count = pread(descriptor, &bytes, max, Swift.max(0, size - off_t(max)))
     return Array(bytes.prefix(Swift.max(0, count)))
+  }
+
+  /// The size of the open file `descriptor` in bytes, 0 when it is not known.
+  static func size(_ descriptor: Int32) -> Int {
+    var information = stat()
+    return fstat(descriptor, &information) == 0 ? Int(information.st_size) : 0
   }
 
   /// The inode of the file at `path`.

@@ -128,6 +128,27 @@ import Testing
     #expect(!cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
   }
 
+  /// A handler that comes in the middle of a question has no part in it, and one that leaves then has still to answer: nobody's
+  /// answer takes the place of another one's.
+  @Test func whoIsAskedIsKnown() {
+    let block = Block()
+    let own = block.pointer
+    #expect(cprocess_escalation_add_handler(own) == 0 && cprocess_escalation_add_handler(own) == 0)
+    cprocess_escalation_ask(own)
+    let first = cprocess_escalation_question(own)
+    #expect(cprocess_escalation_add_handler(own) == first && cprocess_escalation_remove_handler(own) == first)
+    cprocess_escalation_answer(own, first, false)
+    #expect(!cprocess_escalation_is_answered(own))
+    cprocess_escalation_answer(own, first, true)
+    #expect(cprocess_escalation_is_answered(own) && cprocess_escalation_end_question(own))
+    #expect(cprocess_escalation_remove_handler(own) == 0)
+    // One of the three is left, and the veto is not.
+    cprocess_escalation_ask(own)
+    let second = cprocess_escalation_question(own)
+    cprocess_escalation_answer(own, second, false)
+    #expect(cprocess_escalation_is_answered(own) && !cprocess_escalation_end_question(own))
+  }
+
   @Test func everyWordIsItsOwn() {
     let block = Block()
     let own = block.pointer

@@ -344,6 +344,26 @@ extension WatchdogTests {
     #expect(watchdog.configuration.sampling.threshold == quick.sampling.threshold)
   }
 
+  /// What changes the configuration may ask the watchdog anything, and change it in no other way than it is asked to.
+  @Test func aChangeMayUseTheWatchdog() throws {
+    let watchdog = try Watchdog(quick)
+    defer { watchdog.stop() }
+    let isDone = Finished()
+    Thread.detachNewThread {
+      try? watchdog.reconfigure { configuration in
+        configuration.sampling.threshold = watchdog.configuration.sampling.threshold * 3
+        #expect(watchdog.status.mode == .watching)
+        let error = #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.isEnabled = false } }
+        #expect(error?.message == "the configuration cannot be changed by what is just changing it")
+      }
+      isDone.set()
+    }
+    waitUntil { isDone.isSet }
+    #expect(isDone.isSet && watchdog.configuration.sampling.threshold == quick.sampling.threshold * 3)
+    try watchdog.reconfigure { $0.isEnabled = false }
+    #expect(watchdog.status.mode == .switchedOff)
+  }
+
   @Test func aSwitchedOffWatchdogWatchesNothingAndComesBack() throws {
     let found = try reports { watchdog in
       let loop = try watchdog.watchLoop(named: "loop")

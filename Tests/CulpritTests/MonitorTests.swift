@@ -59,6 +59,9 @@ private final class Watched {
     observer_slot_begin_for(slots + index, thread, now)
   }
 
+  /// Another one whenever the monitor has been woken.
+  var wakeWord: UInt32 { observer_control_begin_tick(control.pointer) }
+
   var item: UInt64 { observer_slot_work_item(slots) }
 
   /// A tick after so many milliseconds, all of which count. Returns the wait in milliseconds.
@@ -356,6 +359,72 @@ private final class Watched {
       for _ in 0..<8 { watched.tick(after: 100) }
       #expect(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.age_ns) == [1000 * Watched.ms])
     }
+  }
+
+  /// While nothing grows older there is nothing to look for, however close the work was to its next sample.
+  @Test func pausesTakeNoTicks() throws {
+    for isPaused in [true, false] {
+      let watched = try Watched()
+      observer_sampler_ready(watched.sampling, 0)
+      watched.begin()
+      #expect(watched.tick(after: 124) == 1)
+      if isPaused { observer_control_pause(watched.control.pointer) } else { observer_slot_exempt(watched.slots, 1) }
+      #expect(watched.tick(after: 1) == .max && watched.tick(after: 200) == .max)
+      let word = watched.wakeWord
+      // Who goes on is who sees to the next tick.
+      if isPaused {
+        observer_control_pause(watched.control.pointer)
+        observer_control_resume(watched.control.pointer)
+        #expect(watched.wakeWord == word)
+        observer_control_resume(watched.control.pointer)
+        #expect(watched.wakeWord != word)
+      } else {
+        observer_slot_exempt(watched.slots, 1)
+        #expect(!observer_slot_exempt_no_more(watched.slots, 1) && observer_slot_exempt_no_more(watched.slots, 1))
+        #expect(!observer_slot_exempt_no_more(watched.slots, 1))
+      }
+      #expect(watched.tick(after: 0) == 1)
+    }
+  }
+
+  /// Work that hangs is seen to hang, and who ends the process sees it, whatever the recorder has not been told yet of the work
+  /// before it.
+  @Test func whatIsOwedBlindsNobody() throws {
+    let watched = try Watched()
+    watched.begin()
+    let first = watched.item
+    for _ in 0..<3 { watched.tick(after: 100) }
+    _ = watched.events()
+    watched.fillRing()
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    watched.begin()
+    let second = watched.item
+    for _ in 0..<13 { watched.tick(after: 100) }
+    #expect(watched.stall.item == second && watched.stall.age_ns == 1300 * Watched.ms)
+    // The first was no stall: its end makes room for that of one.
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    #expect(watched.stall.item == 0)
+    // No end is given up for that of another one, if it was a stall's.
+    for _ in 0..<2 {
+      watched.begin()
+      for _ in 0..<12 { watched.tick(after: 100) }
+      observer_slot_end(watched.slots)
+      watched.tick(after: 100)
+    }
+    #expect(observer_control_stalls_lost(watched.control.pointer) == 2)
+    watched.begin()
+    let last = watched.item
+    for _ in 0..<11 { watched.tick(after: 100) }
+    _ = watched.events()
+    watched.tick(after: 100)
+    watched.tick(after: 100)
+    let told = watched.events().filter { $0.kind != OBSERVER_EVENT_SAMPLE.rawValue }
+    let (began, ended) = (OBSERVER_EVENT_STALL_BEGAN.rawValue, OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue)
+    #expect(told.prefix(3).map(\.kind) == [began, ended, began])
+    #expect(told.prefix(3).map(\.item) == [second, second, last] && !told.contains { $0.item == first })
+    #expect(told.first?.age_ns == 1300 * Watched.ms && told.first?.threshold_ns == 1000 * Watched.ms)
   }
 
   /// Slots that are not in use yet are not looked at; those that come are, and the soonest of all is waited for.

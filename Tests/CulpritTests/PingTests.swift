@@ -138,6 +138,31 @@ import Testing
     #expect(!found.isEmpty)
   }
 
+  /// Nor does one keep others from being watched that comes back only to be held up once more, where all of them were.
+  @Test func handOversThatAreHeldUpInTurnBlindNobody() throws {
+    let loop = ClosureLoop()
+    let (first, second) = (Turnstile(), Turnstile())
+    _ = try reports { watchdog in
+      let loops = try [(first, "first"), (second, "second")].map { turnstile, name in
+        try watchdog.watchLoop(named: name) { ping in
+          turnstile.pass()
+          loop.execute(ping)
+        }
+      }
+      wait { first.arrived == 1 && second.arrived == 1 && watchdog.status.problems.count == 2 }
+      // Who waits to lead has seen that nothing is due.
+      usleep(1_200_000)
+      first.letOneIn()
+      wait { first.arrived == 2 }
+      second.letOneIn()
+      wait { second.arrived == 2 }
+      #expect(first.arrived == 2 && second.arrived == 2)
+      for turnstile in [first, second] { turnstile.open() }
+      for loop in loops { loop.stop() }
+    }
+    loop.stop()
+  }
+
   /// Nor does it keep anybody else from being watched, and the status says that it does not end.
   @Test func aHandOverThatDoesNotEndBlindsNobody() throws {
     let (stuck, healthy) = (ClosureLoop(), ClosureLoop())
@@ -378,5 +403,28 @@ import Testing
       watch.stop()
     }
     #expect(found.isEmpty)
+  }
+}
+
+/// Lets in one after the other, when it is told to.
+private final class Turnstile: Sendable {
+  private let count = Atomic<Int>(0)
+  private let isOpen = Atomic<Bool>(false)
+  private let gate = DispatchSemaphore(value: 0)
+
+  /// How many have come.
+  var arrived: Int { count.load(ordering: .relaxed) }
+
+  func pass() {
+    count.add(1, ordering: .relaxed)
+    if !isOpen.load(ordering: .relaxed) { gate.wait() }
+  }
+
+  func letOneIn() { gate.signal() }
+
+  /// Lets in all who come.
+  func open() {
+    isOpen.store(true, ordering: .relaxed)
+    gate.signal()
   }
 }

@@ -118,6 +118,24 @@ import Testing
     }
   }
 
+  /// Threads that die while another one's note is being written leave it the time.
+  @Test func threadsDieTogether() throws {
+    for _ in 0..<10 {
+      let death = try die(["together"])
+      #expect(!death.child.hasExited && death.child.status == SIGILL, "\(death)")
+      #expect(death.verdict == "crash: signal \(SIGILL)", "\(death)")
+    }
+  }
+
+  /// The thread that writes notes may be the one that dies.
+  @Test func whoWritesNotesDiesNoted() throws {
+    for signal in [SIGSEGV, SIGTRAP] {
+      let death = try die(["\(signal)"], as: "die-noting")
+      #expect(!death.child.hasExited && death.child.status == signal, "\(death)")
+      #expect(death.child.facts("survived") == [] && death.verdict == "crash: signal \(signal)", "\(death)")
+    }
+  }
+
   /// A handler that was there before and recovers goes on doing so, and what is noted is what ends the process.
   @Test func whoRecoversIsNotNotedAsDead() throws {
     for (way, signal, result) in [

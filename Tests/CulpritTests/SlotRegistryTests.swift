@@ -47,6 +47,29 @@ import Testing
     }
   }
 
+  /// The monitor sleeps while a scope is open that may take as long as it does, and is woken at its end, if it would sleep for too
+  /// long: once for all that were open.
+  @Test func theEndOfAnExemptionIsSeenTo() throws {
+    try withRegistry {
+      let lease = try lease("work", .section, threshold: .seconds(8))
+      defer { registry.end(lease) }
+      func wakes(asleepFor time: UInt64, _ body: () -> Void) -> Bool {
+        let word = observer_control_begin_tick(control.pointer)
+        // Not to wait, but to say until when.
+        observer_control_end_tick(control.pointer, word &- 1, clinux_clock_ns() + time)
+        body()
+        return observer_control_begin_tick(control.pointer) != word
+      }
+      for (time, isWoken) in [(UInt64(1) << 50, true), (1_000_000, false)] {
+        lease.exempt()
+        lease.exempt()
+        #expect(!wakes(asleepFor: time) { lease.exemptNoMore() })
+        #expect(wakes(asleepFor: time) { lease.exemptNoMore() } == isWoken)
+        #expect(!wakes(asleepFor: time) { lease.exemptNoMore() })
+      }
+    }
+  }
+
   /// A name is watched once by each watchdog; another one's gets a number, and sections may be called alike.
   @Test func namesAreToldApart() throws {
     try withRegistry {

@@ -110,7 +110,7 @@ import Testing
       #expect(tracker.advance(snapshot(item: 0), tick(item + 17_000, after: 1000)).ended)
       tracker.close(endedAt: 0, lastTick: 0, allowed: 0)
       #expect(!tracker.isUndeclaredStall)
-      tracker.endRecorded()
+      _ = tracker.owe()
       #expect(tracker.item == 0)
     }
   }
@@ -128,7 +128,7 @@ import Testing
     // Settled once, whatever it is told later.
     tracker.close(endedAt: 30_000, lastTick: 21_500, allowed: 1 << 40)
     #expect(tracker.age == 20_400)
-    tracker.endRecorded()
+    _ = tracker.owe()
 
     let next = snapshot(item: 30_000)
     _ = tracker.advance(next, tick(33_000, after: 11_000))
@@ -187,10 +187,20 @@ import Testing
     // From 6,000 to 11,000, and then for the next one.
     tracker.close(endedAt: 13_000, exempt: 5400, lastTick: 4000, allowed: 1 << 50)
     #expect(tracker.age == 6600 && !tracker.isUndeclaredStall)
-    tracker.endRecorded()
+    _ = tracker.owe()
     _ = tracker.advanceToNext(next, tick(14_000, after: 10_000))
     // The other's may have been its own.
     #expect(tracker.age == (generation == 1 ? 0 : 400))
+  }
+
+  /// What was exempt is taken off the work item even where the tick at which it was seen came before its begin.
+  @Test func exemptTimeOfAWorkItemThatHasJustBegunCounts() {
+    var tracker = WorkItemTracker(seed: 1)
+    var seen = snapshot(item: 5000)
+    seen.exempt = 3000
+    #expect(!tracker.advance(seen, tick(4000, after: 4000)).declare)
+    #expect(!tracker.advance(seen, tick(16_000, after: 12_000)).declare)
+    #expect(tracker.age == 8000 && tracker.exemptTime == 3000)
   }
 
   /// A work item that ended exactly at its threshold is a stall, one nanosecond sooner is none.

@@ -43,7 +43,7 @@ private struct Simulation {
       tracker.close(endedAt: endedAt * ms, lastTick: last * ms, allowed: allowed * ms)
       noticedAtEnd = tracker.isUndeclaredStall
       ended = tracker.age / ms
-      tracker.endRecorded()
+      _ = tracker.owe()
     }
     if step.sample { samples.append(tracker.age / ms) }
     if step.declare {
@@ -210,10 +210,10 @@ private struct Simulation {
     var idle = snapshot
     idle.item = 0
     let fourth = tracker.advance(idle, tick(80))
-    // A new work item must wait until the old one's end is recorded.
+    // A new work item must wait until something is done about the old one's end.
     let fifth = tracker.advance(snapshot, tick(100))
     #expect(fourth.ended && fifth.ended)
-    tracker.endRecorded()
+    _ = tracker.owe()
     let sixth = tracker.advance(snapshot, tick(120))
     #expect(!sixth.ended)
   }
@@ -385,7 +385,7 @@ private struct Simulation {
         if step.ended {
           tracker.close(endedAt: isAsked ? end : 0, lastTick: last, allowed: 250 * ms)
           if tracker.isUndeclaredStall { if isLate { late += 1 } else { inTime += 1 } }
-          tracker.endRecorded()
+          _ = tracker.owe()
           snapshot.item = 0
           step = tracker.advance(snapshot, tick)
           isOver = true

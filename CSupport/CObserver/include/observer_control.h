@@ -14,6 +14,7 @@ struct observer_control {
   _Atomic uint64_t wakeups;        /* how many ticks there were */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
+  _Atomic uint64_t stalls_lost;    /* stalls of which the recorder could not be told */
   struct observer_exemption pause; /* while it is open no work item grows older; nobody's in particular */
 };
 
@@ -25,6 +26,16 @@ static inline CLINUX_NO_LOCKS uint64_t observer_control_hang_delay_ns(const stru
 /* Sets that. Async-signal-safe: yes. Threads: any. */
 static inline void observer_control_set_hang_delay_ns(struct observer_control *control, uint64_t delay_ns) {
   atomic_store_explicit(&control->hang_delay_ns, delay_ns, memory_order_relaxed);
+}
+
+/* Counts a stall of which the recorder could not be told. Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS void observer_control_lose_stall(struct observer_control *control) {
+  atomic_fetch_add_explicit(&control->stalls_lost, 1, memory_order_relaxed);
+}
+
+/* How many these were. Async-signal-safe: yes. Threads: any. */
+static inline uint64_t observer_control_stalls_lost(const struct observer_control *control) {
+  return atomic_load_explicit(&control->stalls_lost, memory_order_relaxed);
 }
 
 /* For how long no work item was to grow older (observer_exemption_sum). Async-signal-safe: yes. Threads: the monitor.
@@ -39,7 +50,9 @@ static inline void observer_control_pause(struct observer_control *control) {
   observer_exemption_begin(&control->pause, 0);
 }
 static inline void observer_control_resume(struct observer_control *control) {
-  observer_exemption_end(&control->pause, 0);
+  /* The monitor has planned no tick for what did not grow older. */
+  if (observer_exemption_end(&control->pause, 0))
+    clinux_notify(&control->wake);
 }
 
 /* Makes the monitor tick now. Async-signal-safe: yes. Threads: any. */

@@ -49,19 +49,21 @@ static inline void observer_exemption_begin(struct observer_exemption *exemption
   atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
 }
 
-/* Closes it. Does nothing where none is open. Async-signal-safe: yes. Threads: any. */
-static inline void observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
+/* Closes it. Does nothing where none is open. Returns whether it was the last one that was.
+ * Async-signal-safe: yes. Threads: any. */
+static inline bool observer_exemption_end(struct observer_exemption *exemption, uint32_t owner) {
   uint64_t depth = atomic_load_explicit(&exemption->depth, memory_order_relaxed), next;
   do {
     if (depth >> OBSERVER_EXEMPT_OWNER_SHIFT != owner || (depth & OBSERVER_EXEMPT_DEPTH_MASK) == 0)
-      return;
+      return false;
     next = depth - 1 + ((depth & OBSERVER_EXEMPT_DEPTH_MASK) == 1 ? OBSERVER_EXEMPT_SETTLING : 0);
   } while (!atomic_compare_exchange_weak_explicit(&exemption->depth, &depth, next, memory_order_acquire,
                                                   memory_order_relaxed));
   if ((depth & OBSERVER_EXEMPT_DEPTH_MASK) != 1)
-    return;
+    return false;
   atomic_fetch_add_explicit(&exemption->sum_ns, clinux_clock_ns(), memory_order_release);
   atomic_fetch_sub_explicit(&exemption->depth, OBSERVER_EXEMPT_SETTLING, memory_order_release);
+  return true;
 }
 
 /* The sum, or OBSERVER_EXEMPT_UNKNOWN. Async-signal-safe: yes. Threads: any. */

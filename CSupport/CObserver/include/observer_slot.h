@@ -156,12 +156,13 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
 }
 
 /* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing
- * when the slot is not GENERATION's any more. Async-signal-safe: yes. Threads: any. */
+ * when the slot is not GENERATION's any more. Returns whether no scope is open any more: the monitor has planned no
+ * tick for the slot meanwhile. Async-signal-safe: yes. Threads: any. */
 static inline void observer_slot_exempt(struct observer_slot *slot, uint32_t generation) {
   observer_exemption_begin(&slot->exemption, generation);
 }
-static inline void observer_slot_exempt_no_more(struct observer_slot *slot, uint32_t generation) {
-  observer_exemption_end(&slot->exemption, generation);
+static inline bool observer_slot_exempt_no_more(struct observer_slot *slot, uint32_t generation) {
+  return observer_exemption_end(&slot->exemption, generation);
 }
 
 /* Sets SLOT's label to the BYTES bytes of TEXT, of which OBSERVER_LABEL_WORDS * 8 are kept; 0 bytes for none. It stays

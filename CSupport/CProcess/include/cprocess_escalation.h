@@ -58,8 +58,7 @@ struct cprocess_escalation {
   _Atomic uint64_t pings_withheld;     /* and how often it was not because something hung */
   _Atomic int32_t send_error;          /* errno of the last datagram that could not be sent; 0 */
   _Atomic uint64_t terminate_after_ns; /* the age at which a stall is the end of the process; 0: none is */
-  _Atomic uint32_t handlers;           /* how many want to know of that end, or to prevent it */
-  _Atomic uint32_t question_wake;      /* their threads wait on it */
+  _Atomic uint32_t question_wake;      /* who wants to know of that end, or to prevent it, waits on it */
   _Atomic uint64_t question;           /* what they are asked and have answered; its parts are below */
   _Atomic uint64_t shutdown_ns;        /* when the end of the process began, CLOCK_MONOTONIC; 0: it has not */
   _Atomic uint32_t shutdown_base_set;  /* 1: what had been used then has been noted: */
@@ -72,10 +71,13 @@ struct cprocess_escalation {
 };
 
 /* The parts of a cprocess_escalation's question, from the top: its number, 32 bits, odd while it is asked; whether a
- * handler vetoes the end; how many handlers have not answered. */
+ * handler vetoes the end; how many handlers there are, 15 bits; how many of them have not answered. All in one word, so
+ * that a handler knows which questions count it. */
 enum { CPROCESS_QUESTION_SHIFT = 32 };
 #define CPROCESS_QUESTION_VETOED (UINT64_C(1) << 31)
-#define CPROCESS_QUESTION_UNANSWERED_MASK (CPROCESS_QUESTION_VETOED - 1)
+#define CPROCESS_QUESTION_HANDLER (UINT64_C(1) << 16)
+#define CPROCESS_QUESTION_HANDLERS_MASK (CPROCESS_QUESTION_VETOED - CPROCESS_QUESTION_HANDLER)
+#define CPROCESS_QUESTION_UNANSWERED_MASK (CPROCESS_QUESTION_HANDLER - 1)
 
 /* Wakes the escalation thread. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_wake(struct cprocess_escalation *escalation) {
@@ -201,21 +203,35 @@ static inline bool cprocess_escalation_shutdown_base(const struct cprocess_escal
   return true;
 }
 
-/* One more handler wants to know of the end, or one less. Async-signal-safe: yes. Threads: any. */
-static inline void cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
-  atomic_fetch_add_explicit(&escalation->handlers, 1, memory_order_release);
+/* The number of what is being asked in QUESTION, 0 for nothing. */
+static inline uint32_t cprocess_question_number(uint64_t question) {
+  uint32_t number = (uint32_t)(question >> CPROCESS_QUESTION_SHIFT);
+  return (number & 1) != 0 ? number : 0;
 }
-static inline void cprocess_escalation_remove_handler(struct cprocess_escalation *escalation) {
-  atomic_fetch_sub_explicit(&escalation->handlers, 1, memory_order_release);
+
+/* One more handler wants to know of the end, or one less. Returns the number of what is being asked, 0 for nothing: a
+ * new one has no part in that, and one that leaves has still to answer it. Questions that come later count the new one
+ * and not the one that leaves. Async-signal-safe: yes. Threads: any. */
+static inline uint32_t cprocess_escalation_add_handler(struct cprocess_escalation *escalation) {
+  return cprocess_question_number(
+      atomic_fetch_add_explicit(&escalation->question, CPROCESS_QUESTION_HANDLER, memory_order_acq_rel));
+}
+static inline uint32_t cprocess_escalation_remove_handler(struct cprocess_escalation *escalation) {
+  uint32_t number = cprocess_question_number(
+      atomic_fetch_sub_explicit(&escalation->question, CPROCESS_QUESTION_HANDLER, memory_order_acq_rel));
   clinux_notify(&escalation->question_wake);
+  return number;
 }
 
 /* Asks the handlers. Async-signal-safe: yes. Threads: the escalation thread. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_ask(struct cprocess_escalation *escalation) {
-  uint64_t number =
-      (atomic_load_explicit(&escalation->question, memory_order_relaxed) >> CPROCESS_QUESTION_SHIFT | 1) + 2;
-  uint32_t handlers = atomic_load_explicit(&escalation->handlers, memory_order_acquire);
-  atomic_store_explicit(&escalation->question, number << CPROCESS_QUESTION_SHIFT | handlers, memory_order_release);
+  uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;
+  do {
+    uint64_t number = (question >> CPROCESS_QUESTION_SHIFT | 1) + 2;
+    uint64_t handlers = question & CPROCESS_QUESTION_HANDLERS_MASK;
+    next = number << CPROCESS_QUESTION_SHIFT | handlers | handlers / CPROCESS_QUESTION_HANDLER;
+  } while (!atomic_compare_exchange_weak_explicit(&escalation->question, &question, next, memory_order_acq_rel,
+                                                  memory_order_relaxed));
   clinux_notify(&escalation->question_wake);
 }
 
@@ -233,9 +249,7 @@ static inline CLINUX_NO_LOCKS bool cprocess_escalation_end_question(struct cproc
 
 /* The number of what is being asked, 0 for nothing. Async-signal-safe: yes. Threads: any. */
 static inline uint32_t cprocess_escalation_question(const struct cprocess_escalation *escalation) {
-  uint32_t number =
-      (uint32_t)(atomic_load_explicit(&escalation->question, memory_order_acquire) >> CPROCESS_QUESTION_SHIFT);
-  return (number & 1) != 0 ? number : 0;
+  return cprocess_question_number(atomic_load_explicit(&escalation->question, memory_order_acquire));
 }
 
 /* The word that a handler's thread waits on, before it looks whether something is asked; and waits while it is SEEN.
@@ -247,7 +261,7 @@ static inline void cprocess_escalation_wait_for_question(const struct cprocess_e
   clinux_wait(&escalation->question_wake, seen, UINT64_MAX);
 }
 
-/* Answers question NUMBER for one handler. Does nothing when that is not being asked any more.
+/* Answers question NUMBER for one handler, which it counts. Does nothing when that is not being asked any more.
  * Async-signal-safe: yes. Threads: a handler's. */
 static inline void cprocess_escalation_answer(struct cprocess_escalation *escalation, uint32_t number, bool vetoes) {
   uint64_t question = atomic_load_explicit(&escalation->question, memory_order_relaxed), next;

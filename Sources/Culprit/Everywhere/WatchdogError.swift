@@ -66,6 +66,10 @@ public struct WatchdogError: Error, Hashable, Sendable, CustomStringConvertible 
     WatchdogError(.fixedWhileRunning, "\(setting) cannot be changed while the watchdog runs", name: setting)
   }
 
+  static var changedWithin: WatchdogError {
+    WatchdogError(.invalidConfiguration, "the configuration cannot be changed by what is just changing it")
+  }
+
   static var disabled: WatchdogError {
     WatchdogError(.disabled, "the watchdog was not started, because CULPRIT_ENABLED is no")
   }

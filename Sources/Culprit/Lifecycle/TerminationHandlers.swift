@@ -13,8 +13,16 @@ final class TerminationHandlerThread: Sendable {
   private let escalation: EscalationBlock
   private let lastReport: LastReport
   private let mask = HandlerMask()
-  private let isRemoved = Atomic<Bool>(false)
+  private let membership: Mutex<Membership>
   private let thread = Mutex<PosixThread?>(nil)
+
+  /// Which questions count the handler.
+  private struct Membership {
+    /// The last question that it has nothing to do with any more, or never had.
+    var last: UInt32
+    /// What was being asked when it was removed, 0 for nothing; `nil` while it is there.
+    var asked: UInt32?
+  }
 
   /// Asks `handler`, which was installed by the calling thread.
   ///
@@ -26,35 +34,52 @@ final class TerminationHandlerThread: Sendable {
   ) throws(PosixThreadError) {
     self.escalation = escalation
     self.lastReport = lastReport
-    // What is being asked now was not asked of this one.
-    let last = cprocess_escalation_question(escalation.pointer)
-    let thread = try PosixThread(name: "culprit-veto") { [self] in run(handler, after: last) }
-    self.thread.withLock { $0 = thread }
-    cprocess_escalation_add_handler(escalation.pointer)
+    membership = Mutex(Membership(last: cprocess_escalation_add_handler(escalation.pointer)))
+    do throws(PosixThreadError) {
+      let thread = try PosixThread(name: "culprit-veto") { [self] in run(handler) }
+      self.thread.withLock { $0 = thread }
+    } catch {
+      remove()
+      // Nobody else answers what was asked meanwhile.
+      if let number = nextQuestion().number { cprocess_escalation_answer(escalation.pointer, number, false) }
+      throw error
+    }
   }
 
   /// Asks no more.
   func remove() {
-    guard !isRemoved.exchange(true, ordering: .acquiringAndReleasing) else { return }
-    cprocess_escalation_remove_handler(escalation.pointer)
+    membership.withLock { membership in
+      guard membership.asked == nil else { return }
+      membership.asked = cprocess_escalation_remove_handler(escalation.pointer)
+    }
   }
 
   /// Waits until the handler has returned, until `deadline` at most, on the observer's clock. Returns whether it has.
   func join(until deadline: UInt64) -> Bool { thread.withLock { $0 }?.join(until: deadline) ?? true }
 
-  private func run(_ handler: TerminationHandler, after last: UInt32) {
-    var last = last
+  /// What is to be answered, `nil` for nothing; and whether there will be no more of it. An answer to what does not count the
+  /// handler would take the place of another one's.
+  private func nextQuestion() -> (number: UInt32?, isLast: Bool) {
+    membership.withLock { membership in
+      let number = membership.asked ?? cprocess_escalation_question(escalation.pointer)
+      defer { membership.last = number }
+      return (number == 0 || number == membership.last ? nil : number, membership.asked != nil)
+    }
+  }
+
+  private func run(_ handler: TerminationHandler) {
     while true {
       let seen = cprocess_escalation_question_word(escalation.pointer)
-      if isRemoved.load(ordering: .acquiring) || cprocess_escalation_stopping(escalation.pointer) { return }
-      let number = cprocess_escalation_question(escalation.pointer)
-      if number != 0, number != last {
-        last = number
-        let vetoes = request(number).map { request in mask.run { handler(request) == .veto } } ?? false
+      if cprocess_escalation_stopping(escalation.pointer) { return }
+      let (number, isLast) = nextQuestion()
+      if let number {
+        // Who has been removed is not called any more.
+        let request = isLast ? nil : request(number)
+        let vetoes = request.map { request in mask.run { handler(request) == .veto } } ?? false
         cprocess_escalation_answer(escalation.pointer, number, vetoes)
-      } else {
-        cprocess_escalation_wait_for_question(escalation.pointer, seen)
       }
+      if isLast { return }
+      if number == nil { cprocess_escalation_wait_for_question(escalation.pointer, seen) }
     }
   }
 

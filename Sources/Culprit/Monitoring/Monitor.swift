@@ -88,7 +88,9 @@ struct Monitor: ~Copyable {
   /// Looks at every slot, then at the samplers, for one tick. Returns how long until something may need it again.
   @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var tick = tick
-    tick.paused = pauses.take(observer_control_paused_ns(control), tick)
+    let paused = observer_control_paused_ns(control)
+    tick.paused = pauses.take(paused, tick)
+    tick.isPaused = paused < 0
     let wait = advance(tick)
     lastTick = tick.now
     return wait
@@ -147,17 +149,16 @@ struct Monitor: ~Copyable {
     let tracker = trackers + index
     let (view, snapshot) = view(index)
     var step = tracker.pointee.advance(snapshot, tick)
+    settle(index, tick)
     if step.ended {
-      // The ring is full: there is no hurry to look again. Who asks whether something hangs is not told of it any more.
-      guard end(index, tick) else {
-        // SAFETY: as in note(_:_:_:).
-        observer_stall_clear(stalls + index)
-        return Self.longestSleep
-      }
+      end(index, tick)
+      settle(index, tick)
       // The work item that came after it has its age from this tick, not from the next.
       step = tracker.pointee.advanceToNext(snapshot, tick)
     }
     var wait = step.wait
+    // The ring is full: there is no hurry to look again.
+    if tracker.pointee.owed != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
     if step.sample { isSamplerNeeded = want(index, tick) || isSamplerNeeded }
     note(index, view, step)
@@ -176,7 +177,8 @@ struct Monitor: ~Copyable {
     // SAFETY: as in advance(_:_:_:).
     let tracker = trackers + index
     let place = UInt32(truncatingIfNeeded: index)
-    guard tracker.pointee.isSampled else {
+    // The recorder would take what is seen of it for the end of the one before.
+    guard tracker.pointee.isSampled, tracker.pointee.owed == nil else {
       observer_work_leave(sampling, place)
       return
     }
@@ -194,7 +196,7 @@ struct Monitor: ~Copyable {
     let item = trackers[index].item
     let place = UInt32(truncatingIfNeeded: index)
     // SAFETY: as in advance(_:_:_:).
-    guard observer_slot_want_end_time(slots + index, item) else { return false }
+    guard observer_slot_want_end_time(slots + index, item), trackers[index].owed == nil else { return false }
     if samplers.isStopped || observer_work_is_avoided(sampling, place, item) {
       tellUnsampled(index, tick)
       return false
@@ -206,8 +208,7 @@ struct Monitor: ~Copyable {
   /// Tells the recorder that a sample of the work item in slot `index` could not be taken because the kernel holds up
   /// who takes them.
   @_noLocks private func tellUnsampled(_ index: Int, _ tick: WorkItemTracker.Tick) {
-    let item = trackers[index].item
-    guard item != 0, observer_ring_is_half_free(ring) else { return }
+    guard trackers[index].item != 0, trackers[index].owed == nil, observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_SAMPLE, index, tick.now)
     event.status = OBSERVER_SAMPLER_STOPPED.rawValue
     event.end = UNWIND_END_NOT_CAPTURED.rawValue
@@ -234,8 +235,8 @@ struct Monitor: ~Copyable {
     }
   }
 
-  /// Tells the recorder that the work item in slot `index` is over. Returns whether that was possible.
-  @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
+  /// Has the recorder told that the work item in slot `index` is over.
+  @_noLocks private mutating func end(_ index: Int, _ tick: WorkItemTracker.Tick) {
     // SAFETY: as in advance(_:_:_:).
     let tracker = trackers + index
     let endedAt = observer_slot_ended_ns(slots + index, tracker.pointee.item, tracker.pointee.generation)
@@ -246,13 +247,30 @@ struct Monitor: ~Copyable {
       allowed: tick.allowed,
       paused: tick.paused
     )
-    if tracker.pointee.isUndeclaredStall {
-      guard tell(index, lastThreadID(index), tracker.pointee.threshold, tick) else { return false }
+    if tracker.pointee.owe() { observer_control_lose_stall(control) }
+  }
+
+  /// Tells the recorder of the work item that is over in slot `index`, if it is owed that and there is room.
+  @_noLocks private mutating func settle(_ index: Int, _ tick: WorkItemTracker.Tick) {
+    guard let ended = trackers[index].owed else { return }
+    var event = observer_event()
+    event.slot = UInt32(truncatingIfNeeded: index)
+    event.generation = ended.generation
+    event.item = ended.item
+    event.time_ns = tick.now
+    event.age_ns = ended.age
+    event.gap_ns = ended.gap
+    event.lost = observer_work_lost(sampling, event.slot, ended.item)
+    if ended.isStall, !ended.isDeclared {
+      event.kind = OBSERVER_EVENT_STALL_BEGAN.rawValue
+      event.tid = observer_work_tid(sampling, event.slot, ended.item)
+      event.threshold_ns = ended.threshold
+      guard observer_ring_write(ring, &event, nil, 0) else { return }
+      trackers[index].owedStallRecorded()
     }
-    var event = event(OBSERVER_EVENT_WORK_ITEM_ENDED, index, tick.now)
-    guard observer_ring_write(ring, &event, nil, 0) else { return false }
-    tracker.pointee.endRecorded()
-    return true
+    event.kind = OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue
+    guard observer_ring_write(ring, &event, nil, 0) else { return }
+    trackers[index].endRecorded()
   }
 
   /// Tells the recorder that the work item in slot `index` is a stall. Returns whether that was possible.
@@ -261,7 +279,13 @@ struct Monitor: ~Copyable {
   {
     // A work item that is declared at first sight was not asked for its end time yet.
     guard observer_slot_want_end_time(slots + index, view.item) else { return true }
-    guard tell(index, threadID(index, view), view.threshold_ns, tick) else { return false }
+    // The one before comes first.
+    guard trackers[index].owed == nil else { return false }
+    var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
+    event.tid = threadID(index, view)
+    event.threshold_ns = view.threshold_ns
+    guard observer_ring_write(ring, &event, nil, 0) else { return false }
+    trackers[index].stallRecorded()
     observer_sampling_stall_declared(sampling)
     return true
   }
@@ -283,17 +307,6 @@ struct Monitor: ~Copyable {
     guard observer_ring_is_half_free(ring) else { return }
     var event = event(OBSERVER_EVENT_GOES_ON, index, tick.now)
     _ = observer_ring_write(ring, &event, nil, 0)
-  }
-
-  /// Tells the recorder that the work item that is followed in slot `index` is a stall.
-  @_noLocks private func tell(_ index: Int, _ thread: Int32, _ threshold: UInt64, _ tick: WorkItemTracker.Tick) -> Bool
-  {
-    var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
-    event.tid = thread
-    event.threshold_ns = threshold
-    guard observer_ring_write(ring, &event, nil, 0) else { return false }
-    trackers[index].stallRecorded()
-    return true
   }
 
   /// Who works on the work item in slot `index`: who marked it, or who a sampler has seen, where the work item does not

@@ -15,7 +15,9 @@ extension Watchdog.Status {
     reportsDropped = core.reporter.dropped + core.activities.dropped
     systemd = core.policies.systemdState
     let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
-    self.problems = core.problems.all + disks + problems + core.policies.problems + core.pinger.problems
+    let lost = observer_control_stalls_lost(core.control.pointer)
+    let losses = lost == 0 ? [] : ["\(lost) stalls are in no report: they ended while what records stalls was held up"]
+    self.problems = core.problems.all + disks + losses + problems + core.policies.problems + core.pinger.problems
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
     if TaskProbe.shared.hasFailed { limitations.append(.tasks) }

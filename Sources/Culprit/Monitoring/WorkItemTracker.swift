@@ -61,6 +61,8 @@ struct WorkItemTracker {
     var allowed: UInt64
     /// How much of it the watchdog was paused.
     var paused: UInt64 = 0
+    /// Whether it is paused still.
+    var isPaused = false
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
       self.now = now
@@ -73,8 +75,7 @@ struct WorkItemTracker {
 
   /// What is to be done.
   struct Step {
-    /// The work item that was followed is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, tell the
-    /// recorder, then call ``endRecorded()``.
+    /// The work item that was followed is over: call ``close(endedAt:exempt:lastTick:allowed:paused:)``, then ``owe()``.
     var ended = false
     /// Capture a stack.
     var sample = false
@@ -86,8 +87,22 @@ struct WorkItemTracker {
     var hang = false
     /// The stall goes on: tell the recorder, if there is room.
     var goesOn = false
-    /// How long until there may be something to do; `UInt64.max` for a slot without work.
+    /// How long until there may be something to do; `UInt64.max` for a slot whose work, if any, does not grow older: who
+    /// lets it grow older again wakes the monitor.
     var wait = UInt64.max
+  }
+
+  /// A work item that is over, and what the recorder has to be told of it.
+  struct Ended: BitwiseCopyable {
+    var item: UInt64
+    var generation: UInt32
+    var age: UInt64
+    var gap: UInt64
+    var threshold: UInt64
+    /// Whether it took longer than it might.
+    var isStall: Bool
+    /// Whether the recorder knows that.
+    var isDeclared: Bool
   }
 
   private enum Phase {
@@ -99,7 +114,7 @@ struct WorkItemTracker {
     case suspected
     /// Past its threshold.
     case stalled
-    /// Over, and the recorder does not know yet.
+    /// Over, and nothing has been done about that yet.
     case over
   }
 
@@ -133,6 +148,8 @@ struct WorkItemTracker {
   private var isDeclared = false
   /// Whether it knows that the stall is a hang.
   private var isHangTold = false
+  /// What the recorder has not been told of yet, for want of room.
+  private(set) var owed: Ended?
 
   private var gaps: SampleGaps
 
@@ -175,6 +192,8 @@ struct WorkItemTracker {
     if phase == .idle {
       // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
       guard tick.now >= begun(snapshot) else {
+        // What was exempt of the time since that one may be its own.
+        exemptions = exemptionsBefore
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
       }
@@ -198,7 +217,7 @@ struct WorkItemTracker {
       step.goesOn = true
       nextTold = age &+ Self.tellInterval
     }
-    step.wait = wait(snapshot)
+    step.wait = snapshot.exempt < 0 || tick.isPaused ? .max : wait(snapshot)
     return step
   }
 
@@ -252,11 +271,34 @@ struct WorkItemTracker {
   /// The recorder has been told that the stall is a hang.
   @_noLocks mutating func hangRecorded() { isHangTold = true }
 
-  /// The recorder has been told that the work item is over. Answers that come now are about nothing.
-  @_noLocks mutating func endRecorded() {
+  /// The recorder is to be told that the work item is over, at once or when there is room: what comes after it is
+  /// followed meanwhile. It can be owed one end: a stall's, if there is one, and the earliest. Returns whether a stall is
+  /// given up for that.
+  @_noLocks mutating func owe() -> Bool {
+    guard phase == .over else { return false }
+    let isStall = isDeclared || isUndeclaredStall
+    let keepsEarlier = owed?.isStall ?? false
+    if !keepsEarlier {
+      owed = Ended(
+        item: item,
+        generation: generation,
+        age: age,
+        gap: gap,
+        threshold: threshold,
+        isStall: isStall,
+        isDeclared: isDeclared
+      )
+    }
     phase = .idle
     item = 0
+    return keepsEarlier && isStall
   }
+
+  /// The recorder has been told that what is owed was a stall.
+  @_noLocks mutating func owedStallRecorded() { owed?.isDeclared = true }
+
+  /// The recorder has been told of what was owed.
+  @_noLocks mutating func endRecorded() { owed = nil }
 
   /// When the work item began, at the latest: counted from an earlier time, work that kept to its limit would be called
   /// a stall.

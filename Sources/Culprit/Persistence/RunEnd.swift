@@ -23,7 +23,7 @@ extension Watchdog.PreviousRun {
     var hangs: [FatalHang] = []
     var texts: [String] = []
     for saved in stalls.saved where saved.isOpen {
-      if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+      if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory, file: saved.bytes) {
         problems.append("\(directory)/\(saved.name) is not read for want of memory: \(obstacle)")
         continue
       }

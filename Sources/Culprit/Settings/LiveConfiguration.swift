@@ -17,8 +17,12 @@ final class LiveConfiguration: Sendable {
   }
 
   private let environment: Environment
-  /// Nothing is written while it is held: whoever reads standard error may be what hangs.
+  /// Nothing is written while it is held, whoever reads standard error may be what hangs; and no code of the application
+  /// is called.
   private let state: Mutex<State>
+  /// The thread that is just changing what the code says; 0 when there is none. Others wait for it.
+  private let changer = Atomic<Int32>(0)
+  private let change = Mutex(())
   /// Whether changes have an effect on what is running.
   private let isFollowed = Atomic<Bool>(true)
   /// What was in force first.
@@ -55,9 +59,23 @@ final class LiveConfiguration: Sendable {
 
   /// Changes what the code says.
   func change(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
-    let result = state.withLock { state -> Result<[String], WatchdogError> in
-      do throws(WatchdogError) { state.base = try state.base.changed(change) } catch { return .failure(error) }
-      return .success(update(&state))
+    let own = clinux_task_self()
+    // It would wait for itself.
+    guard changer.load(ordering: .relaxed) != own else { throw .changedWithin }
+    let result = self.change.withLock { _ -> Result<[String], WatchdogError> in
+      changer.store(own, ordering: .relaxed)
+      defer { changer.store(0, ordering: .relaxed) }
+      do throws(WatchdogError) {
+        let base = try state.withLock { $0.base }.changed(change)
+        return .success(
+          state.withLock { state in
+            state.base = base
+            return update(&state)
+          }
+        )
+      } catch {
+        return .failure(error)
+      }
     }
     Self.say(try result.get())
   }
@@ -110,10 +128,10 @@ extension Watchdog {
   /// Loops with thresholds of their own and sections keep theirs. The environment and the configuration file still beat
   /// the code. A stall that is under way goes on as one.
   ///
-  /// - Parameter change: Changes the configuration of the code. Must not use the watchdog.
+  /// - Parameter change: Changes the configuration of the code. Changes by other threads wait until it returns.
   /// - Throws: ``WatchdogError/Code/fixedWhileRunning`` when `change` touches a setting that is fixed while the
-  ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid,
-  ///   ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
+  ///   watchdog runs, ``WatchdogError/Code/invalidConfiguration`` when the result is invalid, or when it is called by
+  ///   `change` of another call, ``WatchdogError/Code/notInThisProcess``. Nothing is changed then.
   public func reconfigure(_ change: (inout Configuration) -> Void) throws(WatchdogError) {
     if !isDisabled { _ = try running() }
     try live.change(change)

@@ -177,7 +177,10 @@ final class HandOvers: Sendable {
         state.threads[number] = nil
         return (false, nil)
       }
-      guard let current = state.current else { return (true, max(now, state.next)) }
+      guard let current = state.current else {
+        // Where every source is held up, the leader has planned nothing, and is called when that changes.
+        return (true, state.sources.isEmpty ? .max : state.next == .max ? now : max(now, state.next))
+      }
       guard now >= current.since &+ Self.patience else { return (true, current.since) }
       state.heldUp.append(current)
       state.current = nil

@@ -30,7 +30,11 @@ final class SlotRegistry: Sendable {
 
     /// Begins and ends a scope that may take as long as it does, if the slot is the lease's still.
     func exempt() { observer_slot_exempt(slot, generation) }
-    func exemptNoMore() { observer_slot_exempt_no_more(slot, generation) }
+    func exemptNoMore() {
+      guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
+      let suspicion = observer_slot_suspicion_ns(slot)
+      if suspicion != .max { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }
+    }
   }
 
   private struct Owner {

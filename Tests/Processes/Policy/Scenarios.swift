@@ -15,6 +15,7 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "report-to-full-pipe": reportToFullPipe,
   "die": dieNoted,
   "die-after-restart": dieAfterRestart,
+  "die-noting": dieNoting,
   "wait-for-signals": waitForSignals,
   "unusual": startOnUnusualThread,
   "launch": launch,

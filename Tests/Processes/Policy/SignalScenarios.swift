@@ -301,6 +301,21 @@ private func waitForNotes() {
   while !threads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
+/// Dies by a signal of which the thread is told that writes notes: `die-noting DIRECTORY SIGNAL`. A process whose own threads
+/// block all signals dies so of every one that is sent to it.
+@Sendable func dieNoting(_ arguments: [String]) throws {
+  guard arguments.count == 2, let signal = Int32(arguments[1]) else {
+    say("usage: policy-process die-noting DIRECTORY SIGNAL")
+    exit(2)
+  }
+  let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
+  waitForNotes()
+  for thread in threads() where thread.name == "culprit-note" { workload_signal_thread(thread.id, signal) }
+  usleep(10_000_000)
+  say("survived=true")
+  watchdog.stop()
+}
+
 /// Dies of an instruction that there is not, under the last of several watchdogs: `die-after-restart DIRECTORY
 /// calling|restoring`. Somebody's crash reporter was installed while the first one ran.
 @Sendable func dieAfterRestart(_ arguments: [String]) throws {

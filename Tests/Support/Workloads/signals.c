@@ -47,8 +47,28 @@ static volatile int *beyond_file(void) {
   return mmap(NULL, 4096, PROT_READ, MAP_SHARED, descriptor, 0);
 }
 
+enum { DYING_TOGETHER = 8 };
+
+static void *die_with_others(void *barrier) {
+  pthread_barrier_wait(barrier);
+  workload_die("no-instruction");
+  return NULL;
+}
+
+static void die_together(void) {
+  static pthread_barrier_t barrier;
+  pthread_barrier_init(&barrier, NULL, DYING_TOGETHER);
+  pthread_t threads[DYING_TOGETHER];
+  for (int index = 0; index < DYING_TOGETHER; index++)
+    pthread_create(&threads[index], NULL, die_with_others, &barrier);
+  for (int index = 0; index < DYING_TOGETHER; index++)
+    pthread_join(threads[index], NULL);
+}
+
 int64_t workload_die(const char *way) {
-  if (strcmp(way, "breakpoint") == 0) {
+  if (strcmp(way, "together") == 0) {
+    die_together();
+  } else if (strcmp(way, "breakpoint") == 0) {
 #if defined(__x86_64__)
     __asm__ volatile("int3");
 #else

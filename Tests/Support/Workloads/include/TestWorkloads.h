@@ -123,8 +123,8 @@ int workload_start(const char *way, const char *path, char *const arguments[]);
 int workload_fork(int (*child)(void));
 
 /* Has the thread die of what WAY names: a fault (breakpoint, seccomp, unmapped, cut-file, no-instruction, division),
- * abort, or a signal by its number (raise-N, kill-N, queue-N). Returns what the faulting call returned when the process
- * lives on. */
+ * abort, a signal by its number (raise-N, kill-N, queue-N), or several threads at once of no-instruction (together).
+ * Returns what the faulting call returned when the process lives on. */
 int64_t workload_die(const char *way);
 
 /* Installs a handler for SIGNAL that recovers by returning or jumping, or (dying) restores the default action and sends
