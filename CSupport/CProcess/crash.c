@@ -28,6 +28,8 @@ static const uint64_t patience_ns = UINT64_C(1000000000);
 /* Whether a signal has been noted: enum notice, changed by the one thread that notes it. */
 static _Atomic uint32_t notice;
 enum notice { NOTICE_NONE = 0, NOTICE_BEGUN = 1, NOTICE_PUT = 2 };
+/* How long that one is waited for, belongs to NOTICE_PUT. A thread that jumps out of its handler leaves it so. */
+static _Atomic uint64_t notice_deadline_ns;
 
 /* What was there before, written before the handler is installed. */
 static struct sigaction former[FATAL_SIGNALS];
@@ -114,13 +116,22 @@ static bool note(int number, const siginfo_t *info, int process) {
   if (process != atomic_load(&note_process))
     return false;
   uint64_t deadline_ns = clinux_clock_ns() + patience_ns;
-  uint32_t before = NOTICE_NONE;
-  if (!atomic_compare_exchange_strong(&notice, &before, NOTICE_BEGUN)) {
+  for (;;) {
+    uint32_t before = NOTICE_NONE;
+    if (atomic_compare_exchange_strong(&notice, &before, NOTICE_BEGUN))
+      break;
     /* Another thread has died first, and its note would not be there if the process ended now. */
-    while (atomic_load(&notice) == NOTICE_BEGUN && clinux_clock_ns() < deadline_ns)
+    if (before == NOTICE_BEGUN) {
       clinux_wait(&notice, NOTICE_BEGUN, deadline_ns);
-    crash_notes_wait(deadline_ns);
-    return false;
+    } else {
+      uint64_t others_ns = atomic_load(&notice_deadline_ns);
+      crash_notes_wait(others_ns < deadline_ns ? others_ns : deadline_ns);
+      /* Unless that one has recovered meanwhile. */
+      if (atomic_load(&notice) == NOTICE_PUT)
+        return false;
+    }
+    if (clinux_clock_ns() >= deadline_ns)
+      return false;
   }
   char line[CRASH_NOTE_LENGTH_MAX] = "signal ";
   size_t length = 7;
@@ -128,19 +139,22 @@ static bool note(int number, const siginfo_t *info, int process) {
   line[length++] = ' ';
   length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
   put_line(line, length);
+  atomic_store(&notice_deadline_ns, deadline_ns);
   atomic_store(&notice, NOTICE_PUT);
   clinux_wake(&notice);
   crash_notes_wait(deadline_ns);
   return true;
 }
 
-/* Notes that it did not. Nobody waits for that: there is time. */
+/* Notes that it did not, and waits for what is left of the second. */
 static void take_back(int number) {
   char line[CRASH_NOTE_LENGTH_MAX] = "survived ";
   size_t length = 9;
   length += put_number(line + length, (unsigned)number);
   put_line(line, length);
+  uint64_t deadline_ns = atomic_load(&notice_deadline_ns);
   atomic_store(&notice, NOTICE_NONE);
+  crash_notes_wait(deadline_ns);
 }
 
 static bool has_handler(const struct sigaction *action) {

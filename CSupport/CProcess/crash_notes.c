@@ -104,14 +104,16 @@ void crash_notes_wait(uint64_t deadline_ns) {
       ;
     return;
   }
-  while ((written = atomic_load(&written_count)) != put && run_of(written) == run_of(put) &&
-         clinux_clock_ns() < deadline_ns)
+  /* More may have been written meanwhile. */
+  while ((written = atomic_load(&written_count)),
+         run_of(written) == run_of(put) && (int16_t)(put - written) > 0 && clinux_clock_ns() < deadline_ns)
     clinux_wait(&written_count, written, deadline_ns);
 }
 
 void crash_notes_write(uint32_t run) {
   int self = (int)syscall(SYS_gettid);
-  atomic_store(&writer, self);
+  if (run_of(atomic_load(&put_count)) == run)
+    atomic_store(&writer, self);
   for (;;) {
     uint32_t seen = clinux_word(&calls);
     if (run_of(atomic_load(&put_count)) != run)

@@ -21,7 +21,7 @@ private final class Watched {
   static let ms: UInt64 = 1_000_000
 
   /// With `count` slots, whose work items may take a second and are sampled every 10 ms.
-  init(slots count: Int = 1, polled: Bool = false, now: UInt64 = 1 << 50) throws {
+  init(slots count: Int = 1, polled: Bool = false, now: UInt64 = 1 << 60) throws {
     self.now = now
     slots = .allocate(capacity: count)
     stalls = .allocate(capacity: count)

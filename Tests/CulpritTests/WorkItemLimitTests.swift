@@ -203,6 +203,38 @@ import Testing
     #expect(tracker.age == 8000 && tracker.exemptTime == 3000)
   }
 
+  /// A loop whose turns are shorter than the doubt about their begins is seen at nearly every tick in one that has just begun: what
+  /// was exempt of all the others takes nothing from the one that hangs.
+  @Test func exemptTimeDoesNotPileUp() {
+    var tracker = WorkItemTracker(seed: 1)
+    func seen(_ number: UInt64) -> WorkItemTracker.SlotSnapshot {
+      var snapshot = snapshot(item: 1000 * number)
+      snapshot.doubt = 8
+      snapshot.exempt = Int64(500 * number)
+      return snapshot
+    }
+    for number in 1...UInt64(10) { _ = tracker.advance(seen(number), tick(1000 * number + 4, after: 1000)) }
+    _ = tracker.advance(seen(10), tick(11_004, after: 1000))
+    #expect(tracker.age == 496 && tracker.exemptTime == 500)
+    _ = tracker.advance(seen(10), tick(12_004, after: 1000))
+    #expect(tracker.age == 1496 && tracker.exemptTime == 500)
+  }
+
+  /// Nor is one slot's owner charged with what was not exempt for the former one.
+  @Test func exemptTimeIsAnOwners() {
+    var tracker = WorkItemTracker(seed: 1)
+    var former = snapshot(item: 0)
+    former.exempt = 10_000
+    _ = tracker.advance(former, tick(20_000, after: 20_000))
+    var present = snapshot(item: 40_000)
+    present.generation = 2
+    present.exempt = 0
+    _ = tracker.advance(present, tick(30_000, after: 10_000))
+    present.exempt = 6000
+    _ = tracker.advance(present, tick(48_000, after: 18_000))
+    #expect(tracker.exemptTime == 6000 && tracker.age == 2000)
+  }
+
   /// A work item that ended exactly at its threshold is a stall, one nanosecond sooner is none.
   @Test func anEndAtTheThresholdIsAStall() {
     for (end, isStall) in [(UInt64(10_999), false), (11_000, true)] {

@@ -247,7 +247,15 @@ struct Monitor: ~Copyable {
       allowed: tick.allowed,
       paused: tick.paused
     )
-    if tracker.pointee.owe() { observer_control_lose_stall(control) }
+    var tid = lastThreadID(index)
+    // Nobody samples what comes after one that is owed.
+    if tid == 0 {
+      var stall = observer_stall_snapshot()
+      // SAFETY: as in note(_:_:_:).
+      observer_stall_read(stalls + index, &stall)
+      if stall.item == tracker.pointee.item { tid = stall.tid }
+    }
+    if tracker.pointee.owe(tid) { observer_control_lose_stall(control) }
   }
 
   /// Tells the recorder of the work item that is over in slot `index`, if it is owed that and there is room.
@@ -263,7 +271,7 @@ struct Monitor: ~Copyable {
     event.lost = observer_work_lost(sampling, event.slot, ended.item)
     if ended.isStall, !ended.isDeclared {
       event.kind = OBSERVER_EVENT_STALL_BEGAN.rawValue
-      event.tid = observer_work_tid(sampling, event.slot, ended.item)
+      event.tid = ended.tid
       event.threshold_ns = ended.threshold
       guard observer_ring_write(ring, &event, nil, 0) else { return }
       trackers[index].owedStallRecorded()

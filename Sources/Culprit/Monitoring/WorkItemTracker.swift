@@ -99,6 +99,8 @@ struct WorkItemTracker {
     var age: UInt64
     var gap: UInt64
     var threshold: UInt64
+    /// Who worked on it, 0 if unknown.
+    var tid: Int32
     /// Whether it took longer than it might.
     var isStall: Bool
     /// Whether the recorder knows that.
@@ -192,8 +194,8 @@ struct WorkItemTracker {
     if phase == .idle {
       // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
       guard tick.now >= begun(snapshot) else {
-        // What was exempt of the time since that one may be its own.
-        exemptions = exemptionsBefore
+        // What was exempt since the last tick may be its own.
+        exemptions.giveBack()
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
       }
@@ -274,7 +276,9 @@ struct WorkItemTracker {
   /// The recorder is to be told that the work item is over, at once or when there is room: what comes after it is
   /// followed meanwhile. It can be owed one end: a stall's, if there is one, and the earliest. Returns whether a stall is
   /// given up for that.
-  @_noLocks mutating func owe() -> Bool {
+  ///
+  /// - Parameter tid: Who worked on it, 0 if unknown.
+  @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
     let keepsEarlier = owed?.isStall ?? false
@@ -285,6 +289,7 @@ struct WorkItemTracker {
         age: age,
         gap: gap,
         threshold: threshold,
+        tid: tid,
         isStall: isStall,
         isDeclared: isDeclared
       )
@@ -372,6 +377,9 @@ struct WorkItemTracker {
 struct ExemptTime: BitwiseCopyable {
   /// What of the sum has been taken.
   private var taken: UInt64 = 0
+  /// The sum at the last tick that knew it, and at the one before that.
+  private var sum: UInt64 = 0
+  private var sumBefore: UInt64 = 0
 
   @_noLocks init() {}
 
@@ -382,11 +390,15 @@ struct ExemptTime: BitwiseCopyable {
   @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick) -> UInt64 {
     guard word != .min else { return tick.elapsed }
     // Opened after the clock of the tick was read: nothing yet, and no overflow.
-    let sum = word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word
-    let exempt = min(UInt64(sum) &- min(UInt64(sum), taken), tick.elapsed)
+    sumBefore = sum
+    sum = UInt64(word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word)
+    let exempt = min(sum &- min(sum, taken), tick.elapsed)
     taken &+= exempt
     return exempt
   }
+
+  /// The next tick takes what the last one has taken, too: no more, so that nothing piles up.
+  @_noLocks mutating func giveBack() { taken = min(taken, sumBefore) }
 }
 
 /// The times between samples: drawn at random from half to one and a half times the interval, which they are on

@@ -26,6 +26,8 @@ final class HandOvers: Sendable {
     var leader: Int?
     /// When the leader is to look next.
     var next: UInt64 = 0
+    /// How often it has been called before that.
+    var calls = 0
     var threads: [Int: PosixThread] = [:]
     var threadsMade = 0
     /// Whether another one is just being made.
@@ -56,8 +58,14 @@ final class HandOvers: Sendable {
       return nil
     }
     if let error { throw error }
+    callLeader { $0.sources.append(source) }
+  }
+
+  /// Has the leader look at once, and who waits to lead see to it that he comes back, once `change` has been made.
+  private func callLeader(_ change: (inout State) -> Void) {
     state.withLock { state in
-      state.sources.append(source)
+      change(&state)
+      state.calls += 1
       state.next = 0
     }
     wake.notify()
@@ -135,8 +143,8 @@ final class HandOvers: Sendable {
   private func lead(_ number: Int) {
     let seen = wake.seen
     startSpare()
-    let sources = state.withLock { state in
-      state.sources.filter { source in !state.heldUp.contains { $0.source === source } }
+    let (sources, calls) = state.withLock { state in
+      (state.sources.filter { source in !state.heldUp.contains { $0.source === source } }, state.calls)
     }
     var next = UInt64.max
     for source in sources {
@@ -148,20 +156,16 @@ final class HandOvers: Sendable {
       guard isLeading else { return }
       next = min(next, source.pingIfDue())
       let isReplaced = state.withLock { state in
-        if state.leader == number {
-          state.current = nil
-        } else {
-          state.heldUp.removeAll { $0.source === source }
-        }
+        if state.leader == number { state.current = nil }
         return state.leader != number
       }
       // Its source is pinged again by who leads now.
       if isReplaced {
-        wake.notify()
+        callLeader { state in state.heldUp.removeAll { $0.source === source } }
         return
       }
     }
-    state.withLock { $0.next = next }
+    state.withLock { if $0.calls == calls { $0.next = next } }
     wake.wait(after: seen, until: next)
   }
 
@@ -177,10 +181,7 @@ final class HandOvers: Sendable {
         state.threads[number] = nil
         return (false, nil)
       }
-      guard let current = state.current else {
-        // Where every source is held up, the leader has planned nothing, and is called when that changes.
-        return (true, state.sources.isEmpty ? .max : state.next == .max ? now : max(now, state.next))
-      }
+      guard let current = state.current else { return (true, max(now, state.next)) }
       guard now >= current.since &+ Self.patience else { return (true, current.since) }
       state.heldUp.append(current)
       state.current = nil

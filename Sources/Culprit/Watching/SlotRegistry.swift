@@ -23,6 +23,8 @@ final class SlotRegistry: Sendable {
     let process: UInt32
     /// What counts the latencies of its source's probes.
     let series: Series
+    /// What wakes its monitor.
+    let control: ControlBlock
 
     /// Whether it is this process's. In a child of fork(2) a lease is worth nothing; its slot may be marked all the
     /// same.
@@ -33,7 +35,7 @@ final class SlotRegistry: Sendable {
     func exemptNoMore() {
       guard observer_slot_exempt_no_more(slot, generation), isOurs else { return }
       let suspicion = observer_slot_suspicion_ns(slot)
-      if suspicion != .max { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }
+      if suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
     }
   }
 
@@ -213,7 +215,14 @@ final class SlotRegistry: Sendable {
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
-        Lease(slot: slot, index: index, generation: generation, process: clinux_process_stamp(), series: series)
+        Lease(
+          slot: slot,
+          index: index,
+          generation: generation,
+          process: clinux_process_stamp(),
+          series: series,
+          control: control
+        )
       )
     }
     return try lease.get()

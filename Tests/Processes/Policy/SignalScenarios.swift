@@ -296,6 +296,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   watchdog.stop()
 }
 
+private func isAsleep(_ thread: Int32) -> Bool { content("/proc/self/task/\(thread)/stat").contains(") S ") }
+
 /// Waits until what the process dies of is noted: the disk may be slow.
 private func waitForNotes() {
   while !threads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
@@ -310,7 +312,14 @@ private func waitForNotes() {
   }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
-  for thread in threads() where thread.name == "culprit-note" { workload_signal_thread(thread.id, signal) }
+  // It has nothing to do but to wait, once it has begun.
+  for thread in threads() where thread.name == "culprit-note" {
+    for _ in 0..<2 {
+      while !isAsleep(thread.id) { usleep(10_000) }
+      usleep(100_000)
+    }
+    workload_signal_thread(thread.id, signal)
+  }
   usleep(10_000_000)
   say("survived=true")
   watchdog.stop()
