@@ -274,10 +274,10 @@ struct WorkItemTracker {
   @_noLocks mutating func hangRecorded() { isHangTold = true }
 
   /// The recorder is to be told that the work item is over, at once or when there is room: what comes after it is
-  /// followed meanwhile. It can be owed one end: a stall's, if there is one, and the earliest. Returns whether a stall is
-  /// given up for that.
+  /// followed meanwhile. It can be owed one end: a stall's, if there is one, and the earliest.
   ///
   /// - Parameter tid: Who worked on it, 0 if unknown.
+  /// - Returns: Whether a stall is given up for that.
   @_noLocks mutating func owe(_ tid: Int32 = 0) -> Bool {
     guard phase == .over else { return false }
     let isStall = isDeclared || isUndeclaredStall
