@@ -109,7 +109,7 @@ struct DiskTests {
 
   /// Somebody else's mount namespace, which has copies of all that was mounted when it began, keeps none of it alive.
   @Test func whoeverUnsharesMeanwhileKeepsNothing() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stranger = try ServiceProcess("/usr/bin/unshare", ["unshare", "--mount", "sh", "-c", "echo in=; read line"])
     try #require(stranger.fact("in") != nil)
     try disk.pullOut()
@@ -122,7 +122,7 @@ struct DiskTests {
 
   /// Handlers hear of the end, stop() and exit come to theirs, while the disk answers nobody; and a kill is told of afterwards.
   @Test func aStuckDiskKeepsNobodyWaiting() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let stopped = try StalledService(on: disk)
     let left = try StalledService(on: disk)
     let killed = try StalledService(on: disk)
@@ -161,7 +161,7 @@ struct DiskTests {
   /// last asked, or in mid-stall, when the disk thread waits for it already. What is left are the threads that wait in
   /// the kernel, and the one that dies, which waits for those before it dumps core.
   @Test(arguments: [false, true]) func aStuckDiskKeepsNobodyFromDying(isStalled: Bool) throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = isStalled ? try StalledService(on: disk).process : try StalledService.start(on: disk)
     if !isStalled { _ = try #require(process.fact("ready")) }
     try disk.freeze()
@@ -175,7 +175,7 @@ struct DiskTests {
 
   /// What a disk did not take while it was stuck it gets when it is not any more.
   @Test func aDiskThatComesBackGetsEverything() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
     // Until it is noticed that the disk does not answer.
@@ -191,7 +191,7 @@ struct DiskTests {
 
   /// A stop that may wait for long waits for what the disk takes late.
   @Test func aStopWaitsForTheDiskAsLongAsItMay() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.freeze()
     let told = try service.end()
@@ -209,7 +209,7 @@ struct DiskTests {
 
   /// Where a stop may not wait at all, the disk has a second all the same: the run has its end when stop() returns.
   @Test func aStopThatMayNotWaitGivesTheDiskASecond() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
     try disk.freeze()
@@ -226,7 +226,7 @@ struct DiskTests {
 
   /// And no longer: what it has not taken by then is lost, and stop() says so.
   @Test func aStopThatMayNotWaitGivesUpAStuckDisk() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let process = try StalledService.start(on: disk)
     _ = try #require(process.fact("ready"))
     try disk.freeze()
@@ -241,7 +241,7 @@ struct DiskTests {
 
   /// The start does not wait for long either, and what has been seen by then is saved when the disk answers.
   @Test func aServiceStartsOnAStuckDisk() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     try #require(mkdir(disk.path + "/stalls", 0o700) == 0)
     try disk.freeze()
     let service = StalledService(
@@ -266,7 +266,7 @@ struct DiskTests {
   /// cannot write either, tells of what was killed.
   @Test(arguments: [FaultyDisk.Kind.ext4, .tmpfs]) func aFullDiskCostsSamplesInTheFileOnly(kind: FaultyDisk.Kind) throws
   {
-    let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 90)
+    let disk = try FaultyDisk(kind, mebibytes: 1, seconds: 300)
     let service = try StalledService(on: disk)
     let killed = try StalledService(on: disk)
     try disk.fill()
@@ -289,7 +289,7 @@ struct DiskTests {
 
   /// Open files that can be written to no more.
   @Test(arguments: ["Read-only file system", "Input/output error"]) func aFailingDiskIsTold(error: String) throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
     try service.turn(milliseconds: 1000)
@@ -307,7 +307,7 @@ struct DiskTests {
 
   /// The file is made anew, in the new directory or in one that is made for it, and the next stall has one, too.
   @Test(arguments: [false, true]) func aRemovedDirectoryIsMadeAnew(isReplaced: Bool) throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
     #expect(try service.firstProblems().contains("was removed while it was written"))
@@ -330,7 +330,7 @@ struct DiskTests {
 
   /// The file of the run comes back as well: the next launch tells of what was killed after that.
   @Test func aHangWhoseDirectoryWasRemovedIsTold() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: false)
     try service.wait { $0.samples.count > service.samplesBefore }

@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))
 struct PowerCutTests {
   @Test func whatWasSyncedIsTold() throws {
-    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 90)
+    let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let directory = disk.path + "/stalls"
     let box = BlackBoxDirectory(path: directory)
     let inside = disk.pathInside + "/stalls"

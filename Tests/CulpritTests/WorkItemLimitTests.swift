@@ -143,9 +143,9 @@ import Testing
 
   /// What is exempt is taken off where it belongs, whenever it begins and ends.
   @Test func exemptTimeIsNotCharged() {
-    func view(_ word: Int64, item: UInt64 = 1000) -> WorkItemTracker.SlotSnapshot {
-      var view = snapshot(item: item)
-      view.exempt = word
+    func view(_ word: Int64, lag: UInt64 = 0) -> WorkItemTracker.SlotSnapshot {
+      var view = snapshot()
+      (view.exempt, view.lag) = (word, lag)
       return view
     }
     var tracker = WorkItemTracker(seed: 1)
@@ -156,7 +156,7 @@ import Testing
     _ = tracker.advance(view(700), tick(2000, after: 500))
     #expect(tracker.age == 300 && tracker.exemptTime == 700)
     // Between two looks, and after the second look's time was read: that is the third's.
-    _ = tracker.advance(view(900), tick(2100, after: 100))
+    _ = tracker.advance(view(900, lag: 150), tick(2100, after: 100))
     #expect(tracker.age == 300 && tracker.exemptTime == 800)
     _ = tracker.advance(view(900), tick(2300, after: 200))
     #expect(tracker.age == 400 && tracker.exemptTime == 900)
@@ -198,9 +198,19 @@ import Testing
     var tracker = WorkItemTracker(seed: 1)
     var seen = snapshot(item: 5000)
     seen.exempt = 3000
+    seen.lag = 4000
     #expect(!tracker.advance(seen, tick(4000, after: 4000)).declare)
     #expect(!tracker.advance(seen, tick(16_000, after: 12_000)).declare)
     #expect(tracker.age == 8000 && tracker.exemptTime == 3000)
+    // One that began before the clock was read, and the exempt time after that.
+    var other = WorkItemTracker(seed: 1)
+    seen = snapshot(item: 3900)
+    seen.exempt = 3000
+    seen.lag = 4000
+    _ = other.advance(seen, tick(4000, after: 4000))
+    seen.lag = 0
+    #expect(!other.advance(seen, tick(16_000, after: 12_000)).declare)
+    #expect(other.age == 9100 && other.exemptTime == 3000)
   }
 
   /// A loop whose turns are shorter than the doubt about their begins is seen at nearly every tick in one that has just begun: what
@@ -215,9 +225,26 @@ import Testing
     }
     for number in 1...UInt64(10) { _ = tracker.advance(seen(number), tick(1000 * number + 4, after: 1000)) }
     _ = tracker.advance(seen(10), tick(11_004, after: 1000))
-    #expect(tracker.age == 496 && tracker.exemptTime == 500)
+    #expect(tracker.age == 988 && tracker.exemptTime == 8)
     _ = tracker.advance(seen(10), tick(12_004, after: 1000))
-    #expect(tracker.age == 1496 && tracker.exemptTime == 500)
+    #expect(tracker.age == 1988 && tracker.exemptTime == 8)
+  }
+
+  /// Nor what was exempt while the process was frozen: the next work item is one second old after a second.
+  @Test func exemptTimeOfAFrozenProcessIsOver() {
+    for (exempt, lag) in [(Int64(1) << 40, UInt64(0)), (1 << 41, 5), (.min, 0)] {
+      var tracker = WorkItemTracker(seed: 1)
+      var seen = snapshot(item: 1 << 40)
+      (seen.doubt, seen.exempt, seen.lag) = (8, exempt, lag)
+      _ = tracker.advance(seen, Tick(now: 1 << 40, elapsed: 1 << 40, allowed: 250))
+      seen.exempt = max(exempt, 1 << 40)
+      var now: UInt64 = 1 << 40
+      for _ in 0..<3 {
+        now += 1000
+        _ = tracker.advance(seen, tick(now, after: 1000))
+      }
+      #expect(tracker.age >= 1900, "\(exempt) \(lag): \(tracker.age)")
+    }
   }
 
   /// Nor is one slot's owner charged with what was not exempt for the former one.

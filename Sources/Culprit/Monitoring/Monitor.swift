@@ -89,7 +89,7 @@ struct Monitor: ~Copyable {
   @_noLocks mutating func look(_ tick: WorkItemTracker.Tick) -> UInt64 {
     var tick = tick
     let paused = observer_control_paused_ns(control)
-    tick.paused = pauses.take(paused, tick)
+    tick.paused = pauses.take(paused, tick, lag: lag(tick))
     tick.isPaused = paused < 0
     let wait = advance(tick)
     lastTick = tick.now
@@ -122,8 +122,17 @@ struct Monitor: ~Copyable {
     return min(wait, supervision.wait)
   }
 
+  /// How long ago the clock of `tick` was read: its reader may have lost its processor since.
+  @_noLocks private func lag(_ tick: WorkItemTracker.Tick) -> UInt64 {
+    let now = clinux_clock_ns()
+    return now &- min(now, tick.now)
+  }
+
   /// What slot `index` shows.
-  @_noLocks private func view(_ index: Int) -> (view: observer_slot_snapshot, snapshot: WorkItemTracker.SlotSnapshot) {
+  @_noLocks private func view(
+    _ index: Int,
+    _ tick: WorkItemTracker.Tick
+  ) -> (view: observer_slot_snapshot, snapshot: WorkItemTracker.SlotSnapshot) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
     let view = observer_slot_read(slots + index)
     var snapshot = WorkItemTracker.SlotSnapshot(
@@ -138,6 +147,7 @@ struct Monitor: ~Copyable {
     snapshot.unwatched = view.unwatched_ns
     snapshot.hangDelay = observer_control_hang_delay_ns(control)
     snapshot.exempt = view.exempt_ns
+    if view.exempt_ns != 0 { snapshot.lag = lag(tick) }
     snapshot.sharedAt = observer_work_shared_ns(sampling, UInt32(truncatingIfNeeded: index), view.item)
     return (view, snapshot)
   }
@@ -147,7 +157,7 @@ struct Monitor: ~Copyable {
   {
     // SAFETY: as in view(_:); `trackers` has as many entries.
     let tracker = trackers + index
-    let (view, snapshot) = view(index)
+    let (view, snapshot) = view(index, tick)
     var step = tracker.pointee.advance(snapshot, tick)
     settle(index, tick)
     if step.ended {

@@ -27,6 +27,8 @@ struct WorkItemTracker {
     var unwatched: UInt64 = 0
     /// How much of the slot's time has been exempt (observer_exemption_sum).
     var exempt: Int64 = 0
+    /// How long after the clock of the tick that was read, at most.
+    var lag: UInt64 = 0
     /// When a look for another work item of the same thread last served this one, too; 0: never.
     var sharedAt: UInt64 = 0
 
@@ -165,7 +167,7 @@ struct WorkItemTracker {
       exemptGeneration = snapshot.generation
       exemptions = ExemptTime()
     }
-    exemptInTick = exemptions.take(snapshot.exempt, tick) &+ tick.paused
+    exemptInTick = exemptions.take(snapshot.exempt, tick, lag: snapshot.lag)
     return follow(snapshot, tick)
   }
 
@@ -194,14 +196,14 @@ struct WorkItemTracker {
     if phase == .idle {
       // It began since the time of this tick was read. Counted from here it would gain what lies between the two.
       guard tick.now >= begun(snapshot) else {
-        // What was exempt since the last tick may be its own.
-        exemptions.giveBack()
+        // What was exempt from its begin on is its own.
+        exemptions.giveBack(snapshot.lag &+ snapshot.doubt)
         step.wait = begun(snapshot) &- tick.now &+ snapshot.suspicion
         return step
       }
       begin(snapshot, tick)
     } else {
-      charge(tick.charged, exempt: exemptInTick)
+      charge(tick.charged, exempt: exemptInTick &+ tick.paused)
       gap &+= tick.elapsed &- tick.charged
     }
     if isSampled, snapshot.sharedAt > sharedAt { share(snapshot, tick) }
@@ -319,7 +321,9 @@ struct WorkItemTracker {
     gap = claimed &- charged
     age = 0
     exemptTime = 0
-    charge(charged, exempt: exemptInTick)
+    charge(charged, exempt: exemptInTick &+ tick.paused)
+    // What was exempt after the clock was read is its own, too.
+    exemptions.giveBack(min(snapshot.lag, exemptInTick &- min(exemptInTick, exemptTime)))
     nextSample = 0
     isClosed = false
     isDeclared = false
@@ -375,30 +379,31 @@ struct WorkItemTracker {
 
 /// How much of the time between two ticks was exempt.
 struct ExemptTime: BitwiseCopyable {
-  /// What of the sum has been taken.
+  /// What of the sum has been taken, and how much of that at the last tick.
   private var taken: UInt64 = 0
-  /// The sum at the last tick that knew it, and at the one before that.
-  private var sum: UInt64 = 0
-  private var sumBefore: UInt64 = 0
+  private var takenLast: UInt64 = 0
 
   @_noLocks init() {}
 
-  /// Takes what `word` (observer_exemption_sum) has of the time since the last tick.
+  /// Takes what `word` (observer_exemption_sum), which was read up to `lag` after the clock of the tick, has of the time
+  /// since the last tick.
   ///
-  /// The clock of the tick was read before the word: what is exempt of the time since then is taken at the next one.
-  /// Where the sum is not known, all of the time is taken for exempt.
-  @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick) -> UInt64 {
+  /// What is exempt of the time after the clock was read is taken at the next tick. No more is, whatever there is of it:
+  /// a process that was frozen in an exemption would have hours of them. Where the sum is not known, all of the time is
+  /// taken for exempt.
+  @_noLocks mutating func take(_ word: Int64, _ tick: WorkItemTracker.Tick, lag: UInt64 = 0) -> UInt64 {
+    takenLast = 0
     guard word != .min else { return tick.elapsed }
     // Opened after the clock of the tick was read: nothing yet, and no overflow.
-    sumBefore = sum
-    sum = UInt64(word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word)
-    let exempt = min(sum &- min(sum, taken), tick.elapsed)
-    taken &+= exempt
-    return exempt
+    let sum = UInt64(word < 0 ? max(0, word &+ Int64(bitPattern: tick.now)) : word)
+    let new = sum &- min(sum, taken)
+    takenLast = min(new, tick.elapsed)
+    taken = max(taken, sum &- min(new &- takenLast, lag))
+    return takenLast
   }
 
-  /// The next tick takes what the last one has taken, too: no more, so that nothing piles up.
-  @_noLocks mutating func giveBack() { taken = min(taken, sumBefore) }
+  /// The next tick takes `time` once more, of what the last one has taken.
+  @_noLocks mutating func giveBack(_ time: UInt64) { taken &-= min(time, takenLast) }
 }
 
 /// The times between samples: drawn at random from half to one and a half times the interval, which they are on
