@@ -16,7 +16,7 @@ import Testing
     let loop = try watchdog.watchLoop(named: "orders")
     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(800), execute: answer)
     loop.withTurn { waitForAByte(descriptor) }
-    watchdog.stop()
+    watchdog.stopPatiently()
     return try #require(reports.all.first)
   }
 

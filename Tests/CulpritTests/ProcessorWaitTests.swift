@@ -25,7 +25,7 @@ import Testing
     }
     thread.start()
     while !isOver.isSet { usleep(10_000) }
-    watchdog.stop()
+    watchdog.stopPatiently()
     return try #require(reports.all.first)
   }
 

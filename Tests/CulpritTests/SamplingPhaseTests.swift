@@ -18,7 +18,7 @@ import Testing
     let loop = try watchdog.watchLoop(named: "cycle")
     var truth = 0.0
     loop.withTurn { truth = cycle(for: .seconds(12), period: .milliseconds(50), part: 0.45) }
-    watchdog.stop()
+    watchdog.stopPatiently()
     let report = try #require(reports.all.first)
     let samples = report.raw.stall.samples.filter { $0.stack != nil }
     #expect(samples.count >= 150)

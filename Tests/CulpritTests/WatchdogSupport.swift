@@ -112,6 +112,12 @@ final class Finished: Sendable {
   func set() { flag.store(true, ordering: .releasing) }
 }
 
+extension Watchdog {
+  /// Stops it, and waits for its reports however long naming what they have takes: these machines are busy, and a bundle of tests
+  /// has many names.
+  func stopPatiently() { stop(patience: .seconds(100)) }
+}
+
 extension Reports {
   /// Numbers in the order they came.
   final class Counts: Sendable {

@@ -22,7 +22,7 @@ import Testing
       watchdog.stop()
       throw error
     }
-    watchdog.stop()
+    watchdog.stopPatiently()
     return reports.all
   }
 

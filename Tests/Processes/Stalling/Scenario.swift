@@ -45,6 +45,9 @@ enum Scenario: String {
   /// Anywhere, while every thread of Dispatch and of Swift Concurrency is blocked.
   case pools
 
+  /// How long work may take. Where all samples are of computing threads, a busy machine has them come late.
+  var threshold: Duration { self == .exceptions ? .seconds(1) : .milliseconds(400) }
+
   /// The time between samples.
   var interval: Duration { self == .exceptions ? .milliseconds(10) : .milliseconds(50) }
 

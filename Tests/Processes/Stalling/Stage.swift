@@ -15,10 +15,8 @@ final class Stage: Sendable {
   private let reports = Mutex<[String]>([])
 
   /// A watchdog that saves stalls in `directory`.
-  init(directory: String, interval: Duration) throws {
-    watchdog = try Watchdog(
-      Watchdog.Configuration(threshold: .milliseconds(400), interval: interval, directory: directory)
-    )
+  init(directory: String, threshold: Duration, interval: Duration) throws {
+    watchdog = try Watchdog(Watchdog.Configuration(threshold: threshold, interval: interval, directory: directory))
     watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report.description) } }
   }
 
@@ -27,7 +25,7 @@ final class Stage: Sendable {
 
   /// Stops the watchdog and prints what it reported.
   func close() {
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(60))
     let status = watchdog.status
     say("problems=\(status.problems)\ndropped=\(status.reportsDropped)\n")
     say("limitations=\(status.limitations.map(\.code))\n")

@@ -26,7 +26,11 @@ guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: Comman
   exit(2)
 }
 do {
-  let stage = try Stage(directory: CommandLine.arguments[3], interval: scenario.interval)
+  let stage = try Stage(
+    directory: CommandLine.arguments[3],
+    threshold: scenario.threshold,
+    interval: scenario.interval
+  )
   workload_prepare_hold(1_500_000_000, CommandLine.arguments[2] == "computing")
   try scenario.run(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
   stage.close()
