@@ -141,7 +141,7 @@ struct DiskTests {
     #expect(disk.thaw(), "the disk answered before all that was over")
     for service in [stopped, left, killed] { service.process.end() }
     let launch = try tell(disk)
-    let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") })
+    let run = try #require(launch.facts("run").first { $0.hasPrefix("\(killed.process.process) ") }, "\(launch)")
     #expect(run.hasSuffix(RunVerdict.fatalHang.description))
     #expect(launch.facts("hang").contains { $0.hasPrefix("stuck goLeft(_:depth:)") }, "\(launch)")
   }

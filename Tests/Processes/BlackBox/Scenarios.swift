@@ -98,7 +98,7 @@ func linger(_ isOver: () -> Bool) {
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }
 }

@@ -208,5 +208,5 @@ private func beginAndLetGo(_ watchdog: Watchdog) throws -> Int {
     // Its report is made by then.
     usleep(300_000)
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
 }

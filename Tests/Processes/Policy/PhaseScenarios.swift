@@ -43,12 +43,12 @@ private func tell(_ watchdog: Watchdog) {
   watchdog.launched()
   // Is nobody's launch.
   endSlowly(600)
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   // Nor is what comes after another watchdog has been started.
   let second = try Watchdog(configuration)
   tell(second)
   endSlowly(600)
-  second.stop()
+  second.stop(patience: .seconds(60))
   say("done=true")
 }
 
@@ -69,7 +69,7 @@ private func tell(_ watchdog: Watchdog) {
   // Some ticks of the monitor.
   usleep(400_000)
   watchdog.launched()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   say("done=true")
 }
 
@@ -87,7 +87,7 @@ private func tell(_ watchdog: Watchdog) {
   tell(watchdog)
   startSlowly(600)
   watchdog.launched()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   withExtendedLifetime(sections) { say("done=true") }
 }
 

@@ -82,7 +82,7 @@ func waitForGood() {
   // Those that survive.
   steps.store(0, ordering: .releasing)
   loop.withTurn { _ = usleep(300_000) }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
 }
 
 /// Gets stuck ten times, and ends what is stuck in the handler that is asked before the end.

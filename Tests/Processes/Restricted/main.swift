@@ -75,7 +75,7 @@ func describeStalls() throws -> [String] {
     withExtendedLifetime(watch) {}
   }
   let limitations = watchdog.status.limitations.map { "limitation: \($0)" }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   if watchesQueue { return lines + ["visits: \(observer_visits_under_way())"] }
   return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
@@ -213,7 +213,7 @@ if restarts {
   loop.withTurn { _ = computed.wrappingAdd(1, ordering: .relaxed) }
   for _ in 0..<64 { withExtendedLifetime(malloc(64 << 10)) {} }
   loop.withTurn { workload_spin_on_coroutine(64 << 10, workload_now_ns() + 1_500_000_000, nil) }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
 } else if forks {
   startUndescribed()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
@@ -225,7 +225,7 @@ if restarts {
   computeForLong()
   print("child exited with \(workload_fork(runChild))")
   loop.end()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
 } else if isReplaced {
   // Somebody takes SIGPROF over while a watchdog runs; the next watchdog takes it back, and passes on what is not its own.
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))

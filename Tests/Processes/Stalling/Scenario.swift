@@ -151,7 +151,7 @@ enum Scenario: String {
     let contender = workload_thread_start({ _, _ in workload_contend({ _ in }, nil) }, nil)
     try stage.turn("main") { workload_hold() }
     // The handler is called although nothing else moves.
-    while stage.reportCount == 0 { usleep(10_000) }
+    while !stage.hasReport(of: .loop) { usleep(10_000) }
     say("idle-workers=\(pools.idleWorkers)\n")
     pools.release()
     workload_thread_stop(contender)
@@ -164,7 +164,7 @@ extension Scenario {
     usleep(300_000)
     for _ in 0..<64 { Task.detached { occupyThePool() } }
     while occupied.load(ordering: .acquiring) < 64 { usleep(10_000) }
-    while stage.reportCount == 0 { usleep(10_000) }
+    while !stage.hasReport(of: .pool) { usleep(10_000) }
     watch.stop()
   }
 }
@@ -174,7 +174,7 @@ extension Scenario {
   fileprivate func runInTurn(on stage: Stage) throws {
     let watch = try stage.watchdog.watchConcurrency()
     usleep(300_000)
-    while stage.reportCount == 0 {
+    while !stage.hasReport(of: self == .oneJob ? .job : .pool) {
       let tasks = DispatchGroup()
       for _ in 0..<(self == .oneJob ? 1 : max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) {
         tasks.enter()

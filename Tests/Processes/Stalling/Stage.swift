@@ -12,16 +12,18 @@ func say(_ text: String) {
 /// A watchdog, and what it reports.
 final class Stage: Sendable {
   let watchdog: Watchdog
-  private let reports = Mutex<[String]>([])
+  private let reports = Mutex<[StallReport]>([])
 
   /// A watchdog that saves stalls in `directory`.
   init(directory: String, threshold: Duration, interval: Duration) throws {
     watchdog = try Watchdog(Watchdog.Configuration(threshold: threshold, interval: interval, directory: directory))
-    watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report.description) } }
+    watchdog.onStall { [weak self] report in self?.reports.withLock { $0.append(report) } }
   }
 
-  /// How many stalls were reported so far.
-  var reportCount: Int { reports.withLock { $0.count } }
+  /// Whether a stall of this kind of source has been reported.
+  func hasReport(of kind: StallReport.Source.Kind) -> Bool {
+    reports.withLock { $0.contains { $0.source.kind == kind } }
+  }
 
   /// Stops the watchdog and prints what it reported.
   func close() {
@@ -29,7 +31,7 @@ final class Stage: Sendable {
     let status = watchdog.status
     say("problems=\(status.problems)\ndropped=\(status.reportsDropped)\n")
     say("limitations=\(status.limitations.map(\.code))\n")
-    for report in reports.withLock({ $0 }) { say(report) }
+    for report in reports.withLock({ $0 }) { say(report.description) }
   }
 
   /// Runs `body` as one turn of a loop called `name`, on the calling thread.

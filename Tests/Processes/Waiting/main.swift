@@ -29,7 +29,7 @@ let ending = NSLock()
 /// Ends the process when everything has been reported; who comes second waits for that.
 @Sendable func finish() -> Never {
   ending.lock()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(60))
   fflush(nil)
   _exit(0)
 }
