@@ -4,6 +4,7 @@ import CCulpritUnwind
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc
+import TestSupport
 import TestWorkloads
 import Testing
 

@@ -2,6 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import Foundation
 import Synchronization
+import TestSupport
 import TestWorkloads
 import Testing
 

@@ -2,6 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
 import Glibc
+import TestSupport
 import TestWorkloads
 import Testing
 

@@ -1,6 +1,7 @@
 import CulpritStallRecord
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Culprit

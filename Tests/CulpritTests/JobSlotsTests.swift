@@ -1,6 +1,7 @@
 import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
+import TestSupport
 import Testing
 
 @testable import Culprit

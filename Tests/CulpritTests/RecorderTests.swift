@@ -4,6 +4,7 @@ import CCulpritProcess
 import CCulpritUnwind
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Culprit

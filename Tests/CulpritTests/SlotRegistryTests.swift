@@ -2,6 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import CulpritStallRecord
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Culprit

@@ -1,6 +1,7 @@
 import CCulpritLinux
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit

@@ -3,6 +3,7 @@ import CCulpritObserver
 import CCulpritUnwind
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit

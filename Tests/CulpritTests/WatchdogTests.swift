@@ -2,6 +2,7 @@ import CCulpritObserver
 import CulpritStallRecord
 import Foundation
 import Synchronization
+import TestSupport
 import TestWorkloads
 import Testing
 

@@ -190,12 +190,6 @@ void workload_file_of_symbol(const char *name, char *file, uint64_t length) {
     strncat(file, information.dli_fname, length - 1);
 }
 
-static atomic_flag clinux_lock = ATOMIC_FLAG_INIT;
-
-bool workload_try_lock(void) { return !atomic_flag_test_and_set(&clinux_lock); }
-
-void workload_unlock(void) { atomic_flag_clear(&clinux_lock); }
-
 static atomic_int interrupted;
 
 int workload_interrupted(void) { return interrupted; }

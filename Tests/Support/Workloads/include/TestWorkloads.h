@@ -54,10 +54,6 @@ struct workload_thread;
 struct workload_thread *workload_thread_start(void (*body)(void *context, const volatile int *stop), void *context);
 void workload_thread_stop(struct workload_thread *thread);
 
-/* One lock for all tests of the process that use the observer. Not bound to a thread. */
-bool workload_try_lock(void);
-void workload_unlock(void);
-
 /* Blocks in the system call that KIND names until workload_unblock. Each restarts or is called again when it is
  * interrupted, and workload_interrupted tells how often it was. Not inlined, so that it is seen on the stack. */
 enum workload_block {
