@@ -38,7 +38,7 @@ void cprocess_abort_expire(void);
 
 /* Writes the BYTES bytes of TEXT to standard error, as far as it takes them without being waited for: not longer than
  * half a second.
- * Async-signal-safe: yes. Threads: the escalation thread. */
+ * Async-signal-safe: yes. Threads: the escalation thread, and whoever calls exit(3). */
 CLINUX_NO_LOCKS void cprocess_abort_say(const char *text, size_t bytes);
 
 #endif

@@ -34,6 +34,11 @@ final class Policies: Sendable {
   private let exitWake = WakeUp()
   private let isExiting = Atomic<Bool>(false)
   private let exitIsReported = Promise<Bool>()
+  /// Whether nothing needs to be said in place of the shutdown's report: there is one, or none is due.
+  private let isShutdownNamed = Atomic<Bool>(false)
+  /// What is said in its place.
+  private static let noTime: StaticString =
+    "culprit: the shutdown took too long, and two seconds at its end were too short to tell what took the time\n"
   /// Guards the writer's side of the status text.
   private let statusLock = Mutex(())
 
@@ -193,7 +198,7 @@ final class Policies: Sendable {
     ExitReport.arm(self)
   }
 
-  /// Has a shutdown reported that has taken too long, and waits for that, for two seconds at most.
+  /// Has a shutdown reported that has taken too long, and waits for that, for two seconds at most; says then that it was.
   ///
   /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of
   /// either, also of this library's.
@@ -203,6 +208,9 @@ final class Policies: Sendable {
     isExiting.store(true, ordering: .releasing)
     exitWake.notify()
     _ = exitIsReported.wait(until: clinux_clock_ns() &+ BlockingWorker.patience)
+    guard !isShutdownNamed.load(ordering: .acquiring) else { return }
+    let text = UnsafeRawPointer(Self.noTime.utf8Start).assumingMemoryBound(to: CChar.self)
+    cprocess_abort_say(text, Self.noTime.utf8CodeUnitCount)
   }
 
   /// What is to be noted about a phase that takes too long.
@@ -210,13 +218,21 @@ final class Policies: Sendable {
 
   /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog.
   private func reportShutdown(_ shutdown: SlotRegistry.Lease) {
-    guard SlotRegistry.shared.owns(shutdown) else { return }
+    guard SlotRegistry.shared.owns(shutdown) else {
+      isShutdownNamed.store(true, ordering: .releasing)
+      return
+    }
     let deadline = clinux_clock_ns() &+ BlockingWorker.patience
     // The process's end is that of its shutdown.
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
-      reporter.reportLast(stall.recording, file: stall.file, told: { _ in }, until: deadline)
+      reporter.reportLast(
+        stall.recording,
+        file: stall.file,
+        told: { _ in isShutdownNamed.store(true, ordering: .releasing) },
+        until: deadline
+      )
       stall.file?.endNames()
       stall.file?.close(keepsFile: true)
       stall.file?.settle(until: deadline)

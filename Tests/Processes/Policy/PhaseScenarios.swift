@@ -137,9 +137,10 @@ private func handler() -> UnsafeMutableRawPointer? {
   exit(0)
 }
 
-/// A shutdown that takes too long, and whose report cannot come to its end: `shutdown-held-up stderr|malloc`. Nobody reads
-/// standard error, or the handler of a signal exits while its thread has the allocator's lock.
+/// A shutdown that takes too long, and whose report cannot come to its end: `shutdown-held-up stderr|malloc|arena`. Nobody
+/// reads standard error, or the handler of a signal exits while its thread has the allocator's lock, which may be the only one.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
+  if arguments.first == "arena" { workload_use_one_arena() }
   var configuration = Watchdog.Configuration(interval: .milliseconds(50))
   configuration.lifecycle.shutdownThreshold = .milliseconds(300)
   let watchdog = try Watchdog(configuration)
@@ -148,7 +149,7 @@ private func handler() -> UnsafeMutableRawPointer? {
   say("late=true")
   // What waits for ever is ended.
   alarm(30)
-  if arguments.first == "malloc" { workload_exit_in_malloc(3) }
+  if arguments.first != "stderr" { workload_exit_in_malloc(3) }
   let unread = fillPipe(STDERR_FILENO)
   withExtendedLifetime((watchdog, unread)) { exit(3) }
 }
