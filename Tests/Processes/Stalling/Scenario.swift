@@ -137,7 +137,7 @@ enum Scenario: String {
   private func runRestarted(on stage: Stage, _ wait: () -> Void) throws {
     let before: UInt64 = CommandLine.arguments[2] == "early" ? 10_000_000 : 500_000_000
     let stopped = try stage.turn("main") {
-      let stopped = workload_stop_process(WORKLOAD_STOP_BY_SIGNAL, before, 300_000_000)
+      let stopped = workload_stop_process(WORKLOAD_STOP_ASLEEP, before, 300_000_000)
       wait()
       return stopped
     }

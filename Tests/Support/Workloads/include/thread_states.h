@@ -51,6 +51,7 @@ enum workload_stop {
   WORKLOAD_STOP_BY_SIGNAL,   /* SIGSTOP and SIGCONT */
   WORKLOAD_STOP_BY_FREEZER,  /* the freezer of control groups, version 1 */
   WORKLOAD_STOP_BY_FREEZER2, /* that of version 2 */
+  WORKLOAD_STOP_ASLEEP,      /* by signals, once the main thread is asleep */
 };
 
 /* Stops this process in the WAY that is given after BEFORE_NS, and lets it go on after DURING_NS more. Returns where it
