@@ -116,7 +116,7 @@ private func watchForThemselves(_ inheritance: Inheritance) throws {
     stall(.milliseconds(400))
     inheritance.loop?.stop()
     loop.end()
-    watchdog.stop(patience: .seconds(60))
+    stopOrTell(watchdog)
     seen.store(witness.seen.load(ordering: .relaxed), ordering: .relaxed)
   }
   if seen.load(ordering: .relaxed) != 1 { _exit(5) }

@@ -116,22 +116,41 @@ func descriptors() -> [Int32: String] {
   return found
 }
 
-/// The numbers of the process's threads that are called `name`.
-func threads(named name: String) -> [Int32] {
+/// The threads of this process that are called `name`.
+func threads(named name: String) -> [Int32] { allThreads().filter { $0.name == name }.map(\.id) }
+
+/// The threads of this process.
+func allThreads() -> [(id: Int32, name: String)] {
   guard let listing = opendir("/proc/self/task") else { return [] }
   defer { closedir(listing) }
-  var found: [Int32] = []
+  var found: [(Int32, String)] = []
   while let entry = readdir(listing) {
     let number = withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-    let file = open("/proc/self/task/\(number)/comm", O_RDONLY | O_CLOEXEC)
-    var text = [UInt8](repeating: 0, count: 32)
-    let count = read(file, &text, text.count)
-    close(file)
-    if String(decoding: text.prefix(max(0, count)), as: UTF8.self) == name + "\n" {
-      found += [Int32(number)].compactMap { $0 }
-    }
+    guard let id = Int32(number), let name = line("/proc/self/task/\(number)/comm") else { continue }
+    found.append((id, name))
   }
   return found
+}
+
+/// The first line of the file at `path`.
+private func line(_ path: String) -> String? {
+  let file = open(path, O_RDONLY | O_CLOEXEC)
+  guard file >= 0 else { return nil }
+  defer { close(file) }
+  var text = [UInt8](repeating: 0, count: 256)
+  let count = read(file, &text, text.count)
+  return String(decoding: text.prefix(max(0, count)).prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+}
+
+/// Stops `watchdog`; where that does not come to its end, says what the process's threads do, and ends it.
+func stopOrTell(_ watchdog: Watchdog) {
+  guard !watchdog.stop(patience: .seconds(20)) else { return }
+  for thread in allThreads() {
+    let task = "/proc/self/task/\(thread.id)"
+    let state = ["wchan", "syscall", "stat"].map { line("\(task)/\($0)") ?? "" }
+    say("unended=\(thread.name) \(state.joined(separator: " "))")
+  }
+  _exit(9)
 }
 
 /// Files that a service opened where others had been closed, each with a content that nobody else may change.
