@@ -264,7 +264,7 @@ func processes(_ folder: String) -> [Target] {
     // Forks, closes descriptors and restarts its watchdog, and tells whether anybody came to harm.
     .executableTarget(
       name: "harm-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
+      dependencies: ["CCulpritLinux", "Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Harm"
     ),
     // Stalls while locks are held.

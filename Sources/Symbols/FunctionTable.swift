@@ -1,3 +1,5 @@
+import CCulpritLinux
+
 /// The functions of a unit and the calls that were inlined into them.
 struct FunctionTable {
   /// A function, or an inlined call inside the one before it.
@@ -118,8 +120,11 @@ struct FunctionTable {
     /// The scopes that the current entry is in, with the depth of their children.
     var open: [(scope: Int, depth: Int)] = []
     var depth = 0
+    var steps = 0
     abbreviations.specifications.withUnsafeBufferPointer { specifications in
       while !cursor.isAtEnd {
+        steps &+= 1
+        if steps & 0x3ff == 0 { clinux_fork_yield() }
         let entry = cursor.position - start
         let code = cursor.uleb()
         if code == 0 {

@@ -1,3 +1,5 @@
+import CCulpritLinux
+
 /// The lines that the code of a unit comes from (DWARF 5, 6.2).
 final class LineTable {
   /// From an address on, code comes from this place.
@@ -131,7 +133,10 @@ final class LineTable {
     let advance = UInt64(header.minimumInstruction)
     let constantAdd = UInt64((255 - header.opcodeBase) / header.lineRange) &* advance
     let (lineBase, lineRange, opcodeBase) = (header.lineBase, header.lineRange, header.opcodeBase)
+    var steps = 0
     while !cursor.isAtEnd {
+      steps &+= 1
+      if steps & 0xfff == 0 { clinux_fork_yield() }
       let opcode = cursor.u8()
       if opcode >= opcodeBase {
         let adjusted = opcode - opcodeBase

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 
 /// Finds the symbol that covers an address, in a table sorted by address.
@@ -61,7 +62,13 @@ struct SymbolIndex {
     var publicNames: [(start: UInt64, name: UInt32)] = []
     kept.reserveCapacity(symbols.count)
     var functionEnd: UInt64 = 0
-    for symbol in symbols.sorted(by: { $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1) }) {
+    let sorted = symbols.sorted {
+      // Sorting takes as long as all the rest.
+      clinux_fork_yield()
+      return $0.start != $1.start ? $0.start < $1.start : $0.isBetter(than: $1)
+    }
+    for symbol in sorted {
+      clinux_fork_yield()
       // A label inside a function is a place in it, not another one.
       if symbol.rank == .label, symbol.end <= symbol.start, symbol.start < functionEnd { continue }
       if symbol.rank != .label { functionEnd = max(functionEnd, symbol.end) }

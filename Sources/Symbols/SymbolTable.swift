@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 
 /// The symbols of a file that name code, from its `.symtab` or `.dynsym`.
@@ -43,6 +44,7 @@ struct SymbolTable {
     var file: UInt32 = 0
     var cursor = table.cursor()
     while cursor.remaining >= entryBytes {
+      clinux_fork_yield()
       let symbol = ElfSymbol(&cursor, is64: image.is64)
       let (name, section) = (symbol.name, symbol.section)
       // The local symbols of a source file follow the symbol that names it.

@@ -1,3 +1,5 @@
+import CCulpritLinux
+
 /// Finds the unit of debug information that covers an address.
 ///
 /// `.debug_aranges` is asked first: it is short, and debug information before the unit need not even be inflated. Many
@@ -49,6 +51,7 @@ struct UnitIndex {
     var units: Set<Int> = []
     var position = 0
     while position < section.count {
+      clinux_fork_yield()
       var cursor = section.cursor(at: position)
       var length = UInt64(cursor.u32())
       let isWide = length == 0xffff_ffff
@@ -84,6 +87,7 @@ struct UnitIndex {
     var entries: [Entry] = []
     file.renewRangeBudget()
     for header in file.allHeaders where !known.contains(header.offset) {
+      clinux_fork_yield()
       let unit = DwarfUnit(file, header, nil, nil)
       guard unit.tag == Tag.compileUnit || unit.tag == Tag.skeletonUnit else { continue }
       for range in unit.codeRanges { entries.append(Entry(range: range, unit: header.offset)) }

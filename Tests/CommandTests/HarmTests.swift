@@ -38,6 +38,13 @@ import Testing
     #expect(process.fact("exited") == "40", "\(process)")
   }
 
+  /// The Swift runtime's locks are nobody's in a child whose parent was forked while a report was made.
+  @Test func childrenDoWithoutTheLocksOfReports() throws {
+    let (process, directory) = try runScenario("forks-report", "3")
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("exited") == "3", "\(process)")
+  }
+
   @Test(arguments: ["forks-watch", "forks-fork"])
   func childrenAndTheirChildrenWatchThemselves(_ name: String) throws {
     let (process, directory) = try runScenario(name, "6")

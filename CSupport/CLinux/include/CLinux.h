@@ -6,6 +6,7 @@
  *   clinux_clock.h        the clocks, in nanoseconds
  *   clinux_wait.h         bounded waiting for a 32-bit word to change, without a lock
  *   clinux_process.h      which process this is, as far as fork(2) goes
+ *   clinux_fork.h         threads that stand aside while the process forks
  *   clinux_lock.h         a lock that a child of fork(2) can use
  *   clinux_descriptor.h   descriptors that are kept open, and may have been closed by the service
  *   clinux_files.h        opening files
@@ -30,6 +31,7 @@
 #include "clinux_descriptor.h"
 #include "clinux_environment.h"
 #include "clinux_files.h"
+#include "clinux_fork.h"
 #include "clinux_lock.h"
 #include "clinux_mask.h"
 #include "clinux_memory.h"

@@ -161,6 +161,8 @@ final class Core: Sendable {
           trackers: trackers.pointer,
           ring: rings.monitor
         )
+        // From here on no lock is taken, nor the runtime used.
+        clinux_fork_leave()
         monitor.run()
         // The memory that it has worked on.
         withExtendedLifetime((control, samplers, trackers, rings)) {}

@@ -119,6 +119,8 @@ final class Policies: Sendable {
             phases: table.phases
           )
           let stack = clinux_keep_stack_resident(true)
+          // From here on no lock is taken, nor the runtime used.
+          clinux_fork_leave()
           thread.run()
           clinux_let_go_resident(stack)
         }

@@ -79,7 +79,7 @@ final class TerminationHandlerThread: Sendable {
         cprocess_escalation_answer(escalation.pointer, number, vetoes)
       }
       if isLast { return }
-      if number == nil { cprocess_escalation_wait_for_question(escalation.pointer, seen) }
+      if number == nil { resting { cprocess_escalation_wait_for_question(escalation.pointer, seen) } }
     }
   }
 

@@ -61,6 +61,8 @@ final class SamplerPool: @unchecked Sendable {
         )
         observer_sampler_ready(sampling, UInt32(number))
         isReady.fulfill(true)
+        // From here on no lock is taken, nor the runtime used.
+        clinux_fork_leave()
         sampler.run()
       }
       threads.withLock { $0.append(thread) }

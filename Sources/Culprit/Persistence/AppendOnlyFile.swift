@@ -64,7 +64,7 @@ struct AppendOnlyFile: ~Copyable {
       let count = record.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `record` and is used inside the closure only.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return pwrite(number, rest.baseAddress, rest.count, offset + off_t(written))
+        return resting { pwrite(number, rest.baseAddress, rest.count, offset + off_t(written)) }
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else {
@@ -114,7 +114,7 @@ struct AppendOnlyFile: ~Copyable {
   /// Brings what was written to the disk.
   mutating func flush() {
     // EINVAL: there is nothing behind this file that could be synced.
-    guard let number = number(), fsync(number) != 0, errno != EINVAL else { return }
+    guard let number = number(), resting({ fsync(number) }) != 0, errno != EINVAL else { return }
     fail("cannot bring \(path) to the disk: \(String(cString: strerror(errno)))")
   }
 }
@@ -159,7 +159,7 @@ enum DirectoryFiles {
   static func flush(_ directory: String) {
     let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard descriptor >= 0 else { return }
-    fsync(descriptor)
+    _ = resting { fsync(descriptor) }
     close(descriptor)
   }
 

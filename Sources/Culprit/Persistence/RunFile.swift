@@ -86,7 +86,7 @@ final class RunFile: Sendable {
     let run = cprocess_crash_start(opened, record.number)
     // Not the disk thread, which may wait for the disk or for who dies.
     do throws(PosixThreadError) {
-      try PosixThread(name: "culprit-note") { cprocess_crash_write_notes(run) }.detach()
+      try PosixThread(name: "culprit-note") { resting { cprocess_crash_write_notes(run) } }.detach()
     } catch {
       cprocess_crash_stop()
       problems.note("crashes are not noted: \(WatchdogError.threadNotStarted(error.number).message)")
@@ -161,7 +161,7 @@ final class RunFile: Sendable {
     var created = try DirectoryFiles.create(new, O_RDWR | O_APPEND)
     let number = created.number
     guard Self.lock(number), Self.append(record.text, to: number),
-      fsync(number) == 0 || errno == EINVAL,
+      resting({ fsync(number) }) == 0 || errno == EINVAL,
       rename(new, "\(directory)/\(name)") == 0
     else {
       let error = errno
@@ -205,7 +205,7 @@ final class RunFile: Sendable {
         present = again
       }
       if clinux_descriptor_is_ours(&present), Self.append(record.end(at: time), to: present.number) {
-        fsync(present.number)
+        _ = resting { fsync(present.number) }
       }
     }
     Self.current.withLock { if $0 === self { $0 = nil } }

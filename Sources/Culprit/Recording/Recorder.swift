@@ -193,7 +193,7 @@ final class Recorder: Sendable {
       }
       answerSoFar(&state)
       if stopping.isSet { break }
-      observer_ring_wait(rings.monitor, seen)
+      resting { observer_ring_wait(rings.monitor, seen) }
     }
     // What is stuck when the watchdog is stopped has no end.
     for box in state.items.values where box.item.stall != nil {

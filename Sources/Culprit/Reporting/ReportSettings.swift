@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritObserver
 import CulpritBlame
 import CulpritReports
@@ -44,7 +45,11 @@ struct ReportSettings: Sendable {
       recording,
       rules: OwnershipRules(own: ownModules, wrappers: wrappers),
       architecture: String(cString: observer_machine_name()),
-      resolve: symbolizer.resolve
+      resolve: { frame in
+        // A report takes long: whoever forks goes ahead in between.
+        clinux_fork_yield()
+        return symbolizer.resolve(frame)
+      }
     )
   }
 

@@ -205,7 +205,9 @@ func printToStandardError(_ text: String, until deadline: UInt64 = .max) {
       // A pipe that is ready takes this much at once (pipe(7)).
       piece = rest.prefix(Int(PIPE_BUF))
     }
-    let count = piece.withUnsafeBytes { clinux_write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    let count = piece.withUnsafeBytes { bytes in
+      resting { clinux_write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
+    }
     if count < 0, errno == EINTR { continue }
     guard count > 0 else { return }
     rest = rest.dropFirst(count)
@@ -218,7 +220,7 @@ private func takesSome(_ descriptor: Int32, until deadline: UInt64) -> Bool {
     let now = clinux_clock_ns()
     guard now < deadline else { return false }
     var place = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    let ready = poll(&place, 1, Int32(clamping: (deadline - now) / 1_000_000 + 1))
+    let ready = resting { poll(&place, 1, Int32(clamping: (deadline - now) / 1_000_000 + 1)) }
     if ready > 0 { return place.revents & Int16(POLLOUT) != 0 }
     if ready < 0, errno != EINTR { return false }
   }

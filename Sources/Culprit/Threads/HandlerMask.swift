@@ -15,6 +15,6 @@ struct HandlerMask: Sendable {
   func run<Result>(_ body: () -> Result) -> Result {
     let own = clinux_mask_set(creator | clinux_mask_of_main())
     defer { _ = clinux_mask_set(own) }
-    return body()
+    return resting(body)
   }
 }

@@ -43,11 +43,13 @@ final class PosixThread: Sendable {
   /// Starts a thread called `name` (at most 15 characters) that runs `body`.
   ///
   /// It blocks every signal that the service may be sent, and is scheduled as the process was when it was started,
-  /// whoever the caller is. Code of the application runs in it by ``HandlerMask/run(_:)``.
+  /// whoever the caller is. Code of the application runs in it by ``HandlerMask/run(_:)``. While it works the process
+  /// does not fork, if it can be waited for: what keeps it from working for long goes by ``resting(_:)``.
   ///
   /// - Throws: The error number of pthread_create(3).
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
+    clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))
     var created = pthread_t()
     var error = Self.create(&created, isScheduled: true, start)
@@ -87,6 +89,8 @@ final class PosixThread: Sendable {
     guard let argument else { return nil }
     // SAFETY: the argument is a reference that was retained for this thread, consumed exactly once.
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+    clinux_fork_enter()
+    defer { clinux_fork_leave() }
     clinux_scheduling_settle()
     clinux_task_set_name(start.name)
     let id = clinux_task_self()

@@ -34,5 +34,5 @@ final class WakeUp: @unchecked Sendable {
 
   /// Waits until it is woken again, if it has not been since `seen`, or until `deadline` on the observer's clock; may return
   /// sooner.
-  func wait(after seen: UInt32, until deadline: UInt64) { clinux_wakeup_wait(pointer, seen, deadline) }
+  func wait(after seen: UInt32, until deadline: UInt64) { resting { clinux_wakeup_wait(pointer, seen, deadline) } }
 }

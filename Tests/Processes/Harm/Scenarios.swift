@@ -1,3 +1,4 @@
+import CCulpritLinux
 import Culprit
 import CulpritStallRecord
 import Glibc
@@ -10,6 +11,7 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "forks-exit": { try haveChildren(count($0)) { _ in exit(0) } },
   "forks-watch": { try haveChildren(count($0), watchForThemselves) },
   "forks-fork": { try haveChildren(count($0), haveChildOfTheirOwn) },
+  "forks-report": { try haveChildren(count($0), forkWhileReporting) },
   "forks-release": { try haveChildren(count($0), releaseEverything) },
   "daemon": { try becomeDaemon($0) },
   "exec": { try startPrograms(count($0)) },
@@ -143,6 +145,49 @@ private func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   if status != 0 { _exit(6) }
 }
 
+/// Forks while its own watchdog makes its first report, which is when the Swift runtime meets most types. Each child uses
+/// types that nobody has used before, and exits. Of those that hang only such are told for whose fork the report was waited
+/// for: on a busy machine that may take longer than a fork waits.
+private func forkWhileReporting(_ inheritance: Inheritance) throws {
+  inheritance.loop = nil
+  let witness = Witness()
+  let watchdog = try Watchdog(quick())
+  watchdog.onStall { _ in witness.seen.add(1, ordering: .relaxed) }
+  let loop = try watchdog.watchLoop(named: "own")
+  loop.withTurn { stall(.milliseconds(300)) }
+  var children: [(id: pid_t, isWaitedFor: Bool)] = []
+  while witness.seen.load(ordering: .relaxed) == 0, children.count < 200 {
+    let impatient = clinux_fork_impatient_count()
+    let child = workload_plain_fork()
+    if child == 0 {
+      alarm(10)
+      useNewTypes()
+      _exit(0)
+    }
+    children.append((child, clinux_fork_impatient_count() == impatient))
+    usleep(500)
+  }
+  var ends = Ends()
+  var otherEnds = Ends()
+  for child in children {
+    if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
+  }
+  stopOrTell(watchdog)
+  // Most forks are waited for, on any machine.
+  if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
+  ends.tell()
+  otherEnds.tell()
+  _exit(8)
+}
+
+/// Has the Swift runtime make types that this process has not used.
+private func useNewTypes() {
+  struct Unused<Value>: Hashable where Value: Hashable { var value: Value }
+  let values = (0..<3).map { Unused(value: Unused(value: $0)) }
+  let found = Set(values.compactMap { $0.value.value > 0 ? [$0: $0.value] : nil }.prefix(1))
+  if found.count != 1 { _exit(1) }
+}
+
 /// Becomes a daemon (daemon(3)) while a watchdog runs, closes what it may have inherited, and starts another watchdog.
 private func becomeDaemon(_ arguments: [String]) throws {
   let directory = arguments[0]
@@ -238,7 +283,9 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
   if child == 0 {
     alarm(30)
     // libunwind has opened a pipe when it was loaded, which it would need for unwinding its own thread. Nobody uses it.
-    let more = descriptors().filter { !before.contains($0.key) && !$0.value.hasPrefix("pipe:") }
+    // A sampler may just have been reading about a thread; that file is only open for the instant.
+    let isRead = { (path: String) in path.hasPrefix("/proc/\(getppid())/task") && !path.hasSuffix("/schedstat") }
+    let more = descriptors().filter { !before.contains($0.key) && !$0.value.hasPrefix("pipe:") && !isRead($0.value) }
     say("inherited=\(more.values.sorted())")
     closefrom(3)
     let files = OwnFiles(in: directory, upTo: 60)

@@ -80,8 +80,8 @@ func waitUntil(_ isSo: () -> Bool) -> Bool {
 
 /// How children ended.
 struct Ends {
-  private var exited = 0
-  private var others: [String] = []
+  private(set) var exited = 0
+  private(set) var others: [String] = []
 
   /// Waits for `child`.
   mutating func wait(for child: pid_t) {

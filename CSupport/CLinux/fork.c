@@ -1,0 +1,183 @@
+#define _GNU_SOURCE
+#include "clinux_fork.h"
+
+#include "clinux_clock.h"
+#include "clinux_process.h"
+#include "clinux_wait.h"
+
+#include <pthread.h>
+
+/* A thread's place. In its word: bit 0, it works; bit 1, somebody waits for it to rest; above, how often it has changed
+ * between the two. */
+enum { WORKS = 1, AWAITED = 2, CHANGE = 4 };
+
+struct place {
+  _Atomic uint32_t process; /* the stamp of whose thread has it: none of a parent's is in its child. 0: nobody's */
+  _Atomic uint32_t word;
+  _Atomic uint32_t given_up; /* the word for which somebody has waited long enough */
+};
+
+static struct place places[CLINUX_FORK_PLACES_MAX];
+static _Atomic uint32_t places_used;
+_Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec"))) = false;
+static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
+
+/* How many threads fork, in the lower half; above, the lower half of the stamp of their process: a child that was made
+ * meanwhile does not wait for them. */
+static _Atomic uint32_t forks;
+enum { STAMP_SHIFT = 16, COUNT_MASK = 0xffff };
+
+static _Atomic uint32_t impatient_count;
+
+static uint32_t stamp_part(void) { return clinux_process_stamp() << STAMP_SHIFT; }
+
+static bool are_forking(uint32_t word) {
+  return (word & COUNT_MASK) != 0 && (word & ~(uint32_t)COUNT_MASK) == stamp_part();
+}
+
+static struct place *place_of_thread(void) {
+  struct place *place = own_place;
+  if (!place)
+    return NULL;
+  /* The parent's, which a child's thread may have by now. */
+  if (!clinux_process_is(atomic_load_explicit(&place->process, memory_order_relaxed)))
+    own_place = NULL;
+  return own_place;
+}
+
+static bool works(const struct place *place) {
+  return (atomic_load_explicit(&place->word, memory_order_relaxed) & WORKS) != 0;
+}
+
+static void rest(struct place *place) {
+  uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
+  uint32_t resting = (word & ~(uint32_t)(WORKS | AWAITED)) + CHANGE;
+  if (atomic_exchange_explicit(&place->word, resting, memory_order_seq_cst) & AWAITED)
+    clinux_wake(&place->word);
+}
+
+static void work(struct place *place) {
+  uint64_t deadline_ns = 0;
+  while (true) {
+    uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
+    /* Before looking for who forks, who says so before looking for who works: one of the two sees the other. */
+    atomic_store_explicit(&place->word, (word & ~(uint32_t)AWAITED) + CHANGE + WORKS, memory_order_seq_cst);
+    uint32_t seen = atomic_load_explicit(&forks, memory_order_seq_cst);
+    if (!are_forking(seen))
+      return;
+    uint64_t now_ns = clinux_clock_ns();
+    if (deadline_ns == 0)
+      deadline_ns = now_ns + CLINUX_FORK_STAY_NS;
+    if (now_ns >= deadline_ns)
+      return;
+    rest(place);
+    clinux_wait(&forks, seen, deadline_ns);
+  }
+}
+
+void clinux_fork_enter(void) {
+  uint32_t mine = clinux_process_stamp();
+  for (uint32_t number = 0; number < CLINUX_FORK_PLACES_MAX; number++) {
+    struct place *place = &places[number];
+    uint32_t process = atomic_load_explicit(&place->process, memory_order_relaxed);
+    if (process == mine || !atomic_compare_exchange_strong_explicit(&place->process, &process, mine,
+                                                                    memory_order_acquire, memory_order_relaxed))
+      continue;
+    uint32_t used = atomic_load_explicit(&places_used, memory_order_relaxed);
+    while (used <= number && !atomic_compare_exchange_weak_explicit(&places_used, &used, number + 1,
+                                                                    memory_order_seq_cst, memory_order_relaxed))
+      continue;
+    own_place = place;
+    clinux_fork_takes_part = true;
+    /* A thread of a parent's may have worked. */
+    rest(place);
+    work(place);
+    return;
+  }
+}
+
+void clinux_fork_leave(void) {
+  struct place *place = place_of_thread();
+  if (!place)
+    return;
+  rest(place);
+  own_place = NULL;
+  clinux_fork_takes_part = false;
+  atomic_store_explicit(&place->process, 0, memory_order_release);
+}
+
+bool clinux_fork_rest(void) {
+  struct place *place = place_of_thread();
+  if (!place || !works(place))
+    return false;
+  rest(place);
+  return true;
+}
+
+void clinux_fork_work(void) {
+  struct place *place = place_of_thread();
+  if (place && !works(place))
+    work(place);
+}
+
+void clinux_fork_let_ahead(void) {
+  struct place *place = place_of_thread();
+  if (!place || !works(place) || !are_forking(atomic_load_explicit(&forks, memory_order_relaxed)))
+    return;
+  rest(place);
+  work(place);
+}
+
+uint32_t clinux_fork_impatient_count(void) { return atomic_load_explicit(&impatient_count, memory_order_relaxed); }
+
+/* Waits until PLACE's thread rests, until DEADLINE_NS at most. */
+static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
+  uint32_t word = atomic_load_explicit(&place->word, memory_order_seq_cst);
+  uint32_t change = word & ~(uint32_t)AWAITED;
+  if ((word & WORKS) == 0)
+    return;
+  if (atomic_load_explicit(&place->given_up, memory_order_relaxed) == change)
+    deadline_ns = 0;
+  while ((word & ~(uint32_t)AWAITED) == change) {
+    if (clinux_clock_ns() >= deadline_ns) {
+      atomic_store_explicit(&place->given_up, change, memory_order_relaxed);
+      atomic_fetch_add_explicit(&impatient_count, 1, memory_order_relaxed);
+      return;
+    }
+    if ((word & AWAITED) != 0 || atomic_compare_exchange_strong_explicit(&place->word, &word, change | AWAITED,
+                                                                         memory_order_seq_cst, memory_order_seq_cst))
+      clinux_wait(&place->word, change | AWAITED, deadline_ns);
+    word = atomic_load_explicit(&place->word, memory_order_seq_cst);
+  }
+}
+
+/* Before the process forks. Runs in the thread that does. */
+static void prepare(void) {
+  uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
+  do
+    more = (word & ~(uint32_t)COUNT_MASK) == mine ? word + 1 : mine + 1;
+  while (!atomic_compare_exchange_weak_explicit(&forks, &word, more, memory_order_seq_cst, memory_order_relaxed));
+  uint32_t process = clinux_process_stamp(), used = atomic_load_explicit(&places_used, memory_order_seq_cst);
+  uint64_t deadline_ns = 0;
+  for (uint32_t number = 0; number < used; number++) {
+    struct place *place = &places[number];
+    if (place == own_place || atomic_load_explicit(&place->process, memory_order_relaxed) != process)
+      continue;
+    if (deadline_ns == 0)
+      deadline_ns = clinux_clock_ns() + CLINUX_FORK_PATIENCE_NS;
+    wait_for_rest(place, deadline_ns);
+  }
+}
+
+/* After that, in the parent. A child waits for nobody who forks in its parent. */
+static void end(void) {
+  atomic_fetch_sub_explicit(&forks, 1, memory_order_seq_cst);
+  clinux_wake(&forks);
+}
+
+static void guard(void) { pthread_atfork(prepare, end, NULL); }
+
+void clinux_fork_start(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, guard);
+}

@@ -1,0 +1,127 @@
+import CCulpritLinux
+import Glibc
+import Synchronization
+import TestWorkloads
+import Testing
+
+/// Threads that stand aside while the process forks.
+@Suite(.serialized) struct ForkingTests {
+  init() { clinux_fork_start() }
+
+  /// What threads that take part change: a word before their work, another one after it.
+  private struct Words {
+    var begun: InlineArray<3, UInt64> = [0, 0, 0]
+    var done: InlineArray<3, UInt64> = [0, 0, 0]
+  }
+
+  private final class Outcome: Sendable {
+    let value = Atomic<Int32>(-1)
+  }
+
+  /// What `body` returns in a child, where it may call C only: other threads of the tests may hold locks of the runtime; 100 for a child that does not come to its end. And whether the fork has waited for
+  /// everybody who worked.
+  private func inChild(_ body: () -> Int32) -> (outcome: Int32, hasWaited: Bool) {
+    let impatient = clinux_fork_impatient_count()
+    let child = workload_plain_fork()
+    let hasWaited = clinux_fork_impatient_count() == impatient
+    if child == 0 {
+      _ = clinux_mask_set(0)
+      alarm(20)
+      _exit(body())
+    }
+    var status: Int32 = 0
+    while waitpid(child, &status, 0) < 0, errno == EINTR {}
+    return (status & 127 == 0 ? status >> 8 : 100, hasWaited)
+  }
+
+  /// Threads change two words that belong together; no child sees one of them changed and the other one not.
+  @Test(arguments: [false, true]) func aChildSeesNoWorkHalfDone(_ yields: Bool) {
+    let count = 3
+    let words = Shared(Words())
+    let isOver = Shared(clinux_wakeup())
+    let threads = (0..<count)
+      .map { number in
+        RunningThread {
+          clinux_fork_enter()
+          defer { clinux_fork_leave() }
+          while !clinux_wakeup_stopping(isOver.pointer) {
+            words.pointer.pointee.begun[number] &+= 1
+            for _ in 0..<20_000 { _ = clinux_clock_ns() }
+            words.pointer.pointee.done[number] &+= 1
+            if yields {
+              clinux_fork_yield()
+            } else if clinux_fork_rest() {
+              clinux_fork_work()
+            }
+          }
+        }
+      }
+    let bytes = MemoryLayout<InlineArray<3, UInt64>>.size
+    let begun = UnsafeRawPointer(words.pointer)
+    var outcomes: Set<Int32> = []
+    for _ in 0..<40 {
+      let (outcome, hasWaited) = inChild { memcmp(begun, begun + bytes, bytes) == 0 ? 0 : 1 }
+      // On a busy machine a thread may take longer than a fork waits.
+      if hasWaited { outcomes.insert(outcome) }
+    }
+    clinux_wakeup_stop(isOver.pointer)
+    for thread in threads { thread.join() }
+    #expect(outcomes == [0])
+    for number in 0..<count { #expect(words.pointer.pointee.done[number] > 0) }
+  }
+
+  /// Nobody waits for ever for a thread that the kernel holds up, nor for one that rests or has left.
+  @Test func whoDoesNotComeToAnEndIsNotWaitedFor() {
+    let (isWorking, isOver) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
+    func wait(for wakeup: Shared<clinux_wakeup>) {
+      while !clinux_wakeup_stopping(wakeup.pointer) {
+        clinux_wakeup_wait(wakeup.pointer, clinux_wakeup_seen(wakeup.pointer), clinux_clock_ns() + 50_000_000)
+      }
+    }
+    let heldUp = RunningThread {
+      clinux_fork_enter()
+      clinux_wakeup_stop(isWorking.pointer)
+      wait(for: isOver)
+      clinux_fork_leave()
+    }
+    let resting = RunningThread {
+      clinux_fork_enter()
+      _ = clinux_fork_rest()
+      wait(for: isOver)
+      clinux_fork_work()
+      clinux_fork_leave()
+    }
+    wait(for: isWorking)
+    #expect(inChild { 7 } == (7, false))
+    #expect(inChild { 8 } == (8, false))
+    clinux_wakeup_stop(isOver.pointer)
+    heldUp.join()
+    resting.join()
+    #expect(inChild { 9 } == (9, true))
+  }
+
+  /// A thread that takes part may fork itself; its child takes part anew.
+  @Test func whoTakesPartMayFork() {
+    let outcome = Outcome()
+    RunningThread {
+      clinux_fork_enter()
+      let found = inChild {
+        // The parent's place is not the child's.
+        if clinux_fork_rest() { return 1 }
+        clinux_fork_enter()
+        guard clinux_fork_rest() else { return 2 }
+        clinux_fork_work()
+        let grandchild = workload_plain_fork()
+        if grandchild == 0 { _exit(0) }
+        var status: Int32 = 0
+        waitpid(grandchild, &status, 0)
+        clinux_fork_leave()
+        return status == 0 ? 0 : 3
+      }
+      outcome.value.store(found.hasWaited ? found.outcome : 4, ordering: .relaxed)
+      clinux_fork_leave()
+    }
+    .join()
+    #expect(outcome.value.load(ordering: .relaxed) == 0)
+  }
+}
