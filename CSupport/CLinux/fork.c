@@ -21,27 +21,34 @@ static struct place places[CLINUX_FORK_PLACES_MAX];
 static _Atomic uint32_t places_used;
 _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec"))) = false;
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
+/* The stamp of the process in which the thread has it. */
+static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
 
 /* How many threads fork, in the lower half; above, the lower half of the stamp of their process: a child that was made
  * meanwhile does not wait for them. */
 static _Atomic uint32_t forks;
+/* When the last one has begun to. */
+static _Atomic uint64_t forks_since_ns;
 enum { STAMP_SHIFT = 16, COUNT_MASK = 0xffff };
 
 static _Atomic uint32_t impatient_count;
 
 static uint32_t stamp_part(void) { return clinux_process_stamp() << STAMP_SHIFT; }
 
-static bool are_forking(uint32_t word) {
-  return (word & COUNT_MASK) != 0 && (word & ~(uint32_t)COUNT_MASK) == stamp_part();
+/* Until when threads stand aside for those who fork, as WORD says; 0 where nobody does, or has for long enough. */
+static uint64_t forking_until_ns(uint32_t word) {
+  if ((word & COUNT_MASK) == 0 || (word & ~(uint32_t)COUNT_MASK) != stamp_part())
+    return 0;
+  uint64_t end_ns = atomic_load_explicit(&forks_since_ns, memory_order_relaxed) + CLINUX_FORK_STAY_NS;
+  return clinux_clock_ns() < end_ns ? end_ns : 0;
 }
 
 static struct place *place_of_thread(void) {
-  struct place *place = own_place;
-  if (!place)
-    return NULL;
-  /* The parent's, which a child's thread may have by now. */
-  if (!clinux_process_is(atomic_load_explicit(&place->process, memory_order_relaxed)))
+  if (own_place && !clinux_process_is(own_process)) {
+    /* The parent's, which another thread of the child may have by now. */
     own_place = NULL;
+    clinux_fork_takes_part = false;
+  }
   return own_place;
 }
 
@@ -57,21 +64,16 @@ static void rest(struct place *place) {
 }
 
 static void work(struct place *place) {
-  uint64_t deadline_ns = 0;
   while (true) {
     uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
     /* Before looking for who forks, who says so before looking for who works: one of the two sees the other. */
     atomic_store_explicit(&place->word, (word & ~(uint32_t)AWAITED) + CHANGE + WORKS, memory_order_seq_cst);
     uint32_t seen = atomic_load_explicit(&forks, memory_order_seq_cst);
-    if (!are_forking(seen))
-      return;
-    uint64_t now_ns = clinux_clock_ns();
-    if (deadline_ns == 0)
-      deadline_ns = now_ns + CLINUX_FORK_STAY_NS;
-    if (now_ns >= deadline_ns)
+    uint64_t end_ns = forking_until_ns(seen);
+    if (end_ns == 0)
       return;
     rest(place);
-    clinux_wait(&forks, seen, deadline_ns);
+    clinux_wait(&forks, seen, end_ns);
   }
 }
 
@@ -88,6 +90,7 @@ void clinux_fork_enter(void) {
                                                                     memory_order_seq_cst, memory_order_relaxed))
       continue;
     own_place = place;
+    own_process = mine;
     clinux_fork_takes_part = true;
     /* A thread of a parent's may have worked. */
     rest(place);
@@ -114,15 +117,22 @@ bool clinux_fork_rest(void) {
   return true;
 }
 
-void clinux_fork_work(void) {
+bool clinux_fork_work(void) {
   struct place *place = place_of_thread();
-  if (place && !works(place))
-    work(place);
+  if (!place || works(place))
+    return false;
+  work(place);
+  return true;
 }
 
 void clinux_fork_let_ahead(void) {
   struct place *place = place_of_thread();
-  if (!place || !works(place) || !are_forking(atomic_load_explicit(&forks, memory_order_relaxed)))
+  if (!place || !works(place))
+    return;
+  /* Who is given up is waited for again after this. */
+  uint32_t given_up = atomic_load_explicit(&place->given_up, memory_order_relaxed);
+  bool is_given_up = given_up == (atomic_load_explicit(&place->word, memory_order_relaxed) & ~(uint32_t)AWAITED);
+  if (!is_given_up && forking_until_ns(atomic_load_explicit(&forks, memory_order_relaxed)) == 0)
     return;
   rest(place);
   work(place);
@@ -153,15 +163,18 @@ static void wait_for_rest(struct place *place, uint64_t deadline_ns) {
 
 /* Before the process forks. Runs in the thread that does. */
 static void prepare(void) {
+  /* Before it is said that somebody forks. */
+  atomic_store_explicit(&forks_since_ns, clinux_clock_ns(), memory_order_relaxed);
   uint32_t mine = stamp_part(), word = atomic_load_explicit(&forks, memory_order_relaxed), more;
   do
     more = (word & ~(uint32_t)COUNT_MASK) == mine ? word + 1 : mine + 1;
   while (!atomic_compare_exchange_weak_explicit(&forks, &word, more, memory_order_seq_cst, memory_order_relaxed));
   uint32_t process = clinux_process_stamp(), used = atomic_load_explicit(&places_used, memory_order_seq_cst);
+  const struct place *own = place_of_thread();
   uint64_t deadline_ns = 0;
   for (uint32_t number = 0; number < used; number++) {
     struct place *place = &places[number];
-    if (place == own_place || atomic_load_explicit(&place->process, memory_order_relaxed) != process)
+    if (place == own || atomic_load_explicit(&place->process, memory_order_relaxed) != process)
       continue;
     if (deadline_ns == 0)
       deadline_ns = clinux_clock_ns() + CLINUX_FORK_PATIENCE_NS;

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritZlib
 import CulpritStallRecord
 import Glibc
@@ -147,7 +148,8 @@ struct DebugFiles {
     var sum: UInt = 0
     var position = 0
     while position < bytes.count {
-      let count = min(bytes.count - position, 1 << 30)
+      clinux_fork_yield()
+      let count = min(bytes.count - position, 1 << 20)
       // SAFETY: `count` bytes lie from `position` on.
       sum = crc32(sum, (bytes.base + position).assumingMemoryBound(to: UInt8.self), UInt32(count))
       position += count

@@ -224,7 +224,10 @@ package final class DebugInfoServers: @unchecked Sendable {
       }
     }
     var path: UnsafeMutablePointer<CChar>?
+    // Whoever forks does not wait for a server.
+    let worked = clinux_fork_rest()
     let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
+    if worked { _ = clinux_fork_work() }
     guard descriptor >= 0 else { return nil }
     close(descriptor)
     guard let path else { return nil }
@@ -263,6 +266,8 @@ package final class DebugInfoServers: @unchecked Sendable {
   /// Waits for a change, with the lock held. Returns whether it is not too late yet.
   private func waitForChange(until deadline: UInt64) -> Bool {
     var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+    let worked = clinux_fork_rest()
+    defer { if worked { _ = clinux_fork_work() } }
     return pthread_cond_timedwait(changed, lock, &time) != ETIMEDOUT
   }
 

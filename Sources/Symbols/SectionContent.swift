@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritZlib
 import Glibc
 
@@ -132,7 +133,8 @@ private final class Inflation {
     guard isUsable else { return false }
     var position = start
     while position < end {
-      let room = min(end - position, 1 << 30)
+      clinux_fork_yield()
+      let room = min(end - position, 1 << 20)
       // SAFETY: the region has at least `end` bytes.
       stream.next_out = (region + position).assumingMemoryBound(to: UInt8.self)
       stream.avail_out = UInt32(room)

@@ -17,8 +17,9 @@ struct UnitIndex {
 
   private init(_ entries: [Entry]) {
     self.entries = entries.sorted {
+      clinux_fork_yield()
       // Where two units claim the same code, the one that comes first in the file has it.
-      $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
+      return $0.range.start != $1.range.start ? $0.range.start < $1.range.start : $0.unit > $1.unit
     }
     var highest: UInt64 = 0
     highestEnd = self.entries.map {

@@ -51,7 +51,7 @@ import Testing
             if yields {
               clinux_fork_yield()
             } else if clinux_fork_rest() {
-              clinux_fork_work()
+              _ = clinux_fork_work()
             }
           }
         }
@@ -88,7 +88,7 @@ import Testing
       clinux_fork_enter()
       _ = clinux_fork_rest()
       wait(for: isOver)
-      clinux_fork_work()
+      _ = clinux_fork_work()
       clinux_fork_leave()
     }
     wait(for: isWorking)
@@ -110,7 +110,7 @@ import Testing
         if clinux_fork_rest() { return 1 }
         clinux_fork_enter()
         guard clinux_fork_rest() else { return 2 }
-        clinux_fork_work()
+        _ = clinux_fork_work()
         let grandchild = workload_plain_fork()
         if grandchild == 0 { _exit(0) }
         var status: Int32 = 0

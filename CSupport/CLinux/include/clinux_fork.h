@@ -16,7 +16,7 @@
 /* How long who forks waits at most. */
 #define CLINUX_FORK_PATIENCE_NS UINT64_C(100000000)
 
-/* How long a thread that takes part waits at most for those who fork: copying a large process takes long. */
+/* How long threads that take part wait at most for the same fork: copying a large process takes long. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
 /* As many threads can take part. One that finds no place works as it would without this. */
@@ -37,9 +37,9 @@ void clinux_fork_leave(void);
  * Async-signal-safe: yes. Threads: any. */
 bool clinux_fork_rest(void);
 
-/* The calling thread, which rested, works again, once nobody forks. Async-signal-safe: no (may wait for who forks).
- * Threads: any; nothing for one that takes no part, or works. */
-void clinux_fork_work(void);
+/* The calling thread, which rested, works again, once nobody forks. Returns whether it takes part, and rested.
+ * Async-signal-safe: no (may wait for who forks). Threads: any. */
+bool clinux_fork_work(void);
 
 /* Whether the calling thread takes part. */
 extern _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec")));

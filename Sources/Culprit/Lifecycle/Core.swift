@@ -164,11 +164,12 @@ final class Core: Sendable {
         // From here on no lock is taken, nor the runtime used.
         clinux_fork_leave()
         monitor.run()
+        clinux_fork_enter()
         // The memory that it has worked on.
         withExtendedLifetime((control, samplers, trackers, rings)) {}
       }
       // Work that stalls right away may hold the allocator's lock: by then the monitor must have all that it needs.
-      while observer_control_wakeups(control.pointer) == 0 { usleep(100) }
+      while observer_control_wakeups(control.pointer) == 0 { resting { _ = usleep(100) } }
       SlotRegistry.shared.activate(control, configuration)
       do throws(WatchdogError) { try policies.watchPhases(configuration) } catch {
         LiveConfiguration.say([error.description])
@@ -256,7 +257,7 @@ final class Core: Sendable {
     while observer_control_wakeups(control.pointer) < ticks + 2 {
       guard clinux_clock_ns() < deadline else { return false }
       observer_control_wake(control.pointer)
-      usleep(1000)
+      resting { _ = usleep(1000) }
     }
     return recorder.requestSoFar().stalls.wait(until: deadline) != nil && reporter.flush(until: deadline)
   }

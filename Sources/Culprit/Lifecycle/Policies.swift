@@ -122,10 +122,11 @@ final class Policies: Sendable {
           // From here on no lock is taken, nor the runtime used.
           clinux_fork_leave()
           thread.run()
+          clinux_fork_enter()
           clinux_let_go_resident(stack)
         }
         // Work that stalls right away may hold the allocator's lock: by then they must have all that they need.
-        while cprocess_escalation_started(block.pointer) < 2 { usleep(100) }
+        while cprocess_escalation_started(block.pointer) < 2 { resting { _ = usleep(100) } }
         return nil
       } catch {
         return error

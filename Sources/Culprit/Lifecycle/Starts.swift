@@ -77,7 +77,7 @@ enum Starts {
         }
       }
       guard clinux_clock_ns() < deadline else { throw .stillStopping }
-      usleep(1000)
+      resting { _ = usleep(1000) }
     }
   }
 

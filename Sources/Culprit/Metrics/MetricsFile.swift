@@ -108,7 +108,7 @@ final class MetricsFile: Sendable {
 
   /// Returns what is wrong; `nil` when nothing is.
   private func replace(_ bytes: [UInt8]) -> String? {
-    let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
+    let number = resting { open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644) }
     guard number >= 0 else { return String(cString: strerror(errno)) }
     var file = clinux_descriptor_keep_file(number, temporary)
     // Another user reads it, whatever the process's mask takes away (umask(2)).
@@ -120,7 +120,7 @@ final class MetricsFile: Sendable {
       unlink(temporary)
       return error
     }
-    guard rename(temporary, path) == 0 else {
+    guard resting({ rename(temporary, path) }) == 0 else {
       let error = errno
       unlink(temporary)
       return String(cString: strerror(error))
@@ -136,7 +136,7 @@ final class MetricsFile: Sendable {
       let count = bytes.withUnsafeBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
         let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-        return clinux_write(file.number, rest.baseAddress, rest.count)
+        return resting { clinux_write(file.number, rest.baseAddress, rest.count) }
       }
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return String(cString: strerror(count < 0 ? errno : ENOSPC)) }

@@ -133,7 +133,7 @@ final class RemoteModules: Sendable {
       for range in module.tables {
         let bytes = Int(range.upperBound - range.lowerBound)
         guard Self.found.withLock({ $0.bytes }) + bytes <= Self.bytesMax else { continue }
-        let copied = clinux_remote_copy(range.lowerBound, range.upperBound)
+        let copied = resting { clinux_remote_copy(range.lowerBound, range.upperBound) }
         Self.found.withLock { $0.bytes += copied }
       }
     }

@@ -64,6 +64,7 @@ final class SamplerPool: @unchecked Sendable {
         // From here on no lock is taken, nor the runtime used.
         clinux_fork_leave()
         sampler.run()
+        clinux_fork_enter()
       }
       threads.withLock { $0.append(thread) }
       _ = isReady.wait(until: .max)

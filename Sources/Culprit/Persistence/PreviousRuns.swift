@@ -40,16 +40,22 @@ final class PreviousRuns: Sendable {
     thread.put { [self] in
       guard let names = OwnDescriptors.run({ try? self.directory.names([".run"]) }) else { return }
       for name in names where name != own {
-        if let (record, verdict, stalls) = OwnDescriptors.run({ self.files.withLock { _ in self.claim(name) } }) {
-          let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings) { name in
-            OwnDescriptors.run { self.files.withLock { _ in self.directory.stall(name) } }
-          }
-          EndingCounts.shared.add(run.ending)
-          handler(run)
-        }
+        if let run = working({ read(name) }) { handler(run) }
         isTelling.store(false, ordering: .relaxed)
       }
     }
+  }
+
+  /// The run whose file is `name`, with its reports; `nil` where there is nothing to tell of it.
+  private func read(_ name: String) -> Watchdog.PreviousRun? {
+    guard let (record, verdict, stalls) = OwnDescriptors.run({ self.files.withLock { _ in self.claim(name) } }) else {
+      return nil
+    }
+    let run = Watchdog.PreviousRun(record, verdict, stalls, directory: directory.path, settings) { name in
+      OwnDescriptors.run { self.files.withLock { _ in self.directory.stall(name) } }
+    }
+    EndingCounts.shared.add(run.ending)
+    return run
   }
 
   /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that

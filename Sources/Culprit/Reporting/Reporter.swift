@@ -88,7 +88,7 @@ final class Reporter: Sendable {
   func flush(until deadline: UInt64) -> Bool {
     while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
       guard clinux_clock_ns() < deadline else { return false }
-      usleep(1000)
+      resting { _ = usleep(1000) }
     }
     return true
   }

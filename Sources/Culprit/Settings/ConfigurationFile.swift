@@ -49,7 +49,7 @@ struct ConfigurationFile {
 
   private func readIdentity() -> Identity {
     var found = stat()
-    guard stat(path, &found) == 0 else {
+    guard resting({ stat(path, &found) }) == 0 else {
       return Identity(device: 0, inode: 0, size: 0, modified: [], changed: [], error: errno)
     }
     return Identity(
@@ -63,7 +63,7 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    let descriptor = clinux_open_regular(path)
+    let descriptor = resting { clinux_open_regular(path) }
     guard descriptor >= 0 else {
       return .unreadable(descriptor == -EINVAL ? "it is not a file" : String(cString: strerror(-descriptor)))
     }
@@ -79,7 +79,7 @@ struct ConfigurationFile {
       let got = bytes.withUnsafeMutableBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-        return Glibc.read(descriptor, rest.baseAddress, rest.count)
+        return resting { Glibc.read(descriptor, rest.baseAddress, rest.count) }
       }
       if got < 0, errno == EINTR { continue }
       guard got >= 0 else { return .unreadable(String(cString: strerror(errno))) }

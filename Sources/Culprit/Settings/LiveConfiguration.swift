@@ -54,7 +54,9 @@ final class LiveConfiguration: Sendable {
   /// No change has an effect any more. Waits until `deadline` for one that is having it.
   func unfollow(until deadline: UInt64) {
     isFollowed.store(false, ordering: .releasing)
-    while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline { usleep(1000) }
+    while state.withLockIfAvailable({ $0.apply = nil }) == nil, clinux_clock_ns() < deadline {
+      resting { _ = usleep(1000) }
+    }
   }
 
   /// Changes what the code says.

@@ -146,7 +146,7 @@ final class PosixThread: Sendable {
     guard let waiting else { return true }
     // It has nothing more to do but to end; but the kernel, which takes its stack back, may hold that up.
     let end = deadline == .max ? deadline : max(deadline, clinux_clock_ns() &+ Self.endingTime)
-    guard clinux_task_join(waiting, end) else {
+    guard resting({ clinux_task_join(waiting, end) }) else {
       pthread_detach(waiting)
       return false
     }

@@ -172,7 +172,11 @@ final class Activities: Sendable {
       task: entry.task?.whereabouts
     )
     // By whoever let go of it, which may be any thread of the service, or by the one that other activities expire on.
-    if leaked.isEmpty { teller.put { printToStandardError("culprit: \(activity)") } } else { leaked.call(activity) }
+    if leaked.isEmpty {
+      teller.put { working { printToStandardError("culprit: \(activity)") } }
+    } else {
+      leaked.call(activity)
+    }
   }
 
   private func startThread() throws(WatchdogError) {

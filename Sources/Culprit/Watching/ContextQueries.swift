@@ -81,9 +81,12 @@ final class ContextQueries: Sendable {
       guard let number else { continue }
       open.append((query, number))
       query.thread.put { [self] in
-        let text = Self.kept(query.describe())
-        query.answer.withLock { $0 = (number, text) }
-        wake.notify()
+        let described = query.describe()
+        working {
+          let text = Self.kept(described)
+          query.answer.withLock { $0 = (number, text) }
+          wake.notify()
+        }
       }
     }
     let deadline = clinux_clock_ns() &+ Self.patience
