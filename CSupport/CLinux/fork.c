@@ -23,6 +23,8 @@ _Thread_local bool clinux_fork_takes_part __attribute__((tls_model("initial-exec
 static _Thread_local struct place *own_place __attribute__((tls_model("initial-exec")));
 /* The stamp of the process in which the thread has it. */
 static _Thread_local uint32_t own_process __attribute__((tls_model("initial-exec")));
+/* Until then the thread works although somebody forks: it has stood aside for as long before. */
+static _Thread_local uint64_t works_until_ns __attribute__((tls_model("initial-exec")));
 
 /* How many threads fork, in the lower half; above, the lower half of the stamp of their process: a child that was made
  * meanwhile does not wait for them. */
@@ -40,7 +42,8 @@ static uint64_t forking_until_ns(uint32_t word) {
   if ((word & COUNT_MASK) == 0 || (word & ~(uint32_t)COUNT_MASK) != stamp_part())
     return 0;
   uint64_t end_ns = atomic_load_explicit(&forks_since_ns, memory_order_relaxed) + CLINUX_FORK_STAY_NS;
-  return clinux_clock_ns() < end_ns ? end_ns : 0;
+  uint64_t now_ns = clinux_clock_ns();
+  return now_ns >= works_until_ns && now_ns < end_ns ? end_ns : 0;
 }
 
 static struct place *place_of_thread(void) {
@@ -64,6 +67,7 @@ static void rest(struct place *place) {
 }
 
 static void work(struct place *place) {
+  uint64_t patience_end_ns = 0;
   while (true) {
     uint32_t word = atomic_load_explicit(&place->word, memory_order_relaxed);
     /* Before looking for who forks, who says so before looking for who works: one of the two sees the other. */
@@ -72,8 +76,15 @@ static void work(struct place *place) {
     uint64_t end_ns = forking_until_ns(seen);
     if (end_ns == 0)
       return;
+    uint64_t now_ns = clinux_clock_ns();
+    if (patience_end_ns == 0)
+      patience_end_ns = now_ns + CLINUX_FORK_STAY_NS;
+    if (now_ns >= patience_end_ns) {
+      works_until_ns = now_ns + CLINUX_FORK_STAY_NS;
+      return;
+    }
     rest(place);
-    clinux_wait(&forks, seen, end_ns);
+    clinux_wait(&forks, seen, end_ns < patience_end_ns ? end_ns : patience_end_ns);
   }
 }
 
@@ -91,6 +102,7 @@ void clinux_fork_enter(void) {
       continue;
     own_place = place;
     own_process = mine;
+    works_until_ns = 0;
     clinux_fork_takes_part = true;
     /* A thread of a parent's may have worked. */
     rest(place);

@@ -100,6 +100,29 @@ import Testing
     #expect(inChild { 9 } == (9, true))
   }
 
+  /// Threads that take part get their work done while the process never stops to fork.
+  @Test func whoForksAllTheTimeHoldsNobodyUp() {
+    let (isOver, steps) = (Shared(clinux_wakeup()), Shared(clinux_wakeup()))
+    let forking = (0..<2)
+      .map { _ in
+        RunningThread {
+          while !clinux_wakeup_stopping(isOver.pointer) { _ = inChild { 0 } }
+        }
+      }
+    let working = RunningThread {
+      clinux_fork_enter()
+      for _ in 0..<50_000 {
+        clinux_fork_yield()
+        clinux_wakeup_notify(steps.pointer)
+      }
+      clinux_fork_leave()
+    }
+    working.join()
+    clinux_wakeup_stop(isOver.pointer)
+    for thread in forking { thread.join() }
+    #expect(clinux_wakeup_seen(steps.pointer) == 50_000)
+  }
+
   /// A thread that takes part may fork itself; its child takes part anew.
   @Test func whoTakesPartMayFork() {
     let outcome = Outcome()

@@ -16,7 +16,8 @@
 /* How long who forks waits at most. */
 #define CLINUX_FORK_PATIENCE_NS UINT64_C(100000000)
 
-/* How long threads that take part wait at most for the same fork: copying a large process takes long. */
+/* How long threads that take part wait at most for the same fork: copying a large process takes long. Who has waited as
+ * long for forks that follow each other without a pause works for as long before it waits again. */
 #define CLINUX_FORK_STAY_NS UINT64_C(500000000)
 
 /* As many threads can take part. One that finds no place works as it would without this. */
