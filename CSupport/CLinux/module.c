@@ -2,6 +2,7 @@
 #include "clinux_module.h"
 
 #include "clinux_context.h"
+#include "clinux_descriptor.h"
 #include "clinux_memory.h"
 
 #include <dlfcn.h>
@@ -146,9 +147,10 @@ static void read_maps(void) {
   int saved_errno = errno;
   table()->count = 0;
   table()->is_current = true;
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
+  struct clinux_descriptor maps =
+      clinux_descriptor_keep((int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0));
   long count;
-  while (descriptor >= 0 && (count = syscall(SYS_read, descriptor, text, READ_BYTES)) > 0) {
+  while (clinux_descriptor_is_ours(&maps) && (count = syscall(SYS_read, maps.number, text, READ_BYTES)) > 0) {
     for (long index = 0; index < count; index++) {
       if (text[index] == '\n') {
         line[length] = '\0';
@@ -159,8 +161,7 @@ static void read_maps(void) {
       }
     }
   }
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  clinux_descriptor_close(&maps);
   errno = saved_errno;
 }
 

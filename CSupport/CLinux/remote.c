@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "clinux_remote.h"
 
+#include "clinux_descriptor.h"
 #include "clinux_memory.h"
 #include "clinux_module.h"
 
@@ -74,9 +75,10 @@ uint64_t clinux_remote_signature(uint32_t *lines) {
   uint64_t signature = 0, own = 0;
   struct line line = {.hash = hash_begin, .device = hash_begin};
   *lines = 0;
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0);
+  struct clinux_descriptor maps =
+      clinux_descriptor_keep((int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0));
   long count;
-  while (descriptor >= 0 && (count = syscall(SYS_read, descriptor, text, sizeof text)) > 0)
+  while (clinux_descriptor_is_ours(&maps) && (count = syscall(SYS_read, maps.number, text, sizeof text)) > 0)
     for (long index = 0; index < count; index++) {
       if (text[index] == '\n')
         end_line(&line, &own, &signature, lines);
@@ -84,8 +86,7 @@ uint64_t clinux_remote_signature(uint32_t *lines) {
         add_character(&line, text[index], before);
       before = text[index];
     }
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  clinux_descriptor_close(&maps);
   errno = saved_errno;
   return signature;
 }
@@ -95,15 +96,15 @@ uint32_t clinux_remote_count(void) { return atomic_load_explicit(&remotes_count,
 /* Whether every page of the LENGTH bytes at ADDRESS is in the process's page tables: bit 63 of its word in pagemap
  * (Documentation/admin-guide/mm/pagemap.rst). Where the kernel does not tell, none is. */
 static bool is_present(uint64_t address, size_t length) {
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
-  bool present = descriptor >= 0;
+  struct clinux_descriptor map =
+      clinux_descriptor_keep((int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0));
+  bool present = map.number >= 0;
   for (uint64_t page = address / PAGE; present && page <= (address + length - 1) / PAGE; page++) {
     uint64_t word = 0;
-    present = syscall(SYS_pread64, descriptor, &word, sizeof word, (long)(page * sizeof word)) == sizeof word &&
+    present = syscall(SYS_pread64, map.number, &word, sizeof word, (long)(page * sizeof word)) == sizeof word &&
               (word >> 63 & 1) != 0;
   }
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  clinux_descriptor_close(&map);
   return present;
 }
 

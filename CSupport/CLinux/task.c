@@ -61,9 +61,10 @@ int64_t clinux_task_list(const int32_t **tids) {
    * itself does not. */
   for (int at = 0; at < LIST_BYTES; at += PAGE)
     *(volatile uint8_t *)(here()->list + at) = 0;
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-  long bytes = descriptor < 0 ? -1 : 0;
-  while (descriptor >= 0 && (bytes = syscall(SYS_getdents64, descriptor, here()->list, (unsigned)LIST_BYTES)) > 0) {
+  struct clinux_descriptor list = clinux_descriptor_keep(
+      (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  long bytes = list.number < 0 ? -1 : 0;
+  while (list.number >= 0 && (bytes = syscall(SYS_getdents64, list.number, here()->list, (unsigned)LIST_BYTES)) > 0) {
     for (long at = 0; at < bytes;) {
       const struct entry *entry = (const struct entry *)(const void *)(here()->list + at);
       int32_t tid = number_of(entry->name);
@@ -74,14 +75,13 @@ int64_t clinux_task_list(const int32_t **tids) {
   }
   if (bytes < 0)
     count = -errno;
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  clinux_descriptor_close(&list);
   errno = saved_errno;
   *tids = here()->task_ids;
   return count;
 }
 
-int clinux_task_open_file(int32_t tid, const char *name) {
+struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name) {
   int saved_errno = errno;
   /* Put together by hand: snprintf is not async-signal-safe. */
   char path[sizeof "/proc/self/task/" + 10 + CLINUX_TASK_FILE_BYTES] = "/proc/self/task/";
@@ -92,49 +92,44 @@ int clinux_task_open_file(int32_t tid, const char *name) {
   while (count > 0)
     path[length++] = digits[--count];
   strncpy(path + length, name, CLINUX_TASK_FILE_BYTES - 1);
-  int descriptor = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-  if (descriptor < 0)
-    descriptor = -errno;
+  int number = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  int error = number < 0 ? errno : EBADF;
+  struct clinux_descriptor descriptor = clinux_descriptor_keep(number);
+  if (descriptor.number < 0)
+    descriptor.number = -error;
   errno = saved_errno;
   return descriptor;
 }
 
 size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int saved_errno = errno;
-  int descriptor = clinux_task_open_file(tid, "/status");
+  struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/status");
   size_t length = 0;
-  long count = descriptor < 0 ? -1 : 1;
+  long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
     /* The state is in the first lines; what comes after the groups is shorter than a half. */
     if (length == size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
     }
-    count = syscall(SYS_read, descriptor, text + length, size - length);
+    count = syscall(SYS_read, descriptor.number, text + length, size - length);
     length += count > 0 ? (size_t)count : 0;
   }
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  clinux_descriptor_close(&descriptor);
   errno = saved_errno;
   return length;
 }
 
-int clinux_task_open_syscall(int32_t tid) { return clinux_task_open_file(tid, "/syscall"); }
-
-void clinux_task_close(int descriptor) {
-  int saved_errno = errno;
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
-  errno = saved_errno;
+struct clinux_descriptor clinux_task_open_syscall(int32_t tid) {
+  return clinux_task_open_file(tid, "/syscall");
 }
 
 bool clinux_task_is_asleep(int32_t tid) {
   int saved_errno = errno;
   char text[128];
-  int descriptor = clinux_task_open_file(tid, "/stat");
-  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/stat");
+  long count = descriptor.number < 0 ? 0 : syscall(SYS_pread64, descriptor.number, text, sizeof text, 0L);
+  clinux_descriptor_close(&descriptor);
   errno = saved_errno;
   /* "123 (name) S 1 …": a name can have parentheses of its own, and has 15 bytes at most. */
   long at = count < 40 ? count - 1 : 39;
@@ -192,20 +187,19 @@ uint64_t clinux_task_starved_ns(struct clinux_descriptor schedule) {
   int saved_errno = errno;
   bool is_ours = clinux_descriptor_is_ours(&schedule);
   /* Where the service has closed it, it is opened each time. */
-  int descriptor = is_ours ? schedule.number : open_schedule();
-  uint64_t turns, waited = read_run_delay(descriptor, &turns);
-  if (!is_ours && descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  struct clinux_descriptor opened = is_ours ? schedule : clinux_descriptor_keep(open_schedule());
+  uint64_t turns, waited = read_run_delay(opened.number, &turns);
+  if (!is_ours)
+    clinux_descriptor_close(&opened);
   errno = saved_errno;
   return waited == UINT64_MAX ? 0 : waited;
 }
 
 uint64_t clinux_task_run_delay_ns(int32_t tid, uint64_t *turns) {
   int saved_errno = errno;
-  int descriptor = clinux_task_open_file(tid, "/schedstat");
-  uint64_t waited = read_run_delay(descriptor, turns);
-  if (descriptor >= 0)
-    syscall(SYS_close, descriptor);
+  struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/schedstat");
+  uint64_t waited = read_run_delay(descriptor.number, turns);
+  clinux_descriptor_close(&descriptor);
   errno = saved_errno;
   return waited;
 }

@@ -2,6 +2,7 @@
 #include "observer_evidence.h"
 
 #include "clinux_clock.h"
+#include "clinux_descriptor.h"
 #include "clinux_memory.h"
 #include "clinux_task.h"
 
@@ -59,11 +60,11 @@ uint64_t observer_evidence_number(const char *text, size_t length, const char *k
 }
 
 /* What can be read of DESCRIPTOR, which is closed, into TEXT of CAPACITY bytes. Returns how much. */
-static size_t read_all(int descriptor, char *text, size_t capacity) {
-  if (descriptor < 0)
+static size_t read_all(struct clinux_descriptor descriptor, char *text, size_t capacity) {
+  if (descriptor.number < 0)
     return 0;
-  long bytes = syscall(SYS_pread64, descriptor, text, capacity, 0L);
-  syscall(SYS_close, descriptor);
+  long bytes = syscall(SYS_pread64, descriptor.number, text, capacity, 0L);
+  clinux_descriptor_close(&descriptor);
   return bytes > 0 ? (size_t)bytes : 0;
 }
 
@@ -72,8 +73,10 @@ static size_t read_task(int32_t tid, const char *name, char *text, size_t capaci
 }
 
 static size_t read_path(const char *path, char *text, size_t capacity) {
-  return *path == '\0' ? 0
-                       : read_all((int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), text, capacity);
+  if (*path == '\0')
+    return 0;
+  int number = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  return read_all(clinux_descriptor_keep(number), text, capacity);
 }
 
 /* The numbers with these places, from 1, in /proc/…/stat (proc(5)), behind the name, which is the second and may have

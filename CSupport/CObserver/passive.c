@@ -184,18 +184,18 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
   if (!thread || !observer_thread_hold(thread))
     return OBSERVER_THREAD_GONE;
   pid_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
-  int descriptor = clinux_task_open_syscall(tid);
+  struct clinux_descriptor descriptor = clinux_task_open_syscall(tid);
   enum observer_capture_status status = OBSERVER_NOT_BLOCKED;
   bool is_copied = false;
   /* The thread must not have run in between: the kernel says the same before and after, and a thread that ran has used
    * processor time, which is counted in nanoseconds (the context-switch counts say no more and cost more to read). */
   uint64_t used = clinux_clock_thread_cpu_ns(tid);
-  *seen = read_status(descriptor);
+  *seen = read_status(descriptor.number);
   if (waits_for_our_signal(seen))
     atomic_store_explicit(&thread->kept_out_until_ns, clinux_clock_ns() + OBSERVER_MASK_KNOWN_NS, memory_order_relaxed);
   /* That is a third of what a look costs. */
   bool is_doubtful = seen->activity == OBSERVER_ACTIVITY_UNKNOWN || observer_thread_may_be_another(thread);
-  if (descriptor >= 0 && is_doubtful && !observer_thread_remains(thread)) {
+  if (descriptor.number >= 0 && is_doubtful && !observer_thread_remains(thread)) {
     status = OBSERVER_THREAD_GONE;
   } else if (seen->activity == OBSERVER_ACTIVITY_UNKNOWN) {
     status = OBSERVER_STATE_UNKNOWN;
@@ -204,7 +204,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
     if (!is_copied) {
       status = OBSERVER_WORK_ITEM_OVER;
     } else if (copy_stack(thread, seen)) {
-      struct observer_thread_status after = read_status(descriptor);
+      struct observer_thread_status after = read_status(descriptor.number);
       if (same_status(seen, &after) && clinux_clock_thread_cpu_ns(tid) == used)
         status = OBSERVER_CAPTURED;
       else
@@ -213,7 +213,7 @@ enum observer_capture_status observer_capture_passively(struct observer_thread *
       status = OBSERVER_UNREADABLE;
     }
   }
-  clinux_task_close(descriptor);
+  clinux_descriptor_close(&descriptor);
   observer_thread_let_go(thread);
   here()->copy.blocked_tid = tid;
   here()->copy.blocked_used_ns = used;

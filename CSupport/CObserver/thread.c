@@ -199,9 +199,9 @@ bool observer_thread_remains(const struct observer_thread *thread) {
   int saved_errno = errno;
   int32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
   char text[512];
-  int descriptor = clinux_task_open_file(tid, "/stat");
-  long count = descriptor < 0 ? -1 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
-  clinux_task_close(descriptor);
+  struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/stat");
+  long count = descriptor.number < 0 ? -1 : syscall(SYS_pread64, descriptor.number, text, sizeof text, 0L);
+  clinux_descriptor_close(&descriptor);
   bool remains;
   if (count > 0) {
     uint64_t started = started_ns(text, count);

@@ -30,23 +30,16 @@ final class MappedFile {
       let name = path.isEmpty ? "\"\"" : path
       throw ElfError(text: "cannot open \(name): \(String(cString: strerror(-descriptor)))")
     }
+    // Not kept for longer: the service may close it, and have a file of its own under the number.
+    var file = clinux_descriptor_keep(descriptor)
+    defer { clinux_descriptor_close(&file) }
     var information = stat()
-    guard fstat(descriptor, &information) == 0 else {
-      close(descriptor)
-      throw ElfError(text: "cannot look at \(path)")
-    }
-    guard information.st_size > 0 else {
-      close(descriptor)
-      throw ElfError(text: "\(path) is empty")
-    }
+    guard fstat(file.number, &information) == 0 else { throw ElfError(text: "cannot look at \(path)") }
+    guard information.st_size > 0 else { throw ElfError(text: "\(path) is empty") }
     let count = Int(information.st_size)
-    guard let base = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), base != MAP_FAILED else {
-      let reason = String(cString: strerror(errno))
-      close(descriptor)
-      throw ElfError(text: "cannot map \(path): \(reason)")
+    guard let base = mmap(nil, count, PROT_READ, MAP_PRIVATE, file.number, 0), base != MAP_FAILED else {
+      throw ElfError(text: "cannot map \(path): \(String(cString: strerror(errno)))")
     }
-    // Not kept: the service may close it, and have a file of its own under the number.
-    close(descriptor)
     self.path = path
     device = information.st_dev
     inode = information.st_ino

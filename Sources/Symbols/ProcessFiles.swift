@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Glibc
 
@@ -37,15 +38,14 @@ enum ProcessFiles {
   /// The content of a file of at most `limit` bytes that is a regular one, and not a symbolic link that somebody put in its
   /// place; `nil` when it cannot be read.
   static func readWhole(_ path: String, limit: Int) -> [UInt8]? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
+    var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW))
+    defer { clinux_descriptor_close(&file) }
     var information = stat()
-    guard fstat(descriptor, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }
+    guard fstat(file.number, &information) == 0, information.st_mode & S_IFMT == S_IFREG else { return nil }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 64 << 10)
-    while bytes.count < limit {
-      let count = read(descriptor, &chunk, chunk.count)
+    while bytes.count < limit, clinux_descriptor_is_ours(&file) {
+      let count = read(file.number, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
       guard count > 0 else { return count == 0 ? bytes : nil }
       bytes += chunk[..<count]

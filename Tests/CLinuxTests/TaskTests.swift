@@ -69,20 +69,20 @@ import Testing
 
   @Test func filesOfThreadsAreOpened() throws {
     for name in ["/stat", "/status", "/schedstat"] {
-      let descriptor = clinux_task_open_file(clinux_task_self(), name)
-      try #require(descriptor >= 0)
+      var descriptor = clinux_task_open_file(clinux_task_self(), name)
+      try #require(descriptor.number >= 0)
       var bytes = [UInt8](repeating: 0, count: 4096)
-      #expect(read(descriptor, &bytes, bytes.count) > 0 && fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
-      clinux_task_close(descriptor)
+      #expect(read(descriptor.number, &bytes, bytes.count) > 0 && fcntl(descriptor.number, F_GETFD) & FD_CLOEXEC != 0)
+      clinux_descriptor_close(&descriptor)
+      #expect(descriptor.number == -1)
     }
-    #expect(clinux_task_open_file(1 << 29, "/stat") == -ENOENT)
-    #expect(clinux_task_open_syscall(1 << 29) == -ENOENT)
-    clinux_task_close(-1)
+    #expect(clinux_task_open_file(1 << 29, "/stat").number == -ENOENT)
+    #expect(clinux_task_open_syscall(1 << 29).number == -ENOENT)
     // It is that thread's, not the caller's or the process's.
-    let status = clinux_task_open_file(getpid(), "/stat")
+    var status = clinux_task_open_file(getpid(), "/stat")
     var text = [UInt8](repeating: 0, count: 64)
-    #expect(read(status, &text, 64) > 0 && String(decoding: text, as: UTF8.self).hasPrefix("\(getpid()) ("))
-    clinux_task_close(status)
+    #expect(read(status.number, &text, 64) > 0 && String(decoding: text, as: UTF8.self).hasPrefix("\(getpid()) ("))
+    clinux_descriptor_close(&status)
   }
 
   /// The second number of the file is what a thread has waited for processors.

@@ -107,6 +107,14 @@ import Testing
     #expect(try String(contentsOfFile: directory + "/box/" + run, encoding: .utf8).contains("\nended "))
   }
 
+  /// The files of `/proc` that samples are taken from are open for a moment, in which their numbers may become the service's.
+  @Test func whatIsOpenForAMomentIsNotTheServices() throws {
+    let (process, directory) = try runScenario("close-in-stalls", inDirectory: true)
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    #expect(process.fact("rounds") == "300", "\(process)")
+    #expect(process.fact("harmed") == "[]", "\(process)")
+  }
+
   /// While the watchdog reads what earlier runs have left, the numbers that it uses may become the service's.
   @Test func aServiceMayCloseEverythingWhileFilesAreRead() throws {
     let (process, directory) = try runScenario("close-at-start", inDirectory: true)

@@ -3,7 +3,8 @@
  * The service may close them: closefrom(3) does. Its own files are then under the same numbers. So a descriptor is kept
  * with what it was opened for, and is neither read, written nor closed when the number stands for something else.
  * (Between that look and the call there is a gap of some hundred nanoseconds, in which the service would have to close
- * and open.) A child of fork(2) closes its copies at once. */
+ * and open.) That goes for what is open for a moment, too: a service that closes everything in that moment has another
+ * file under the number when it is to be closed. A child of fork(2) closes its copies at once. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 

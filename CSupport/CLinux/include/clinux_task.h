@@ -21,24 +21,20 @@ CLINUX_NO_LOCKS int64_t clinux_task_list(const int32_t **tids);
 /* The longest name of a file that is opened by clinux_task_open_file, with its end. */
 #define CLINUX_TASK_FILE_BYTES 12
 
-/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)). Returns a descriptor, or the negative of an
- * errno value. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS int clinux_task_open_file(int32_t tid, const char *name);
+/* Opens the file called NAME ("/stat") of /proc/self/task/TID (proc(5)), for a moment. Returns a descriptor, to be
+ * given to clinux_descriptor_close, whose number is the negative of an errno value where the kernel refuses.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_file(int32_t tid, const char *name);
+
+/* The same of the file in which the kernel tells which system call thread TID of this process is in.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS struct clinux_descriptor clinux_task_open_syscall(int32_t tid);
 
 /* Reads the file that tells of thread TID line by line (/proc/self/task/TID/status, proc(5)) into TEXT, which has room
  * for SIZE bytes, 4,096 say. Of a longer one the middle is left out, where the groups of its user are, of which there
  * can be 65,536. Returns how many bytes there are; 0 when the kernel does not tell.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS size_t clinux_task_read_status(int32_t tid, char *text, size_t size);
-
-/* Opens the file in which the kernel tells which system call thread TID of this process is in, for a moment: nobody
- * keeps the descriptor. Returns it, to be given to clinux_task_close, or the negative of an errno value when the kernel
- * refuses.
- * Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS int clinux_task_open_syscall(int32_t tid);
-
-/* Closes DESCRIPTOR, if it is one. Async-signal-safe: yes. Threads: any. */
-CLINUX_NO_LOCKS void clinux_task_close(int descriptor);
 
 /* Opens the file in which the kernel tells how long the calling thread has waited for a processor.
  * Async-signal-safe: yes. Threads: the monitor. */

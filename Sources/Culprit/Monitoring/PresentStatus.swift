@@ -114,9 +114,9 @@ extension Watchdog.Limitation {
     var found: [Self] = []
     let (held, all) = samplers.heldUp
     if held > 0 || all == 0 { found.append(.samplersHeldUp(held, of: all)) }
-    let look = clinux_task_open_syscall(clinux_task_self())
-    if look < 0 { found.append(.blockedThreads(-look)) }
-    clinux_task_close(look)
+    var look = clinux_task_open_syscall(clinux_task_self())
+    if look.number < 0 { found.append(.blockedThreads(-look.number)) }
+    clinux_descriptor_close(&look)
     if observer_capture_disturbs() { found.append(.signalsAtOnce) }
     switch clinux_memory_way() {
     case CLINUX_MEMORY_BY_PIPE: found.append(.unknownStacks)
@@ -124,7 +124,9 @@ extension Watchdog.Limitation {
     default: break
     }
     let tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if tasks >= 0 { close(tasks) } else { found.append(.otherThreads(errno)) }
+    if tasks < 0 { found.append(.otherThreads(errno)) }
+    var kept = clinux_descriptor_keep(tasks)
+    clinux_descriptor_close(&kept)
     if let why = cunwind_missing_library() {
       found.append(.noUnwinder(String(cString: why)))
     } else if !cunwind_library_is_private() {

@@ -186,15 +186,16 @@ enum ProcessMap {
 
   /// The whole of a file in `/proc`, which has no size to ask for; `nil` where it cannot be read or has more than `bytesMax` bytes.
   static func readAll(_ path: String, atMost bytesMax: Int = .max) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
+    var file = clinux_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC))
+    defer { clinux_descriptor_close(&file) }
     // Memory that has been written to stays with the allocator: no more of it than is needed.
     var bytes: [UInt8] = []
     bytes.reserveCapacity(32 << 10)
     while true {
+      // Reading takes long: the service may have closed it, and another file under the number.
+      guard clinux_descriptor_is_ours(&file) else { return nil }
       let count = withUnsafeTemporaryAllocation(byteCount: 4 << 10, alignment: 1) { chunk in
-        let count = Glibc.read(descriptor, chunk.baseAddress, chunk.count)
+        let count = Glibc.read(file.number, chunk.baseAddress, chunk.count)
         if count > 0 { bytes += chunk[..<count] }
         return count
       }

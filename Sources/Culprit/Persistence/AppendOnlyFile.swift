@@ -157,10 +157,10 @@ enum DirectoryFiles {
 
   /// Brings the names of the files in `directory` to the disk.
   static func flush(_ directory: String) {
-    let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard descriptor >= 0 else { return }
-    _ = resting { fsync(descriptor) }
-    close(descriptor)
+    var opened = clinux_descriptor_keep(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC))
+    guard opened.number >= 0 else { return }
+    _ = resting { fsync(opened.number) }
+    clinux_descriptor_close(&opened)
   }
 
   /// Makes `directory`, with its parents, if it does not exist, and checks that files can be made in it.

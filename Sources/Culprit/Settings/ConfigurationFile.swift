@@ -67,19 +67,22 @@ struct ConfigurationFile {
     guard descriptor >= 0 else {
       return .unreadable(descriptor == -EINVAL ? "it is not a file" : String(cString: strerror(-descriptor)))
     }
-    defer { close(descriptor) }
+    var file = clinux_descriptor_keep(descriptor)
+    defer { clinux_descriptor_close(&file) }
     var found = stat()
-    guard fstat(descriptor, &found) == 0 else { return .unreadable(String(cString: strerror(errno))) }
+    guard fstat(file.number, &found) == 0 else { return .unreadable(String(cString: strerror(errno))) }
     guard found.st_size <= Self.longest else {
       return .unreadable("it has \(found.st_size) bytes, more than \(Self.longest)")
     }
     var bytes = [UInt8](repeating: 0, count: Self.longest)
     var count = 0
     while count < bytes.count {
+      guard clinux_descriptor_is_ours(&file) else { return .unreadable(String(cString: strerror(EBADF))) }
+      let number = file.number
       let got = bytes.withUnsafeMutableBytes { buffer in
         // SAFETY: the rebased slice lies inside `bytes` and is used inside the closure only.
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[count...])
-        return resting { Glibc.read(descriptor, rest.baseAddress, rest.count) }
+        return resting { Glibc.read(number, rest.baseAddress, rest.count) }
       }
       if got < 0, errno == EINTR { continue }
       guard got >= 0 else { return .unreadable(String(cString: strerror(errno))) }

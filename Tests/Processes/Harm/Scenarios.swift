@@ -17,6 +17,7 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "exec": { try startPrograms(count($0)) },
   "fork-descriptors": { try lookAtDescriptorsInChild($0) },
   "close-all": { try closeAll($0) },
+  "close-in-stalls": { try closeInStalls($0) },
   "close-at-start": { try closeAtStart($0) },
   "no-streams": { try startWithoutStreams($0) },
   "read-signals": { _ in try readSignals() },
@@ -376,6 +377,30 @@ private func closeAll(_ arguments: [String]) throws {
   say("stalls=\(names.all)")
   say("harmed=\(files.harmed())")
   if arguments.contains("abort") { abort() }
+}
+
+/// Closes everything again and again while a stall is sampled, and opens files of its own.
+private func closeInStalls(_ arguments: [String]) throws {
+  let directory = arguments[0]
+  let watchdog = try Watchdog(.init(threshold: .milliseconds(100), interval: .milliseconds(10)))
+  let loop = try watchdog.watchLoop(named: "main")
+  var harmed: [String] = []
+  var rounds = 0
+  for _ in 0..<3 {
+    loop.begin()
+    stall(.milliseconds(150))
+    for _ in 0..<100 {
+      closefrom(3)
+      let files = OwnFiles(in: directory, upTo: 16)
+      usleep(1000)
+      harmed += files.harmed()
+      rounds += 1
+    }
+    loop.end()
+  }
+  watchdog.stop()
+  say("rounds=\(rounds)")
+  say("harmed=\(harmed)")
 }
 
 /// Closes everything while the watchdog looks through a directory with many files, and opens files of its own.
