@@ -18,8 +18,8 @@ import Testing
     let value = Atomic<Int32>(-1)
   }
 
-  /// What `body` returns in a child, where it may call C only: other threads of the tests may hold locks of the runtime; 100 for a child that does not come to its end. And whether the fork has waited for
-  /// everybody who worked.
+  /// What `body` returns in a child, 100 for a child that does not come to its end; and whether the fork has waited for
+  /// everybody who worked. It may call C only: other threads of the tests may hold locks of the runtime.
   private func inChild(_ body: () -> Int32) -> (outcome: Int32, hasWaited: Bool) {
     let impatient = clinux_fork_impatient_count()
     let child = workload_plain_fork()
