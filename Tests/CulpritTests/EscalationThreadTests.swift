@@ -259,4 +259,29 @@ private final class Escalated {
     #expect(termination.slot == 1 && termination.item == 6 && termination.tid == 4711)
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
+
+  /// The worker is waited for two seconds, longer while it computes, and ten at most.
+  @Test(arguments: [
+    // When it computes for the last time, and when it is given up, in milliseconds.
+    (last: UInt64(0), end: UInt64(2000)), (1500, 2000), (1600, 2100), (2400, 2900), (9400, 9900), (9600, 10_000),
+    (20_000, 10_000),
+  ])
+  func aWorkerThatComputesIsWaitedFor(last: UInt64, end: UInt64) {
+    let begin = UInt64(1 << 50)
+    var patience = WorkerPatience(since: begin)
+    var now: UInt64 = 0
+    while !patience.ends(begin + now * 1_000_000, used: 7 + min(now, last)) {
+      now += WorkerPatience.interval / 1_000_000
+    }
+    #expect(now == end)
+  }
+
+  /// One that has never computed is not there.
+  @Test func aWorkerThatIsNotThereIsNotWaitedForLong() {
+    var patience = WorkerPatience(since: 5)
+    let (early, late) = (
+      patience.ends(4 + WorkerPatience.least, used: 0), patience.ends(5 + WorkerPatience.least, used: 0)
+    )
+    #expect(!early && late)
+  }
 }

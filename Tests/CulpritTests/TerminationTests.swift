@@ -148,6 +148,14 @@ import Testing
     #expect(end.child.errors.contains("Culprit so far: "))
   }
 
+  /// Naming that goes on is waited for, also where the machine has little time for it.
+  @Test func whoIsToBlameIsToldOnABusyMachine() throws {
+    let end = try end("starved")
+    expectAbort(end)
+    #expect(end.child.errors.contains("Culprit so far: computeForGood()"), "\(end.child)")
+    #expect(end.child.fact("report")?.hasSuffix("under way") == true, "\(end.child)")
+  }
+
   /// The thread that is to end the process is held up itself, by a standard error that does not take what it says: the kernel ends
   /// the process.
   @Test(arguments: [false, true]) func whoIsHeldUpKeepsNobodyAlive(asInit: Bool) throws {

@@ -4,6 +4,8 @@
 #define CPROCESS_ESCALATION_H
 
 #include "clinux_base.h"
+#include "clinux_clock.h"
+#include "clinux_task.h"
 #include "clinux_wait.h"
 #include "cprocess_cpu.h"
 
@@ -54,6 +56,7 @@ struct cprocess_escalation {
   _Atomic uint32_t request;            /* what the blocking worker is asked for: a number, 0 for nothing; */
   _Atomic uint32_t request_done;       /* the number of the last one that is done */
   _Atomic uint32_t request_wake;       /* the blocking worker waits on it */
+  _Atomic int32_t worker_tid;          /* its thread; 0: it has none yet */
   _Atomic uint64_t pings;              /* how often systemd was told that all is well, */
   _Atomic uint64_t pings_withheld;     /* and how often it was not because something hung */
   _Atomic int32_t send_error;          /* errno of the last datagram that could not be sent; 0 */
@@ -115,6 +118,17 @@ static inline CLINUX_NO_LOCKS bool cprocess_escalation_stopping(const struct cpr
  * Async-signal-safe: yes. Threads: these two. */
 static inline CLINUX_NO_LOCKS void cprocess_escalation_start(struct cprocess_escalation *escalation) {
   atomic_fetch_add_explicit(&escalation->started, 1, memory_order_release);
+}
+
+/* The calling thread is the blocking worker. Async-signal-safe: yes. Threads: the blocking worker. */
+static inline void cprocess_escalation_set_worker(struct cprocess_escalation *escalation) {
+  atomic_store_explicit(&escalation->worker_tid, clinux_task_self(), memory_order_release);
+}
+
+/* How long the blocking worker has been on a processor; 0 when there is none. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t cprocess_escalation_worker_cpu_ns(const struct cprocess_escalation *escalation) {
+  int32_t tid = atomic_load_explicit(&escalation->worker_tid, memory_order_acquire);
+  return tid == 0 ? 0 : clinux_clock_thread_cpu_ns(tid);
 }
 
 /* How many of them have. Async-signal-safe: yes. Threads: any. */

@@ -23,6 +23,7 @@ final class BlockingWorker: Sendable {
 
   /// Serves requests until there are none any more.
   func run() {
+    cprocess_escalation_set_worker(escalation.pointer)
     cprocess_escalation_start(escalation.pointer)
     var last: UInt32 = 0
     while true {

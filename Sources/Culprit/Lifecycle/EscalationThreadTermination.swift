@@ -4,10 +4,10 @@ import CCulpritProcess
 
 /// Ending a process that is stuck for good.
 extension EscalationThread {
-  /// How long each request may take.
+  /// How long the application's handlers have.
   private static let patience: UInt64 = 2_000_000_000
-  /// The kernel ends the process when the escalation thread itself is held up: by a full disk behind standard error,
-  /// for one.
+  /// The kernel ends the process when the escalation thread itself is held up for so long: by a full disk behind
+  /// standard error, for one.
   private static let lastResort: UInt64 = 3 * patience
 
   /// Looks whether a stall is to be the end of the process, and ends it. Returns when to look again.
@@ -54,7 +54,7 @@ extension EscalationThread {
     let isFresh = cprocess_text_take(cprocess_escalation_culprit(own))
     if isFresh > 0 { cprocess_text_taken(cprocess_escalation_culprit(own), false) }
     // The record to the disk, and who is to blame.
-    run(.lastWords)
+    sayLastWords(item, index)
     guard isStill(item, index) else {
       cprocess_abort_disarm()
       return
@@ -90,15 +90,18 @@ extension EscalationThread {
     observer_slot_work_item(slots + index) == item
   }
 
-  /// Sends `request` and waits until it is done, but not for long.
-  @_noLocks private mutating func run(_ request: EscalationRequest) {
-    send(request)
-    let deadline = clinux_clock_ns() &+ Self.patience
+  /// Has the blocking worker say the last words about `item` in slot `index`, and waits until it has, until it is held
+  /// up or until they are not wanted any more.
+  @_noLocks private mutating func sayLastWords(_ item: UInt64, _ index: Int) {
+    send(.lastWords)
+    var patience = WorkerPatience(since: clinux_clock_ns())
     while true {
       let seen = cprocess_escalation_word(own)
-      if cprocess_escalation_is_done(own, lastRequest) || cprocess_escalation_stopping(own) { return }
-      if clinux_clock_ns() >= deadline { return }
-      cprocess_escalation_wait(own, seen, deadline)
+      if cprocess_escalation_is_done(own, lastRequest) || !isStill(item, index) { return }
+      _ = cprocess_abort_arm(Self.lastResort)
+      let now = clinux_clock_ns()
+      if patience.ends(now, used: cprocess_escalation_worker_cpu_ns(own)) { return }
+      cprocess_escalation_wait(own, seen, now &+ WorkerPatience.interval)
     }
   }
 
@@ -213,6 +216,40 @@ extension EscalationThread {
     case 8: text.append("phase")
     default: text.append("source")
     }
+  }
+}
+
+/// How long the blocking worker is waited for: so long in any case, and on as long as it computes. For a machine that is
+/// busy, or much that is to be read, is no reason not to say who is to blame, and a lock that is never given back is.
+struct WorkerPatience {
+  /// So long in any case.
+  static let least: UInt64 = 2_000_000_000
+  /// So long at most.
+  static let most: UInt64 = 10_000_000_000
+  /// How often to look.
+  static let interval: UInt64 = 100_000_000
+  /// Who has used no processor for so long is held up.
+  static let standstill: UInt64 = 500_000_000
+
+  private let begin: UInt64
+  private var used: UInt64 = 0
+  /// When it had used more than before.
+  private var moved: UInt64
+
+  /// From `begin` on, in nanoseconds of the observer's clock.
+  @_noLocks init(since begin: UInt64) {
+    self.begin = begin
+    moved = begin
+  }
+
+  /// Whether it ends at `now`, when the worker has used a processor for `used`, in nanoseconds.
+  @_noLocks mutating func ends(_ now: UInt64, used: UInt64) -> Bool {
+    if used > self.used {
+      self.used = used
+      moved = now
+    }
+    let elapsed = now &- begin
+    return elapsed >= Self.most || elapsed >= Self.least && now &- moved >= Self.standstill
   }
 }
 

@@ -11,6 +11,8 @@ import Synchronization
 final class Reporter: Sendable {
   /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
+  /// What handlers of the last report have at least, in nanoseconds.
+  private static let moment: UInt64 = 500_000_000
 
   /// What is to be done with a recording.
   private struct Work {
@@ -101,8 +103,8 @@ final class Reporter: Sendable {
   }
 
   /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into
-  /// `file`, where it is saved. Works on the calling thread, until `deadline` at most in waiting for handlers, and for
-  /// no server.
+  /// `file`, where it is saved. Works on the calling thread, and waits for no server. Handlers have until `deadline`, or
+  /// a moment where naming has taken longer.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
@@ -115,6 +117,7 @@ final class Reporter: Sendable {
     told(report)
     // Before handlers, which may take all the time that is left.
     file?.addNames(of: recording, symbolizer)
+    let deadline = max(deadline, clinux_clock_ns() &+ Self.moment)
     if ended.isEmpty {
       printToStandardError(report.description, until: deadline)
     } else {

@@ -1,5 +1,6 @@
 import Culprit
 import Dispatch
+import Foundation
 import Glibc
 import StuckDisk
 import Synchronization
@@ -157,6 +158,9 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
     for _ in 0..<200 { DispatchQueue.global().async { waitForGood() } }
     for _ in 0..<64 { Task.detached { waitForGood() } }
     usleep(300_000)
+  case "starved":
+    // Naming has a fifth of a processor, or less.
+    for _ in 0..<5 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) { Thread.detachNewThread { computeForGood() } }
   case "caught":
     // Its handler does not come first: the default action does.
     signal(SIGABRT) { _ in _exit(3) }

@@ -18,7 +18,7 @@ import Synchronization
 let words = Array(CommandLine.arguments.dropFirst())
 let threads = max(1, ProcessInfo.processInfo.activeProcessorCount)
 
-var configuration = Watchdog.Configuration(threshold: .milliseconds(1000))
+var configuration = Watchdog.Configuration(threshold: .seconds(2))
 (configuration.reporting.perMinute, configuration.reporting.perCulprit) = (.max, .max)
 let watchdog = try Watchdog(configuration)
 let reports = Atomic(0)
@@ -66,6 +66,7 @@ for _ in 0..<600 where words.first != "healthy" && reports.load(ordering: .relax
 }
 try await Task.sleep(for: .milliseconds(700))
 print("reports=\(reports.load(ordering: .relaxed))")
+if reports.load(ordering: .relaxed) == 0 { print("status=\(watchdog.status)") }
 print("limitations=\(watchdog.status.limitations.map(\.code))")
 await watchdog.stop()
 exit(0)
@@ -126,11 +127,11 @@ func price() async -> Int {
 
 /// A: within the threshold.
 @inline(never)
-func fillTheCache() { usleep(940_000) }
+func fillTheCache() { usleep(1_880_000) }
 
 /// B: with which the threshold is passed.
 @inline(never)
-func finishThePage() { usleep(420_000) }
+func finishThePage() { usleep(1_300_000) }
 
 @inline(never)
 func serveWithChild() async -> String {
