@@ -427,7 +427,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
         sigemptyset(&set)
         sigaddset(&set, SIGPROF)
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        workload_spin(workload_now_ns() + 400_000_000, stop)
+        workload_spin(workload_now_ns() + 4_000_000_000, stop)
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
         workload_spin(.max, stop)
       }
@@ -435,7 +435,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
       let view = observer_slot_read(slot)
       var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
-      #expect(observer_capture(view.thread, slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
+      try #require(observer_capture(view.thread, slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
       while observer_capture_late() == late { usleep(1000) }
       guard case .stack(let stack, _) = capture(slot) else {
         Issue.record("not captured after the signal was unblocked")

@@ -67,7 +67,9 @@ private final class RunningService {
     let executable = "\(directory)/example-service"
     try FileManager.default.copyItem(atPath: builtProgram("example-service").path, toPath: executable)
 
-    let service = try RunningService(executable: executable, ["--directory=\(directory)/stalls", "--width=100"])
+    // A second before its end, which the last samples are of.
+    let words = ["--directory=\(directory)/stalls", "--width=100", "--threshold=4100"]
+    let service = try RunningService(executable: executable, words)
     #expect(try service.request("GET", "/health").body == "ok\n")
     #expect(try service.request("GET", "/search?q=lamp0").body.hasSuffix(" documents\n"))
     #expect(try service.request("POST", "/rebuild").body == "rebuilt\n")

@@ -120,7 +120,7 @@ extension WatchdogTests {
     let counts = Reports.Counts()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { [weak watchdog] _ in counts.add((try? watchdog?.captureThreads())?.count ?? 0) }
-    watchdog.withSection("stuck", threshold: .milliseconds(50)) { stallByComputing(for: .milliseconds(150)) }
+    watchdog.withSection("stuck", threshold: .milliseconds(50)) { stallByComputing(for: .seconds(1)) }
     while counts.all.isEmpty { Thread.sleep(forTimeInterval: 0.02) }
     watchdog.stop()
     #expect(counts.all.allSatisfy { $0 > 0 })

@@ -18,7 +18,10 @@ import Testing
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "cycle")
     var truth = 0.0
-    loop.withTurn { truth = cycle(for: .seconds(12), period: .milliseconds(50), part: 0.45) }
+    let enough = watchdog.status.captures + 240
+    loop.withTurn {
+      truth = cycle(period: .milliseconds(50), part: 0.45) { watchdog.status.captures >= enough }
+    }
     watchdog.stopPatiently()
     let report = try #require(reports.all.first)
     let samples = report.raw.stall.samples.filter { $0.stack != nil }
@@ -39,13 +42,14 @@ import Testing
   }
 }
 
-/// Works in turns of `period`, of which the first `part` is spent in a function of its own. Returns how much of the time that was.
+/// Works in turns of `period`, of which the first `part` is spent in a function of its own, until it `isEnough`. Returns how much of
+/// the time that was.
 @inline(never)
-private func cycle(for duration: Duration, period: Duration, part: Double) -> Double {
+private func cycle(period: Duration, part: Double, isEnough: () -> Bool) -> Double {
   let start = ContinuousClock.now
   var inPart = Duration.zero
   var turn = start
-  while turn < start + duration {
+  while !isEnough() {
     let began = ContinuousClock.now
     workInThePart(until: turn + period * part)
     inPart += ContinuousClock.now - began

@@ -162,11 +162,11 @@ extension WatchdogTests {
     // What each calls "http" is another loop.
     let (loop, other) = (try first.watchLoop(named: "http"), try second.watchLoop(named: "http"))
     #expect(throws: WatchdogError.alreadyWatched("http")) { try second.watchLoop(named: "http") }
-    loop.withTurn { stallByComputing(for: .milliseconds(400)) }
-    first.stop()
+    loop.withTurn { stallByComputing(for: .seconds(2)) }
+    first.stopPatiently()
     #expect(first.isStopped && refuses(.stopped) { try first.watchLoop(named: "late") })
-    other.withTurn { stallByComputing(for: .milliseconds(400)) }
-    second.stop()
+    other.withTurn { stallByComputing(for: .seconds(2)) }
+    second.stopPatiently()
     #expect(told.all.map(\.source.name) == ["http"])
     #expect(toldToo.all.map(\.source.name) == ["http", "http (2)"])
     // The last has ended what ran.
@@ -281,13 +281,12 @@ extension WatchdogTests {
       let gate = Finished()
       watchdog.onStall { _ in while !gate.isSet { Thread.sleep(forTimeInterval: 0.01) } }
       for name in ["first", "second"] {
-        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
       }
       // Both are recorded in full although the handler still has the first.
       var ended = 0
-      for _ in 0..<300 {
+      while ended < 2 {
         ended = try stallFiles(in: directory).filter { try read($0).recording.stalls.first?.hasEnded == true }.count
-        if ended == 2 { break }
         Thread.sleep(forTimeInterval: 0.01)
       }
       #expect(ended == 2)
@@ -303,7 +302,7 @@ extension WatchdogTests {
       watchdog.stop()
       finished.set()
     }
-    watchdog.withSection("stopping", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(200)) }
+    watchdog.withSection("stopping", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
     while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) }
     try Watchdog(quick).stop()
   }
@@ -390,7 +389,7 @@ extension WatchdogTests {
         // What comes now is in the report only.
         for number in 0..<40 { compute(number) }
       }
-      watchdog.stop()
+      watchdog.stopPatiently()
       #expect(reports.all.count == 1)
       #expect(
         watchdog.status.problems.first?.hasSuffix("No space left on device") == true,
@@ -412,8 +411,8 @@ extension WatchdogTests {
       watchdog.onStall { reports.add($0) }
       try FileManager.default.removeItem(atPath: directory)
       try Data().write(to: URL(fileURLWithPath: directory))
-      watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
-      watchdog.stop()
+      watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
+      watchdog.stopPatiently()
       #expect(reports.all.count == 1)
       #expect(watchdog.status.problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true)
     }
@@ -471,8 +470,8 @@ extension WatchdogTests {
       watchdog.onStall { _ in }
       #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
       unlink("\(directory)/ballast")
-      watchdog.withSection("later", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(250)) }
-      watchdog.stop()
+      watchdog.withSection("later", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
+      watchdog.stopPatiently()
       let names = try FileManager.default.contentsOfDirectory(atPath: directory)
       #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
     }

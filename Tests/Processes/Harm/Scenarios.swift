@@ -51,8 +51,8 @@ private func becomeDaemon(_ arguments: [String]) throws {
     names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody: \(report)")")
   }
   let ownLoop = try own.watchLoop(named: "daemon")
-  ownLoop.withTurn { stall(.milliseconds(500)) }
-  own.stop()
+  ownLoop.withTurn { stall(.seconds(2)) }
+  own.stop(patience: .seconds(60))
   let report = "\(names.all)\n\(files.harmed())\n"
   let place = open("\(directory)/daemon.new", O_WRONLY | O_CREAT, 0o600)
   _ = Array(report.utf8).withUnsafeBytes { write(place, $0.baseAddress, $0.count) }
@@ -200,15 +200,15 @@ private func closeAll(_ arguments: [String]) throws {
   let names = Names()
   watchdog.onStall { report in names.add("\(report.source.name) \(report.culprit?.function.name ?? "nobody")") }
   let loop = try watchdog.watchLoop(named: "main")
-  loop.withTurn { stall(.milliseconds(400)) }
+  loop.withTurn { stall(.milliseconds(1500)) }
   // One in the midst of a stall, too, whose file is open.
   loop.begin()
-  stall(.milliseconds(400))
+  stall(.milliseconds(1500))
   closefrom(3)
   let files = OwnFiles(in: directory, upTo: 100)
-  stall(.milliseconds(400))
+  stall(.milliseconds(1500))
   loop.end()
-  for _ in 0..<3 { loop.withTurn { stall(.milliseconds(400)) } }
+  for _ in 0..<3 { loop.withTurn { stall(.milliseconds(1500)) } }
   say("told=\(waitUntil { names.all.count >= 5 })")
   let status = watchdog.status
   say("problems=\(status.problems)")

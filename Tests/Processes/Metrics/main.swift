@@ -72,8 +72,8 @@ for _ in 0..<4 {
 // More than have a place, and never late: they leave nothing behind.
 for number in 0..<5000 { watchdog.withSection("request \(number)", threshold: .seconds(4)) {} }
 let late = try watchdog.watchLoop(named: "late")
-stall(watchdog, "import", milliseconds: 150)
-stall(watchdog, "import", milliseconds: 350)
+stall(watchdog, "import", milliseconds: 450)
+stall(watchdog, "import", milliseconds: 900)
 // One that goes on: counted when it began, and not in the durations yet.
 let isTold = Atomic<Bool>(false)
 watchdog.onHang { event in if event.source.name == "export" { isTold.store(true, ordering: .relaxed) } }
@@ -86,7 +86,7 @@ watchdog.withSection("export", threshold: .milliseconds(100)) {
 loopWatch.stop()
 // What was handed over before is run before: nothing of the loop is under way any more.
 loop.wait {}
-watchdog.stop()
+watchdog.stop(patience: .seconds(60))
 let metrics = watchdog.metrics
 let elapsed = now() - began
 
@@ -119,8 +119,8 @@ say("mode=\(metrics.mode)")
 
 // Another watchdog goes on where the first has stopped.
 let second = try Watchdog(configuration)
-stall(second, "import", milliseconds: 150)
-second.stop()
+stall(second, "import", milliseconds: 450)
+second.stop(patience: .seconds(60))
 let after = second.metrics
 say("again=\(after.source("import")?.stalls ?? 0) \(after.ownCost.wakeups >= metrics.ownCost.wakeups)")
 
@@ -132,8 +132,8 @@ if child == 0 {
   alarm(60)
   say("child.before=\(third.metrics.sources.count) \(third.metrics.mode)")
   if let own = try? Watchdog(configuration) {
-    stall(own, "import", milliseconds: 150)
-    own.stop()
+    stall(own, "import", milliseconds: 450)
+    own.stop(patience: .seconds(60))
     say("child.own=\(own.metrics.source("import")?.stalls ?? 0) \(own.metrics.sources.count)")
   }
   exit(0)

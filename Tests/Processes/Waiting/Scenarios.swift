@@ -59,7 +59,7 @@ private func nameThread(_ name: String) {
   try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
 }
 
-private let holdingTime: UInt32 = 1_500_000
+private let holdingTime: UInt32 = 4_000_000
 
 /// Runs `body` on a thread called `name`, and waits until it says that it has begun.
 private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {

@@ -35,7 +35,7 @@ let ending = NSLock()
 }
 // What never ends is reported when the watch does.
 Thread.detachNewThread {
-  usleep(3_000_000)
+  usleep(6_000_000)
   finish()
 }
 let loop = try watchdog.watchLoop(named: "orders")
