@@ -85,6 +85,7 @@ import Testing
         savedNames(directory).contains("holdUp(_:)")
       }
       #expect(!died.hasExited && died.status == SIGKILL)
+      #expect(savedNames(directory).contains("holdUp(_:)"))
     }
   }
 

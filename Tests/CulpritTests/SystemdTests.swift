@@ -36,7 +36,7 @@ import Testing
       let listener = try SystemdListener(isAbstract ? "@culprit-test-\(UUID().uuidString)" : "\(directory)/notify")
       let (child, heard) = try run([], listener, ["WATCHDOG_USEC": "1000000"])
       #expect(child.hasExited && child.status == 0, "\(child)")
-      let stuck = try #require(heard.firstIndex { $0.hasPrefix("STATUS=\"http\" has been stuck for ") }, "\(heard)")
+      let stuck = try #require(heard.firstIndex { $0.hasPrefix("STATUS=\"http\" has been stuck for 0.") }, "\(heard)")
       let over = try #require(heard.firstIndex(of: "STATUS="))
       #expect(heard.filter { $0 == "READY=1" }.count == 1)
       #expect(heard.firstIndex(of: "READY=1").map { $0 < stuck } == true)

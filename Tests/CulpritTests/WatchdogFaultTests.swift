@@ -285,7 +285,7 @@ extension WatchdogTests {
       }
       // Both are recorded in full although the handler still has the first.
       var ended = 0
-      while ended < 2 {
+      for _ in 0..<6000 where ended < 2 {
         ended = try stallFiles(in: directory).filter { try read($0).recording.stalls.first?.hasEnded == true }.count
         Thread.sleep(forTimeInterval: 0.01)
       }

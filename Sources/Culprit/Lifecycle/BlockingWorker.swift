@@ -7,7 +7,7 @@ import CulpritStallRecord
 /// for the disk.
 final class BlockingWorker: Sendable {
   /// How long the recorder and the disk are waited for.
-  static let patience: UInt64 = 2_000_000_000
+  static let patience = WorkerPatience.least
 
   private let escalation: EscalationBlock
   private let recorder: Recorder

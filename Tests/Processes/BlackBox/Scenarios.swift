@@ -45,8 +45,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
 
 /// Turns a loop, healthily.
 private func turn(_ watchdog: Watchdog, until isOver: () -> Bool) throws {
-  // Long enough for a turn that waits for a processor.
-  let loop = try watchdog.watchLoop(named: "main", threshold: .seconds(60))
+  let loop = try watchdog.watchLoop(named: "main")
   say("turning=\(getpid())")
   while !isOver() { loop.withTurn { _ = usleep(2000) } }
 }

@@ -94,7 +94,7 @@ let samplerPlace = counted_calls_begin(counted_calls_find("culprit-sample"))
 let recorderPlace = counted_calls_begin(counted_calls_find("culprit-record"))
 for _ in 0..<2 {
   sleeping.begin()
-  counted_calls_sleep(2700)
+  counted_calls_sleep(900)
   sleeping.end()
   let threads = try watchdog.captureThreads()
   print("threads=\(threads.count)")

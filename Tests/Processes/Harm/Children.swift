@@ -119,14 +119,14 @@ func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
 
 /// Forks while its own watchdog makes its first report, which is when the Swift runtime meets most types. Each child uses
 /// types that nobody has used before, and exits. Of those that hang only such are told for whose fork the report was waited
-/// for: on a busy machine that may take longer than a fork waits, and then no fork waits for the same piece of work.
+/// for: on a busy machine that may take longer than a fork waits.
 func forkWhileReporting(_ inheritance: Inheritance) throws {
   inheritance.loop = nil
   let witness = Witness()
   let watchdog = try Watchdog(quick())
   watchdog.onStall { _ in witness.seen.add(1, ordering: .relaxed) }
   let loop = try watchdog.watchLoop(named: "own")
-  loop.withTurn { stall(.seconds(1)) }
+  loop.withTurn { stall(.milliseconds(300)) }
   var children: [(id: pid_t, isWaitedFor: Bool)] = []
   while witness.seen.load(ordering: .relaxed) == 0, children.count < 200 {
     let impatient = clinux_fork_impatient_count()
@@ -145,8 +145,8 @@ func forkWhileReporting(_ inheritance: Inheritance) throws {
     if child.isWaitedFor { ends.wait(for: child.id) } else { otherEnds.wait(for: child.id) }
   }
   stopOrTell(watchdog)
-  say("waited=\(ends.exited)")
-  if ends.others.isEmpty { return }
+  // Most forks are waited for, on any machine.
+  if ends.others.isEmpty, ends.exited > otherEnds.exited { return }
   ends.tell()
   otherEnds.tell()
   _exit(8)

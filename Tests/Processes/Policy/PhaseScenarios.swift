@@ -29,12 +29,6 @@ private func tell(_ watchdog: Watchdog) {
   }
 }
 
-/// What a phase of so many milliseconds may take, where `threshold` is to be passed or not: what is to be within it is far within
-/// it, however busy the machine is.
-private func allowance(_ milliseconds: Int, _ threshold: Int) -> Duration {
-  .milliseconds(milliseconds < threshold ? 30_000 : threshold)
-}
-
 /// A launch of so many milliseconds, of which the first so many pass before the watchdog is there; 400 are allowed.
 @Sendable func launch(_ arguments: [String]) throws {
   guard let whole = arguments.first.flatMap({ Int($0) }), let head = arguments.last.flatMap({ Int($0) }) else {
@@ -42,7 +36,7 @@ private func allowance(_ milliseconds: Int, _ threshold: Int) -> Duration {
   }
   usleep(UInt32(head) * 1000)
   var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.launchThreshold = allowance(whole, 400)
+  configuration.lifecycle.launchThreshold = .milliseconds(400)
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   startSlowly(whole - head)
@@ -58,18 +52,18 @@ private func allowance(_ milliseconds: Int, _ threshold: Int) -> Duration {
   say("done=true")
 }
 
-/// Becomes itself anew after six seconds, and then launches in less time than the five that are allowed.
+/// Becomes itself anew after two seconds, and then launches in less time than the second that is allowed.
 @Sendable func launchAnew(_ arguments: [String]) throws {
   guard arguments.first == "again" else {
-    usleep(6_000_000)
+    usleep(2_000_000)
     let again: [UnsafeMutablePointer<CChar>?] = [strdup("policy-process"), strdup("launch-anew"), strdup("again"), nil]
     execv("/proc/self/exe", again)
     say("error=\(errno)")
     exit(1)
   }
-  var configuration = Watchdog.Configuration(threshold: .seconds(5), interval: .milliseconds(50))
-  configuration.lifecycle.launchThreshold = .seconds(5)
-  configuration.lifecycle.terminateAfter = .seconds(5)
+  var configuration = Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
+  configuration.lifecycle.launchThreshold = .seconds(1)
+  configuration.lifecycle.terminateAfter = .seconds(1)
   let watchdog = try Watchdog(configuration)
   tell(watchdog)
   // Some ticks of the monitor.
@@ -113,7 +107,7 @@ private func handler() -> UnsafeMutableRawPointer? {
   if way == "before" { signal(SIGTERM, onTerminate) }
   let former = handler()
   var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.shutdownThreshold = allowance(milliseconds, 300)
+  configuration.lifecycle.shutdownThreshold = .milliseconds(300)
   configuration.lifecycle.noticesTermination = way != "said"
   let watchdog = try Watchdog(configuration)
   tell(watchdog)

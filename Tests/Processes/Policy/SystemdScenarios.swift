@@ -25,10 +25,7 @@ let reportCount = Atomic<Int>(0)
   watchdog.launched()
   watchdog.tellSystemd(status: "serving\nREADY=0")
   func work(until condition: () -> Bool) {
-    while !condition() {
-      loop.withTurn {}
-      usleep(10_000)
-    }
+    while !condition() { loop.withTurn { _ = usleep(10_000) } }
   }
   guard let state = watchdog.status.systemd else {
     say("systemd=none")
