@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "clinux_files.h"
 
+#include "clinux_descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,24 +18,26 @@ static int check(int opened, const struct stat *known) {
 }
 
 int clinux_open_regular(const char *path) {
-  int place = open(path, O_PATH | O_CLOEXEC);
-  if (place < 0)
+  int number = open(path, O_PATH | O_CLOEXEC);
+  if (number < 0)
     return -errno;
+  /* Opening it for reading takes as long as the disk does: the service may have closed it by then. */
+  struct clinux_descriptor place = clinux_descriptor_keep(number);
   struct stat known;
-  int error = fstat(place, &known) != 0 ? -errno : S_ISREG(known.st_mode) ? 0 : -EINVAL;
+  int error = fstat(place.number, &known) != 0 ? -errno : S_ISREG(known.st_mode) ? 0 : -EINVAL;
   if (error != 0) {
-    close(place);
+    clinux_descriptor_close(&place);
     return error;
   }
   /* By the descriptor, which may be one of this thread's only: the path may lead elsewhere by now. */
   char again[64];
-  snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place);
+  snprintf(again, sizeof again, "/proc/thread-self/fd/%d", place.number);
   int opened = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   /* Where /proc is not mounted, or does not let the process in: it is not dumpable, or its main thread has exited. */
   if (opened < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
     opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   error = opened < 0 ? -errno : check(opened, &known);
-  close(place);
+  clinux_descriptor_close(&place);
   if (error == 0)
     return opened;
   if (opened >= 0)

@@ -64,7 +64,9 @@ int64_t clinux_task_list(const int32_t **tids) {
   struct clinux_descriptor list = clinux_descriptor_keep(
       (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
   long bytes = list.number < 0 ? -1 : 0;
-  while (list.number >= 0 && (bytes = syscall(SYS_getdents64, list.number, here()->list, (unsigned)LIST_BYTES)) > 0) {
+  /* The service may have closed it in between, and have a directory of its own under the number. */
+  while (clinux_descriptor_is_ours(&list) &&
+         (bytes = syscall(SYS_getdents64, list.number, here()->list, (unsigned)LIST_BYTES)) > 0) {
     for (long at = 0; at < bytes;) {
       const struct entry *entry = (const struct entry *)(const void *)(here()->list + at);
       int32_t tid = number_of(entry->name);
@@ -105,6 +107,7 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
   int saved_errno = errno;
   struct clinux_descriptor descriptor = clinux_task_open_file(tid, "/status");
   size_t length = 0;
+  int64_t offset = 0;
   long count = descriptor.number < 0 ? -1 : 1;
   while (count > 0) {
     /* The state is in the first lines; what comes after the groups is shorter than a half. */
@@ -112,8 +115,11 @@ size_t clinux_task_read_status(int32_t tid, char *text, size_t size) {
       memmove(text + size / 8, text + size / 2, size - size / 2);
       length = size / 8 + size - size / 2;
     }
-    count = syscall(SYS_read, descriptor.number, text + length, size - length);
+    /* At a place in the file, which a pipe or a socket has not: the service may have closed this one, and have one of
+     * those under its number. */
+    count = syscall(SYS_pread64, descriptor.number, text + length, size - length, offset);
     length += count > 0 ? (size_t)count : 0;
+    offset += count > 0 ? count : 0;
   }
   clinux_descriptor_close(&descriptor);
   errno = saved_errno;

@@ -17,7 +17,7 @@ bool cprocess_escalation_read_termination(const struct cprocess_escalation *esca
   return cprocess_escalation_question(escalation) == number;
 }
 
-void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes) {
+void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes) {
   for (;;) {
     uint32_t state = CPROCESS_TEXT_NONE;
     if (atomic_compare_exchange_strong_explicit(&text->state, &state, CPROCESS_TEXT_WRITING, memory_order_acquire,
@@ -29,6 +29,7 @@ void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t byt
       break;
     sched_yield();
   }
+  text->number = number;
   text->bytes = (uint32_t)(bytes < sizeof text->text ? bytes : sizeof text->text);
   memcpy(text->text, begin, text->bytes);
   atomic_store_explicit(&text->state, CPROCESS_TEXT_READY, memory_order_release);

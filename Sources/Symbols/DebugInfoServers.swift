@@ -227,10 +227,10 @@ package final class DebugInfoServers: @unchecked Sendable {
     // Whoever forks does not wait for a server.
     let worked = clinux_fork_rest()
     let descriptor = installed.find(client, buildID, Int32(buildID.count), &path)
+    // At once: going on with the work may wait for a process that forks.
+    if descriptor >= 0 { close(descriptor) }
     if worked { _ = clinux_fork_work() }
-    guard descriptor >= 0 else { return nil }
-    close(descriptor)
-    guard let path else { return nil }
+    guard descriptor >= 0, let path else { return nil }
     // SAFETY: the client returns a NUL-terminated string from malloc.
     defer { free(path) }
     return String(cString: path)

@@ -33,7 +33,8 @@ package final class Symbolizer {
   ///   - memoryMax: How much memory what was read may take, in bytes, about. Beyond that the files that were not used for
   ///     the longest time are forgotten, and read again when they are needed.
   ///   - unread: The paths of modules whose files are not to be opened, with the reason in a sentence without its end.
-  ///   - shared: The files that other symbolizers with the same `search` have opened, of processes that need not run.
+  ///   - shared: The files that other symbolizers with the same `search` have opened, of the same process or of processes that need
+  ///     not run.
   package init(
     modules: [Module],
     names: [RuntimeAddress: [ResolvedFrame]] = [:],

@@ -189,7 +189,7 @@ private final class Escalated {
     let own = escalated.own.pointer
     #expect(escalated.tell() == .max && escalated.heard() == [])
     cprocess_escalation_add_notices(own, CPROCESS_NOTICE_READY.rawValue | CPROCESS_NOTICE_STOPPING.rawValue)
-    cprocess_text_put(cprocess_escalation_status(own), "STATUS=fine", 11)
+    cprocess_text_put(cprocess_escalation_status(own), 0, "STATUS=fine", 11)
     escalated.fill()
     #expect(escalated.tell() == escalated.now + 100 * Escalated.ms)
     #expect(escalated.heard().allSatisfy { $0 == "filler" })
@@ -260,17 +260,73 @@ private final class Escalated {
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
 
+  /// While the worker is waited for systemd is told that all is well, and who does not want the end any more is heard; who
+  /// wants it again, too.
+  @Test func theWaitForTheWorkerHoldsNothingUp() throws {
+    let escalated = try Escalated()
+    let own = escalated.own
+    observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
+    _ = observer_control_begin_tick(escalated.control.pointer)
+    escalated.stall(1, "http", age: 8000)
+    var last: UInt32 = 0
+    for limit in [8001 * Escalated.ms, 0] {
+      cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
+      let change = try PosixThread(name: "change") {
+        while cprocess_escalation_pings(own.pointer, true) == 0 { usleep(1000) }
+        cprocess_escalation_set_terminate_after_ns(own.pointer, limit)
+      }
+      #expect(escalated.terminateIfDue() == 0)
+      change.join(until: .max)
+      let request = cprocess_escalation_next_request(own.pointer, 0)
+      #expect(request != last, "asked again")
+      last = request
+    }
+    #expect(escalated.heard() == ["WATCHDOG=1"])
+  }
+
+  /// The worker's answer counts that is about this stall, and not about the one before, which it was at still.
+  @Test(arguments: [true, false]) func theCulpritIsThatOfTheStall(isItsOwn: Bool) throws {
+    let escalated = try Escalated()
+    let own = escalated.own
+    cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
+    escalated.stall(1, "http", age: 8000)
+    _ = cprocess_escalation_add_handler(own.pointer)
+    let worker = try PosixThread(name: "worker") {
+      let request = cprocess_escalation_next_request(own.pointer, 0)
+      let culprit = "Culprit so far: slow()."
+      cprocess_text_put(
+        cprocess_escalation_culprit(own.pointer),
+        isItsOwn ? request : request - 4,
+        culprit,
+        culprit.utf8.count
+      )
+      cprocess_escalation_done(own.pointer, request)
+      var question: UInt32 = 0
+      while question == 0 { question = cprocess_escalation_question(own.pointer) }
+      cprocess_escalation_answer(own.pointer, question, true)
+    }
+    #expect(escalated.terminateIfDue() == 0)
+    worker.join(until: .max)
+    var request = cprocess_termination_request()
+    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
+    let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+    #expect(reason.contains(isItsOwn ? "Culprit so far: slow()." : "Who is to blame could not be told in time."))
+    #expect(reason.contains("slow") == isItsOwn, "\(reason)")
+    // The veto holds for the work item.
+    #expect(escalated.terminateIfDue() > 0)
+  }
+
   /// The worker is waited for two seconds, longer while it computes, and ten at most.
   @Test(arguments: [
     // When it computes for the last time, and when it is given up, in milliseconds.
-    (last: UInt64(0), end: UInt64(2000)), (1500, 2000), (1600, 2100), (2400, 2900), (9400, 9900), (9600, 10_000),
+    (last: UInt64(0), end: UInt64(2000)), (1300, 2000), (1400, 2100), (2400, 3100), (9200, 9900), (9400, 10_000),
     (20_000, 10_000),
   ])
   func aWorkerThatComputesIsWaitedFor(last: UInt64, end: UInt64) {
     let begin = UInt64(1 << 50)
     var patience = WorkerPatience(since: begin)
     var now: UInt64 = 0
-    while !patience.ends(begin + now * 1_000_000, used: 7 + min(now, last)) {
+    while !patience.ends(begin + now * 1_000_000, used: 7 + min(now, last) * 50_000) {
       now += WorkerPatience.interval / 1_000_000
     }
     #expect(now == end)

@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import FaultyDisks
 import Foundation
 import TestSupport
 import Testing
@@ -13,12 +14,17 @@ import Testing
     var files: [StallFile]
   }
 
-  private func end(_ way: String, asInit: Bool = false) throws -> End {
+  /// The end of a process that got stuck in a `way`. A shell does what is to `prepare` before, in a mount namespace of the
+  /// process's own; `$0` is the process's directory.
+  private func end(_ way: String, asInit: Bool = false, prepare: String? = nil) throws -> End {
     try withDirectory { directory in
       let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
       // The first process of a namespace is ended by no SIGALRM either.
-      let command = asInit ? ["timeout", "--signal=KILL", "100"] + namespace + service : service
+      var command = asInit ? ["timeout", "--signal=KILL", "100"] + namespace + service : service
+      if let prepare {
+        command = ["unshare", "--mount", "sh", "-ec", "\(prepare); exec \"$@\"", directory] + service
+      }
       let child = try ChildProcess("/usr/bin/env", command, environment: ["SWIFT_BACKTRACE": "enable=no"])
       let names = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasPrefix("core") }
       let files = try stallFiles(in: directory).map { try read($0) }
@@ -66,6 +72,16 @@ import Testing
   private static let hasCores =
     (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8))?.hasPrefix("core") == true
 
+  /// What processor time the machine has used is left out where the kernel is not who tells it: a container's file may be
+  /// answered by nobody any more, and opening this one waits for good.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "a mount namespace of one's own takes root and unshare"))
+  func aMachineThatDoesNotAnswerHoldsUpNoEnd() throws {
+    let end = try end("computing", prepare: "mkfifo \"$0/stat\"; mount --bind \"$0/stat\" /proc/stat")
+    expectAbort(end)
+    #expect(end.child.errors.contains("Elapsed application CPU time"), "\(end.child)")
+    #expect(!end.child.errors.contains("Elapsed total CPU time"), "\(end.child)")
+  }
+
   /// SIGABRT is delivered to the stuck thread, whether it computes, waits, blocks SIGABRT (as those of Dispatch do), or the
   /// process has a handler for it.
   @Test(arguments: ["computing", "waiting", "dispatch", "caught", "blocked"])
@@ -108,6 +124,17 @@ import Testing
     let end = try end("deafest")
     expectAbort(end)
     if Self.hasCores { #expect(end.core?.signal == Int16(SIGABRT)) }
+  }
+
+  /// Where memory is scarce the process ends as it is to, and not for want of memory for a report.
+  @Test func whereMemoryIsScarceThereIsNoReport() throws {
+    let end = try end("memory")
+    expectAbort(end)
+    let errors = numbersHidden(end.child.errors)
+    #expect(errors.contains("culprit: event loop \"http\" was stuck for "), "\(end.child)")
+    #expect(errors.contains("; there is no memory for a report\n"), "\(end.child)")
+    #expect(errors.contains("Who is to blame could not be told for want of memory.\n"), "\(end.child)")
+    #expect(end.files.count == 1 && end.child.fact("report") == nil)
   }
 
   @Test func theReasonHasTheStatisticsThatPeopleKnow() throws {

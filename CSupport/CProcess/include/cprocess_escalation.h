@@ -15,7 +15,9 @@ enum { CPROCESS_TEXT_BYTES = 1024 };
 /* A text that one thread hands to another, which must not wait for it. */
 struct cprocess_text {
   _Atomic uint32_t state;
-  uint32_t bytes; /* belongs, with TEXT, to who has put STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING */
+  /* The others belong to who has put STATE to CPROCESS_TEXT_WRITING or CPROCESS_TEXT_READING. */
+  uint32_t number; /* what it answers */
+  uint32_t bytes;
   char text[CPROCESS_TEXT_BYTES];
 };
 
@@ -348,9 +350,10 @@ static inline CLINUX_NO_LOCKS struct cprocess_text *cprocess_escalation_status(s
   return &escalation->status;
 }
 
-/* Hands over the BYTES bytes at BEGIN, of which CPROCESS_TEXT_BYTES are kept; replaces what has not been read yet.
- * Waits only for a reader that is just sending. Async-signal-safe: yes. Threads: one at a time. */
-void cprocess_text_put(struct cprocess_text *text, const char *begin, size_t bytes);
+/* Hands over the BYTES bytes at BEGIN, of which CPROCESS_TEXT_BYTES are kept, as the answer to NUMBER, 0 where nobody
+ * has asked; replaces what has not been read yet. Waits only for a reader that is just sending. Async-signal-safe: yes.
+ * Threads: one at a time. */
+void cprocess_text_put(struct cprocess_text *text, uint32_t number, const char *begin, size_t bytes);
 
 /* Takes what was handed over: returns how many bytes there are in TEXT's text, 0 for nothing. When not 0,
  * cprocess_text_taken must follow.
@@ -359,6 +362,9 @@ CLINUX_NO_LOCKS size_t cprocess_text_take(struct cprocess_text *text);
 
 /* Ends reading; KEEP leaves the text there for the next time. Async-signal-safe: yes. Threads: who took it. */
 CLINUX_NO_LOCKS void cprocess_text_taken(struct cprocess_text *text, bool keep);
+
+/* What a text that was taken answers. Async-signal-safe: yes. Threads: who took it. */
+static inline CLINUX_NO_LOCKS uint32_t cprocess_text_number(const struct cprocess_text *text) { return text->number; }
 
 /* The bytes of a text that was taken. Async-signal-safe: yes. Threads: who took it. */
 static inline CLINUX_NO_LOCKS const char *cprocess_text_bytes(const struct cprocess_text *text) { return text->text; }

@@ -32,7 +32,7 @@ final class BlockingWorker: Sendable {
       last = number
       switch EscalationRequest(rawValue: number & 3) {
       case .lastReport: report()
-      case .lastWords: sayLastWords()
+      case .lastWords: sayLastWords(number)
       case .none: break
       }
       cprocess_escalation_done(escalation.pointer, number)
@@ -49,21 +49,21 @@ final class BlockingWorker: Sendable {
     _ = request.saved.wait(until: deadline)
   }
 
-  /// Has the record saved, tells who is to blame for what is to end the process, and has the stall's report so far
-  /// delivered.
-  private func sayLastWords() {
+  /// Has the record saved, tells who is to blame for what is to end the process, as the answer to request `number`, and
+  /// has the stall's report so far delivered.
+  private func sayLastWords(_ number: UInt32) {
     guard let ending = cprocess_escalation_termination(escalation.pointer)?.pointee else { return }
-    let deadline = clinux_clock_ns() &+ Self.patience
+    var deadline = clinux_clock_ns() &+ Self.patience
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == Int(ending.slot) && $0.item == ending.item }) {
-      reporter.reportLast(
+      deadline = reporter.reportLast(
         stall.recording,
         file: stall.file,
         told: { found in
-          lastReport.set(found, slot: ending.slot, item: ending.item)
-          let phrase = Self.phrase(found)
-          cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), phrase, phrase.utf8.count)
+          if let found { lastReport.set(found, slot: ending.slot, item: ending.item) }
+          let phrase = found.map(Self.phrase) ?? "Who is to blame could not be told for want of memory."
+          cprocess_text_put(cprocess_escalation_culprit(escalation.pointer), number, phrase, phrase.utf8.count)
         },
         until: deadline
       )

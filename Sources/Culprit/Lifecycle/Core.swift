@@ -129,7 +129,10 @@ final class Core: Sendable {
       keepsRecovered: configuration.storage.keepsRecoveredStalls,
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
-      announce: { reporter.announce($0) },
+      announce: {
+        reporter.announce($0)
+        phaseNotes.noteStall($0)
+      },
       notes: { activities.notes() + contexts.notes() },
       phaseNotes: { phaseNotes.notes($0) },
       name: { reporter.name($0, in: $1) },

@@ -180,6 +180,10 @@ struct EscalationThread: ~Copyable {
       text.append("STATUS=")
       _ = send(systemd)
     }
+    return pingIfDue(systemd, now)
+  }
+
+  @_noLocks private mutating func pingIfDue(_ systemd: Systemd, _ now: UInt64) -> UInt64 {
     guard now >= nextPing else { return nextPing }
     text.clear()
     text.append("WATCHDOG=1")
@@ -188,6 +192,14 @@ struct EscalationThread: ~Copyable {
     lastPing = now
     nextPing = now &+ systemd.watchdog / 2
     return nextPing
+  }
+
+  /// Tells systemd what is to be told while the blocking worker or handlers are waited for: an end that takes long, and
+  /// may be vetoed, is no hang. Changes ``view`` and ``text``.
+  @_noLocks mutating func goOnTelling(_ now: UInt64) {
+    guard let systemd else { return }
+    _ = tell(systemd, now)
+    if systemd.watchdog > 0, !isHung, now >= nextPing, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
   }
 
   @_noLocks private mutating func sayHang(_ systemd: Systemd, isWatching: Bool) {

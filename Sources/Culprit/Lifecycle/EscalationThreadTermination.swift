@@ -51,8 +51,6 @@ extension EscalationThread {
     termination.pointee.tid = view.tid
     termination.pointee.limit_ns = limit
     _ = cprocess_abort_arm(Self.lastResort)
-    let isFresh = cprocess_text_take(cprocess_escalation_culprit(own))
-    if isFresh > 0 { cprocess_text_taken(cprocess_escalation_culprit(own), false) }
     // The record to the disk, and who is to blame.
     sayLastWords(item, index)
     guard isStill(item, index) else {
@@ -64,12 +62,18 @@ extension EscalationThread {
     cprocess_escalation_set_reason(own, text.start, text.count)
     cprocess_abort_say(text.start, text.count)
     let isVetoed = askHandlers()
-    let isOver = !isStill(item, index)
-    if cprocess_escalation_stopping(own) || isVetoed || isOver {
-      vetoed[index] = item
+    let isStill = isStill(item, index)
+    if isVetoed || !isStill {
+      if isVetoed { vetoed[index] = item }
       cprocess_abort_disarm()
       text.clear()
-      text.append(isOver ? "culprit: the work has ended after all" : "culprit: the end was prevented by a handler")
+      if isStill {
+        text.append("culprit: the end was prevented by a handler")
+      } else if view.item != item || !isMarked(item, index) {
+        text.append("culprit: the work has ended after all")
+      } else {
+        text.append("culprit: the end is not wanted any more")
+      }
       text.append("; the process goes on\n")
       cprocess_abort_say(text.start, text.count)
       return
@@ -78,10 +82,12 @@ extension EscalationThread {
     cprocess_abort_thread(termination.pointee.tid)
   }
 
-  /// Whether the work item goes on being stuck, and the watchdog being wanted.
+  /// Whether the work item goes on being stuck, and an end of that being wanted: the configuration may have changed.
   @_noLocks private mutating func isStill(_ item: UInt64, _ index: Int) -> Bool {
     observer_stall_read(stalls + index, &view)
+    let limit = cprocess_escalation_terminate_after_ns(own)
     return view.item == item && isMarked(item, index) && !cprocess_escalation_stopping(own)
+      && limit != 0 && view.age_ns >= limit
   }
 
   /// Whether the slot has the work item still: the monitor tells of its end at its next tick only.
@@ -101,6 +107,7 @@ extension EscalationThread {
       _ = cprocess_abort_arm(Self.lastResort)
       let now = clinux_clock_ns()
       if patience.ends(now, used: cprocess_escalation_worker_cpu_ns(own)) { return }
+      goOnTelling(now)
       cprocess_escalation_wait(own, seen, now &+ WorkerPatience.interval)
     }
   }
@@ -113,8 +120,10 @@ extension EscalationThread {
     while true {
       let seen = cprocess_escalation_word(own)
       if cprocess_escalation_is_answered(own) || cprocess_escalation_stopping(own) { break }
-      if clinux_clock_ns() >= deadline { break }
-      cprocess_escalation_wait(own, seen, deadline)
+      let now = clinux_clock_ns()
+      if now >= deadline { break }
+      goOnTelling(now)
+      cprocess_escalation_wait(own, seen, min(deadline, now &+ WorkerPatience.interval))
     }
     return cprocess_escalation_end_question(own)
   }
@@ -178,12 +187,11 @@ extension EscalationThread {
     text.append(termination.pointee.processors == 1 ? " processor. " : " processors. ")
     let culprit = cprocess_escalation_culprit(own)
     let bytes = cprocess_text_take(culprit)
-    if bytes > 0 {
-      text.append(cprocess_text_bytes(culprit), bytes)
-      cprocess_text_taken(culprit, false)
-    } else {
-      text.append("Who is to blame could not be told in time.")
-    }
+    // The worker may have been at the one of another stall, which has ended since.
+    let isOurs = bytes > 0 && cprocess_text_number(culprit) == lastRequest
+    if isOurs { text.append(cprocess_text_bytes(culprit), bytes) }
+    if bytes > 0 { cprocess_text_taken(culprit, false) }
+    if !isOurs { text.append("Who is to blame could not be told in time.") }
     text.append("\n")
   }
 
@@ -214,6 +222,7 @@ extension EscalationThread {
     case 5: text.append("thread pool")
     case 6: text.append("executor")
     case 8: text.append("phase")
+    case 9: text.append("job")
     default: text.append("source")
     }
   }
@@ -228,12 +237,14 @@ struct WorkerPatience {
   static let most: UInt64 = 10_000_000_000
   /// How often to look.
   static let interval: UInt64 = 100_000_000
-  /// Who has used no processor for so long is held up.
-  static let standstill: UInt64 = 500_000_000
+  /// Who has used next to no processor for so long is held up: longer than a thread waits for a process that forks.
+  static let standstill: UInt64 = 700_000_000
+  /// Who computes uses so much in that time. Less is used by who looks again and again whether a lock is free.
+  static let step: UInt64 = 5_000_000
 
   private let begin: UInt64
   private var used: UInt64 = 0
-  /// When it had used more than before.
+  /// When it had used a step more than before.
   private var moved: UInt64
 
   /// From `begin` on, in nanoseconds of the observer's clock.
@@ -244,7 +255,7 @@ struct WorkerPatience {
 
   /// Whether it ends at `now`, when the worker has used a processor for `used`, in nanoseconds.
   @_noLocks mutating func ends(_ now: UInt64, used: UInt64) -> Bool {
-    if used > self.used {
+    if used >= self.used &+ Self.step {
       self.used = used
       moved = now
     }

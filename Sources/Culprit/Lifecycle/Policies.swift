@@ -2,6 +2,7 @@ import CCulpritLinux
 import CCulpritObserver
 import CCulpritProcess
 import CulpritStallRecord
+import CulpritSymbols
 import Glibc
 import Synchronization
 
@@ -33,6 +34,8 @@ final class Policies: Sendable {
   private let shutdownSlot = Atomic<Int>(-1)
   private let exitWake = WakeUp()
   private let isExiting = Atomic<Bool>(false)
+  /// Whether the shutdown has been found to take too long since the exit's thread looked.
+  private let isShutdownLate = Atomic<Bool>(false)
   private let exitIsReported = Promise<Bool>()
   /// Whether nothing needs to be said in place of the shutdown's report: there is one, or none is due.
   private let isShutdownNamed = Atomic<Bool>(false)
@@ -92,13 +95,15 @@ final class Policies: Sendable {
         let slots = observer_slot_table()
       else { return nil }
       do throws(PosixThreadError) {
-        let worker = BlockingWorker(
-          escalation: block,
-          recorder: recorder,
-          reporter: reporter,
-          lastReport: lastReport
-        )
-        threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
+        if threads.worker == nil {
+          let worker = BlockingWorker(
+            escalation: block,
+            recorder: recorder,
+            reporter: reporter,
+            lastReport: lastReport
+          )
+          threads.worker = try PosixThread(name: "culprit-worker") { worker.run() }
+        }
         let found = self.phases.withLock { $0 }
         let table = Tables(
           stalls: stalls,
@@ -182,15 +187,20 @@ final class Policies: Sendable {
   private func reportAtExit(_ shutdown: SlotRegistry.Lease) throws(WatchdogError) {
     do throws(PosixThreadError) {
       let thread = try PosixThread(name: "culprit-exit") { [self] in
+        var files: SharedFiles?
         while true {
           let seen = exitWake.seen
           if isExiting.load(ordering: .acquiring) {
-            reportShutdown(shutdown)
+            reportShutdown(shutdown, files)
             exitIsReported.fulfill(true)
             return
           }
           if exitWake.isStopping { return }
-          exitWake.wait(after: seen, until: .max)
+          if isShutdownLate.exchange(false, ordering: .acquiring) {
+            files = prepareReport(of: shutdown)
+          } else {
+            exitWake.wait(after: seen, until: .max)
+          }
         }
       }
       threads.withLock { $0.exit = thread }
@@ -219,20 +229,36 @@ final class Policies: Sendable {
   /// What is to be noted about a phase that takes too long.
   func notes(_ source: WatchedSource) -> [StallNote] { phases.withLock { $0 }?.notes(source) ?? [] }
 
-  /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog.
-  private func reportShutdown(_ shutdown: SlotRegistry.Lease) {
+  /// A stall has begun, or has become a hang. Where it is the shutdown's, its report is prepared.
+  func noteStall(_ event: StallEvent) {
+    guard event.source.kind == .phase, event.source.name == Phases.shutdownName, !event.isHang else { return }
+    isShutdownLate.store(true, ordering: .releasing)
+    exitWake.notify()
+  }
+
+  /// Reads what the report of `shutdown`, which takes too long, needs, so that the exit need not wait for that.
+  private func prepareReport(of shutdown: SlotRegistry.Lease) -> SharedFiles? {
+    let request = recorder.requestSoFar()
+    let stalls = request.stalls.wait(until: clinux_clock_ns() &+ BlockingWorker.patience) ?? []
+    return stalls.first { $0.slot == shutdown.index }.flatMap { reporter.prepareLast($0.recording) }
+  }
+
+  /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog. Of the
+  /// modules' files `files` are open.
+  private func reportShutdown(_ shutdown: SlotRegistry.Lease, _ files: SharedFiles?) {
     guard SlotRegistry.shared.owns(shutdown) else {
       isShutdownNamed.store(true, ordering: .releasing)
       return
     }
-    let deadline = clinux_clock_ns() &+ BlockingWorker.patience
+    var deadline = clinux_clock_ns() &+ BlockingWorker.patience
     // The process's end is that of its shutdown.
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
-      reporter.reportLast(
+      deadline = reporter.reportLast(
         stall.recording,
         file: stall.file,
+        files: files,
         told: { _ in isShutdownNamed.store(true, ordering: .releasing) },
         until: deadline
       )
@@ -247,7 +273,7 @@ final class Policies: Sendable {
     // Each line would be a variable of its own.
     let line = "STATUS=" + printable(status.map { $0.isNewline ? " " : String($0) }.joined())
     statusLock.withLock { _ in
-      cprocess_text_put(cprocess_escalation_status(block.pointer), line, line.utf8.count)
+      cprocess_text_put(cprocess_escalation_status(block.pointer), 0, line, line.utf8.count)
     }
     cprocess_escalation_wake(block.pointer)
   }

@@ -74,9 +74,12 @@ final class TerminationHandlerThread: Sendable {
       let (number, isLast) = nextQuestion()
       if let number {
         // Who has been removed is not called any more.
-        let request = isLast ? nil : request(number)
-        let vetoes = request.map { request in mask.run { handler(request) == .veto } } ?? false
-        cprocess_escalation_answer(escalation.pointer, number, vetoes)
+        if !isLast, let request = request(number) {
+          // Answered before the thread works again, for which it may wait for a process that forks.
+          mask.run { cprocess_escalation_answer(escalation.pointer, number, handler(request) == .veto) }
+        } else {
+          cprocess_escalation_answer(escalation.pointer, number, false)
+        }
       }
       if isLast { return }
       if number == nil { resting { cprocess_escalation_wait_for_question(escalation.pointer, seen) } }

@@ -97,7 +97,7 @@ final class RemoteModules: Sendable {
       let began = clinux_clock_ns()
       if began >= next {
         var lines: UInt32 = 0
-        let now = clinux_remote_signature(&lines)
+        let now = resting { clinux_remote_signature(&lines) }
         if now != signature { update() }
         signature = now
         let end = clinux_clock_ns()

@@ -72,6 +72,8 @@ extension PreviousRuns {
     var records: [UInt8] = []
     var seen = Set(recording.names.keys)
     for frame in recording.stacks.lazy.flatMap(\.frames) where seen.insert(frame.lookupAddress).inserted {
+      // Naming takes long: whoever forks goes ahead in between.
+      clinux_fork_yield()
       records += StallFileWriter.record(ofLearnedNameOf: frame.lookupAddress, symbolizer.resolve(frame))
       if isStopping.load(ordering: .relaxed) { return }
     }

@@ -38,7 +38,7 @@ final class PreviousRuns: Sendable {
   /// Calls `handler` with every run that is over and has not been told of, on a thread of its own.
   func tell(_ handler: @escaping @Sendable (Watchdog.PreviousRun) -> Void) {
     thread.put { [self] in
-      guard let names = OwnDescriptors.run({ try? self.directory.names([".run"]) }) else { return }
+      guard let names = working({ OwnDescriptors.run { try? self.directory.names([".run"]) } }) else { return }
       for name in names where name != own {
         if let run = working({ read(name) }) { handler(run) }
         isTelling.store(false, ordering: .relaxed)

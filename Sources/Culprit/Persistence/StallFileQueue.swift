@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import CulpritSymbols
 import Synchronization
@@ -128,6 +129,8 @@ final class StallFileQueue: Sendable {
     for frame in recording.stacks.lazy.flatMap(\.frames) {
       let address = frame.lookupAddress
       guard !known.contains(address), waiting.insert(address).inserted else { continue }
+      // Naming takes long: whoever forks goes ahead in between.
+      clinux_fork_yield()
       records += StallFileWriter.record(ofLearnedNameOf: address, symbolizer.resolve(frame))
       if records.count >= Self.nameBytes { settle() }
     }

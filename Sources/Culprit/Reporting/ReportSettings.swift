@@ -23,11 +23,13 @@ struct ReportSettings: Sendable {
     wrappers = configuration.reporting.wrappers
   }
 
-  /// What names the addresses of `recording`, which is of the process `process` as long as that runs.
+  /// What names the addresses of `recording`, which is of the process `process` as long as that runs, and shares `files`
+  /// with others.
   func symbolizer(
     of recording: Recording,
     process: Int32? = getpid(),
-    servers: DebugInfoServers? = nil
+    servers: DebugInfoServers? = nil,
+    files: SharedFiles? = nil
   ) -> Symbolizer {
     Symbolizer(
       modules: recording.modules,
@@ -35,7 +37,8 @@ struct ReportSettings: Sendable {
       process: process,
       search: DebugSearch(servers: servers),
       memoryMax: symbolMemory,
-      unread: RemoteModules.unread
+      unread: RemoteModules.unread,
+      shared: files
     )
   }
 

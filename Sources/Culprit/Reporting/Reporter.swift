@@ -11,7 +11,8 @@ import Synchronization
 final class Reporter: Sendable {
   /// The most stalls that wait to be named; more are dropped and counted. What was saved stays saved.
   private static let waitingMax = 64
-  /// What handlers of the last report have at least, in nanoseconds.
+  /// What handlers of the last report, and its file, have at least, in nanoseconds: less than it takes to be held for
+  /// held up (``WorkerPatience/standstill``).
   private static let moment: UInt64 = 500_000_000
 
   /// What is to be done with a recording.
@@ -103,16 +104,29 @@ final class Reporter: Sendable {
   }
 
   /// Reports the stall of `recording` before it is over, past the limits and past what waits, and puts its names into
-  /// `file`, where it is saved. Works on the calling thread, and waits for no server. Handlers have until `deadline`, or
-  /// a moment where naming has taken longer.
+  /// `file`, where it is saved. Works on the calling thread, and waits for no server.
+  ///
+  /// - Parameters:
+  ///   - recording: What was recorded, with one stall.
+  ///   - file: Where it is saved.
+  ///   - files: Modules' files that are open already.
+  ///   - told: Called with the report before handlers are; with `nil` where there is no memory for one, which is said.
+  ///   - deadline: How long handlers have, on the observer's clock; a moment at least where naming has taken longer.
+  /// - Returns: How long handlers had, and what is saved has.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
-    told: (StallReport) -> Void,
+    files: SharedFiles? = nil,
+    told: (StallReport?) -> Void,
     until deadline: UInt64
-  ) {
-    guard let stall = recording.stalls.first else { return }
-    let symbolizer = settings.symbolizer(of: recording)
+  ) -> UInt64 {
+    guard let stall = recording.stalls.first else { return deadline }
+    if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+      sayWithout(recording, obstacle, until: deadline)
+      told(nil)
+      return deadline
+    }
+    let symbolizer = settings.symbolizer(of: recording, files: files)
     let report = settings.report(of: stall, in: recording, symbolizer)
     told(report)
     // Before handlers, which may take all the time that is left.
@@ -123,6 +137,20 @@ final class Reporter: Sendable {
     } else {
       _ = ended.callLast(report).wait(until: deadline)
     }
+    return deadline
+  }
+
+  /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen: that takes
+  /// most of a report's time. Works on the calling thread.
+  ///
+  /// - Returns: The modules' files; `nil` where there is no memory for that.
+  func prepareLast(_ recording: Recording) -> SharedFiles? {
+    guard let stall = recording.stalls.first, MemoryRoom.obstacle(names: settings.symbolMemory) == nil else {
+      return nil
+    }
+    let files = SharedFiles(memoryMax: settings.symbolMemory)
+    _ = settings.report(of: stall, in: recording, settings.symbolizer(of: recording, files: files))
+    return files
   }
 
   /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()``
@@ -171,15 +199,18 @@ final class Reporter: Sendable {
 
   /// Tells in a sentence of what there is no memory to report; it is saved as far as it is in its file already.
   private func doWithout(_ work: Work, _ obstacle: String) {
-    if work.isReported {
-      state.withLock { $0.dropped += 1 }
-      problems.note("a stall is not reported for want of memory: \(obstacle)")
-      for stall in work.recording.stalls {
-        let source = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
-        printToStandardError("culprit: \(source) was stuck for \(stall.duration); there is no memory for a report\n")
-      }
-    }
+    if work.isReported { sayWithout(work.recording, obstacle) }
     if work.isOver { work.file?.close(keepsFile: true) }
+  }
+
+  private func sayWithout(_ recording: Recording, _ obstacle: String, until deadline: UInt64 = .max) {
+    state.withLock { $0.dropped += 1 }
+    problems.note("a stall is not reported for want of memory: \(obstacle)")
+    for stall in recording.stalls {
+      let source = "\(stall.source.kind.description) \"\(printable(stall.source.name))\""
+      let text = "culprit: \(source) was stuck for \(stall.duration); there is no memory for a report\n"
+      printToStandardError(text, until: deadline)
+    }
   }
 
   private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {

@@ -63,11 +63,15 @@ struct ConfigurationFile {
   }
 
   private func read() -> Content {
-    let descriptor = resting { clinux_open_regular(path) }
-    guard descriptor >= 0 else {
-      return .unreadable(descriptor == -EINVAL ? "it is not a file" : String(cString: strerror(-descriptor)))
+    // Kept at once: going on with the work may wait for a process that forks.
+    let (opened, kept) = resting {
+      let opened = clinux_open_regular(path)
+      return (opened, clinux_descriptor_keep(opened))
     }
-    var file = clinux_descriptor_keep(descriptor)
+    guard opened >= 0 else {
+      return .unreadable(opened == -EINVAL ? "it is not a file" : String(cString: strerror(-opened)))
+    }
+    var file = kept
     defer { clinux_descriptor_close(&file) }
     var found = stat()
     guard fstat(file.number, &found) == 0 else { return .unreadable(String(cString: strerror(errno))) }

@@ -142,9 +142,11 @@ final class PingedSource: Sendable {
     self.isHandedOver = isHandedOver
     self.lease = lease
     self.worker = worker
-    // The application's code: what hands a ping over.
     let mask = HandlerMask()
-    self.send = { ping in mask.run { send(ping) } }
+    // What the library hands over itself makes use of the runtime; the application's code may take as long as it likes.
+    self.send = { ping in
+      mask.run { if isHandedOver { send(ping) } else { working { send(ping) } } }
+    }
     self.pinger = pinger
     switch worker {
     case .threadOfLastPing: break

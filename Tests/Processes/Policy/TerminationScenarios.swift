@@ -152,6 +152,7 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
       waitForGood()
       return .veto
     }
+  case "memory": _ = workload_leave_memory(40 << 20)
   case "disk": stuck_disk_begin()
   case "errors": stuck_disk_begin_with_errors()
   case "pools":

@@ -49,13 +49,8 @@ func describeStalls() throws -> [String] {
         + (captured.isEmpty ? "nothing captured: \(failures.map { "\($0)" }.sorted())" : "captured")
     )
   }
-  if hasLittleMemory {
-    // Enough for the service, and not for a report: what is in use (proc(5)), and 40 MiB.
-    let pages = (try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8))?.split(separator: " ") ?? []
-    let data = rlim_t(pages.count > 5 ? Int(pages[5]) ?? 0 : 0) * rlim_t(sysconf(Int32(_SC_PAGESIZE)))
-    var limit = rlimit(rlim_cur: data + (40 << 20), rlim_max: data + (40 << 20))
-    setrlimit(__rlimit_resource_t(RLIMIT_DATA.rawValue), &limit)
-  }
+  // Enough for the service, and not for a report.
+  if hasLittleMemory { _ = workload_leave_memory(40 << 20) }
   if watchesTasks {
     _ = try watchdog.watchConcurrency()
     let isOver = DispatchSemaphore(value: 0)

@@ -11,9 +11,11 @@
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -164,3 +166,14 @@ int workload_fork(int (*child)(void)) {
 int workload_plain_fork(void) { return fork(); }
 
 int workload_become_daemon(void) { return daemon(1, 1); }
+
+bool workload_leave_memory(size_t bytes) {
+  /* The sixth number is that of the data's pages (proc(5)). */
+  FILE *file = fopen("/proc/self/statm", "re");
+  unsigned long pages = 0;
+  int count = file ? fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) : 0;
+  if (file)
+    fclose(file);
+  rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+  return count == 1 && setrlimit(RLIMIT_DATA, &(struct rlimit){.rlim_cur = most, .rlim_max = most}) == 0;
+}
