@@ -49,7 +49,8 @@ final class SystemdNotifier: @unchecked Sendable {
 
 extension Watchdog {
   /// Sends systemd what the service is doing, in one line for people (`systemctl status` shows it), with
-  /// ``Configuration/Lifecycle/notifiesSystemd``. While a source hangs, systemd gets the name of that source instead.
+  /// ``Configuration/Lifecycle/notifiesSystemd``. When a source begins to hang, systemd gets the name of that source, and
+  /// when that is over an empty line: say it again then.
   ///
   /// Never waits for systemd.
   ///
