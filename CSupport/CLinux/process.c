@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* In a page that the kernel fills with zeros in a child (MADV_WIPEONFORK, Linux 4.14): also where fork handlers do not
@@ -81,4 +83,26 @@ uint64_t clinux_process_memory_left(void) {
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t data = left_of(RLIMIT_DATA, pages[DATA] * page), all = left_of(RLIMIT_AS, pages[ALL] * page);
   return data < all ? data : all;
+}
+
+uint32_t clinux_process_processors(void) {
+  static _Atomic uint32_t known;
+  uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
+  if (count == 0) {
+    long found = sysconf(_SC_NPROCESSORS_ONLN);
+    count = found > 0 ? (uint32_t)found : 1;
+    atomic_store_explicit(&known, count, memory_order_relaxed);
+  }
+  return count;
+}
+
+bool clinux_process_is_kernels(const char *path) {
+  const int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
+  int saved_errno = errno;
+  struct statx file, own;
+  bool is_own = syscall(SYS_statx, AT_FDCWD, path, how, STATX_INO, &file) == 0 &&
+                syscall(SYS_statx, AT_FDCWD, "/proc/self", how, STATX_INO, &own) == 0 &&
+                file.stx_dev_major == own.stx_dev_major && file.stx_dev_minor == own.stx_dev_minor;
+  errno = saved_errno;
+  return is_own;
 }

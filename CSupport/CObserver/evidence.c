@@ -4,6 +4,7 @@
 #include "clinux_clock.h"
 #include "clinux_descriptor.h"
 #include "clinux_memory.h"
+#include "clinux_process.h"
 #include "clinux_task.h"
 
 #include <errno.h>
@@ -158,6 +159,8 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
   surroundings->processors = known.processors;
   /* "5.23 3.02 2.32 9/177 14641": how many of how many threads. */
+  if (!clinux_process_is_kernels("/proc/loadavg"))
+    return;
   char text[128];
   size_t length = read_path("/proc/loadavg", text, sizeof text), at = 0;
   while (at < length && text[at] != '/')

@@ -2,19 +2,17 @@
 #include "cprocess_cpu.h"
 
 #include "clinux_clock.h"
+#include "clinux_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 void cprocess_cpu_open(struct cprocess_cpu_source *source) {
-  long ticks = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
+  long ticks = sysconf(_SC_CLK_TCK);
   source->ticks = ticks > 0 ? (uint32_t)ticks : 100;
-  source->processors = processors > 0 ? (uint32_t)processors : 1;
+  source->processors = clinux_process_processors();
 }
 
 static uint64_t of_timeval(struct timeval time) {
@@ -42,16 +40,6 @@ struct cprocess_program_start cprocess_cpu_at_program_start(void) {
   return program_start;
 }
 
-/* Whether `/proc/stat` is the kernel's own. In a container it may be a file of lxcfs: reading that waits for a process,
- * which may not answer any more (fuse(4)). What is asked here is known to the kernel (AT_STATX_DONT_SYNC). */
-static bool is_kernels_own(void) {
-  const int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
-  struct statx file, own;
-  return syscall(SYS_statx, AT_FDCWD, "/proc/stat", how, STATX_INO, &file) == 0 &&
-         syscall(SYS_statx, AT_FDCWD, "/proc/self", how, STATX_INO, &own) == 0 &&
-         file.stx_dev_major == own.stx_dev_major && file.stx_dev_minor == own.stx_dev_minor;
-}
-
 void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess_cpu *cpu) {
   int saved_errno = errno;
   struct rusage used = {0};
@@ -62,7 +50,7 @@ void cprocess_cpu_read(const struct cprocess_cpu_source *source, struct cprocess
   /* "cpu  user nice system idle iowait irq softirq steal …". A guest's time is part of the user's. */
   char text[256];
   /* Opened each time: the service may close what is not its own, and a child must not have it. */
-  int descriptor = is_kernels_own() ? open("/proc/stat", O_RDONLY | O_CLOEXEC) : -1;
+  int descriptor = clinux_process_is_kernels("/proc/stat") ? open("/proc/stat", O_RDONLY | O_CLOEXEC) : -1;
   ssize_t count = descriptor < 0 ? 0 : read(descriptor, text, sizeof text);
   if (descriptor >= 0)
     close(descriptor);

@@ -94,6 +94,24 @@ private final class Escalated {
   }
 }
 
+/// A handler that vetoes every end.
+private final class Veto: Sendable {
+  private let isOver = Atomic<Bool>(false)
+
+  init(_ own: EscalationBlock) throws {
+    _ = cprocess_escalation_add_handler(own.pointer)
+    _ = try PosixThread(name: "veto") { [self] in
+      while !isOver.load(ordering: .relaxed) {
+        let question = cprocess_escalation_question(own.pointer)
+        if question != 0 { cprocess_escalation_answer(own.pointer, question, true) }
+        usleep(1000)
+      }
+    }
+  }
+
+  func end() { isOver.store(true, ordering: .relaxed) }
+}
+
 /// What is done about stalls that do not end, by simulated time.
 @Suite struct EscalationThreadTests {
   @Test func pingsComeTwiceInSystemdsPatience() throws {
@@ -267,11 +285,17 @@ private final class Escalated {
     let own = escalated.own
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
     _ = observer_control_begin_tick(escalated.control.pointer)
-    escalated.stall(1, "http", age: 8000)
+    escalated.stall(2, "http", age: 8000)
+    cprocess_escalation_begin_shutdown(own.pointer, escalated.now)
+    // Were the change to come too late, this would keep the process.
+    let veto = try Veto(own)
+    defer { veto.end() }
     var last: UInt32 = 0
     for limit in [8001 * Escalated.ms, 0] {
       cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
+      let before = last
       let change = try PosixThread(name: "change") {
+        _ = cprocess_escalation_next_request(own.pointer, before)
         while cprocess_escalation_pings(own.pointer, true) == 0 { usleep(1000) }
         cprocess_escalation_set_terminate_after_ns(own.pointer, limit)
       }
@@ -281,7 +305,7 @@ private final class Escalated {
       #expect(request != last, "asked again")
       last = request
     }
-    #expect(escalated.heard() == ["WATCHDOG=1"])
+    #expect(escalated.heard() == ["STOPPING=1", "WATCHDOG=1"])
   }
 
   /// The worker's answer counts that is about this stall, and not about the one before, which it was at still.
@@ -290,7 +314,8 @@ private final class Escalated {
     let own = escalated.own
     cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
     escalated.stall(1, "http", age: 8000)
-    _ = cprocess_escalation_add_handler(own.pointer)
+    let veto = try Veto(own)
+    defer { veto.end() }
     let worker = try PosixThread(name: "worker") {
       let request = cprocess_escalation_next_request(own.pointer, 0)
       let culprit = "Culprit so far: slow()."
@@ -301,9 +326,6 @@ private final class Escalated {
         culprit.utf8.count
       )
       cprocess_escalation_done(own.pointer, request)
-      var question: UInt32 = 0
-      while question == 0 { question = cprocess_escalation_question(own.pointer) }
-      cprocess_escalation_answer(own.pointer, question, true)
     }
     #expect(escalated.terminateIfDue() == 0)
     worker.join(until: .max)

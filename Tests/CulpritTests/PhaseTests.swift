@@ -72,6 +72,7 @@ import Testing
   func aShutdownThatTakesTooLongIsReportedAtTheEnd(way: String) throws {
     let child = try runScenario(["shutdown", way, "1200"], terminate: way != "said")
     #expect(child.hasExited && child.status == 0 && child.fact("handled") == "true", "\(child)")
+    #expect(child.fact("prepared") == "true", "\(child)")
     #expect(child.facts("report") == ["phase shutdown"], "\(child)")
     #expect(child.fact("culprit") == "endSlowly(_:)" && child.fact("main") == "true")
     #expect(child.output.contains("elapsed application CPU time (seconds): "))

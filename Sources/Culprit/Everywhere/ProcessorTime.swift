@@ -29,7 +29,7 @@ extension Watchdog {
         "\(seconds(user + system)) (user \(seconds(user)), system \(seconds(system))), \(percent(share)) CPU"
       }
       func seconds(_ time: Duration) -> String {
-        let milliseconds = (time.wholeNanoseconds + 500_000) / 1_000_000
+        let milliseconds = time.wholeNanoseconds / 1_000_000 + (time.wholeNanoseconds % 1_000_000 + 500_000) / 1_000_000
         let fraction = String(milliseconds % 1000 + 1000).dropFirst()
         return "\(milliseconds / 1000).\(fraction)"
       }

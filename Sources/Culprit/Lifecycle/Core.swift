@@ -82,6 +82,8 @@ final class Core: Sendable {
   ) throws(WatchdogError) {
     let configuration = live.current
     clinux_descriptor_start()
+    // Before what keeps time or takes stacks asks for it.
+    _ = clinux_process_processors()
     guard clinux_memory_start() != CLINUX_MEMORY_UNREADABLE else {
       throw .unsupported("neither process_vm_readv, /proc/self/mem nor a pipe lets this process read its memory")
     }

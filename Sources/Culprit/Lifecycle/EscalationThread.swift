@@ -194,9 +194,10 @@ struct EscalationThread: ~Copyable {
     return nextPing
   }
 
-  /// Tells systemd what is to be told while the blocking worker or handlers are waited for: an end that takes long, and
-  /// may be vetoed, is no hang. Changes ``view`` and ``text``.
+  /// Begins the shutdown and tells systemd what is to be told while the blocking worker or handlers are waited for: an
+  /// end that takes long, and may be vetoed, is no hang. Changes ``view`` and ``text``.
   @_noLocks mutating func goOnTelling(_ now: UInt64) {
+    _ = followShutdown(now)
     guard let systemd else { return }
     _ = tell(systemd, now)
     if systemd.watchdog > 0, !isHung, now >= nextPing, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }

@@ -150,7 +150,11 @@ final class Policies: Sendable {
     shutdownSlot.store(-1, ordering: .releasing)
     exitWake.stop()
     cprocess_escalation_stop(block.pointer)
-    let hasEnded = [escalation, worker, exit].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    var hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    // It may be reading symbols: who is to report what is under way has the rest of the time.
+    let now = clinux_clock_ns()
+    let half = now >= deadline ? deadline : now &+ (deadline - now) / 2
+    if let exit { hasEnded = exit.join(until: half) && hasEnded }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it: it goes with its thread.
     let asking = handlers.withLock { handlers in
@@ -188,6 +192,7 @@ final class Policies: Sendable {
     do throws(PosixThreadError) {
       let thread = try PosixThread(name: "culprit-exit") { [self] in
         var files: SharedFiles?
+        var isToPrepareAgain = false
         while true {
           let seen = exitWake.seen
           if isExiting.load(ordering: .acquiring) {
@@ -196,11 +201,11 @@ final class Policies: Sendable {
             return
           }
           if exitWake.isStopping { return }
-          if isShutdownLate.exchange(false, ordering: .acquiring) {
-            files = prepareReport(of: shutdown)
-          } else {
-            exitWake.wait(after: seen, until: .max)
-          }
+          let isNew = isShutdownLate.exchange(false, ordering: .acquiring)
+          if isNew || isToPrepareAgain { files = prepareReport(of: shutdown, files) }
+          // Other threads' stacks take some time to be taken.
+          isToPrepareAgain = isNew && files != nil
+          exitWake.wait(after: seen, until: isToPrepareAgain ? clinux_clock_ns() &+ 1_000_000_000 : .max)
         }
       }
       threads.withLock { $0.exit = thread }
@@ -236,11 +241,13 @@ final class Policies: Sendable {
     exitWake.notify()
   }
 
-  /// Reads what the report of `shutdown`, which takes too long, needs, so that the exit need not wait for that.
-  private func prepareReport(of shutdown: SlotRegistry.Lease) -> SharedFiles? {
+  /// Reads what the report of `shutdown`, which takes too long, needs beside `files`, so that the exit need not wait for
+  /// that.
+  private func prepareReport(of shutdown: SlotRegistry.Lease, _ files: SharedFiles?) -> SharedFiles? {
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: clinux_clock_ns() &+ BlockingWorker.patience) ?? []
-    return stalls.first { $0.slot == shutdown.index }.flatMap { reporter.prepareLast($0.recording) }
+    guard let stall = stalls.first(where: { $0.slot == shutdown.index }) else { return files }
+    return reporter.prepareLast(stall.recording, files: files)
   }
 
   /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog. Of the
@@ -255,14 +262,18 @@ final class Policies: Sendable {
     let request = recorder.requestSoFar(ending: shutdown.index)
     let stalls = request.stalls.wait(until: deadline) ?? []
     if let stall = stalls.first(where: { $0.slot == shutdown.index }) {
+      var isNamed = false
       deadline = reporter.reportLast(
         stall.recording,
         file: stall.file,
         files: files,
-        told: { _ in isShutdownNamed.store(true, ordering: .releasing) },
+        told: { report in
+          isNamed = report != nil
+          isShutdownNamed.store(true, ordering: .releasing)
+        },
         until: deadline
       )
-      stall.file?.endNames()
+      if isNamed { stall.file?.endNames() }
       stall.file?.close(keepsFile: true)
       stall.file?.settle(until: deadline)
     }

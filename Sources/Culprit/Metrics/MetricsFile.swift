@@ -109,11 +109,11 @@ final class MetricsFile: Sendable {
   /// Returns what is wrong; `nil` when nothing is.
   private func replace(_ bytes: [UInt8]) -> String? {
     // Kept at once: going on with the work may wait for a process that forks.
-    let (number, kept) = resting {
+    let (openError, kept) = resting {
       let number = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o644)
-      return (number, clinux_descriptor_keep_file(number, temporary))
+      return (number < 0 ? errno : 0, clinux_descriptor_keep_file(number, temporary))
     }
-    guard number >= 0 else { return String(cString: strerror(errno)) }
+    guard openError == 0 else { return String(cString: strerror(openError)) }
     var file = kept
     // Another user reads it, whatever the process's mask takes away (umask(2)).
     if file.number >= 0 { fchmod(file.number, 0o644) }

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritObserver
 import CulpritBlackBox
 import Glibc
@@ -11,7 +12,6 @@ enum Surroundings {
   private static func tellObserver() {
     let groups = ControlGroups.directories(of: "cpu").prefix(Int(OBSERVER_GROUPS_MAX)).map { $0 + "/cpu.stat" }
     let own = ControlGroups.directories(of: "memory").first
-    let processors = sysconf(Int32(_SC_NPROCESSORS_ONLN))
     let names = groups.map { strdup($0) }
     defer { for name in names { free(name) } }
     let pointers = names.map { UnsafePointer<CChar>($0) }
@@ -22,7 +22,7 @@ enum Surroundings {
         UInt32(names.count),
         pressure("memory", own),
         pressure("io", own),
-        processors > 0 ? UInt32(processors) : 0
+        clinux_process_processors()
       )
     }
   }

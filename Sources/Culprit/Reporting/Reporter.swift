@@ -121,7 +121,8 @@ final class Reporter: Sendable {
     until deadline: UInt64
   ) -> UInt64 {
     guard let stall = recording.stalls.first else { return deadline }
-    if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
+    // What was read for it takes its memory already.
+    if let obstacle = MemoryRoom.obstacle(names: files == nil ? settings.symbolMemory : 0) {
       sayWithout(recording, obstacle, until: deadline)
       told(nil)
       return deadline
@@ -140,15 +141,15 @@ final class Reporter: Sendable {
     return deadline
   }
 
-  /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen: that takes
-  /// most of a report's time. Works on the calling thread.
+  /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen and is not
+  /// among `files`: that takes most of a report's time. Works on the calling thread.
   ///
   /// - Returns: The modules' files; `nil` where there is no memory for that.
-  func prepareLast(_ recording: Recording) -> SharedFiles? {
-    guard let stall = recording.stalls.first, MemoryRoom.obstacle(names: settings.symbolMemory) == nil else {
-      return nil
-    }
-    let files = SharedFiles(memoryMax: settings.symbolMemory)
+  func prepareLast(_ recording: Recording, files: SharedFiles?) -> SharedFiles? {
+    guard let stall = recording.stalls.first,
+      files != nil || MemoryRoom.obstacle(names: settings.symbolMemory) == nil
+    else { return nil }
+    let files = files ?? SharedFiles(memoryMax: settings.symbolMemory)
     _ = settings.report(of: stall, in: recording, settings.symbolizer(of: recording, files: files))
     return files
   }
