@@ -57,13 +57,15 @@ struct Sections {
       // Who has called it is known, whatever task does the work.
       let callers = report.tree.flatMap(Self.names)
       let hasCaller = callers.contains("handle(_:_:)")
-      // All samples have the label, whoever runs the task.
-      let isLabelled = !report.samples.isEmpty && report.samples.allSatisfy { $0.label == "request \(number)" }
+      // All samples have the label, whoever runs the task. It is read from outside just after the stack was taken: of the last
+      // one it may be over by then.
+      let unlabelled = report.samples.indices.filter { report.samples[$0].label != "request \(number)" }
+      let isLabelled = report.samples.count > 1 && unlabelled.allSatisfy { $0 == report.samples.count - 1 }
       named += isNamed && hasCaller && isLabelled ? 1 : 0
       if !isNamed || !hasCaller || !isLabelled {
         say(
           "trial=\(number) \(taking) \(time) ms: \(report.culprit?.function.name ?? "nobody") \(report.culprit?.share ?? 0) of "
-            + "\(report.duration), caller \(hasCaller), \(report.labels.map { "\($0.text) \($0.share)" }), \(report.evidence.noStack.map(\.reason.code))"
+            + "\(report.duration), caller \(hasCaller), without label \(unlabelled) of \(report.samples.count), \(report.evidence.noStack.map(\.reason.code))"
         )
       }
     }
