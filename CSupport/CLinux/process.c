@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -85,24 +86,37 @@ uint64_t clinux_process_memory_left(void) {
   return data < all ? data : all;
 }
 
+bool clinux_process_is_kernels(const char *path) {
+  const int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
+  const char *beside = strncmp(path, "/sys/", 5) == 0 ? "/sys/kernel" : "/proc/self";
+  int saved_errno = errno;
+  struct statx file, own;
+  bool is_own = syscall(SYS_statx, AT_FDCWD, path, how, STATX_INO, &file) == 0 &&
+                syscall(SYS_statx, AT_FDCWD, beside, how, STATX_INO, &own) == 0 &&
+                file.stx_dev_major == own.stx_dev_major && file.stx_dev_minor == own.stx_dev_minor;
+  errno = saved_errno;
+  return is_own;
+}
+
+/* How many processors the calling thread may run on. */
+static uint32_t processors_allowed(void) {
+  unsigned long set[1024 / sizeof(long)];
+  long bytes = syscall(SYS_sched_getaffinity, 0, sizeof set, set);
+  uint32_t count = 0;
+  for (size_t at = 0; bytes > 0 && at < (size_t)bytes / sizeof *set; at++)
+    count += (uint32_t)__builtin_popcountl(set[at]);
+  return count;
+}
+
 uint32_t clinux_process_processors(void) {
   static _Atomic uint32_t known;
   uint32_t count = atomic_load_explicit(&known, memory_order_relaxed);
   if (count == 0) {
-    long found = sysconf(_SC_NPROCESSORS_ONLN);
+    /* What the C library reads for it. */
+    bool asks_kernel = clinux_process_is_kernels("/sys/devices/system/cpu/online");
+    long found = asks_kernel ? sysconf(_SC_NPROCESSORS_ONLN) : (long)processors_allowed();
     count = found > 0 ? (uint32_t)found : 1;
     atomic_store_explicit(&known, count, memory_order_relaxed);
   }
   return count;
-}
-
-bool clinux_process_is_kernels(const char *path) {
-  const int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
-  int saved_errno = errno;
-  struct statx file, own;
-  bool is_own = syscall(SYS_statx, AT_FDCWD, path, how, STATX_INO, &file) == 0 &&
-                syscall(SYS_statx, AT_FDCWD, "/proc/self", how, STATX_INO, &own) == 0 &&
-                file.stx_dev_major == own.stx_dev_major && file.stx_dev_minor == own.stx_dev_minor;
-  errno = saved_errno;
-  return is_own;
 }

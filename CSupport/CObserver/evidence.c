@@ -137,6 +137,8 @@ static uint64_t throttled(const char *path) {
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=28577658", in microseconds (Documentation/accounting/psi.rst). */
 static uint64_t stalled(const char *path) {
+  if (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path))
+    return UINT64_MAX;
   char text[256];
   size_t length = read_path(path, text, sizeof text);
   uint64_t micros = observer_evidence_number(text, length, "total=");

@@ -5,6 +5,7 @@
 #include "clinux_mask.h"
 #include "clinux_memory.h"
 #include "clinux_module.h"
+#include "clinux_process.h"
 #include "clinux_remote.h"
 #include "clinux_residency.h"
 #include "clinux_task.h"
@@ -88,6 +89,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(clinux_remote_count, 2 << 10),
       OWN(clinux_module_find, 1 << 10),
       OWN(clinux_write, 4 << 10),
+      OWN(clinux_process_is_kernels, 1 << 10),
       OWN(cprocess_text_take, 4 << 10),
       /* Of the C library; a page each. */
       OWN(clock_gettime, 1),

@@ -80,6 +80,8 @@ private final class Escalated {
   func terminateIfDue() -> UInt64 { thread.terminateIfDue(now) }
   func veto(_ item: UInt64, _ index: Int) { thread.vetoed[index] = item }
 
+  var lastRequest: UInt32 { thread.lastRequest }
+
   /// The request that the blocking worker has been sent; `nil` when none is.
   func request() -> EscalationRequest? {
     let number = thread.lastRequest
@@ -285,24 +287,24 @@ private final class Veto: Sendable {
     let own = escalated.own
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
     _ = observer_control_begin_tick(escalated.control.pointer)
-    escalated.stall(2, "http", age: 8000)
     cprocess_escalation_begin_shutdown(own.pointer, escalated.now)
     // Were the change to come too late, this would keep the process.
     let veto = try Veto(own)
     defer { veto.end() }
     var last: UInt32 = 0
     for limit in [8001 * Escalated.ms, 0] {
+      escalated.stall(2, "http", age: 8000, item: limit == 0 ? 8 : 6)
       cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
       let before = last
       let change = try PosixThread(name: "change") {
         _ = cprocess_escalation_next_request(own.pointer, before)
-        while cprocess_escalation_pings(own.pointer, true) == 0 { usleep(1000) }
+        for _ in 0..<1000 where cprocess_escalation_pings(own.pointer, true) == 0 { usleep(1000) }
         cprocess_escalation_set_terminate_after_ns(own.pointer, limit)
       }
       #expect(escalated.terminateIfDue() == 0)
+      let request = escalated.lastRequest
+      try #require(request != last, "asked again")
       change.join(until: .max)
-      let request = cprocess_escalation_next_request(own.pointer, 0)
-      #expect(request != last, "asked again")
       last = request
     }
     #expect(escalated.heard() == ["STOPPING=1", "WATCHDOG=1"])

@@ -16,14 +16,14 @@ static inline CLINUX_NO_LOCKS bool clinux_process_is(uint32_t stamp) { return st
  * there is no limit, or /proc does not tell. Async-signal-safe: yes. Threads: any. */
 uint64_t clinux_process_memory_left(void);
 
-/* How many processors the machine, or the container, has, as it was when this was called first: the C library reads a
- * file for it, which may be a container's (below). Async-signal-safe: no, the first time; then yes. Threads: any; first
- * one that starts the library. */
-CLINUX_NO_LOCKS uint32_t clinux_process_processors(void);
-
-/* Whether the file of the whole machine at PATH, in /proc, is the kernel's own. In a container it may be one of lxcfs:
- * reading that waits for a process, which may not answer any more (fuse(4)). What is asked here is known to the kernel.
- * Where that is not told (statx(2) is refused), false. Async-signal-safe: yes. Threads: any. */
+/* Whether the file of the whole machine at PATH, in /proc or /sys, is the kernel's own. In a container it may be one of
+ * lxcfs: reading that waits for a process, which may not answer any more (fuse(4)). What is asked here is known to the
+ * kernel. Where that is not told (statx(2) is refused), false. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_process_is_kernels(const char *path);
+
+/* How many processors the machine had when this was called first; where nobody but a container's server tells, how many
+ * the thread may run on that called it. Async-signal-safe: no, the first time; then yes. Threads: any; first one that
+ * starts the library. */
+uint32_t clinux_process_processors(void);
 
 #endif

@@ -97,6 +97,8 @@ struct CPUHistory: ~Copyable {
     }
     var now = current()
     if base.taken_ns == 0 { base = now }
+    // The machine's may not have been there at one of the times.
+    if base.machine_user_ns == 0 { (now.machine_user_ns, now.machine_system_ns) = (0, 0) }
     now.user_ns &-= min(now.user_ns, base.user_ns)
     now.system_ns &-= min(now.system_ns, base.system_ns)
     now.machine_user_ns &-= min(now.machine_user_ns, base.machine_user_ns)

@@ -287,6 +287,7 @@ final class Core: Sendable {
     SlotRegistry.shared.deactivate()
     reporter.stop()
     hasEnded = reporterThread.join(until: deadline) && hasEnded
+    hasEnded = policies.finish(until: deadline) && hasEnded
     hasEnded = reporter.finish(until: deadline) && hasEnded
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
@@ -306,7 +307,8 @@ final class Core: Sendable {
     switch error {
     case ENOTSUP: "this processor architecture is not supported"
     case ETIMEDOUT: "a thread that was sent SIGPROF did not run the handler"
-    case EPERM: "the kernel refuses to signal threads of this process"
+    case EPERM:
+      "the kernel refuses to signal threads of this process, or the calling thread's alternate stack is too small for a signal"
     default: String(cString: strerror(error))
     }
   }

@@ -39,6 +39,9 @@ final class Policies: Sendable {
   private let exitIsReported = Promise<Bool>()
   /// Whether nothing needs to be said in place of the shutdown's report: there is one, or none is due.
   private let isShutdownNamed = Atomic<Bool>(false)
+  /// How long after the report of a late shutdown has been prepared what has come meanwhile is, first and at most.
+  private static let preparation: UInt64 = 500_000_000
+  private static let preparationMax: UInt64 = 60_000_000_000
   /// What is said in its place.
   private static let noTime: StaticString =
     "culprit: the shutdown took too long, and two seconds at its end were too short to tell what took the time\n"
@@ -143,18 +146,16 @@ final class Policies: Sendable {
   /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
-    let (escalation, worker, exit) = threads.withLock { threads in
+    let (escalation, worker) = threads.withLock { threads in
       threads.isStopped = true
-      return (threads.escalation, threads.worker, threads.exit)
+      return (threads.escalation, threads.worker)
     }
     shutdownSlot.store(-1, ordering: .releasing)
     exitWake.stop()
     cprocess_escalation_stop(block.pointer)
-    var hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
-    // It may be reading symbols: who is to report what is under way has the rest of the time.
-    let now = clinux_clock_ns()
-    let half = now >= deadline ? deadline : now &+ (deadline - now) / 2
-    if let exit { hasEnded = exit.join(until: half) && hasEnded }
+    // The exit's thread may be reading symbols: it ends by itself, and who is to report what is under way does not wait
+    // for it (``finish(until:)``).
+    let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it: it goes with its thread.
     let asking = handlers.withLock { handlers in
@@ -163,6 +164,9 @@ final class Policies: Sendable {
     }
     return asking.map { $0.join(until: deadline) }.allSatisfy { $0 } && hasEnded
   }
+
+  /// Waits for what ``stop(until:)`` has left at work, until `deadline`. Returns whether it has ended.
+  func finish(until deadline: UInt64) -> Bool { threads.withLock { $0.exit }?.join(until: deadline) ?? true }
 
   func launched() {
     phases.withLock { $0 }?.launched()
@@ -192,7 +196,8 @@ final class Policies: Sendable {
     do throws(PosixThreadError) {
       let thread = try PosixThread(name: "culprit-exit") { [self] in
         var files: SharedFiles?
-        var isToPrepareAgain = false
+        // Again and again, ever more rarely: what is seen later may need more.
+        var (interval, next) = (Self.preparation, UInt64.max)
         while true {
           let seen = exitWake.seen
           if isExiting.load(ordering: .acquiring) {
@@ -201,11 +206,13 @@ final class Policies: Sendable {
             return
           }
           if exitWake.isStopping { return }
-          let isNew = isShutdownLate.exchange(false, ordering: .acquiring)
-          if isNew || isToPrepareAgain { files = prepareReport(of: shutdown, files) }
-          // Other threads' stacks take some time to be taken.
-          isToPrepareAgain = isNew && files != nil
-          exitWake.wait(after: seen, until: isToPrepareAgain ? clinux_clock_ns() &+ 1_000_000_000 : .max)
+          if isShutdownLate.exchange(false, ordering: .acquiring) { (interval, next) = (Self.preparation, 0) }
+          if next <= clinux_clock_ns() {
+            files = prepareReport(of: shutdown, files)
+            next = clinux_clock_ns() &+ interval
+            interval = min(2 &* interval, Self.preparationMax)
+          }
+          exitWake.wait(after: seen, until: next)
         }
       }
       threads.withLock { $0.exit = thread }

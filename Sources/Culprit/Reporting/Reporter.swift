@@ -121,8 +121,7 @@ final class Reporter: Sendable {
     until deadline: UInt64
   ) -> UInt64 {
     guard let stall = recording.stalls.first else { return deadline }
-    // What was read for it takes its memory already.
-    if let obstacle = MemoryRoom.obstacle(names: files == nil ? settings.symbolMemory : 0) {
+    if let obstacle = memoryObstacle(files) {
       sayWithout(recording, obstacle, until: deadline)
       told(nil)
       return deadline
@@ -141,16 +140,20 @@ final class Reporter: Sendable {
     return deadline
   }
 
+  /// What is missing for a report for which `files` have been read: these take their memory already.
+  private func memoryObstacle(_ files: SharedFiles?) -> String? {
+    MemoryRoom.obstacle(names: files == nil ? settings.symbolMemory : 0)
+  }
+
   /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen and is not
   /// among `files`: that takes most of a report's time. Works on the calling thread.
   ///
-  /// - Returns: The modules' files; `nil` where there is no memory for that.
+  /// - Returns: The modules' files; `files` where there is no memory for that.
   func prepareLast(_ recording: Recording, files: SharedFiles?) -> SharedFiles? {
-    guard let stall = recording.stalls.first,
-      files != nil || MemoryRoom.obstacle(names: settings.symbolMemory) == nil
-    else { return nil }
+    guard let stall = recording.stalls.first, memoryObstacle(files) == nil else { return files }
     let files = files ?? SharedFiles(memoryMax: settings.symbolMemory)
     _ = settings.report(of: stall, in: recording, settings.symbolizer(of: recording, files: files))
+    files.forgetUnusable()
     return files
   }
 
