@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -86,16 +85,34 @@ uint64_t clinux_process_memory_left(void) {
   return data < all ? data : all;
 }
 
+/* The device of what is at PATH; false when it is not told. */
+static bool device_of(const char *path, uint64_t *device) {
+  struct statx about;
+  if (syscall(SYS_statx, AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_INO, &about) != 0)
+    return false;
+  *device = (uint64_t)about.stx_dev_major << 32 | about.stx_dev_minor;
+  return true;
+}
+
 bool clinux_process_is_kernels(const char *path) {
-  const int how = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC;
-  const char *beside = strncmp(path, "/sys/", 5) == 0 ? "/sys/kernel" : "/proc/self";
+  if (path[0] == '\0')
+    return false;
   int saved_errno = errno;
-  struct statx file, own;
-  bool is_own = syscall(SYS_statx, AT_FDCWD, path, how, STATX_INO, &file) == 0 &&
-                syscall(SYS_statx, AT_FDCWD, beside, how, STATX_INO, &own) == 0 &&
-                file.stx_dev_major == own.stx_dev_major && file.stx_dev_minor == own.stx_dev_minor;
+  uint64_t own = 0, device = 0;
+  bool is_own = device_of(path[1] == 's' ? "/sys/kernel" : "/proc/self", &own);
+  /* From the top: looking something up in a directory of another file system asks that one. */
+  char part[128];
+  size_t at = 0;
+  while (is_own && path[at] != '\0' && at < sizeof part - 1) {
+    do {
+      part[at] = path[at];
+      at++;
+    } while (path[at] != '\0' && path[at] != '/' && at < sizeof part - 1);
+    part[at] = '\0';
+    is_own = device_of(part, &device) && device == own;
+  }
   errno = saved_errno;
-  return is_own;
+  return is_own && path[at] == '\0';
 }
 
 /* How many processors the calling thread may run on. */

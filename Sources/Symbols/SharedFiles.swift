@@ -37,6 +37,11 @@ package final class SharedFiles {
   /// How many files are kept open.
   var openCount: Int { order.count }
 
+  /// How much memory what was read of them takes, in bytes, about.
+  package var byteCount: Int { sizes.reduce(0, +) }
+
+  private var sizes: [Int] { order.map { if case .opened(let file) = states[$0] { file.byteCount } else { 0 } } }
+
   /// What became of the file of `module`; `open` is asked where that is not known.
   func state(of module: Module, open: (Module) -> State) -> State {
     let (anywhere, here) = (Place(path: "", buildID: module.buildID), Place(path: module.path, buildID: module.buildID))
@@ -73,7 +78,7 @@ package final class SharedFiles {
 
   /// Makes room for another file.
   private func forgetOldest() {
-    let sizes = order.map { if case .opened(let file) = states[$0] { file.byteCount } else { 0 } }
+    let sizes = sizes
     var total = sizes.reduce(0, +)
     var count = 0
     while count < order.count, order.count - count >= filesMax || total > memoryMax {

@@ -287,13 +287,13 @@ final class Core: Sendable {
     SlotRegistry.shared.deactivate()
     reporter.stop()
     hasEnded = reporterThread.join(until: deadline) && hasEnded
-    hasEnded = policies.finish(until: deadline) && hasEnded
     hasEnded = reporter.finish(until: deadline) && hasEnded
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
     hasEnded = box?.stop(until: deadline) ?? true && hasEnded
-    // Last: it has all that was counted.
-    return metricsFile?.stop(until: deadline) ?? true && hasEnded
+    // It has all that was counted.
+    hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
+    return policies.finish(until: deadline) && hasEnded
   }
 
   /// Carries the slot table into the monitor's thread.

@@ -146,16 +146,18 @@ final class Policies: Sendable {
   /// Ends the threads, and waits for that until `deadline`. Returns whether they have ended.
   @discardableResult
   func stop(until deadline: UInt64) -> Bool {
-    let (escalation, worker) = threads.withLock { threads in
+    let (escalation, worker, exit) = threads.withLock { threads in
       threads.isStopped = true
-      return (threads.escalation, threads.worker)
+      return (threads.escalation, threads.worker, threads.exit)
     }
     shutdownSlot.store(-1, ordering: .releasing)
     exitWake.stop()
     cprocess_escalation_stop(block.pointer)
-    // The exit's thread may be reading symbols: it ends by itself, and who is to report what is under way does not wait
-    // for it (``finish(until:)``).
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    // It may be reading a file of symbols. Who is to report what is under way has half of the time at least; whether it
+    // has ended is looked at last (``finish(until:)``).
+    let now = clinux_clock_ns()
+    exit?.join(until: now >= deadline ? deadline : now &+ (deadline - now) / 2)
     phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it: it goes with its thread.
     let asking = handlers.withLock { handlers in
@@ -254,7 +256,9 @@ final class Policies: Sendable {
     let request = recorder.requestSoFar()
     let stalls = request.stalls.wait(until: clinux_clock_ns() &+ BlockingWorker.patience) ?? []
     guard let stall = stalls.first(where: { $0.slot == shutdown.index }) else { return files }
-    return reporter.prepareLast(stall.recording, files: files)
+    return reporter.prepareLast(stall.recording, files: files) { [self] in
+      !isExiting.load(ordering: .relaxed) && !exitWake.isStopping
+    }
   }
 
   /// Reports `shutdown`, which has taken too long, when the process ends without having stopped its watchdog. Of the

@@ -25,7 +25,8 @@ final class Recorder: Sendable {
   private let modules: @Sendable () -> [Module]
   private let problems: ProblemList
   private let threadRequests = Mutex(ThreadRequests())
-  private let soFarRequests = Mutex<[SoFarRequest]>([])
+  /// Those who wait; `nil` when nobody answers any more.
+  private let soFarRequests = Mutex<[SoFarRequest]?>([])
 
   /// The rings that events come from, the monitor's and each sampler's, freed with the last reference.
   final class Rings: @unchecked Sendable {
@@ -139,8 +140,11 @@ final class Recorder: Sendable {
   /// - Returns: What receives them.
   func requestSoFar(ending: Int? = nil) -> SoFarRequest {
     let request = SoFarRequest(ending: ending)
-    soFarRequests.withLock { $0.append(request) }
-    observer_ring_wake_reader(rings.monitor)
+    let isTaken = soFarRequests.withLock { requests in
+      requests?.append(request)
+      return requests != nil
+    }
+    if isTaken { observer_ring_wake_reader(rings.monitor) } else { request.end() }
     return request
   }
 
@@ -148,7 +152,7 @@ final class Recorder: Sendable {
   private func answerSoFar(_ state: inout State) {
     let requests = soFarRequests.withLock { requests in
       defer { requests = [] }
-      return requests
+      return requests ?? []
     }
     guard !requests.isEmpty else { return }
     for slot in requests.compactMap(\.ending) {
@@ -200,6 +204,11 @@ final class Recorder: Sendable {
       box.settle()
       finish(&box.item)
     }
+    let unanswered = soFarRequests.withLock { requests in
+      defer { requests = nil }
+      return requests ?? []
+    }
+    for request in unanswered { request.end() }
     let left = threadRequests.withLock { requests in
       defer { requests = ThreadRequests(isClosed: true) }
       return requests.waiting

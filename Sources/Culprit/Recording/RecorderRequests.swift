@@ -21,6 +21,12 @@ final class SoFarRequest: Sendable {
   let saved = Promise<Bool>()
 
   init(ending: Int?) { self.ending = ending }
+
+  /// Answers when nothing is under way any more.
+  func end() {
+    stalls.fulfill([])
+    saved.fulfill(true)
+  }
 }
 
 /// Somebody who waits for the stacks of all threads.

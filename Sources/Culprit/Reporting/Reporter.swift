@@ -142,17 +142,22 @@ final class Reporter: Sendable {
 
   /// What is missing for a report for which `files` have been read: these take their memory already.
   private func memoryObstacle(_ files: SharedFiles?) -> String? {
-    MemoryRoom.obstacle(names: files == nil ? settings.symbolMemory : 0)
+    MemoryRoom.obstacle(names: max(0, settings.symbolMemory - (files?.byteCount ?? 0)))
   }
 
   /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen and is not
-  /// among `files`: that takes most of a report's time. Works on the calling thread.
+  /// among `files`: that takes most of a report's time. Works on the calling thread, while `isWanted`.
   ///
   /// - Returns: The modules' files; `files` where there is no memory for that.
-  func prepareLast(_ recording: Recording, files: SharedFiles?) -> SharedFiles? {
-    guard let stall = recording.stalls.first, memoryObstacle(files) == nil else { return files }
+  func prepareLast(_ recording: Recording, files: SharedFiles?, while isWanted: () -> Bool) -> SharedFiles? {
+    guard memoryObstacle(files) == nil else { return files }
     let files = files ?? SharedFiles(memoryMax: settings.symbolMemory)
-    _ = settings.report(of: stall, in: recording, settings.symbolizer(of: recording, files: files))
+    let symbolizer = settings.symbolizer(of: recording, files: files)
+    for frame in recording.stacks.lazy.flatMap(\.frames) {
+      guard isWanted() else { break }
+      clinux_fork_yield()
+      _ = symbolizer.resolve(frame)
+    }
     files.forgetUnusable()
     return files
   }

@@ -148,6 +148,8 @@ private func handler() -> UnsafeMutableRawPointer? {
       left -= 1
     }
     say("prepared=\(left > 0)")
+    // It has begun to be read by now.
+    endSlowly(1000)
   }
   // Without stop(), as most services end.
   exit(0)

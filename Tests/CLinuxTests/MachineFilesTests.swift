@@ -1,0 +1,26 @@
+import CCulpritLinux
+import Glibc
+import Testing
+
+/// Whether the kernel itself answers for a file.
+@Suite struct MachineFilesTests {
+  @Test(arguments: ["/proc/self", "/proc/self/stat", "/proc/sys/kernel/ostype", "/sys/kernel"])
+  func theKernelAnswersForItsOwn(path: String) { #expect(clinux_process_is_kernels(path)) }
+
+  /// What is not there, and what is on another file system, is not the kernel's; nor is what is below that.
+  @Test(arguments: [
+    "/proc/none", "/dev/null", "/proc/self/root/etc", "/etc/passwd", "",
+    "/proc/self/" + String(repeating: "task/../", count: 20) + "stat",
+  ])
+  func othersAnswerForTheRest(path: String) { #expect(!clinux_process_is_kernels(path)) }
+
+  @Test func errnoStays() {
+    errno = ERANGE
+    _ = clinux_process_is_kernels("/proc/none")
+    #expect(errno == ERANGE)
+  }
+
+  @Test func thereAreProcessors() {
+    #expect(clinux_process_processors() > 0 && clinux_process_processors() == clinux_process_processors())
+  }
+}
