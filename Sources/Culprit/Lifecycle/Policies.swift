@@ -154,11 +154,12 @@ final class Policies: Sendable {
     exitWake.stop()
     cprocess_escalation_stop(block.pointer)
     let hasEnded = [escalation, worker].compactMap { $0?.join(until: deadline) }.allSatisfy { $0 }
+    // Before waiting for anybody else, which is no part of the shutdown.
+    phases.withLock { $0 }?.end()
     // It may be reading a file of symbols. Who is to report what is under way has half of the time at least; whether it
     // has ended is looked at last (``finish(until:)``).
     let now = clinux_clock_ns()
     exit?.join(until: now >= deadline ? deadline : now &+ (deadline - now) / 2)
-    phases.withLock { $0 }?.end()
     // A handler may refer to the watchdog that refers to it: it goes with its thread.
     let asking = handlers.withLock { handlers in
       defer { handlers = [] }
