@@ -62,6 +62,7 @@ final class Session: Sendable {
       do {
         let loop = try watchdog.watchLoop(named: trial.name, threshold: trial.threshold)
         let course = loop.withTurn { trial.stall() }
+        Helper.joinAll()
         loop.stop()
         courses.withLock { $0[trial.number] = course }
       } catch {

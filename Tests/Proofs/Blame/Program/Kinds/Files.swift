@@ -34,7 +34,7 @@ private func readFromPipe(until end: UInt64) {
   let writer = Helper(then: { sleepThread(until: end) }, afterwards: { close(writing) })
   var byte: UInt8 = 0
   keep(read(ends[0], &byte, 1))
-  writer.join()
+  writer.leave()
   close(ends[0])
 }
 
@@ -61,7 +61,7 @@ private func receiveFromPeer(until end: UInt64) {
   let sender = Helper(then: { sleepThread(until: end) }, afterwards: { _ = send(peer, [UInt8(1)], 1, 0) })
   var byte: UInt8 = 0
   keep(recv(connection, &byte, 1, 0))
-  sender.join()
+  sender.leave()
 }
 
 @inline(never)
