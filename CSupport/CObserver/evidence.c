@@ -73,8 +73,9 @@ static size_t read_task(int32_t tid, const char *name, char *text, size_t capaci
   return read_all(clinux_task_open_file(tid, name), text, capacity);
 }
 
+/* Reads nothing of a file in /proc that a container's server answers for. */
 static size_t read_path(const char *path, char *text, size_t capacity) {
-  if (*path == '\0')
+  if (*path == '\0' || (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path)))
     return 0;
   int number = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   return read_all(clinux_descriptor_keep(number), text, capacity);
@@ -137,8 +138,6 @@ static uint64_t throttled(const char *path) {
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=28577658", in microseconds (Documentation/accounting/psi.rst). */
 static uint64_t stalled(const char *path) {
-  if (strncmp(path, "/proc/", 6) == 0 && !clinux_process_is_kernels(path))
-    return UINT64_MAX;
   char text[256];
   size_t length = read_path(path, text, sizeof text);
   uint64_t micros = observer_evidence_number(text, length, "total=");
@@ -161,8 +160,6 @@ static void read_surroundings(struct observer_surroundings *surroundings) {
   surroundings->disk_stalled_ns = stalled(known.io_pressure);
   surroundings->processors = known.processors;
   /* "5.23 3.02 2.32 9/177 14641": how many of how many threads. */
-  if (!clinux_process_is_kernels("/proc/loadavg"))
-    return;
   char text[128];
   size_t length = read_path("/proc/loadavg", text, sizeof text), at = 0;
   while (at < length && text[at] != '/')

@@ -356,6 +356,14 @@ private final class Veto: Sendable {
     #expect(now == end)
   }
 
+  /// One that looks again and again whether a lock is free computes nothing.
+  @Test func aWorkerThatOnlyLooksIsNotWaitedForLong() {
+    var patience = WorkerPatience(since: 5)
+    var now: UInt64 = 0
+    while !patience.ends(5 + now, used: now / 1000) { now += WorkerPatience.interval }
+    #expect(now == WorkerPatience.least)
+  }
+
   /// One that has never computed is not there.
   @Test func aWorkerThatIsNotThereIsNotWaitedForLong() {
     var patience = WorkerPatience(since: 5)

@@ -177,6 +177,22 @@ import Testing
     #expect(small.contains("application CPU time (seconds): 0.001 "))
   }
 
+  /// What the machine has used is known only where it was told at both times; no time is less than none, or too long to tell.
+  @Test func whatWasNotToldAtOneTimeIsNotTold() {
+    let times = (1...2).map { at in
+      cprocess_cpu(taken_ns: at, user_ns: at, system_ns: 7, machine_user_ns: 100 * at, machine_system_ns: 10 * at)
+    }
+    let used = times[1].since(times[0])
+    #expect(used.user_ns == 1 && used.system_ns == 0 && used.machine_user_ns == 100 && used.machine_system_ns == 10)
+    var untold = times[1]
+    (untold.machine_user_ns, untold.machine_system_ns) = (0, 0)
+    for used in [untold.since(times[0]), times[1].since(untold)] {
+      #expect(used.machine_user_ns == 0 && used.machine_system_ns == 0)
+    }
+    #expect(times[0].since(times[1]).user_ns == 0)
+    #expect(time(machineUser: .max - 5, machineSystem: 0).description.hasPrefix("elapsed total CPU time (seconds): "))
+  }
+
   @Test func aRequestHasItsOwnFigures() {
     var request = cprocess_termination_request()
     request.elapsed_ns = 4_000_000_000

@@ -95,16 +95,24 @@ struct CPUHistory: ~Copyable {
       }
       index &+= 1
     }
-    var now = current()
+    let now = current()
     if base.taken_ns == 0 { base = now }
-    // The machine's may not have been there at one of the times.
-    if base.machine_user_ns == 0 { (now.machine_user_ns, now.machine_system_ns) = (0, 0) }
-    now.user_ns &-= min(now.user_ns, base.user_ns)
-    now.system_ns &-= min(now.system_ns, base.system_ns)
-    now.machine_user_ns &-= min(now.machine_user_ns, base.machine_user_ns)
-    now.machine_system_ns &-= min(now.machine_system_ns, base.machine_system_ns)
-    now.taken_ns = base.taken_ns
-    return now
+    var used = now.since(base)
+    used.taken_ns = base.taken_ns
+    return used
+  }
+}
+
+extension cprocess_cpu {
+  /// What has been used since `base`; of the machine nothing where its figures were not there at one of the times.
+  @_noLocks func since(_ base: cprocess_cpu) -> cprocess_cpu {
+    var used = self
+    if base.machine_user_ns == 0 { (used.machine_user_ns, used.machine_system_ns) = (0, 0) }
+    used.user_ns &-= min(used.user_ns, base.user_ns)
+    used.system_ns &-= min(used.system_ns, base.system_ns)
+    used.machine_user_ns &-= min(used.machine_user_ns, base.machine_user_ns)
+    used.machine_system_ns &-= min(used.machine_system_ns, base.machine_system_ns)
+    return used
   }
 }
 

@@ -200,7 +200,7 @@ struct EscalationThread: ~Copyable {
     _ = followShutdown(now)
     guard let systemd else { return }
     _ = tell(systemd, now)
-    if systemd.watchdog > 0, !isHung, now >= nextPing, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
+    if systemd.watchdog > 0, !isHung, monitorTicks(now), !findHang() { _ = pingIfDue(systemd, now) }
   }
 
   @_noLocks private mutating func sayHang(_ systemd: Systemd, isWatching: Bool) {

@@ -89,16 +89,15 @@ final class Phases: @unchecked Sendable {
       return []
     }
     let elapsed = now.taken_ns &- from.taken_ns
-    // The machine's figures may not have been there at one of the times.
-    let areTold = from.machine_user_ns > 0 && now.machine_user_ns > 0
+    let used = now.since(from)
     let statistics = Watchdog.ProcessorTime(
       // What the machine used before the watchdog was there is not known, but what this process did is.
       elapsed: isLaunch ? elapsed &+ head : elapsed,
-      user: now.user_ns &- from.user_ns,
-      system: now.system_ns &- from.system_ns,
+      user: used.user_ns,
+      system: used.system_ns,
       machineElapsed: elapsed,
-      machineUser: areTold ? now.machine_user_ns &- min(now.machine_user_ns, from.machine_user_ns) : 0,
-      machineSystem: areTold ? now.machine_system_ns &- min(now.machine_system_ns, from.machine_system_ns) : 0,
+      machineUser: used.machine_user_ns,
+      machineSystem: used.machine_system_ns,
       thread: thread &- min(thread, threadFrom),
       processors: Int(processors)
     )
