@@ -339,6 +339,8 @@ int observer_capture_start(size_t stack_bytes_max) {
   struct observer_thread *self = observer_thread_current();
   if (!self)
     return ENOMEM;
+  if (atomic_load_explicit(&self->lacks_room, memory_order_relaxed) != 0)
+    return ENOBUFS;
   sigset_t ours, before;
   sigemptyset(&ours);
   sigaddset(&ours, OBSERVER_SIGNAL);

@@ -57,7 +57,7 @@ int observer_capture_prepare(size_t stack_bytes_max);
  * every function the handler calls is bound and a broken set-up is noticed here. Signals that are not ours are passed
  * on to the handler that was there before. Further calls make room for more if needed, and check
  * that the handler works. Returns 0 or an errno value; ENOTSUP for an architecture without support, ETIMEDOUT when
- * the handler did not run.
+ * the handler did not run, ENOBUFS when the calling thread's alternate stack is too small for a signal.
  * Async-signal-safe: no. Threads: any, one at a time, while no capture is under way. */
 int observer_capture_start(size_t stack_bytes_max);
 

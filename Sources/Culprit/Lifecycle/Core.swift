@@ -307,8 +307,9 @@ final class Core: Sendable {
     switch error {
     case ENOTSUP: "this processor architecture is not supported"
     case ETIMEDOUT: "a thread that was sent SIGPROF did not run the handler"
-    case EPERM:
-      "the kernel refuses to signal threads of this process, or the calling thread's alternate stack is too small for a signal"
+    case EPERM: "the kernel refuses to signal threads of this process"
+    case ENOBUFS:
+      "the calling thread's alternate stack is too small for a signal (sigaltstack(2)); start the watchdog on another thread"
     default: String(cString: strerror(error))
     }
   }

@@ -2,6 +2,7 @@ import CCulpritLinux
 import Culprit
 import CulpritBlame
 import CulpritStallRecord
+import Dispatch
 import Glibc
 import KernelWaits
 import Synchronization
@@ -279,6 +280,13 @@ func stallAtEdge() throws {
 }
 
 func stallWithSmallSignalStack() throws {
+  let isTried = DispatchSemaphore(value: 0)
+  startThread {
+    use_small_signal_stack()
+    do { _ = try Watchdog(Watchdog.Configuration()) } catch { say("refused=\(error)") }
+    isTried.signal()
+  }
+  isTried.wait()
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
   tell(watchdog)
   let loop = try watchdog.watchLoop(named: "small")
