@@ -31,6 +31,14 @@ import Testing
     #expect(lines.filter { !$0.hasPrefix("limitation: ") } == [computing, asleep, "profiled: 0", "interrupted: false"])
   }
 
+  /// What a descriptor stands for is found out by fstat(2) where nothing newer is allowed: none is left open.
+  @Test func withoutStatxDescriptorsAreClosed() throws {
+    let lines = try lines(["descriptors", "refuse:statx", "refuse:newfstatat"])
+    // Files of symbols cannot be opened by then, but stacks are taken.
+    #expect(lines.prefix(2).allSatisfy { $0.hasSuffix(", captured") }, "\(lines)")
+    #expect(lines.contains("descriptors: few more"), "\(lines)")
+  }
+
   /// systemd's list of what services call (SystemCallFilter=@system-service) ends who calls anything else.
   @Test func whatServicesMayCallIsEnough() throws {
     let lines = try lines(["system-service", "tasks"])

@@ -11,8 +11,8 @@ import TestWorkloads
 // Stalls twice, computing and asleep, under the restrictions that its arguments name, and prints what a watchdog says
 // of it:
 //
-//   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | undumpable | no-proc | no-pending | profiler | fork
-//                       | restarts | replaced | coroutine]...
+//   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
+//                       | no-pending | profiler | fork | restarts | replaced | coroutine]...
 
 @inline(never)
 func computeForLong() {
@@ -74,6 +74,9 @@ func describeStalls() throws -> [String] {
   if watchesQueue { return lines + ["visits: \(observer_visits_under_way())"] }
   return lines + limitations + watchdog.status.problems.map { "problem: \($0)" }
 }
+
+/// How many descriptors are open. `/proc` and the C library's stat(2) may be refused.
+func openDescriptors() -> Int { (0..<4096).count { fcntl(Int32($0), F_GETFD) >= 0 } }
 
 /// Somebody to be seen among the other threads.
 func startBystander() {
@@ -144,6 +147,7 @@ nonisolated(unsafe) var watchesTasks = false
 nonisolated(unsafe) var watchesQueue = false
 var restarts = false
 nonisolated(unsafe) var hasLittleMemory = false
+var countsDescriptors = false
 var isReplaced = false
 var usesCoroutine = false
 var forks = false
@@ -162,6 +166,9 @@ for argument in CommandLine.arguments.dropFirst() {
     isDone = true
   case "little-memory":
     hasLittleMemory = true
+    isDone = true
+  case "descriptors":
+    countsDescriptors = true
     isDone = true
   case "undumpable": isDone = workload_become_undumpable()
   case "no-proc": isDone = workload_hide_proc()
@@ -231,7 +238,11 @@ if restarts {
   for line in try describeStalls() { print(line) }
   print("profiled: \(workload_profiled() - before > 5 ? "many" : "\(workload_profiled() - before)")")
 } else {
+  let before = openDescriptors()
   for line in try describeStalls() { print(line) }
+  // Some stay open after stop(), for signals that come late.
+  let more = openDescriptors() - before
+  if countsDescriptors { print("descriptors: \(more < 16 ? "few" : "\(more)") more") }
   print("profiled: \(workload_profiled() > 5 ? "many" : "\(workload_profiled())")")
 }
 // After stop() a signal is harmless, whoever sends it.

@@ -31,6 +31,8 @@ static const struct {
     {"sched_setaffinity", SYS_sched_setaffinity},
     {"sched_setscheduler", SYS_sched_setscheduler},
     {"memfd_create", SYS_memfd_create},
+    {"statx", SYS_statx},
+    {"newfstatat", SYS_newfstatat},
     {"clone", SYS_clone},
     {"clone3", SYS_clone3},
 };
