@@ -85,6 +85,15 @@ static uint32_t make_room(struct unwind_stack *stack, uint32_t number, uint32_t 
   return count;
 }
 
+/* Takes COUNT frames out of STACK, from the frame NUMBER on. */
+static void remove_frames(struct unwind_stack *stack, uint32_t number, uint32_t count) {
+  memmove(&stack->frames[number], &stack->frames[number + count],
+          (stack->count - number - count) * sizeof stack->frames[0]);
+  stack->count -= count;
+  if (stack->joined_from != 0 && stack->joined_from >= number + count)
+    stack->joined_from -= count;
+}
+
 /* Whether CHILD, which is at ADDRESS, is what PARENT waits for, or one of the group that it waits for. */
 static bool awaits(const struct observer_task_layout *layout, const struct task *parent, uint64_t parent_address,
                    const struct task *child, uint64_t address) {
@@ -105,26 +114,68 @@ static uint32_t insert(struct unwind_stack *stack, uint32_t number, const struct
 }
 
 /* Adds the callers of the parents of TASK, which is at ADDRESS, to STACK, in front of the frame NUMBER, where its own
- * end: of those that wait for it. */
-static void insert_parents(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
-                           struct task *task, uint64_t address, struct task_chain *chain) {
+ * end: of those that wait for it. Returns the number of that frame then. */
+static uint32_t insert_parents(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
+                               struct task *task, uint64_t address, struct task_chain *chain) {
   for (int seen = 0; seen < GENERATIONS_MAX && task->words[FLAGS] & IS_CHILD; seen++) {
     struct task child = *task;
     uint64_t parent = child.words[layout->parent];
     /* Behind a chain that is cut callers are missing. */
     if (stack->frames[number - 1].kind != UNWIND_TASK_START)
-      return;
+      return number;
     bool is_read = task_memory_read(layout, parent, task);
     /* What does something else meanwhile is no caller. */
     if (is_read &&
         (task_memory_state(layout, task) == OBSERVER_TASK_RUNNING || !awaits(layout, task, parent, &child, address)))
-      return;
+      return number;
     stack->frames[number - 1].kind = UNWIND_CHILD_START;
     if (!is_read || !callers_of_suspended(task, chain))
-      return;
+      return number;
     number = insert(stack, number, chain);
     address = parent;
   }
+  return number;
+}
+
+/* Where a task was when its stack was taken: on a thread that was blocked, or with an allocation that it had made, or
+ * suspended. */
+struct whereabouts {
+  uint64_t address;
+  int32_t blocked_tid;
+  uint64_t blocked_used_ns;
+  uint64_t allocation;
+};
+
+/* Whether TASK is where it was then. */
+static bool is_there(const struct observer_task_layout *layout, const struct task *task,
+                     const struct whereabouts *then) {
+  struct task now;
+  if (then->blocked_tid != 0)
+    return clinux_clock_thread_cpu_ns(then->blocked_tid) == then->blocked_used_ns;
+  if (!task_memory_read(layout, then->address, &now) || task_memory_id(&now) != task_memory_id(task))
+    return false;
+  enum observer_task_state state = task_memory_state(layout, &now);
+  if (then->allocation != 0)
+    return state != OBSERVER_TASK_COMPLETE &&
+           task_memory_has_allocation(now.words[layout->allocation], then->allocation);
+  return state != OBSERVER_TASK_COMPLETE && state != OBSERVER_TASK_RUNNING &&
+         now.words[RESUME_FUNCTION] == task->words[RESUME_FUNCTION] &&
+         now.words[RESUME_CONTEXT] == task->words[RESUME_CONTEXT];
+}
+
+/* Adds the functions of CHAIN, of TASK, which was at THEN, to STACK, in front of the frame NUMBER, and then those of
+ * its parents. A task that has gone on may have ended, and its parents have gone on with it: what they do tells nothing
+ * then. */
+static void insert_all(const struct observer_task_layout *layout, struct unwind_stack *stack, uint32_t number,
+                       const struct task *task, const struct whereabouts *then, struct task_chain *chain) {
+  struct task each = *task;
+  uint32_t own = insert(stack, number, chain);
+  bool is_whole = stack->frames[own - 1].kind == UNWIND_TASK_START;
+  uint32_t last = insert_parents(layout, stack, own, &each, then->address, chain);
+  if (!(task->words[FLAGS] & IS_CHILD) || !is_whole || is_there(layout, task, then))
+    return;
+  remove_frames(stack, own, last - own);
+  stack->frames[own - 1].kind = UNWIND_CHILD_START;
 }
 
 /* The number of the innermost frame of STACK that calls what tasks resume in; 0 if there is none. */
@@ -149,8 +200,12 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   bool is_found = (!is_blocked || find_current(copy->blocked_tid, &address, &allocation)) &&
                   task_memory_read(layout, address, &task) && callers_of_running(layout, &task, allocation, &chain) &&
                   (!is_blocked || clinux_clock_thread_cpu_ns(copy->blocked_tid) == copy->blocked_used_ns);
+  struct whereabouts then = {.address = address,
+                             .blocked_tid = copy->blocked_tid,
+                             .blocked_used_ns = copy->blocked_used_ns,
+                             .allocation = allocation};
   if (is_found)
-    insert_parents(layout, stack, insert(stack, number, &chain), &task, address, &chain);
+    insert_all(layout, stack, number, &task, &then, &chain);
   else if (make_room(stack, number, 1) == 1)
     stack->frames[number] =
         (struct unwind_frame){.address = address, .kind = UNWIND_TASK_LOST, .offset = UNWIND_NO_OFFSET};
@@ -200,7 +255,8 @@ void observer_swift_task_stack(uint64_t address, struct unwind_stack *stack) {
   const struct observer_task_layout *layout = task_memory_layout();
   if (!layout || !task_memory_read(layout, address, &task) || !callers_of_suspended(&task, &chain))
     return;
-  insert_parents(layout, stack, insert(stack, 0, &chain), &task, address, &chain);
+  struct whereabouts then = {.address = address};
+  insert_all(layout, stack, 0, &task, &then, &chain);
   stack->end = UNWIND_END_OUTERMOST;
 }
 
@@ -213,10 +269,13 @@ void observer_swift_task_waiters(const struct observer_task_waiters *waiters, st
     while (last > 0 && stack->frames[last - 1].kind != UNWIND_TASK_START)
       last--;
     /* Where a chain ends early, what comes then is not its caller. */
-    if (last == 0 || !task_memory_read(layout, waiters->tasks[left - 1], &task) ||
-        task_memory_state(layout, &task) == OBSERVER_TASK_RUNNING || !callers_of_suspended(&task, &chain))
+    if (last == 0)
       return;
     stack->frames[last - 1].kind = UNWIND_CHILD_START;
-    insert_parents(layout, stack, insert(stack, last, &chain), &task, waiters->tasks[left - 1], &chain);
+    struct whereabouts then = {.address = waiters->tasks[left - 1]};
+    if (!task_memory_read(layout, then.address, &task) || task_memory_state(layout, &task) == OBSERVER_TASK_RUNNING ||
+        !callers_of_suspended(&task, &chain))
+      return;
+    insert_all(layout, stack, last, &task, &then, &chain);
   }
 }

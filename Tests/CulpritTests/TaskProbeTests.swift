@@ -1,7 +1,7 @@
 import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
-import Glibc
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -152,5 +152,80 @@ import Testing
     #expect(frames.count { $0.kind == .asyncCaller } >= min(depth, 300))
     task.cancel()
     #expect(await task.value == depth)
+  }
+
+  /// A child that ends while its stack is read, and whose parent goes on with it, is not said to have no parent that waits.
+  @Test func whoseChildEndsMeanwhileIsNotLeftOut() async throws {
+    let layout = try await layout()
+    let race = Race()
+    let reader = Thread { race.readStacks(runner: layout.value.runner, whole: 2000) }
+    reader.start()
+    await race.run()
+    let (unknown, without) = race.others.withLock { $0 }
+    #expect(without == 0, "\(unknown) say that the parent is not known")
+  }
+}
+
+/// A parent that waits for one child after the other, each of which ends while somebody reads its stack.
+private actor Race {
+  /// The parent's rounds; a child's stack is read in the same one only.
+  nonisolated let round = Atomic(0)
+  nonisolated let isDone = Atomic(false)
+  /// The child's task and its newest allocation, while it is there.
+  nonisolated let child = Mutex<(task: UInt64, allocation: UInt64)?>(nil)
+  /// How many stacks say that the parent is not known, and how many that there is none.
+  nonisolated let others = Mutex((unknown: 0, without: 0))
+
+  func run() async {
+    while !isDone.load(ordering: .sequentiallyConsistent) {
+      async let end: Void = beThere()
+      await end
+      spin(UInt64.random(in: 0...300_000))
+      child.withLock { $0 = nil }
+      round.add(1, ordering: .sequentiallyConsistent)
+    }
+  }
+
+  private nonisolated func beThere() async {
+    // The actor is free: the parent waits.
+    await pass()
+    var copy = stack_copy()
+    observer_swift_task_note(&copy)
+    child.withLock { [copy] in $0 = (copy.task, copy.task_allocation) }
+    spin(UInt64.random(in: 0...600_000))
+  }
+
+  private func pass() {}
+
+  private nonisolated func spin(_ nanoseconds: UInt64) {
+    let end = clinux_clock_ns() + nanoseconds
+    while clinux_clock_ns() < end {}
+  }
+
+  /// Reads the child's stack until it has had its parent so many times.
+  nonisolated func readStacks(runner: UInt64, whole wanted: Int) {
+    withUnsafeTemporaryAllocation(of: unwind_frame.self, capacity: Int(UNWIND_FRAMES_MAX)) { frames in
+      var stack = unwind_stack()
+      stack.frames = frames.baseAddress
+      var whole = 0
+      while whole < wanted {
+        let before = round.load(ordering: .sequentiallyConsistent)
+        guard let child = child.withLock({ $0 }) else { continue }
+        frames[0] = unwind_frame(address: 0x1000, kind: UNWIND_PROGRAM_COUNTER.rawValue, offset: 0)
+        frames[1] = unwind_frame(address: runner + 16, kind: UNWIND_RETURN_ADDRESS.rawValue, offset: 16)
+        stack.count = 2
+        var copy = stack_copy()
+        (copy.task, copy.task_allocation) = child
+        _ = observer_swift_task_callers(&copy, &stack)
+        guard round.load(ordering: .sequentiallyConsistent) == before else { continue }
+        let kinds = frames.prefix(Int(stack.count)).map(\.kind)
+        switch (kinds.contains(UNWIND_CHILD_START.rawValue), kinds.contains(UNWIND_TASK_START.rawValue)) {
+        case (true, true): whole += 1
+        case (false, true): others.withLock { $0.without += 1 }
+        default: others.withLock { $0.unknown += 1 }
+        }
+      }
+    }
+    isDone.store(true, ordering: .sequentiallyConsistent)
   }
 }

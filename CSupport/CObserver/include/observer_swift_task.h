@@ -40,8 +40,9 @@ void observer_swift_task_note(struct stack_copy *copy);
 /* Adds to STACK, which was unwound from COPY, who awaits what the thread runs, where that is a task: behind the frame
  * of the function that the task runs, the functions that its callers resume in (UNWIND_ASYNC_CALLER), and where the
  * first of them returns to (UNWIND_TASK_START, UNWIND_CHILD_START); then the same of the task whose child it is, where
- * that waits for it. UNWIND_TASK_LOST says that the task has gone on since, and its callers are not known any more.
- * Returns the task; 0: none is known. Async-signal-safe: yes. Threads: as observer_unwind. */
+ * that waits for it; a child that has gone on meanwhile ends in UNWIND_CHILD_START. UNWIND_TASK_LOST says that the task
+ * has gone on since, and its callers are not known any more. Returns the task; 0: none is known. Async-signal-safe:
+ * yes. Threads: as observer_unwind. */
 CLINUX_NO_LOCKS uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwind_stack *stack);
 
 #endif

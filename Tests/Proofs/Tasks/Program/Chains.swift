@@ -19,8 +19,8 @@ struct Chains {
       case .closure: ["closure #1 in closure(_:)", "call(_:)", "closure(_:)"]
       case .actor: ["Keeper.call(_:)"]
       case .throwing: ["throwing(_:)"]
-      case .letting: ["letting(_:)", "letting(_:)"]
-      case .grouping: ["closure #1 in closure #1 in grouping(_:)", "closure #1 in grouping(_:)", "grouping(_:)"]
+      case .letting: ["letting(_:_:)", "letting(_:_:)"]
+      case .grouping: ["closure #1 in closure #1 in grouping(_:_:)", "closure #1 in grouping(_:_:)", "grouping(_:_:)"]
       case .mainActor: ["mainActor(_:)"]
       }
     }
@@ -52,16 +52,11 @@ struct Chains {
     }
   }
 
-  /// A task that awaits a child. Beside other processes it may get to that only when the child's stall is over, and
-  /// until then nobody is its caller.
-  final class Parent: Sendable {
-    private let awaits = Atomic(false)
-
-    /// It will await its child next.
-    func willAwait() { awaits.store(true, ordering: .releasing) }
-
-    /// Returns when it awaits the child, but for a moment.
-    func waitUntilItAwaits() { while !awaits.load(ordering: .acquiring) { usleep(1000) } }
+  /// Where a task runs that awaits a child. Beside other processes it may get to that only when the child's stall is over,
+  /// and until then nobody is its caller.
+  actor Parent {
+    /// Returns when it awaits the child: until then nothing else runs here.
+    func waitUntilItAwaits() {}
   }
 
   private var random: SplitMix
@@ -124,7 +119,7 @@ private let returned = Atomic(0)
 
 @inline(never)
 private func descend(_ path: Chains.Path) async {
-  path.parent?.waitUntilItAwaits()
+  await path.parent?.waitUntilItAwaits()
   if path.suspensions.contains(path.place) { await Task.yield() }
   guard path.place < path.links.count else {
     stop(path)
@@ -137,8 +132,8 @@ private func descend(_ path: Chains.Path) async {
   case .closure: await closure(path.next)
   case .actor: await Keeper().call(path.next)
   case .throwing: do { try await throwing(path.next) } catch {}
-  case .letting: await letting(path.next)
-  case .grouping: await grouping(path.next)
+  case .letting: await letting(path.next, Chains.Parent())
+  case .grouping: await grouping(path.next, Chains.Parent())
   case .mainActor: await mainActor(path.next)
   }
   returned.add(1, ordering: .relaxed)
@@ -202,23 +197,20 @@ private func throwing(_ path: Chains.Path) async throws {
 }
 
 @inline(never)
-private func letting(_ path: Chains.Path) async {
-  let parent = Chains.Parent()
+private func letting(_ path: Chains.Path, _ parent: isolated Chains.Parent) async {
   async let done: Void = descend(path.handedTo(parent))
-  parent.willAwait()
   await done
   returned.add(1, ordering: .relaxed)
 }
 
 @inline(never)
-private func grouping(_ path: Chains.Path) async {
+private func grouping(_ path: Chains.Path, _ parent: isolated Chains.Parent) async {
   await withTaskGroup(of: Int.self) { group in
-    let parent = Chains.Parent()
+    parent.assertIsolated()
     group.addTask {
       await descend(path.handedTo(parent))
       return returned.add(1, ordering: .relaxed).newValue
     }
-    parent.willAwait()
     for await value in group { returned.add(value & 1, ordering: .relaxed) }
   }
   returned.add(1, ordering: .relaxed)
