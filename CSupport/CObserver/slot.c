@@ -86,7 +86,9 @@ struct observer_slot_snapshot observer_slot_read(const struct observer_slot *slo
   view.generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
   view.polled = atomic_load_explicit(&slot->polled, memory_order_relaxed) != 0;
   view.suspicion_ns = atomic_load_explicit(&slot->suspicion_ns, memory_order_relaxed);
-  view.threshold_ns = atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
+  view.threshold_ns = atomic_load_explicit(&slot->deferred, memory_order_relaxed) != 0
+                          ? UINT64_MAX
+                          : atomic_load_explicit(&slot->threshold_ns, memory_order_relaxed);
   view.early_interval_ns = atomic_load_explicit(&slot->early_interval_ns, memory_order_relaxed);
   view.interval_ns = atomic_load_explicit(&slot->interval_ns, memory_order_relaxed);
   view.owner_kind = (enum observer_owner_kind)atomic_load_explicit(&slot->owner_kind, memory_order_relaxed);
@@ -225,6 +227,7 @@ uint32_t observer_slot_configure(struct observer_slot *slot, bool polled, uint64
   set_limits(slot, polled, suspicion_ns, threshold_ns, early_interval_ns, interval_ns);
   observer_slot_set_addresses(slot, 0, 0);
   atomic_store_explicit(&slot->unwatched_ns, 0, memory_order_relaxed);
+  observer_slot_defer(slot, false);
   atomic_store_explicit(&slot->end_time_wanted, 0, memory_order_relaxed);
   observer_exemption_configure(&slot->exemption, generation);
   atomic_store_explicit(&slot->label_state, (uint64_t)generation << LABEL_GENERATION_SHIFT, memory_order_release);

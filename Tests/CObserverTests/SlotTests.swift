@@ -73,6 +73,27 @@ func withSlot<Result>(
     }
   }
 
+  /// A deferred work item has no threshold, and is sampled as before; who has the slot next knows nothing of that.
+  @Test func whatIsDeferredIsNoStall() throws {
+    try withSlot(4009) { slot in
+      observer_slot_limit(slot, false, 1, 1000, 2, 3)
+      observer_slot_begin(slot)
+      observer_slot_defer(slot, true)
+      let view = observer_slot_read(slot)
+      #expect(view.item != 0 && view.threshold_ns == .max)
+      #expect(view.suspicion_ns == 1 && view.early_interval_ns == 2 && view.interval_ns == 3)
+      observer_slot_defer(slot, false)
+      #expect(observer_slot_read(slot).threshold_ns == 1000)
+      observer_slot_defer(slot, true)
+      observer_slot_end(slot)
+      #expect(observer_slot_retire(slot))
+      _ = observer_slot_configure(slot, false, 1, 1000, 2, 3)
+      observer_slot_begin(slot)
+      #expect(observer_slot_read(slot).threshold_ns == 1000)
+      observer_slot_end(slot)
+    }
+  }
+
   @Test func endingWhatNeverBeganDoesNothing() throws {
     try withSlot(4001) { slot in
       observer_slot_end(slot)

@@ -68,7 +68,10 @@ struct observer_slot {
 
   /* Written by the owner, read by the monitor: the scopes that may take as long as they do. */
   struct observer_exemption exemption;
-  uint64_t unused[6];
+
+  /* Written by who marks the slot, read by the monitor: 1: the work item is no stall for now, however old it is. */
+  _Atomic uint64_t deferred;
+  uint64_t unused[5];
 };
 
 _Static_assert(sizeof(struct observer_slot) == 256 && offsetof(struct observer_slot, generation) == 64 &&
@@ -91,7 +94,7 @@ struct observer_slot_snapshot {
   uint32_t generation;
   bool polled;
   uint64_t suspicion_ns;
-  uint64_t threshold_ns;
+  uint64_t threshold_ns; /* UINT64_MAX while it is deferred */
   uint64_t early_interval_ns;
   uint64_t interval_ns;
   enum observer_owner_kind owner_kind;
@@ -153,6 +156,12 @@ static inline CLINUX_NO_LOCKS void observer_slot_begin_since(struct observer_slo
   atomic_store_explicit(&slot->unwatched_ns, unwatched_ns, memory_order_relaxed);
   atomic_store_explicit(&slot->thread, NULL, memory_order_relaxed);
   atomic_store_explicit(&slot->began_ns, began_ns & ~OBSERVER_COARSE, memory_order_release);
+}
+
+/* Says whether SLOT's work item is no stall for now, however old it is: what it holds up may be one, and have it. It is
+ * sampled all the same. Async-signal-safe: yes. Threads: any, one at a time for the same slot. */
+static inline CLINUX_NO_LOCKS void observer_slot_defer(struct observer_slot *slot, bool is_deferred) {
+  atomic_store_explicit(&slot->deferred, is_deferred, memory_order_relaxed);
 }
 
 /* Begins and ends a scope that may take as long as it does: its time does not count. Scopes may be nested. Does nothing

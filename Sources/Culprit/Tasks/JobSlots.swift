@@ -50,6 +50,16 @@ struct JobSlots: @unchecked Sendable {
     if let slot = slots[id] { observer_slot_end(slot.lease.slot) }
   }
 
+  /// Jobs of the threads `ids` that are no stalls yet are none for now; all others may be.
+  func deferStalls(of ids: Set<Int32>) {
+    let now = clinux_clock_ns()
+    for (id, slot) in slots {
+      let view = observer_slot_read(slot.lease.slot)
+      let isStalled = view.item != 0 && now &- view.item >= view.threshold_ns
+      observer_slot_defer(slot.lease.slot, ids.contains(id) && !isStalled)
+    }
+  }
+
   /// Ends those jobs of the threads `ids` that are no stalls yet. Returns whose the others are.
   mutating func endAllButStalled(of ids: Set<Int32>) -> Set<Int32> {
     let now = clinux_clock_ns()

@@ -17,6 +17,13 @@ final class PoolThreads: Sendable {
     var jobs = JobSlots()
     /// Why the kernel refuses to watch what threads write.
     var watchpointError: Int32?
+
+    /// Whether a ping has been waiting for as long as it takes to be a stall.
+    var isPoolStalled: Bool {
+      guard isWaiting, let slot else { return false }
+      let (view, now) = (observer_slot_read(slot), clinux_clock_ns())
+      return view.item != 0 && now &- min(view.item, now) >= view.threshold_ns
+    }
   }
 
   private struct Guarded: @unchecked Sendable {
@@ -174,9 +181,13 @@ final class PoolThreads: Sendable {
         follow(look, &worker)
         workers.all[id] = worker
       }
-      // Who waits for a thread waits for all of them: that is one stall, of the pool.
-      guard !waitedFor.isEmpty else { return }
-      let stalled = guarded.withLock { $0.state.jobs.endAllButStalled(of: waitedFor) }
+      // Who waits for a thread waits for all of them: that is one stall, of the pool. Until it is one it may be a job's all the
+      // same, which goes on when a thread is free again, or none where the machine has no processor for the ping.
+      let stalled: Set<Int32>? = guarded.withLock { guarded in
+        guarded.state.jobs.deferStalls(of: waitedFor)
+        return guarded.state.isPoolStalled ? guarded.state.jobs.endAllButStalled(of: waitedFor) : nil
+      }
+      guard let stalled else { return }
       for id in waitedFor.subtracting(stalled) {
         workers.all[id]?.tracker.restart()
         workers.all[id]?.watchpoints.clear()
@@ -215,10 +226,9 @@ final class PoolThreads: Sendable {
 
   private func carryOut(_ step: JobTracker.Step, _ look: Look) {
     let id = look.thread.threadID
-    let isInTheWay = isOfPings(look)
     let suspicion: UInt64? = guarded.withLock { guarded in
       if step.hasEnded { guarded.state.jobs.end(id) }
-      guard let began = step.began, !guarded.state.hasEnded, !guarded.state.isWaiting || !isInTheWay else { return nil }
+      guard let began = step.began, !guarded.state.hasEnded else { return nil }
       return guarded.state.jobs.begin(id, since: began, lease)
     }
     if let suspicion { SlotRegistry.shared.tick(after: Duration(wholeNanoseconds: suspicion)) }

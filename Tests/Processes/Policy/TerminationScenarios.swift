@@ -20,6 +20,17 @@ func waitForGood() {
   while steps.load(ordering: .relaxed) >= 0 { usleep(1_000_000) }
 }
 
+/// How many threads of other processes want a processor, most of the time.
+private func othersComputing() -> Int {
+  let counts = (0..<9).map { _ in
+    usleep(10_000)
+    // "0.55 0.91 1.08 3/204 4711", of which this thread is one of the 3.
+    let words = (try? String(contentsOfFile: "/proc/loadavg", encoding: .utf8))?.split(separator: " ") ?? []
+    return words.count > 3 ? (words[3].split(separator: "/").first.flatMap { Int($0) } ?? 1) - 1 : 0
+  }
+  return counts.sorted()[counts.count / 2]
+}
+
 /// Gets stuck in a given way, and leaves a core file in a directory.
 @Sendable func beTerminated(_ arguments: [String]) throws {
   guard arguments.count == 2 else {
@@ -160,8 +171,10 @@ private func prepare(_ way: String, _ watchdog: Watchdog) {
     for _ in 0..<64 { Task.detached { waitForGood() } }
     usleep(300_000)
   case "starved":
-    // Naming has a fifth of a processor, or less.
-    for _ in 0..<5 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) { Thread.detachNewThread { computeForGood() } }
+    // Naming has a fifth of a processor: others who compute have their part in that.
+    for _ in 0..<max(0, 5 * sysconf(Int32(_SC_NPROCESSORS_ONLN)) - othersComputing()) {
+      Thread.detachNewThread { computeForGood() }
+    }
   case "caught":
     // Its handler does not come first: the default action does.
     signal(SIGABRT) { _ in _exit(3) }

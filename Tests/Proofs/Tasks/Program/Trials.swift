@@ -25,6 +25,14 @@ struct Trials {
 
   private static let threshold = 1000
 
+  /// What goes on on the other threads.
+  private enum Beside: CaseIterable {
+    case nothing
+    case shortTasks
+    /// There are more of them than threads: a ping waits for one every time, and never for as long as it might.
+    case longTasks
+  }
+
   /// Trials in which one thread is held, or all are.
   init(isOne: Bool, seed: UInt64) throws {
     self.isOne = isOne
@@ -53,10 +61,10 @@ struct Trials {
     let first = Int.random(in: 860...980, using: &random)
     let second = Int.random(in: 400...450, using: &random)
     let isSecondAsleep = Bool.random(using: &random)
-    let isBusyBeside = isOne && Bool.random(using: &random)
+    let beside = isOne ? Beside.allCases.randomElement(using: &random) ?? .nothing : .nothing
     usleep(UInt32.random(in: 100_000...200_000, using: &random))
     let group = DispatchGroup()
-    withBackground(isBusyBeside) {
+    withBackground(beside) {
       for _ in 0..<(isOne ? 1 : processors_told()) {
         group.enter()
         Task.detached {
@@ -79,26 +87,44 @@ struct Trials {
     found += reports.takeAll()
     let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "nobody" }
     let isNamed = found.count == 1 && found[0].culprit?.function.name == holding.function
-    say("trial=\(number) \(holding) \(first)+\(second) beside=\(isBusyBeside): \(found.map(\.source)) \(culprits)")
+    say("trial=\(number) \(holding) \(first)+\(second) beside=\(beside): \(found.map(\.source)) \(culprits)")
     return isNamed
   }
 
-  /// Runs `body` while short tasks come and go on the other threads, if they do.
-  private func withBackground(_ isBusy: Bool, _ body: () -> Void) {
-    guard isBusy else { return body() }
-    let ends = DispatchSemaphore(value: 0)
+  /// Runs `body` while that goes on on the other threads.
+  private func withBackground(_ beside: Beside, _ body: () -> Void) {
+    guard beside != .nothing else { return body() }
+    let ends = DispatchGroup()
     let isStopping = Flag()
-    // None of Dispatch's threads, which are what is tried here.
-    Thread.detachNewThread {
-      while !isStopping.isSet {
-        Task.detached { takeATurn(200) }
-        usleep(2000)
+    switch beside {
+    case .nothing: break
+    case .shortTasks:
+      ends.enter()
+      // None of Dispatch's threads, which are what is tried here.
+      Thread.detachNewThread {
+        while !isStopping.isSet {
+          Task.detached { takeATurn(200) }
+          usleep(2000)
+        }
+        ends.leave()
       }
-      ends.signal()
+    case .longTasks:
+      for _ in 0..<3 * Int(processors_told()) {
+        ends.enter()
+        takeTurns(until: isStopping, ends)
+      }
     }
     body()
     isStopping.set()
     ends.wait()
+  }
+}
+
+/// Takes a turn after the other, each in a task of its own, which waits for a thread.
+private func takeTurns(until isStopping: Flag, _ ends: DispatchGroup) {
+  Task.detached {
+    usleep(120_000)
+    if isStopping.isSet { ends.leave() } else { takeTurns(until: isStopping, ends) }
   }
 }
 
