@@ -28,6 +28,9 @@ watchdog.onStall { report in
 }
 let watch = try watchdog.watchConcurrency()
 
+/// The last answers.
+let answers = Mutex<[String]>([])
+
 let router = Router()
 router.get("/hang") { _, _ in await serveSlowly() }
 router.get("/child") { _, _ in await serveWithChild() }
@@ -66,7 +69,9 @@ for _ in 0..<600 where words.first != "healthy" && reports.load(ordering: .relax
 }
 try await Task.sleep(for: .milliseconds(700))
 print("reports=\(reports.load(ordering: .relaxed))")
-if reports.load(ordering: .relaxed) == 0 { print("status=\(watchdog.status)") }
+if reports.load(ordering: .relaxed) == 0 {
+  print("status=\(watchdog.status)\nanswers=\(answers.withLock { $0 })")
+}
 print("limitations=\(watchdog.status.limitations.map(\.code))")
 await watchdog.stop()
 exit(0)
@@ -78,7 +83,8 @@ func ask(_ path: String, _ count: Int) async {
     let left = Left(count)
     for _ in 0..<count {
       Thread.detachNewThread {
-        request(path, port)
+        let answer = request(path, port)
+        answers.withLock { $0 = $0.suffix(7) + [answer] }
         if left.isLast() { done.resume() }
       }
     }
@@ -91,8 +97,9 @@ final class Left: Sendable {
   func isLast() -> Bool { count.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 }
 
-/// Asks for `path`, and reads the answer to its end.
-func request(_ path: String, _ port: Int) {
+/// Asks for `path`, and reads the answer to its end. Returns how that begins, and how long it took.
+func request(_ path: String, _ port: Int) -> String {
+  let began = ContinuousClock.now
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   defer { close(descriptor) }
   var address = sockaddr_in()
@@ -104,11 +111,18 @@ func request(_ path: String, _ port: Int) {
       connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
     }
   }
-  guard connected == 0 else { return }
+  guard connected == 0 else { return "connect: \(String(cString: strerror(errno)))" }
   let text = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
   _ = text.withCString { write(descriptor, $0, text.utf8.count) }
   var bytes = [UInt8](repeating: 0, count: 4096)
-  while read(descriptor, &bytes, bytes.count) > 0 {}
+  var answer: [UInt8] = []
+  while true {
+    let count = read(descriptor, &bytes, bytes.count)
+    guard count > 0 else { break }
+    answer += bytes.prefix(count)
+  }
+  return
+    "\(String(decoding: answer.prefix { $0 != UInt8(ascii: "\r") }, as: UTF8.self)) after \(ContinuousClock.now - began)"
 }
 
 /// The route's handler.
