@@ -54,8 +54,7 @@ struct JobSlots: @unchecked Sendable {
   func deferStalls(of ids: Set<Int32>) {
     let now = clinux_clock_ns()
     for (id, slot) in slots {
-      let view = observer_slot_read(slot.lease.slot)
-      let isStalled = view.item != 0 && now &- view.item >= view.threshold_ns
+      let isStalled = observer_slot_read(slot.lease.slot).isStalled(at: now)
       observer_slot_defer(slot.lease.slot, ids.contains(id) && !isStalled)
     }
   }
@@ -65,8 +64,7 @@ struct JobSlots: @unchecked Sendable {
     let now = clinux_clock_ns()
     var stalled: Set<Int32> = []
     for (id, slot) in slots where ids.contains(id) {
-      let view = observer_slot_read(slot.lease.slot)
-      if view.item != 0, now &- view.item >= view.threshold_ns {
+      if observer_slot_read(slot.lease.slot).isStalled(at: now) {
         stalled.insert(id)
       } else {
         observer_slot_end(slot.lease.slot)
@@ -90,4 +88,9 @@ struct JobSlots: @unchecked Sendable {
     SlotRegistry.shared.end(slot.lease)
     free.insert(slot.place)
   }
+}
+
+extension observer_slot_snapshot {
+  /// Whether the work item is old enough for a stall at the time `now`; it may begin later than that.
+  func isStalled(at now: UInt64) -> Bool { item != 0 && now &- min(item, now) >= threshold_ns }
 }

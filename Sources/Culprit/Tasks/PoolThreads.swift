@@ -21,8 +21,7 @@ final class PoolThreads: Sendable {
     /// Whether a ping has been waiting for as long as it takes to be a stall.
     var isPoolStalled: Bool {
       guard isWaiting, let slot else { return false }
-      let (view, now) = (observer_slot_read(slot), clinux_clock_ns())
-      return view.item != 0 && now &- min(view.item, now) >= view.threshold_ns
+      return observer_slot_read(slot).isStalled(at: clinux_clock_ns())
     }
   }
 
