@@ -55,6 +55,22 @@ import Testing
     #expect(outcome.error.contains("culprit: section \"computing\" was stuck for 1."), "\(outcome)")
   }
 
+  /// Who looks for a limit of threads, which the error number stands for as well, would look in vain.
+  @Test func whereThereIsNoRoomForThreadsThatIsSaid() throws {
+    let lines = try lines(["address-space:48"])
+    #expect(lines.count == 1)
+    #expect(lines[0].hasPrefix("refused: a thread cannot be started: Resource temporarily unavailable; "), "\(lines)")
+    #expect(
+      lines[0].hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
+      "\(lines)"
+    )
+  }
+
+  /// As docs/deploying.md says: what threads need, where the C library's allocator reserves nothing for each of them.
+  @Test func theStartTakesSoMuchAddressSpaceAndNoMore() throws {
+    #expect(try lines(["one-arena", "address-space:200"]) == ["started"])
+  }
+
   /// Nothing else works either: memory is read through a pipe.
   @Test func withoutMemoryFileComputingThreadsAreSeen() throws {
     let lines = try lines(["refuse:process_vm_readv", "refuse:memfd_create", "undumpable"])

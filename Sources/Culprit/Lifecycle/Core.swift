@@ -183,7 +183,7 @@ final class Core: Sendable {
       live.follow { configuration in
         SlotRegistry.shared.follow(configuration, for: control)
         do throws(PosixThreadError) { try policies.follow(configuration) } catch {
-          return ["a thread cannot be started: \(String(cString: strerror(error.number)))"]
+          return [WatchdogError.threadNotStarted(error).message]
         }
         return []
       }
@@ -209,7 +209,7 @@ final class Core: Sendable {
       observer_control_stop(control.pointer)
       recorder.stop()
       reporter.stop()
-      throw .threadNotStarted(error.number)
+      throw .threadNotStarted(error)
     }
   }
 
@@ -239,7 +239,7 @@ final class Core: Sendable {
         self.map { Watchdog.Metrics($0, mode: isLast ? .stopped : nil).prometheusText(labels: labels) }
       }
     } catch {
-      problems.note("metrics are not written: \(WatchdogError.threadNotStarted(error.number).message)")
+      problems.note("metrics are not written: \(WatchdogError.threadNotStarted(error).message)")
     }
   }
 

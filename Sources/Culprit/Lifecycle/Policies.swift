@@ -74,7 +74,7 @@ final class Policies: Sendable {
         self?.handlers.withLock { $0.removeAll { $0 === thread } }
       }
     } catch {
-      let reason = WatchdogError.threadNotStarted(error.number).message
+      let reason = WatchdogError.threadNotStarted(error).message
       handlerProblems.note("a handler is not asked before the process is ended: \(reason)")
       return {}
     }
@@ -220,7 +220,7 @@ final class Policies: Sendable {
       }
       threads.withLock { $0.exit = thread }
     } catch {
-      throw .threadNotStarted(error.number)
+      throw .threadNotStarted(error)
     }
     shutdownSlot.store(shutdown.index, ordering: .releasing)
     ExitReport.arm(self)

@@ -49,7 +49,7 @@ final class BlackBoxWriter: Sendable {
   /// - Throws: ``DirectoryError`` when the directory cannot be used.
   func open() throws(DirectoryError) {
     do throws(PosixThreadError) { try disk.start() } catch {
-      let error = DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error.number).message)
+      let error = DirectoryError(path: directory, reason: WatchdogError.threadNotStarted(error).message)
       problems.note(error.description)
       throw error
     }

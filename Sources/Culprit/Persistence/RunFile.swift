@@ -89,7 +89,7 @@ final class RunFile: Sendable {
       try PosixThread(name: "culprit-note") { resting { cprocess_crash_write_notes(run) } }.detach()
     } catch {
       cprocess_crash_stop()
-      problems.note("crashes are not noted: \(WatchdogError.threadNotStarted(error.number).message)")
+      problems.note("crashes are not noted: \(WatchdogError.threadNotStarted(error).message)")
     }
     // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }

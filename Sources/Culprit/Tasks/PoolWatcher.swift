@@ -40,7 +40,7 @@ final class PoolWatcher: Sendable {
         return error
       }
     }
-    if let error { throw .threadNotStarted(error.number) }
+    if let error { throw .threadNotStarted(error) }
     let pool = PoolThreads(search, queueLayout, wake, lease)
     // Without a thread nobody would look at them.
     if !search.hasFailed { state.withLock { $0.pools.append(pool) } }

@@ -57,7 +57,7 @@ final class PosixThread: Sendable {
     if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
-      throw PosixThreadError(number: error)
+      throw PosixThreadError(number: error, memoryLeft: clinux_process_memory_left())
     }
     thread = Mutex(created)
   }
@@ -156,12 +156,25 @@ final class PosixThread: Sendable {
 
 /// A thread could not be started.
 struct PosixThreadError: Error {
+  /// The error number of pthread_create(3).
   var number: Int32
+  /// What the process might still take then under RLIMIT_DATA and RLIMIT_AS, in bytes; `UInt64.max` without a limit.
+  var memoryLeft = UInt64.max
 }
 
 extension WatchdogError {
-  /// A thread of the watchdog's could not be started: the error `number` of pthread_create(3).
-  static func threadNotStarted(_ number: Int32) -> WatchdogError {
-    WatchdogError(.unsupported, "a thread cannot be started: \(String(cString: strerror(number)))")
+  /// What a thread takes: 8 MiB of stack as a rule, and 128 MiB that the C library's allocator wants for a moment for a
+  /// thread that allocates for the first time (a heap of 64 MiB that begins at a multiple of its size).
+  private static let threadMemory: UInt64 = 136 << 20
+
+  /// A thread of the watchdog's could not be started.
+  static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
+    let reason = "a thread cannot be started: \(String(cString: strerror(error.number)))"
+    guard error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
+    // The error number is that of a limit of threads as well (RLIMIT_NPROC), which would be looked for in vain.
+    return WatchdogError(
+      .unsupported,
+      "\(reason); \(error.memoryLeft) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take \(threadMemory)"
+    )
   }
 }

@@ -189,7 +189,7 @@ final class Activities: Sendable {
         return error
       }
     }
-    if let error { throw .threadNotStarted(error.number) }
+    if let error { throw .threadNotStarted(error) }
   }
 
   private func run() {

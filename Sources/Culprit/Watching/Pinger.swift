@@ -25,7 +25,7 @@ final class Pinger: Sendable {
   /// - Throws: ``WatchdogError/Code/unsupported`` when the thread cannot be started.
   func add(_ source: PingedSource) throws(WatchdogError) {
     guard !source.isHandedOver else {
-      do throws(PosixThreadError) { return try handOvers.add(source) } catch { throw .threadNotStarted(error.number) }
+      do throws(PosixThreadError) { return try handOvers.add(source) } catch { throw .threadNotStarted(error) }
     }
     let error: PosixThreadError? = thread.withLock { thread in
       guard thread == nil else { return nil }
@@ -36,7 +36,7 @@ final class Pinger: Sendable {
         return error
       }
     }
-    if let error { throw .threadNotStarted(error.number) }
+    if let error { throw .threadNotStarted(error) }
     state.withLock { $0.sources.append(source) }
     wake.notify()
   }

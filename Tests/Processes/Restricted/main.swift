@@ -12,7 +12,7 @@ import TestWorkloads
 // of it:
 //
 //   restricted-process [refuse:CALL | system-service | tasks | queue | little-memory | descriptors | undumpable | no-proc
-//                       | no-pending | profiler | fork | restarts | replaced | coroutine]...
+//                       | no-pending | profiler | fork | restarts | replaced | coroutine | one-arena | address-space:MIB]...
 
 @inline(never)
 func computeForLong() {
@@ -146,6 +146,7 @@ func lockedByWatchdog() throws -> Int {
 nonisolated(unsafe) var watchesTasks = false
 nonisolated(unsafe) var watchesQueue = false
 var restarts = false
+var startsOnly = false
 nonisolated(unsafe) var hasLittleMemory = false
 var countsDescriptors = false
 var isReplaced = false
@@ -167,6 +168,9 @@ for argument in CommandLine.arguments.dropFirst() {
   case "little-memory":
     hasLittleMemory = true
     isDone = true
+  case "one-arena":
+    workload_use_one_arena()
+    isDone = true
   case "descriptors":
     countsDescriptors = true
     isDone = true
@@ -185,12 +189,27 @@ for argument in CommandLine.arguments.dropFirst() {
   case "coroutine":
     usesCoroutine = true
     isDone = true
-  default: isDone = argument.hasPrefix("refuse:") && workload_refuse_call(String(argument.dropFirst(7)))
+  default:
+    startsOnly = argument.hasPrefix("address-space:")
+    isDone =
+      startsOnly
+      ? workload_leave_address_space(Int(argument.dropFirst(14)).map { $0 << 20 } ?? 0)
+      : argument.hasPrefix("refuse:") && workload_refuse_call(String(argument.dropFirst(7)))
   }
   if !isDone {
     print("not possible here: \(argument): \(String(cString: strerror(errno)))")
     exit(77)
   }
+}
+if startsOnly {
+  do {
+    let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(200)))
+    print("started")
+    watchdog.stop()
+  } catch {
+    print("refused: \(error)")
+  }
+  exit(0)
 }
 startBystander()
 

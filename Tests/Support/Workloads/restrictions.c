@@ -169,13 +169,18 @@ int workload_plain_fork(void) { return fork(); }
 
 int workload_become_daemon(void) { return daemon(1, 1); }
 
-bool workload_leave_memory(size_t bytes) {
-  /* The sixth number is that of the data's pages (proc(5)). */
+/* Leaves the process BYTES more than it has of what RESOURCE limits: one number of pages of those that FORMAT reads
+ * (proc(5), statm). */
+static bool leave(int resource, const char *format, size_t bytes) {
   FILE *file = fopen("/proc/self/statm", "re");
   unsigned long pages = 0;
-  int count = file ? fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) : 0;
+  int count = file ? fscanf(file, format, &pages) : 0;
   if (file)
     fclose(file);
   rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
-  return count == 1 && setrlimit(RLIMIT_DATA, &(struct rlimit){.rlim_cur = most, .rlim_max = most}) == 0;
+  return count == 1 && setrlimit(resource, &(struct rlimit){.rlim_cur = most, .rlim_max = most}) == 0;
 }
+
+bool workload_leave_memory(size_t bytes) { return leave(RLIMIT_DATA, "%*u %*u %*u %*u %*u %lu", bytes); }
+
+bool workload_leave_address_space(size_t bytes) { return leave(RLIMIT_AS, "%lu", bytes); }

@@ -92,6 +92,9 @@ bool workload_refuse_call(const char *name);
 /* Leaves the process BYTES of memory beside what it has (RLIMIT_DATA). Returns false when that is not possible. */
 bool workload_leave_memory(size_t bytes);
 
+/* The same of address space (RLIMIT_AS). */
+bool workload_leave_address_space(size_t bytes);
+
 /* Has the kernel end the process for any system call that a service under systemd's SystemCallFilter=@system-service
  * may not make. Returns whether that is possible. */
 bool workload_be_killed_for_calls(void);
