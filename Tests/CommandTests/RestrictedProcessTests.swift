@@ -58,11 +58,11 @@ import Testing
   /// Who looks for a limit of threads, which the error number stands for as well, would look in vain.
   @Test func whereThereIsNoRoomForThreadsThatIsSaid() throws {
     let lines = try lines(["address-space:48"])
-    #expect(lines.count == 1)
-    #expect(lines[0].hasPrefix("refused: a thread cannot be started: Resource temporarily unavailable; "), "\(lines)")
+    let line = try #require(lines.count == 1 ? lines.first : nil, "\(lines)")
+    #expect(line.hasPrefix("refused: a thread cannot be started: Resource temporarily unavailable; "), "\(line)")
     #expect(
-      lines[0].hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
-      "\(lines)"
+      line.hasSuffix(" bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take 142606336"),
+      "\(line)"
     )
   }
 

@@ -46,7 +46,7 @@ final class PosixThread: Sendable {
   /// whoever the caller is. Code of the application runs in it by ``HandlerMask/run(_:)``. While it works the process
   /// does not fork, if it can be waited for: what keeps it from working for long goes by ``resting(_:)``.
   ///
-  /// - Throws: The error number of pthread_create(3).
+  /// - Throws: ``PosixThreadError`` when the thread cannot be started.
   init(name: String, _ body: @escaping @Sendable () -> Void) throws(PosixThreadError) {
     end = Promise<Bool>()
     clinux_fork_start()
@@ -170,8 +170,8 @@ extension WatchdogError {
   /// A thread of the watchdog's could not be started.
   static func threadNotStarted(_ error: PosixThreadError) -> WatchdogError {
     let reason = "a thread cannot be started: \(String(cString: strerror(error.number)))"
-    guard error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
-    // The error number is that of a limit of threads as well (RLIMIT_NPROC), which would be looked for in vain.
+    // That number stands for a limit of threads as well (RLIMIT_NPROC), which would be looked for in vain.
+    guard error.number == EAGAIN, error.memoryLeft < threadMemory else { return WatchdogError(.unsupported, reason) }
     return WatchdogError(
       .unsupported,
       "\(reason); \(error.memoryLeft) bytes are left of RLIMIT_DATA or RLIMIT_AS, and a thread may take \(threadMemory)"
