@@ -123,8 +123,8 @@ let commands: [Target] = [
   ),
 ]
 
-/// Tests, what they start and look at from outside, and slow evidence.
-let proofs: [Target] =
+/// Tests, and the libraries that they share.
+let tests: [Target] =
   [
     .testTarget(name: "CLinuxTests", dependencies: ["CCulpritLinux", "TestWorkloads"]),
     .testTarget(name: "CProcessTests", dependencies: ["CCulpritLinux", "CCulpritProcess"]),
@@ -180,22 +180,37 @@ let proofs: [Target] =
       exclude: ["Golden"]
     ),
     .testTarget(
+      name: "JudgeTests",
+      dependencies: [
+        "CCulpritUnwind", "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritReports", "CulpritStallRecord",
+        "Judges",
+        "StackComparison",
+      ]
+    ),
+    .testTarget(
       name: "CommandTests",
       dependencies: ["CulpritBlackBox", "CulpritOptions", "CulpritStallRecord", "SampleRecordings", "TestSupport"],
       exclude: ["Golden"]
     ),
   ]
-  + support("Tests/Support") + processes("Tests/Processes") + programs("Tests/Proofs")
+  + support("Tests/Support")
 
-/// What several tests use.
+/// Libraries for tests, test programs and proofs.
 func support(_ folder: String) -> [Target] {
   [
     .target(
       name: "TestSupport",
-      dependencies: ["ChildProcesses", "CulpritStallRecord", "CulpritSymbols"],
+      dependencies: ["ChildProcesses", "CulpritStallRecord", "CulpritSymbols", "SimulatedClock"],
       path: "\(folder)/TestSupport"
     ),
     .target(name: "TestWorkloads", path: "\(folder)/Workloads"),
+    // Time that passes only when a test lets it.
+    .target(name: "CSimulatedClock", dependencies: ["CCulpritLinux"], path: "\(folder)/SimulatedClock/c"),
+    .target(
+      name: "SimulatedClock",
+      dependencies: ["CCulpritObserver", "CSimulatedClock"],
+      path: "\(folder)/SimulatedClock/swift"
+    ),
     // Stalls for exports.
     .target(
       name: "SampleRecordings",
@@ -205,7 +220,19 @@ func support(_ folder: String) -> [Target] {
     // Programs that are started without what their starter has by chance: signals blocked and ignored, descriptors.
     .target(name: "CSpawning", path: "\(folder)/ChildProcesses/c"),
     .target(name: "ChildProcesses", dependencies: ["CSpawning"], path: "\(folder)/ChildProcesses/swift"),
-    // What is watched by benchmarks and soak tests.
+    // Pseudo-random numbers from a seed.
+    .target(name: "SplitMix", path: "\(folder)/SplitMix"),
+    // Decides whether reports and stacks are right: used by proofs, and tested with made-up reports.
+    .target(
+      name: "Judges",
+      dependencies: [
+        "Culprit", "CulpritBlackBox", "CulpritBlame", "CulpritOptions", "CulpritReports", "CulpritStallRecord",
+        "CulpritSymbols",
+      ],
+      path: "\(folder)/Judges"
+    ),
+    .target(name: "StackComparison", dependencies: ["CCulpritUnwind"], path: "\(folder)/StackComparison"),
+    // Work that tests and proofs watch.
     .target(name: "SourceLoads", dependencies: ["CCulpritObserver"], path: "\(folder)/SourceLoads"),
     // File systems that break while somebody writes to them, and services that do.
     .target(name: "FaultyDisks", dependencies: ["ChildProcesses"], path: "\(folder)/FaultyDisks"),
@@ -218,7 +245,7 @@ func support(_ folder: String) -> [Target] {
   ]
 }
 
-/// Programs that tests start and look at from outside.
+/// Programs that tests start and observe from outside.
 func processes(_ folder: String) -> [Target] {
   [
     // Watches stalls in a process that lacks something, or shares it with somebody.
@@ -241,20 +268,24 @@ func processes(_ folder: String) -> [Target] {
       ],
       path: "\(folder)/BlackBox"
     ),
+    // Stalls, and ends in every way.
+    .executableTarget(
+      name: "ending-process",
+      dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
+      path: "\(folder)/Ending"
+    ),
     // Has an environment, signals, sockets and an end of its own.
     .executableTarget(
       name: "policy-process",
-      dependencies: ["Culprit", "CulpritStallRecord", "StuckDisk", "TestWorkloads"],
+      dependencies: ["Culprit", "CulpritStallRecord", "SimulatedClock", "StuckDisk", "TestWorkloads"],
       path: "\(folder)/Policy"
     ),
-    // Compares its metrics with what it measures itself.
-    .executableTarget(
-      name: "metrics-process",
-      dependencies: ["Culprit", "SourceLoads", "TestWorkloads"],
-      path: "\(folder)/Metrics"
-    ),
     // A process whose main thread waits for what another thread holds.
-    .executableTarget(name: "waiting-process", dependencies: ["Culprit"], path: "\(folder)/Waiting"),
+    .executableTarget(
+      name: "waiting-process",
+      dependencies: ["CCulpritLinux", "Culprit", "SimulatedClock"],
+      path: "\(folder)/Waiting"
+    ),
     // A service whose threads the kernel holds up.
     .executableTarget(
       name: "held-up-process",
@@ -273,17 +304,23 @@ func processes(_ folder: String) -> [Target] {
       dependencies: ["Culprit", "CulpritStallRecord", "TestWorkloads"],
       path: "\(folder)/Stalling"
     ),
+    // Writes sample recordings of any size.
+    .executableTarget(
+      name: "stall-samples",
+      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
+      path: "\(folder)/StallSamples"
+    ),
   ]
 }
 
-/// Slow evidence, each with its command in tools/.
-func programs(_ folder: String) -> [Target] {
+/// Programs that `tools/prove` runs.
+func proofs(_ folder: String) -> [Target] {
   [
     .executableTarget(
       name: "culprit-bench",
       dependencies: [
         "BenchmarkPeers", "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "ChildProcesses", "Culprit",
-        "CulpritOptions", "CulpritStallRecord", "CulpritSymbols", "SourceLoads", "SplitMix",
+        "CulpritOptions", "CulpritStallRecord", "CulpritSymbols", "Judges", "SourceLoads", "SplitMix",
       ],
       path: "\(folder)/Benchmarks/Program"
     ),
@@ -292,31 +329,28 @@ func programs(_ folder: String) -> [Target] {
     .executableTarget(
       name: "culprit-soak",
       dependencies: [
-        "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritBlackBox", "CulpritBlame",
-        "CulpritOptions", "CulpritReports", "CulpritStallRecord", "CulpritSymbols", "FaultyDisks", "SoakCallers",
-        "SourceLoads",
+        "CCulpritLinux", "CCulpritObserver", "CCulpritUnwind", "Culprit", "CulpritBlackBox", "CulpritOptions",
+        "CulpritStallRecord", "FaultyDisks", "Judges", "SoakCallers", "SourceLoads",
       ],
       path: "\(folder)/Soaks/Program"
     ),
     // Threads whose every system call tells whether something disturbed it, and a program that observes them.
     .target(name: "SoakCallers", path: "\(folder)/Soaks/Callers"),
-    // Stalls with known culprits, as tests start them; `tools/bench` builds them as a package of their own.
+    // Stalls with known culprits. `Tests/Proofs/Blame/build` builds them as a package of their own, too.
     .executableTarget(
       name: "blame-trials",
-      dependencies: ["Catalogue", "Culprit", "NativeWork", "Retries", "SplitMix"],
+      dependencies: ["Catalogue", "Culprit", "Judges", "NativeWork", "Retries", "SplitMix"],
       path: "\(folder)/Blame/Program"
     ),
     .target(name: "Catalogue", path: "\(folder)/Blame/Catalogue"),
     .target(name: "NativeWork", path: "\(folder)/Blame/Native"),
     .target(name: "Retries", path: "\(folder)/Blame/Retries/Sources/Retries"),
-    // Numbers that follow from a seed.
-    .target(name: "SplitMix", path: "\(folder)/Blame/SplitMix"),
     // A service under random harm, and what looks after it.
     .executableTarget(
       name: "culprit-stress",
       dependencies: [
-        "ChildProcesses", "Culprit", "CulpritBlame", "CulpritOptions", "CulpritStallRecord", "CulpritSymbols",
-        "SplitMix", "StressHarm",
+        "ChildProcesses", "Culprit", "CulpritBlame", "CulpritOptions", "CulpritSymbols", "Judges", "SplitMix",
+        "StressHarm",
       ],
       path: "\(folder)/Stress/Program"
     ),
@@ -324,26 +358,32 @@ func programs(_ folder: String) -> [Target] {
     // Tasks that hold threads of Swift's pool, and such as do not; and as many threads as are wanted.
     .executableTarget(
       name: "tasks-process",
-      dependencies: ["Culprit", "Processors", "SplitMix"],
+      dependencies: ["Culprit", "Judges", "Processors", "SplitMix"],
       path: "\(folder)/Tasks/Program"
     ),
     .target(name: "Processors", path: "\(folder)/Tasks/Processors", linkerSettings: [.linkedLibrary("dl")]),
+    // Loops that stall while many requests wait.
+    .executableTarget(
+      name: "outage-process",
+      dependencies: ["CCulpritLinux", "ChildProcesses", "Culprit", "Judges"],
+      path: "\(folder)/Outage/Program"
+    ),
     // The stalls of a made-up fleet.
     .executableTarget(
       name: "fleet-stalls",
       dependencies: ["CulpritOptions", "CulpritStallRecord", "SplitMix"],
       path: "\(folder)/Fleet/Program"
     ),
-    // Writes stalls that other programs read as exports.
+    // Compares its metrics with its own measurements.
     .executableTarget(
-      name: "stall-samples",
-      dependencies: ["CulpritOptions", "CulpritStallRecord", "SampleRecordings"],
-      path: "\(folder)/Exports/Program"
+      name: "metrics-process",
+      dependencies: ["Culprit", "SourceLoads", "TestWorkloads"],
+      path: "\(folder)/Metrics/Program"
     ),
     // Stalls whose causes are known, and work in C and C++ for them.
     .executableTarget(
       name: "causes-process",
-      dependencies: ["CauseWork", "Culprit"],
+      dependencies: ["CauseWork", "Culprit", "Judges"],
       path: "\(folder)/Causes/Program"
     ),
     .target(
@@ -354,12 +394,21 @@ func programs(_ folder: String) -> [Target] {
   ]
 }
 
+/// Programs that only tests and proofs start. A plain `swift build` compiles every target that is not a test, so they are
+/// targets only if BUILD_CULPRIT_WITH is `tests` or `proofs`.
+let programs: [Target] =
+  switch Context.environment["BUILD_CULPRIT_WITH"] {
+  case "tests": processes("Tests/Processes")
+  case "proofs": processes("Tests/Processes") + proofs("Tests/Proofs")
+  default: []
+  }
+
 let package = Package(
   name: "culprit",
   // The first that have what it takes: durations, for one.
   platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
   products: [.library(name: "Culprit", targets: ["Culprit"])]
     + (isElsewhere ? [] : [.executable(name: "culprit", targets: ["CulpritCommand"])]),
-  targets: everywhere + (isElsewhere ? elsewhere : product + commands + proofs),
+  targets: everywhere + (isElsewhere ? elsewhere : product + commands + tests + programs),
   swiftLanguageModes: [.v6]
 )

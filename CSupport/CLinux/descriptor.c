@@ -21,6 +21,14 @@ static struct {
 
 enum { CHANGING = -1 };
 
+/* The number of the calling thread's table, 0 for the service's. */
+static _Thread_local uint32_t own_table __attribute__((tls_model("initial-exec"))) = 0;
+static _Atomic uint32_t tables;
+
+uint32_t clinux_descriptor_table(void) { return own_table; }
+
+void clinux_descriptor_share_table(uint32_t table) { own_table = table; }
+
 /* Fills in what is at PATH, in the directory DIRECTORY, or what DIRECTORY itself stands for where PATH is empty.
  * Returns false when that is nothing. What the kernel knows is enough: the number may stand for a file of the service's
  * by now, and who answers for its file system may not answer. */
@@ -111,8 +119,14 @@ static void remember(const struct clinux_descriptor *descriptor) {
   }
 }
 
+static struct clinux_descriptor private_descriptor(int number) {
+  return (struct clinux_descriptor){.number = number, .table = own_table};
+}
+
 struct clinux_descriptor clinux_descriptor_keep(int number) {
   struct clinux_descriptor descriptor = CLINUX_NO_DESCRIPTOR;
+  if (own_table != 0)
+    return private_descriptor(number < 0 ? -1 : number);
   int saved_errno = errno;
   number = lift(number);
   if (number >= 0 && identify(number, &descriptor))
@@ -122,6 +136,8 @@ struct clinux_descriptor clinux_descriptor_keep(int number) {
 }
 
 struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path) {
+  if (own_table != 0)
+    return clinux_descriptor_keep(number);
   struct clinux_descriptor opened = CLINUX_NO_DESCRIPTOR, present = CLINUX_NO_DESCRIPTOR;
   if (number < 0 || !identify_at(AT_FDCWD, path, &present) || !identify(number, &opened) ||
       !is_equal(&opened, &present)) {
@@ -152,6 +168,7 @@ bool clinux_descriptor_take_own_table(void) {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
     if (open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
       break;
+  own_table = atomic_fetch_add_explicit(&tables, 1, memory_order_relaxed) + 1;
   return true;
 }
 
@@ -164,7 +181,9 @@ bool clinux_descriptor_is_same(const struct clinux_descriptor *descriptor, int n
 }
 
 bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor) {
-  return descriptor->number >= 0 && clinux_descriptor_is_same(descriptor, descriptor->number);
+  if (descriptor->number < 0 || descriptor->table != own_table)
+    return false;
+  return descriptor->table != 0 || clinux_descriptor_is_same(descriptor, descriptor->number);
 }
 
 static void forget(const struct clinux_descriptor *descriptor) {
@@ -180,11 +199,25 @@ static void forget(const struct clinux_descriptor *descriptor) {
 
 void clinux_descriptor_close(struct clinux_descriptor *descriptor) {
   int saved_errno = errno;
-  forget(descriptor);
+  if (descriptor->table == 0)
+    forget(descriptor);
   if (clinux_descriptor_is_ours(descriptor))
     syscall(SYS_close, descriptor->number);
   *descriptor = CLINUX_NO_DESCRIPTOR;
   errno = saved_errno;
+}
+
+bool clinux_descriptor_set_aside(struct clinux_descriptor *descriptor) {
+  struct clinux_descriptor former = CLINUX_NO_DESCRIPTOR;
+  int saved_errno = errno;
+  bool is_known = clinux_descriptor_is_ours(descriptor) && identify(descriptor->number, &former);
+  errno = saved_errno;
+  if (!is_known)
+    return false;
+  clinux_descriptor_close(descriptor);
+  former.number = -1;
+  *descriptor = former;
+  return true;
 }
 
 void clinux_descriptor_replace(struct clinux_descriptor *descriptor, struct clinux_descriptor opened) {

@@ -40,7 +40,7 @@ void clinux_lock_take(struct clinux_lock *lock) {
     uint32_t word = mine;
     atomic_compare_exchange_strong_explicit(&lock->word, &word, mine | AWAITED, memory_order_relaxed,
                                             memory_order_relaxed);
-    clinux_wait(&lock->word, mine | AWAITED, UINT64_MAX);
+    clinux_wait_in_kernel(&lock->word, mine | AWAITED, UINT64_MAX);
   }
 }
 

@@ -18,42 +18,10 @@
 
 enum { PAGE = 4096, WINDOW_BYTES = 16 << 10 };
 
-/* What is used in this process, and what it uses: opened before the first reading, and closed by nobody but a child. */
+/* The way that works in this process. */
 static _Atomic int way = CLINUX_MEMORY_BY_CALL;
-static struct clinux_descriptor memory_file = {.number = -1};
-static struct clinux_descriptor pipe_reader = {.number = -1};
-static struct clinux_descriptor pipe_writer = {.number = -1};
 
-/* Opens what is not open, or not any more: the service may close what is not its own. One thread at a time. */
-static void open_file(void) {
-  if (!clinux_descriptor_is_ours(&memory_file))
-    memory_file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
-}
-
-static void open_pipe(void) {
-  int ends[2];
-  if ((clinux_descriptor_is_ours(&pipe_reader) && clinux_descriptor_is_ours(&pipe_writer)) ||
-      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return;
-  clinux_descriptor_close(&pipe_reader);
-  clinux_descriptor_close(&pipe_writer);
-  pipe_reader = clinux_descriptor_keep(ends[0]);
-  pipe_writer = clinux_descriptor_keep(ends[1]);
-}
-
-/* Whether there is the file. */
-static bool has_file(void) {
-  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
-  if (clinux_descriptor_is_ours(&memory_file))
-    return true;
-  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
-    return false;
-  open_file();
-  atomic_flag_clear_explicit(&is_taken, memory_order_release);
-  return clinux_descriptor_is_ours(&memory_file);
-}
-
-/* A file in memory, and where it is mapped. Each context has its own, so that nobody waits for who is held up. */
+/* A file in memory and its mapping. Each context has its own, so that no thread waits for one that is held up. */
 struct window {
   atomic_flag is_taken;
   _Atomic bool is_open;
@@ -63,6 +31,46 @@ struct window {
 };
 enum { WINDOWS = CLINUX_WATCHERS_CONTEXT + 1 };
 static struct window windows[WINDOWS];
+
+/* The other descriptors to read through, opened when they are needed. */
+struct sources {
+  struct clinux_descriptor file, pipe_reader, pipe_writer;
+};
+#define NO_SOURCES ((struct sources){CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR, CLINUX_NO_DESCRIPTOR})
+
+/* Element 0 belongs to the service's descriptor table, the others to the contexts whose thread has its own table. */
+static struct sources all_sources[WINDOWS] = {[0 ... WINDOWS - 1] = {{.number = -1}, {.number = -1}, {.number = -1}}};
+
+static struct sources *own_sources(void) { return &all_sources[clinux_descriptor_table() != 0 ? clinux_context : 0]; }
+
+/* Opens the file if it is not open, or the service has closed it. One thread at a time for each table. */
+static void open_file(struct sources *sources) {
+  if (!clinux_descriptor_is_ours(&sources->file))
+    sources->file = clinux_descriptor_keep(open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC));
+}
+
+static void open_pipe(struct sources *sources) {
+  int ends[2];
+  if ((clinux_descriptor_is_ours(&sources->pipe_reader) && clinux_descriptor_is_ours(&sources->pipe_writer)) ||
+      pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return;
+  clinux_descriptor_close(&sources->pipe_reader);
+  clinux_descriptor_close(&sources->pipe_writer);
+  sources->pipe_reader = clinux_descriptor_keep(ends[0]);
+  sources->pipe_writer = clinux_descriptor_keep(ends[1]);
+}
+
+/* Whether there is the file. */
+static bool has_file(struct sources *sources) {
+  static atomic_flag is_taken = ATOMIC_FLAG_INIT;
+  if (clinux_descriptor_is_ours(&sources->file))
+    return true;
+  if (atomic_flag_test_and_set_explicit(&is_taken, memory_order_acquire))
+    return false;
+  open_file(sources);
+  atomic_flag_clear_explicit(&is_taken, memory_order_release);
+  return clinux_descriptor_is_ours(&sources->file);
+}
 
 /* Whether WINDOW's number still stands for its file: somebody may have closed it and opened something else. Not by
  * clinux_descriptor_is_ours, which takes more of a handler's stack. */
@@ -115,6 +123,18 @@ static long copy_through_window(uint64_t address, void *destination, size_t leng
   return result;
 }
 
+static bool read_by_file(uint64_t address, void *destination, size_t length) {
+  struct sources *sources = own_sources();
+  /* The kernel's file position is signed. */
+  if (address > INT64_MAX - length || !has_file(sources))
+    return false;
+  long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
+  return got >= 0 && (size_t)got == length;
+}
+
+/* Whether a seccomp filter has refused a call that failed with ERROR. */
+static bool is_refused(int error) { return error == EPERM || error == ENOSYS; }
+
 /* The caller's own id: process_vm_readv(2) does not find a process by its number any more when its main thread has
  * left. */
 static bool read_by_call(uint64_t address, void *destination, size_t length) {
@@ -124,29 +144,28 @@ static bool read_by_call(uint64_t address, void *destination, size_t length) {
   return got >= 0 && (size_t)got == length;
 }
 
-static bool read_by_file(uint64_t address, void *destination, size_t length) {
-  /* The kernel's file position is signed. */
-  if (address > INT64_MAX - length || !has_file())
-    return false;
-  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
-  return got >= 0 && (size_t)got == length;
+/* Also where a filter refuses the call, which replaces windows that the service has closed. */
+static bool read_by_call_or_file(uint64_t address, void *destination, size_t length) {
+  return read_by_call(address, destination, length) ||
+         (is_refused(errno) && read_by_file(address, destination, length));
 }
 
 /* The kernel refuses to write to a pipe from memory that is not there, with EFAULT. Never more than the pipe holds,
  * which is empty before and after. */
 static bool copy_through_pipe(uint64_t address, void *destination, size_t length) {
   /* The service may have closed them: what is read must not be written to a file of its own. */
-  open_pipe();
-  if (!clinux_descriptor_is_ours(&pipe_reader) || !clinux_descriptor_is_ours(&pipe_writer))
+  struct sources *sources = own_sources();
+  open_pipe(sources);
+  if (!clinux_descriptor_is_ours(&sources->pipe_reader) || !clinux_descriptor_is_ours(&sources->pipe_writer))
     return false;
   for (size_t copied = 0; copied < length;) {
     size_t piece = PAGE - (size_t)((address + copied) % PAGE);
     if (piece > length - copied)
       piece = length - copied;
-    long written = syscall(SYS_write, pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
+    long written = syscall(SYS_write, sources->pipe_writer.number, (const void *)(uintptr_t)(address + copied), piece);
     if (written <= 0)
       return false;
-    if (syscall(SYS_read, pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
+    if (syscall(SYS_read, sources->pipe_reader.number, (uint8_t *)destination + copied, (size_t)written) != written)
       return false;
     copied += (size_t)written;
   }
@@ -197,7 +216,7 @@ bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
   }
   switch (chosen) {
   case CLINUX_MEMORY_BY_CALL:
-    is_read = read_by_call(address, destination, length);
+    is_read = read_by_call_or_file(address, destination, length);
     break;
   case CLINUX_MEMORY_BY_FILE:
     is_read = read_by_file(address, destination, length);
@@ -210,6 +229,14 @@ bool clinux_memory_read(uint64_t address, void *destination, size_t length) {
   }
   errno = saved_errno;
   return is_read;
+}
+
+static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
+  struct sources *sources = own_sources();
+  if (address > INT64_MAX - length || !has_file(sources))
+    return 0;
+  long got = syscall(SYS_pread64, sources->file.number, destination, length, (long)address);
+  return got > 0 ? (size_t)got : 0;
 }
 
 /* A page a piece: the call transfers whole pieces only. Few at a time: this runs on a signal handler's stack. */
@@ -231,19 +258,14 @@ static size_t read_some_by_call(uint64_t address, void *destination, size_t leng
       asked += piece;
     }
     long got = syscall(SYS_process_vm_readv, self, local, (unsigned long)count, remote, (unsigned long)count, 0UL);
+    if (got < 0 && is_refused(errno))
+      return copied + read_some_by_file(address + copied, (uint8_t *)destination + copied, length - copied);
     if (got > 0)
       copied += (size_t)got;
     if (got < 0 || (size_t)got < asked)
       break;
   }
   return copied;
-}
-
-static size_t read_some_by_file(uint64_t address, void *destination, size_t length) {
-  if (address > INT64_MAX - length || !has_file())
-    return 0;
-  long got = syscall(SYS_pread64, memory_file.number, destination, length, (long)address);
-  return got > 0 ? (size_t)got : 0;
 }
 
 size_t clinux_memory_read_some(uint64_t address, void *destination, size_t length) {
@@ -281,8 +303,8 @@ size_t clinux_memory_read_anyway(uint64_t address, void *destination, size_t len
 /* Runs in the child after fork(2): the files are the parent's memory, the pipe is shared with it, and the windows are
  * not mapped. They are closed by clinux_descriptor.h. */
 static void forget_parent(void) {
-  memory_file = pipe_reader = pipe_writer = CLINUX_NO_DESCRIPTOR;
   for (int index = 0; index < WINDOWS; index++) {
+    all_sources[index] = NO_SOURCES;
     struct window *window = &windows[index];
     window->file = CLINUX_NO_DESCRIPTOR;
     window->bytes = NULL;
@@ -325,8 +347,20 @@ static void open_windows(void) {
   /* Where a file of that size must not be written. */
   if (is_limited())
     return;
-  for (int index = 0; index < WINDOWS; index++)
-    open_window(&windows[index]);
+  open_window(&windows[0]);
+  open_window(&windows[CLINUX_HANDLERS_CONTEXT]);
+  open_window(&windows[clinux_context]);
+}
+
+void clinux_memory_start_context(void) {
+  struct window *window = &windows[clinux_context];
+  /* A former thread of the context had the numbers in a table that is gone. */
+  if (window->file.table != 0)
+    window->file = CLINUX_NO_DESCRIPTOR;
+  if (clinux_descriptor_table() != 0)
+    *own_sources() = NO_SOURCES;
+  if (atomic_load_explicit(&way, memory_order_relaxed) == CLINUX_MEMORY_BY_WINDOW && !is_limited())
+    open_window(window);
 }
 
 enum clinux_memory_way clinux_memory_start(void) {
@@ -334,18 +368,20 @@ enum clinux_memory_way clinux_memory_start(void) {
   if (!is_guarded)
     is_guarded = pthread_atfork(NULL, NULL, forget_parent) == 0;
   uint64_t known = UINT64_C(0x0123456789abcdef);
+  uint64_t address = (uint64_t)(uintptr_t)&known;
   for (int tried = CLINUX_MEMORY_BY_WINDOW; tried < CLINUX_MEMORY_UNREADABLE; tried++) {
     if (tried == CLINUX_MEMORY_BY_WINDOW)
       open_windows();
     if (tried == CLINUX_MEMORY_BY_FILE)
-      open_file();
+      open_file(own_sources());
     if (tried == CLINUX_MEMORY_BY_PIPE)
-      open_pipe();
+      open_pipe(own_sources());
     atomic_store_explicit(&way, tried, memory_order_relaxed);
     uint64_t found = 0;
     bool has_windows = atomic_load_explicit(&windows[clinux_context].is_open, memory_order_relaxed);
-    if ((tried != CLINUX_MEMORY_BY_WINDOW || has_windows) &&
-        clinux_memory_read((uint64_t)(uintptr_t)&known, &found, sizeof found) && found == known)
+    bool is_read = tried == CLINUX_MEMORY_BY_CALL ? read_by_call(address, &found, sizeof found)
+                                                  : clinux_memory_read(address, &found, sizeof found);
+    if ((tried != CLINUX_MEMORY_BY_WINDOW || has_windows) && is_read && found == known)
       break;
     atomic_store_explicit(&way, tried + 1, memory_order_relaxed);
   }
@@ -355,7 +391,7 @@ enum clinux_memory_way clinux_memory_start(void) {
 enum clinux_memory_way clinux_memory_way(void) {
   int chosen = atomic_load_explicit(&way, memory_order_relaxed);
   for (int index = 0; index < WINDOWS && chosen == CLINUX_MEMORY_BY_WINDOW; index++)
-    if (!atomic_load_explicit(&windows[index].is_open, memory_order_relaxed))
+    if (windows[index].bytes && !atomic_load_explicit(&windows[index].is_open, memory_order_relaxed))
       chosen = CLINUX_MEMORY_BY_CALL;
   return (enum clinux_memory_way)chosen;
 }

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "clinux_task.h"
 
+#include "clinux_test_clock.h"
+
 #include "clinux_context.h"
 
 #include <dirent.h>
@@ -174,10 +176,12 @@ struct clinux_descriptor clinux_task_open_schedule(void) {
 void clinux_task_close_schedule(struct clinux_descriptor schedule) { clinux_descriptor_close(&schedule); }
 
 /* The second of the three numbers in the schedstat file of DESCRIPTOR, and in TURNS the third one; UINT64_MAX when it
- * cannot be read, or the kernel does not count: a thread that has run has had a turn. */
+ * cannot be read, the kernel does not count, or time is simulated: a thread that has run has had a turn. */
 static uint64_t read_run_delay(int descriptor, uint64_t *turns) {
+  const struct clinux_test_clock *test = clinux_test_clock_installed();
+  bool counts = descriptor >= 0 && !(test && test->is_simulated());
   char text[64];
-  long count = descriptor < 0 ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
+  long count = !counts ? 0 : syscall(SYS_pread64, descriptor, text, sizeof text, 0L);
   uint64_t numbers[3] = {0};
   int number = 0;
   for (long at = 0; at < count && number < 3; at++)

@@ -13,12 +13,11 @@
 /* A page of the kernel's account, and one for the note. */
 static size_t note_bytes(void) { return 2 * (size_t)sysconf(_SC_PAGESIZE); }
 
-/* Whether system calls are filtered (seccomp(2)). The call is one that no filter expects of a service, and some end the
- * process for such a call. */
-static bool is_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
+bool clinux_calls_are_filtered(void) { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0; }
 
 int clinux_watchpoint_set(struct clinux_watchpoint *watchpoint, int32_t tid, uint64_t address) {
-  if (is_filtered())
+  /* No filter expects this call of a service, and some end the process for such a call. */
+  if (clinux_calls_are_filtered())
     return EPERM;
   struct perf_event_attr what = {
       .type = PERF_TYPE_BREAKPOINT,

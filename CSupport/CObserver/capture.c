@@ -98,6 +98,15 @@ bool observer_capture_is_answered(uint32_t index) {
   return is_answered(atomic_load_explicit(&observer_requests[index].word, memory_order_acquire));
 }
 
+bool observer_capture_is_pending(void) {
+  for (int index = 0; index < REQUESTS_ALL; index++) {
+    uint32_t state = atomic_load_explicit(&observer_requests[index].word, memory_order_acquire) & STATE_MASK;
+    if (state == REQUEST_ARMED || state == REQUEST_COPYING)
+      return true;
+  }
+  return false;
+}
+
 /* Waits until REQUEST is answered, until DEADLINE_NS at most. */
 static void await(const struct observer_request *request, uint64_t deadline_ns) {
   for (;;) {

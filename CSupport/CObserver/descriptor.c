@@ -102,8 +102,8 @@ int32_t observer_descriptor_number(int64_t call, const uint64_t arguments[6]) {
   }
 }
 
-/* Writes the name of descriptor NUMBER in /proc into NAME, which has room for it. */
-static void write_name(char *name, int32_t number) {
+/* Writes NUMBER to NAME, which has room for it. */
+static void write_number(char *name, int32_t number) {
   char digits[12];
   int count = 0;
   for (uint32_t left = (uint32_t)number; count == 0 || left > 0; left /= 10)
@@ -180,21 +180,23 @@ void observer_path_read(int64_t call, const uint64_t arguments[6], struct observ
     keep_end(path, length, length == bytes, descriptor);
 }
 
-static void read_target(int32_t number, struct observer_descriptor *descriptor) {
-  /* The main thread may have exited: its directory is empty then. */
-  char name[40] = "/proc/thread-self/fd/", target[1024];
-  write_name(name + strlen(name), number);
+static void read_target(int32_t tid, int32_t number, struct observer_descriptor *descriptor) {
+  /* Threads can have different tables, and that of a main thread that has exited is empty. */
+  char name[48] = "/proc/self/task/", target[1024];
+  write_number(name + strlen(name), tid);
+  strcpy(name + strlen(name), "/fd/");
+  write_number(name + strlen(name), number);
   long bytes = syscall(SYS_readlinkat, AT_FDCWD, name, target, sizeof target);
   if (bytes <= 0)
     return;
   keep_end(target, (size_t)bytes, bytes == sizeof target, descriptor);
 }
 
-void observer_descriptor_read(int32_t number, struct observer_descriptor *descriptor) {
+void observer_descriptor_read(int32_t tid, int32_t number, struct observer_descriptor *descriptor) {
   int saved_errno = errno;
   memset(descriptor, 0, sizeof *descriptor);
   descriptor->number = number;
   if (number >= 0)
-    read_target(number, descriptor);
+    read_target(tid, number, descriptor);
   errno = saved_errno;
 }

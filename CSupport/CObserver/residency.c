@@ -12,6 +12,7 @@
 #include "clinux_wait.h"
 #include "cprocess_abort.h"
 #include "cprocess_cpu.h"
+#include "cprocess_crash.h"
 #include "cprocess_datagram.h"
 #include "cprocess_escalation.h"
 #include "cprocess_sigterm.h"
@@ -75,6 +76,7 @@ bool observer_keep_own_code_resident(void) {
       OWN(observer_machine_registers, 1 << 10),
       OWN(observer_stall_read, 4 << 10),
       OWN(observer_ring_write, 4 << 10),
+      OWN(cprocess_crash_wake, 1 << 10),
       OWN(observer_work_follow, 8 << 10),
       OWN(cprocess_sigterm_chain, 4 << 10),
       OWN(observer_slot_read, 8 << 10),

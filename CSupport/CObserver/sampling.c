@@ -153,11 +153,15 @@ void observer_sampling_stop(struct observer_sampling *sampling) {
     observer_sampler_wake(sampling, number);
 }
 
-bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests) {
+bool observer_capture_all_is_urgent(const struct observer_sampling *sampling, uint32_t requests) {
   return atomic_load_explicit(&sampling->capture_open, memory_order_acquire) != 0 ||
-         atomic_load_explicit(&sampling->capture_stalls, memory_order_relaxed) !=
-             atomic_load_explicit(&sampling->stalls_declared, memory_order_acquire) ||
          atomic_load_explicit(&sampling->capture_requests, memory_order_relaxed) != requests;
+}
+
+bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests) {
+  return observer_capture_all_is_urgent(sampling, requests) ||
+         atomic_load_explicit(&sampling->capture_stalls, memory_order_relaxed) !=
+             atomic_load_explicit(&sampling->stalls_declared, memory_order_acquire);
 }
 
 uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests) {

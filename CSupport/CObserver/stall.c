@@ -12,19 +12,20 @@
 static struct observer_stall *_Atomic entries;
 static _Atomic uint32_t entries_process;
 static struct clinux_lock entries_lock;
+static _Atomic uint32_t entries_used;
 
-static struct observer_stall *table_if_any(void) {
+struct observer_stall *observer_stall_table_if_any(void) {
   if (!clinux_process_is(atomic_load_explicit(&entries_process, memory_order_acquire)))
     return NULL;
   return atomic_load_explicit(&entries, memory_order_relaxed);
 }
 
 struct observer_stall *observer_stall_table(void) {
-  struct observer_stall *table = table_if_any();
+  struct observer_stall *table = observer_stall_table_if_any();
   if (table)
     return table;
   clinux_lock_take(&entries_lock);
-  table = table_if_any();
+  table = observer_stall_table_if_any();
   if (!table) {
     void *memory = mmap(NULL, sizeof(struct observer_stall) * OBSERVER_SLOTS_MAX, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -35,6 +36,8 @@ struct observer_stall *observer_stall_table(void) {
   clinux_lock_release(&entries_lock);
   return table;
 }
+
+uint32_t observer_stall_used(void) { return atomic_load_explicit(&entries_used, memory_order_relaxed); }
 
 void observer_stall_reset(struct observer_stall *entry) {
   atomic_store_explicit(&entry->item, 0, memory_order_relaxed);
@@ -68,7 +71,7 @@ void observer_stall_suspect(struct observer_stall *entry, int32_t tid) {
   atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
 }
 
-void observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns, uint64_t threshold_ns,
+bool observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns, uint64_t threshold_ns,
                         int32_t tid) {
   uint64_t former = atomic_load_explicit(&entry->item, memory_order_relaxed);
   if (former != item && former != 0)
@@ -78,7 +81,12 @@ void observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t ag
   atomic_store_explicit(&entry->threshold_ns, threshold_ns, memory_order_relaxed);
   if (tid != 0)
     atomic_store_explicit(&entry->tid, tid, memory_order_relaxed);
+  uintptr_t offset = (uintptr_t)entry - (uintptr_t)atomic_load_explicit(&entries, memory_order_relaxed);
+  /* Entries of tests are in other tables. */
+  if (offset < sizeof *entry * OBSERVER_SLOTS_MAX && offset / sizeof *entry >= observer_stall_used())
+    atomic_store_explicit(&entries_used, (uint32_t)(offset / sizeof *entry) + 1, memory_order_relaxed);
   atomic_store_explicit(&entry->item, item, memory_order_release);
+  return former != item;
 }
 
 void observer_stall_read(const struct observer_stall *entry, struct observer_stall_snapshot *view) {

@@ -212,9 +212,6 @@ uint64_t observer_swift_task_callers(const struct stack_copy *copy, struct unwin
   return address;
 }
 
-/* Where a final class has its first property. */
-enum { FIRST_PROPERTY = 16 };
-
 void observer_swift_task_label(const struct observer_task_layout *layout, uint64_t address,
                                struct observer_label *label) {
   struct task task;

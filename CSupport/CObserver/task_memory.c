@@ -97,6 +97,22 @@ uint64_t task_memory_local(uint64_t link, uint64_t key) {
   return 0;
 }
 
+enum { MARKS_MAX = 64 };
+
+bool task_memory_has_mark(const struct observer_task_layout *layout, const struct task *task, uint64_t mark) {
+  struct {
+    uint64_t section, outer;
+  } properties = {0};
+  uint64_t object = layout->locals != 0 ? task_memory_local(task->words[layout->locals], layout->mark_key) : 0;
+  for (int seen = 0; seen < MARKS_MAX && object != 0; seen++, object = properties.outer) {
+    if (!clinux_memory_read(object + FIRST_PROPERTY, &properties, sizeof properties))
+      return false;
+    if (properties.section == mark)
+      return true;
+  }
+  return false;
+}
+
 bool task_memory_read(const struct observer_task_layout *layout, uint64_t address, struct task *task) {
   uint32_t last = layout->allocation;
   last = layout->status > last ? layout->status : last;
@@ -108,6 +124,11 @@ bool task_memory_read(const struct observer_task_layout *layout, uint64_t addres
 
 bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task) {
   return layout->yield != 0 && task->words[RESUME_FUNCTION] == layout->yield;
+}
+
+bool task_memory_is_asleep(const struct observer_task_layout *layout, const struct task *task) {
+  uint64_t resumes = task->words[RESUME_FUNCTION];
+  return resumes != 0 && (resumes == layout->sleeps[0] || resumes == layout->sleeps[1]);
 }
 
 enum observer_task_state task_memory_state(const struct observer_task_layout *layout, const struct task *task) {

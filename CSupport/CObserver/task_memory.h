@@ -58,6 +58,14 @@ struct task {
   uint64_t words[TASK_WORDS];
 };
 
+/* Where a final class has its first property. */
+enum { FIRST_PROPERTY = 16 };
+
+/* Whether TASK has inherited the section with the number MARK: its task-local value is a list of objects, whose first
+ * property is the number of a section and whose second is the object of the enclosing section. */
+CLINUX_NO_LOCKS bool task_memory_has_mark(const struct observer_task_layout *layout, const struct task *task,
+                                          uint64_t mark);
+
 /* Reads the task at ADDRESS. Returns false when there is none. */
 CLINUX_NO_LOCKS bool task_memory_read(const struct observer_task_layout *layout, uint64_t address, struct task *task);
 
@@ -66,6 +74,9 @@ static inline uint32_t task_memory_id(const struct task *task) { return (uint32_
 
 /* Whether TASK, where it does not run, resumes where tasks do that have given up their turn. */
 CLINUX_NO_LOCKS bool task_memory_has_yielded(const struct observer_task_layout *layout, const struct task *task);
+
+/* Whether TASK, where it is suspended, sleeps. */
+CLINUX_NO_LOCKS bool task_memory_is_asleep(const struct observer_task_layout *layout, const struct task *task);
 
 CLINUX_NO_LOCKS enum observer_task_state task_memory_state(const struct observer_task_layout *layout,
                                                            const struct task *task);

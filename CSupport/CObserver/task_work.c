@@ -119,7 +119,56 @@ static int32_t find_in_the_way(const struct observer_task_layout *layout, const 
   return found;
 }
 
-void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, struct observer_task_work *work) {
+/* Whether TASK is a child of the task at ADDRESS, or of one of its children. */
+static bool is_descendant(const struct observer_task_layout *layout, const struct task *task, uint64_t address) {
+  struct task each = *task;
+  for (int generation = 0; generation < GENERATIONS_MAX && each.words[FLAGS] & IS_CHILD; generation++) {
+    uint64_t parent = each.words[layout->parent];
+    if (parent == address)
+      return true;
+    if (!task_memory_read(layout, parent, &each))
+      break;
+  }
+  return false;
+}
+
+/* The most threads that work for one section at a time. */
+enum { MARKED_MAX = 16 };
+
+/* Finds a thread that runs a task with MARK, none of the descendants of the task at ADDRESS or of the task of WORK,
+ * which is suspended; of several the one whose turn it is. Returns false if there is none. */
+static bool find_marked(const struct observer_task_layout *layout, uint64_t address, uint32_t turn, uint64_t mark,
+                        struct observer_task_work *work) {
+  struct clinux_thread_walk walk = {0};
+  struct {
+    uint64_t task;
+    uint32_t id;
+    int32_t tid;
+  } found[MARKED_MAX];
+  uint32_t count = 0;
+  while (count < MARKED_MAX && clinux_thread_pointer_next(&walk)) {
+    struct runs runs;
+    struct task task;
+    if (read_runs(layout, &walk.here, &runs) && task_memory_read(layout, runs.task, &task) &&
+        task_memory_has_mark(layout, &task, mark) && !is_descendant(layout, &task, address) &&
+        !is_descendant(layout, &task, work->task)) {
+      found[count].task = runs.task;
+      found[count].id = task_memory_id(&task);
+      found[count++].tid = walk.here.tid;
+    }
+  }
+  if (count == 0)
+    return false;
+  uint32_t wanted = turn % count;
+  work->task = found[wanted].task;
+  work->id = found[wanted].id;
+  work->tid = found[wanted].tid;
+  work->state = OBSERVER_TASK_RUNNING;
+  return true;
+}
+
+void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, uint64_t mark,
+                              struct observer_task_work *work) {
   struct task task;
   *work = (struct observer_task_work){.state = OBSERVER_TASK_UNKNOWN, .task = address, .id = id};
   const struct observer_task_layout *layout = task_memory_layout();
@@ -132,6 +181,11 @@ void observer_swift_task_find(uint64_t address, uint32_t id, uint32_t turn, stru
     uint64_t next = find_awaited(layout, &task, work->task, turn), before = work->task;
     if (next == before || work->waiters.count == OBSERVER_TASK_WAITERS_MAX)
       break;
+    if (next == 0 && mark != 0 && !task_memory_is_asleep(layout, &task) &&
+        find_marked(layout, address, turn, mark, work)) {
+      work->waiters.tasks[work->waiters.count++] = before;
+      return;
+    }
     if (next == 0 || !task_memory_read(layout, next, &task))
       break;
     /* Somebody else's child is none of it. */

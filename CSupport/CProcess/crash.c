@@ -3,6 +3,7 @@
 
 #include "clinux_clock.h"
 #include "clinux_wait.h"
+#include "cprocess_pending.h"
 #include "crash_notes.h"
 
 #include <errno.h>
@@ -13,7 +14,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
+/* SIGTERM only where it has its default action. */
+static const int fatal_signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT, SIGTERM};
 enum { FATAL_SIGNALS = sizeof fatal_signals / sizeof fatal_signals[0] };
 
 /* A fault that was found later, and is not repeated by the instruction that the handler returns to (memory tagging of
@@ -24,6 +26,9 @@ static _Atomic int note_process;
 static _Atomic unsigned note_number;
 /* How long who dies waits: what a disk takes that is slow, and no more than `exit` waits. */
 static const uint64_t patience_ns = UINT64_C(1000000000);
+
+/* How long a process that is terminated waits for standard error to take the lines of pending reports. */
+static const uint64_t lines_patience_ns = UINT64_C(100000000);
 
 /* Whether a signal has been noted: enum notice, changed by the one thread that notes it. */
 static _Atomic uint32_t notice;
@@ -44,9 +49,9 @@ static _Atomic bool recovers[FATAL_SIGNALS];
  * atomics, bare system calls, sigaction. Forbidden: locks, allocation, stdio, anything that may enter the
  * loader or a language runtime. */
 
-/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 10. */
-static size_t put_number(char *text, unsigned number) {
-  char digits[10];
+/* Writes NUMBER in decimal to TEXT. Returns how many characters that are, at most 20. */
+static size_t put_number(char *text, uint64_t number) {
+  char digits[20];
   size_t count = 0;
   do {
     digits[count++] = (char)('0' + number % 10);
@@ -74,8 +79,8 @@ static void put_digits(char *text, unsigned number) {
     *text++ = "0123456789abcdef"[number >> shift & 15];
 }
 
-/* Has the line of the first LENGTH characters of LINE written, which has room for eleven more. */
-static void put_line(char *line, size_t length) {
+/* Adds the checksum and the end to the first LENGTH characters of LINE, which has room for them. Returns the length. */
+static size_t end_line(char *line, size_t length) {
   char digits[8];
   put_digits(digits, atomic_load(&note_number));
   unsigned checksum = add_checksum(add_checksum(0, digits, sizeof digits), line, length);
@@ -84,12 +89,27 @@ static void put_line(char *line, size_t length) {
   put_digits(line + length, checksum);
   length += 8;
   line[length++] = '\n';
-  crash_notes_put(line, length);
+  return length;
+}
+
+static void put_line(char *line, size_t length) { crash_notes_put(line, end_line(line, length)); }
+
+void cprocess_crash_write_line(char *line, size_t length) { crash_notes_write_now(line, end_line(line, length)); }
+
+void cprocess_crash_wake(void) { crash_notes_wake(); }
+
+/* Has the line of WORD, which ends in a space, and of the time of day written. */
+static void put_time(const char *word) {
+  char line[CRASH_NOTE_LENGTH_MAX];
+  size_t length = strlen(word);
+  memcpy(line, word, length);
+  length += put_number(line + length, clinux_clock_wall_ns());
+  put_line(line, length);
 }
 
 /* Whether it was sent, or found long after what it tells of: not by the instruction that was interrupted. */
 static bool is_asynchronous(int number, const siginfo_t *info) {
-  return info->si_code <= 0 || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
+  return info->si_code <= 0 || number == SIGTERM || (number == SIGBUS && info->si_code == BUS_MCEERR_AO) ||
          (number == SIGSEGV && info->si_code == LATE_TAG_FAULT);
 }
 
@@ -133,12 +153,16 @@ static bool note(int number, const siginfo_t *info, int process) {
     if (clinux_clock_ns() >= deadline_ns)
       return false;
   }
-  char line[CRASH_NOTE_LENGTH_MAX] = "signal ";
-  size_t length = 7;
-  length += put_number(line + length, (unsigned)number);
-  line[length++] = ' ';
-  length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
-  put_line(line, length);
+  if (number == SIGTERM) {
+    put_time("terminated ");
+  } else {
+    char line[CRASH_NOTE_LENGTH_MAX] = "signal ";
+    size_t length = 7;
+    length += put_number(line + length, (unsigned)number);
+    line[length++] = ' ';
+    length += put_number(line + length, info->si_code <= 0 && info->si_pid > 0 ? (unsigned)info->si_pid : 0);
+    put_line(line, length);
+  }
   atomic_store(&notice_deadline_ns, deadline_ns);
   atomic_store(&notice, NOTICE_PUT);
   clinux_wake(&notice);
@@ -218,6 +242,9 @@ static void die(int index, int number, siginfo_t *info, void *context, int proce
   /* The kernel keeps from process 1 what has no handler. */
   if (process == 1 && is_asynchronous(number, info))
     return;
+  /* Termination on request is an ending like exit; nothing more will be reported. */
+  if (number == SIGTERM && process == atomic_load(&note_process))
+    cprocess_pending_print(clinux_clock_ns() + lines_patience_ns);
   note(number, info, process);
   sigaction(number, &former[index], NULL);
   if (comes_again(number, info))
@@ -247,25 +274,36 @@ static void on_fatal(int number, siginfo_t *info, void *context) {
   errno = saved_errno;
 }
 
-/* END ASYNC-SIGNAL-SAFE SECTION */
+void cprocess_crash_note_end(uint64_t deadline_ns) {
+  if (syscall(SYS_getpid) != atomic_load(&note_process))
+    return;
+  put_time("ended ");
+  crash_notes_wait(deadline_ns);
+}
 
-static bool is_ours(const struct sigaction *action) {
+bool cprocess_crash_is_handler(const struct sigaction *action) {
   return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == on_fatal;
 }
 
-uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
+uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number, bool notes_signals) {
   uint32_t run = crash_notes_start(file);
   atomic_store(&note_process, (int)getpid());
   atomic_store(&note_number, number);
   atomic_store(&notice, NOTICE_NONE);
-  for (int index = 0; index < FATAL_SIGNALS; index++) {
+  for (int index = 0; index < FATAL_SIGNALS && notes_signals; index++) {
     struct sigaction now;
     if (installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
       continue;
     if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_IGN)
       continue;
+    /* The service decides about SIGTERM if it has a handler; process 1 has no default action, and a handler would
+     * interrupt its system calls. */
+    if (fatal_signals[index] == SIGTERM && !cprocess_crash_is_handler(&now) && (has_handler(&now) || getpid() == 1))
+      continue;
     /* Somebody who had replaced ours has put it back since: what was there before is what it was. */
-    if (is_ours(&now)) {
+    if (cprocess_crash_is_handler(&now)) {
       installed[index] = true;
       is_underneath[index] = false;
       continue;
@@ -289,7 +327,7 @@ uint32_t cprocess_crash_start(struct clinux_descriptor file, unsigned number) {
   return run;
 }
 
-void cprocess_crash_write_notes(uint32_t run) { crash_notes_write(run); }
+void cprocess_crash_write_notes(uint32_t run, uint64_t (*more)(void)) { crash_notes_write(run, more); }
 
 void cprocess_crash_stop(void) {
   crash_notes_stop();
@@ -298,7 +336,7 @@ void cprocess_crash_stop(void) {
     if (!installed[index] || sigaction(fatal_signals[index], NULL, &now) != 0)
       continue;
     installed[index] = false;
-    if (is_ours(&now))
+    if (cprocess_crash_is_handler(&now))
       sigaction(fatal_signals[index], &former[index], NULL);
     else
       is_underneath[index] = true;

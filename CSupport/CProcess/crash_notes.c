@@ -81,16 +81,22 @@ void crash_notes_put(const char *line, size_t length) {
     clinux_notify(&calls);
 }
 
+void crash_notes_write_now(const char *line, size_t length) {
+  int place = atomic_load(&note_place);
+  /* A failure cannot be reported anywhere. */
+  if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
+    (void)!clinux_write(note_files[place].number, line, length);
+}
+
+void crash_notes_wake(void) { clinux_notify(&calls); }
+
 /* Writes the next line of the run RUN. Returns false when there is none. */
 static bool write_next(uint32_t run) {
   uint32_t put = atomic_load(&put_count), written = atomic_load(&written_count);
   /* They are read one after the other: another run may have begun in between. */
   if (run_of(put) != run || run_of(written) != run || put == written)
     return false;
-  int place = atomic_load(&note_place);
-  /* There is nobody to tell of a failure. */
-  if (place >= 0 && clinux_descriptor_is_ours(&note_files[place]))
-    (void)!clinux_write(note_files[place].number, notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
+  crash_notes_write_now(notes[written % NOTES_MAX].text, notes[written % NOTES_MAX].length);
   atomic_compare_exchange_strong(&written_count, &written, next_of(written));
   clinux_wake(&written_count);
   return true;
@@ -110,7 +116,7 @@ void crash_notes_wait(uint64_t deadline_ns) {
     clinux_wait(&written_count, written, deadline_ns);
 }
 
-void crash_notes_write(uint32_t run) {
+void crash_notes_write(uint32_t run, uint64_t (*more)(void)) {
   int self = (int)syscall(SYS_gettid);
   if (run_of(atomic_load(&put_count)) == run)
     atomic_store(&writer, self);
@@ -119,7 +125,7 @@ void crash_notes_write(uint32_t run) {
     if (run_of(atomic_load(&put_count)) != run)
       break;
     if (!write_next(run))
-      clinux_wait(&calls, seen, UINT64_MAX);
+      clinux_wait(&calls, seen, more());
   }
   /* Its number may be another thread's soon; that of a later run may have begun. */
   atomic_compare_exchange_strong(&writer, &self, 0);

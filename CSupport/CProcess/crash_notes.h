@@ -34,8 +34,14 @@ void crash_notes_put(const char *line, size_t length);
  * Async-signal-safe: yes. Threads: any. */
 void crash_notes_wait(uint64_t deadline_ns);
 
-/* Writes the lines of the run RUN until it ends.
- * Async-signal-safe: yes. Threads: one for each run. */
-void crash_notes_write(uint32_t run);
+/* Writes the lines of the run RUN until it ends, and calls MORE at first, whenever it is woken, and at the time that
+ * MORE returned. Async-signal-safe: yes. Threads: one for each run. */
+void crash_notes_write(uint32_t run, uint64_t (*more)(void));
+
+/* Writes the LENGTH characters of LINE at once. Async-signal-safe: yes. Threads: the one that writes, in its MORE. */
+void crash_notes_write_now(const char *line, size_t length);
+
+/* Wakes the thread. Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void crash_notes_wake(void);
 
 #endif

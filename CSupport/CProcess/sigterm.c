@@ -2,6 +2,7 @@
 #include "cprocess_sigterm.h"
 
 #include "clinux_clock.h"
+#include "cprocess_crash.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -40,6 +41,9 @@ enum cprocess_sigterm_state cprocess_sigterm_chain(struct cprocess_escalation *e
     return is_ours ? CPROCESS_SIGTERM_CHAINED : CPROCESS_SIGTERM_REPLACED;
   }
   if (!(now.sa_flags & SA_SIGINFO) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
+    return CPROCESS_SIGTERM_UNCHAINED;
+  /* Stands for the default action. */
+  if (cprocess_crash_is_handler(&now))
     return CPROCESS_SIGTERM_UNCHAINED;
   former = now;
   struct sigaction ours = now;

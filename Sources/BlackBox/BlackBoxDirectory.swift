@@ -83,7 +83,12 @@ package struct BlackBoxDirectory: Sendable {
   }
 
   /// What the file of a run that is open as `descriptor` says.
-  package func record(_ descriptor: Int32) -> RunRecord? { SmallFile.text(descriptor).flatMap { RunRecord(text: $0) } }
+  package func record(_ descriptor: Int32) -> RunRecord? {
+    SmallFile.text(descriptor, max: Self.recordBytesMax).flatMap { RunRecord(text: $0) }
+  }
+
+  /// The most bytes of a run's file: modules, and notes of hangs (`LINES_BYTES_MAX` in hang_notes.c).
+  private static let recordBytesMax = 2 << 20
 
   /// What the file of a run that is open as `descriptor` says, and whether the run goes on. Not for the file of this run.
   package func look(_ descriptor: Int32) -> (record: RunRecord, isRunning: Bool)? {

@@ -19,10 +19,16 @@ package struct RunRecord: Hashable, Sendable {
   package var memoryKills: [MemoryKills]
   /// The fatal signal that it noted, if it did.
   package var crash: Crash?
+  /// When SIGTERM ended it, for which the service had no handler, if it did.
+  package var terminated: WallTime?
   /// When it ended in an orderly way, if it did.
   package var ended: WallTime?
   /// What was told of it, once it has been.
   package var told: String?
+  /// The stalls without an end that its recorder had not recorded.
+  package var hangs: [NotedHang] = []
+  /// The modules at its start; empty if they were not written.
+  package var modules: [Module] = []
 
   /// A fatal signal.
   package struct Crash: Hashable, Sendable {
@@ -127,14 +133,27 @@ package struct RunRecord: Hashable, Sendable {
       guard parts.count == 2, crash == nil else { return }
       crash = Crash(signal: parts[0], sender: parts[1])
     case "survived": if Int32(value) == crash?.signal { crash = nil }
+    case "terminated": terminated = UInt64(value).map { WallTime(nanosecondsSince1970: $0) }
     case "ended": ended = UInt64(value).map { WallTime(nanosecondsSince1970: $0) }
     case "told": told = String(value)
+    case "module": Self.module(value).map { modules.append($0) }
+    case "hang":
+      guard let hang = NotedHang(value) else { return }
+      hangs.removeAll { $0.slot == hang.slot && $0.item == hang.item }
+      if hangs.count < Self.hangsMax { hangs.append(hang) }
+    case "stack":
+      let parts = value.split(separator: " ")[...]
+      if let index = hangs.firstIndex(where: { $0.isMeant(by: parts) }) { hangs[index].add(stack: parts.dropFirst(2)) }
+    case "over": hangs.removeAll { $0.isMeant(by: value.split(separator: " ")) }
     default: break
     }
   }
 
+  /// As many as are noted at a time (`NOTED_MAX` of hang_notes.c).
+  private static let hangsMax = 32
+
   /// `text` without what would end a line.
-  private static func line(_ text: String) -> String {
+  static func line(_ text: String) -> String {
     String(String.UnicodeScalarView(text.unicodeScalars.map { $0.value < 32 ? "?" : $0 }))
   }
 }

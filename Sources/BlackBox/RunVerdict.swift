@@ -5,6 +5,8 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has gone on as
   /// another program (execve(2)) while nothing was stuck.
   case cleanExit
+  /// By SIGTERM, for which the service had no handler, while nothing was stuck.
+  case terminated
   /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was stuck.
   case fatalHang
   /// By a signal that left no trace (SIGKILL, mostly) or by _exit(2), while nothing was stuck.
@@ -33,6 +35,8 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   ) {
     if run.ended != nil {
       self = .cleanExit
+    } else if run.terminated != nil {
+      self = hasOpenStall ? .fatalHang : .terminated
     } else if run.identity.boot != boot {
       self = .machineGone
     } else if let crash = run.crash {
@@ -57,6 +61,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   var name: String {
     switch self {
     case .cleanExit: "clean-exit"
+    case .terminated: "terminated"
     case .fatalHang: "fatal-hang"
     case .killed: "killed"
     case .crash(let signal): "crash-\(signal)"
@@ -69,6 +74,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   init?(name: String) {
     switch name {
     case "clean-exit": self = .cleanExit
+    case "terminated": self = .terminated
     case "fatal-hang": self = .fatalHang
     case "killed": self = .killed
     case "out-of-memory": self = .outOfMemory
@@ -83,6 +89,7 @@ package enum RunVerdict: Hashable, Sendable, CustomStringConvertible {
   package var description: String {
     switch self {
     case .cleanExit: "clean exit"
+    case .terminated: "terminated by SIGTERM while nothing was stuck"
     case .fatalHang: "fatal hang: it was ended while work was stuck"
     case .killed: "killed, or ended by _exit, while nothing was stuck"
     case .crash(let signal): "crash: signal \(signal)"

@@ -13,9 +13,9 @@ enum SmallFile {
     return text(descriptor)
   }
 
-  /// The content of the open file `descriptor` from its beginning.
-  static func text(_ descriptor: Int32) -> String? {
-    bytes(descriptor, max: bytesMax).map { String(decoding: $0, as: UTF8.self) }
+  /// The content of the open file `descriptor` from its beginning, up to `max` bytes.
+  static func text(_ descriptor: Int32, max: Int = bytesMax) -> String? {
+    bytes(descriptor, max: max).map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// Up to `max` bytes of the open file `descriptor` from its beginning; `nil` when it cannot be read.

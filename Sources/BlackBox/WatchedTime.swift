@@ -15,7 +15,9 @@ extension BlackBoxDirectory {
     for name in names {
       guard let descriptor = open(name, O_RDONLY) else { return nil }
       defer { close(descriptor) }
-      guard let (record, isRunning) = look(descriptor), let end = record.ended ?? (isRunning ? now : nil) else {
+      guard let (record, isRunning) = look(descriptor),
+        let end = record.ended ?? record.terminated ?? (isRunning ? now : nil)
+      else {
         return nil
       }
       watched += counted(record.since, end)

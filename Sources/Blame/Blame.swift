@@ -58,6 +58,8 @@ package enum Verdict: Hashable, Sendable {
   case culprit(Claim)
   /// No function of the application does; nor one of a package's, where the application has little to do with it.
   case noSingleCulprit
+  /// The same, and for at least half of the stall the task was suspended while its work went on elsewhere.
+  case suspended(Suspension)
   /// Not one stack was captured; the text says why.
   case noStacks(String)
 }
@@ -73,6 +75,11 @@ package struct Blame: Hashable, Sendable {
   /// The function that is to blame; `nil` when no single one is.
   package var culprit: Claim? {
     if case .culprit(let claim) = verdict { return claim }
+    return nil
+  }
+  /// Where the task was suspended, when no function is to blame because its work went on elsewhere; else `nil`.
+  package var suspension: Suspension? {
+    if case .suspended(let suspension) = verdict { return suspension }
     return nil
   }
   /// The functions between which the culprit only divides its time, and none of which has most of it: heaviest first, the
@@ -197,13 +204,14 @@ package struct Blame: Hashable, Sendable {
       verdict = .noStacks(observations.failureText)
       return
     }
-    let weighted = observations.stacks.map(\.stack)
-    var counted = weighted
+    let blamed = observations.stacks.map(\.blamed)
+    var counted = blamed
     var suspects = Suspects(counted, total: observations.duration, isHalfEnough: !isPool)
     // Threads of a package's own, on which the application has little.
-    let own = weighted.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
-    if own * 2 < observations.duration {
-      counted = weighted.map(\.withDependencies)
+    let own = blamed.reduce(Duration.zero) { $0 + ($1.frames.contains(where: \.isApplication) ? $1.time : .zero) }
+    let elsewhere = observations.stacks.reduce(Duration.zero) { $0 + ($1.isElsewhere ? $1.stack.time : .zero) }
+    if own * 2 < observations.duration - elsewhere {
+      counted = blamed.map(\.withDependencies)
       suspects = Suspects(counted, total: observations.duration)
     }
     func claims(_ group: Suspects.Group) -> [Claim] {
@@ -220,7 +228,7 @@ package struct Blame: Hashable, Sendable {
     contenders = claims(others)
     let divided = found.map { suspects.parts(of: $0.function) }
     if workers.isEmpty, !isPool {
-      let functions = weighted.enumerated().map { number, stack -> FunctionIdentity? in
+      let functions = counted.enumerated().map { number, stack -> FunctionIdentity? in
         if let culprit = found?.function, stack.contains(culprit) {
           return divided?.places[number].map { stack.frames[$0].identity } ?? culprit
         }
@@ -229,7 +237,7 @@ package struct Blame: Hashable, Sendable {
       timeline = Timeline.stretches(observations, functions)
     }
     guard let culprit = found?.function else {
-      verdict = .noSingleCulprit
+      verdict = observations.suspension.map(Verdict.suspended) ?? .noSingleCulprit
       return
     }
     verdict = .culprit(observations.claim(on: culprit))
@@ -238,7 +246,7 @@ package struct Blame: Hashable, Sendable {
     callers = levels.first.map(claims) ?? []
     farCallers = levels.dropFirst().compactMap { claims($0).first }
     (ownTime, doing) = observations.breakdown(of: culprit)
-    let below = weighted.compactMap { $0.below(culprit) }
+    let below = blamed.compactMap { $0.below(culprit) }
     let taken = Suspects(below, total: below.reduce(.zero) { $0 + $1.time }).culprit()?.function
     dependency = (taken ?? found?.callback).map { observations.claim(on: $0, below: culprit) }
   }

@@ -205,9 +205,7 @@ struct CauseFinder {
 
   /// Where a task waits: its innermost function is on top.
   private func ofSuspended(_ frames: [WeightedStack.Frame]) -> Reason {
-    let isAsleep = frames.reversed().prefix { !$0.isApplication }
-      .contains { $0.owner == .system && ($0.resolved.function?.contains("sleep(") ?? false) }
-    return isAsleep ? Reason(.sleep) : Reason(.awaiting)
+    AwaitedElsewhere.isAsleep(frames) ? Reason(.sleep) : Reason(.awaiting)
   }
 
   // MARK: - Several samples

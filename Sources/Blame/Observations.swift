@@ -15,6 +15,10 @@ struct Observations {
     /// Which thread, where there are several.
     var threadID: Int32?
     var end: StackEnd
+    /// Whether the task was suspended, and no function of the stack is to blame for that.
+    var isElsewhere: Bool
+    /// The stack as it counts for blame.
+    var blamed: WeightedStack { isElsewhere ? WeightedStack(frames: [], time: stack.time) : stack }
   }
 
   /// The samples that have a stack, those of each thread in order of time.
@@ -74,7 +78,8 @@ struct Observations {
           activity: sample.activity,
           descriptor: sample.descriptor,
           threadID: sample.threadID,
-          end: end
+          end: end,
+          isElsewhere: sample.activity == .suspended && AwaitedElsewhere.has(frames)
         )
       )
     }
@@ -185,7 +190,9 @@ struct Observations {
 
   /// What `function` took of the stall, on every stack that contains it.
   func claim(on function: FunctionIdentity) -> Claim {
-    claim(on: function) { _, frames in frames.lastIndex { $0.identity == function } }
+    claim(on: function) { number, frames in
+      stacks[number].isElsewhere ? nil : frames.lastIndex { $0.identity == function }
+    }
   }
 
   /// What `function` took of the stall on the stacks that `places` gives a frame of it for, by their numbers.
@@ -197,8 +204,10 @@ struct Observations {
 
   /// What `function` took of the stall on the stacks that contain it below `caller`.
   func claim(on function: FunctionIdentity, below caller: FunctionIdentity) -> Claim {
-    claim(on: function) { _, frames in
-      guard let place = frames.lastIndex(where: { $0.identity == caller }) else { return nil }
+    claim(on: function) { number, frames in
+      guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }) else {
+        return nil
+      }
       return frames[(place + 1)...].lastIndex { $0.identity == function }
     }
   }
@@ -212,7 +221,8 @@ struct Observations {
       last = first
       nodes = first.children
     }
-    return last.map { claim(on: FunctionIdentity($0.frame)) }
+    return last.map { FunctionIdentity($0.frame) }
+      .map { function in claim(on: function) { _, frames in frames.lastIndex { $0.identity == function } } }
   }
 
   /// What `caller`'s own callees took of it, heaviest first, and what it spent in its own code. Each stack counts for the
@@ -220,7 +230,7 @@ struct Observations {
   func breakdown(of caller: FunctionIdentity) -> (ownTime: Duration, callees: [Claim]) {
     var times: [FunctionIdentity: Duration] = [:]
     var ownTime = Duration.zero
-    for observation in stacks {
+    for observation in stacks where !observation.isElsewhere {
       let frames = observation.stack.frames
       guard let place = frames.lastIndex(where: { $0.identity == caller }) else { continue }
       if place + 1 < frames.count {
@@ -230,8 +240,9 @@ struct Observations {
       }
     }
     let callees = Blame.heaviest(times).prefix(8).map { callee in
-      claim(on: callee) { _, frames in
-        guard let place = frames.lastIndex(where: { $0.identity == caller }), place + 1 < frames.count,
+      claim(on: callee) { number, frames in
+        guard !stacks[number].isElsewhere, let place = frames.lastIndex(where: { $0.identity == caller }),
+          place + 1 < frames.count,
           frames[place + 1].identity == callee
         else { return nil }
         return place + 1

@@ -21,6 +21,9 @@ package struct CountedStall: Hashable, Sendable {
   package var began: StallReport.Timestamp
   /// How long it took.
   package var duration: Duration
+  /// The number of other stalls that it stands for, and the sum of their durations.
+  package var unrecordedCount = 0
+  package var unrecordedTime = Duration.zero
   /// What it was allowed to take.
   package var threshold: Duration
   /// Whether ``duration`` is a lower bound.
@@ -31,7 +34,7 @@ package struct CountedStall: Hashable, Sendable {
   package var isHang: Bool
   /// Whether a function is to blame.
   package var verdict: StallReport.Verdict
-  /// The function that is to blame; where none is, the one at the end of the heaviest path.
+  /// The function that is to blame; where none is, the one that awaits work elsewhere, or the one at the end of the heaviest path.
   package var function: StallReport.Function?
   /// The function's part of the stall, from 0 to 1.
   package var share: Double?
@@ -51,12 +54,15 @@ package struct CountedStall: Hashable, Sendable {
     signature = report.signature ?? ""
     began = report.began
     duration = report.duration
+    unrecordedCount = report.group?.unrecordedCount ?? 0
+    unrecordedTime = report.group?.unrecordedTime ?? .zero
     threshold = report.threshold
     isLowerBound = report.isLowerBound
     hasEnded = report.hasEnded
     isHang = report.hang != nil
     verdict = report.verdict
-    let finding = report.culprit ?? report.dominant
+    let suspended = report.suspendedIn.map { report.callers.first ?? $0 }
+    let finding = report.culprit ?? suspended ?? report.dominant
     function = finding?.function
     share = finding?.share
     cause = report.causes.first
@@ -76,6 +82,7 @@ package struct CountedStall: Hashable, Sendable {
     switch verdict {
     case .culprit: function.map { visible($0.name) } ?? "a function without a name"
     case .noStacks: "no stack was captured"
+    case .suspended: "suspended in " + (function.map { visible($0.name) } ?? "a function without a name")
     default: "nobody alone" + (function.map { " (\(visible($0.name)))" } ?? "")
     }
   }

@@ -11,9 +11,13 @@ import Synchronization
 ///     watchdog.onStall { report in log.error("\(report)") }
 ///     let loop = try watchdog.watchLoop(named: "accept")
 ///
-/// A watchdog runs from its creation until `stop()`, or until its last reference is released. A second one in the same
-/// process joins the first: it takes the configuration of the first, and the watch ends with the last of them. Every
-/// method may be called from any thread.
+/// A watchdog runs from its creation until `stop()`. The watchdog and its watches hold each other: neither needs a
+/// reference of the application's. A watchdog that watches nothing stops when its last reference is
+/// released, and reports that on standard error. A second one in the same process joins the first: it takes the
+/// configuration of the first, and the watch ends with the last of them. Every method may be called from any thread.
+///
+/// When the process exits, when it returns from `main` and when the watchdog is stopped or released, pending reports have two
+/// seconds to be delivered and saved. A stall whose report takes longer gets one line on standard error.
 ///
 /// With `CULPRIT_ENABLED=no` in the environment a watchdog starts nothing: every method can be called, and nothing is
 /// watched.
@@ -39,6 +43,8 @@ public final class Watchdog: Sendable {
   /// What is to be forgotten when this watchdog stops and others go on.
   private let registrations = Mutex<[Registration]>([])
   private let hasStopped = Atomic<Bool>(false)
+  /// The watches that last until they are stopped.
+  private let watches = Mutex<[ObjectIdentifier: any AnyObject & Sendable]>([:])
 
   /// Starts a watchdog, or joins the one that runs.
   ///
@@ -94,20 +100,34 @@ public final class Watchdog: Sendable {
     }
   }
 
-  deinit { stop() }
+  deinit {
+    if activeCore?.hasStopped == false { Self.reportRelease }
+    stop()
+  }
+
+  /// Reports once that a watchdog was released that had not been stopped.
+  private static let reportRelease: Void = printToStandardError(
+    "culprit: a watchdog was released without stop() and watches nothing any more: keep a reference to it, "
+      + "for example in a global variable\n",
+    until: clinux_clock_ns() &+ 500_000_000
+  )
 
   /// Whether it was not started, because the environment says so: nothing is to be watched.
   var isDisabled: Bool { startedCore == nil }
 
   /// Ends the watch. A stall that is under way is reported as far as it was seen.
   ///
-  /// Returns when every report has been delivered, after 10 s at the latest, or 11 on a disk that does not answer. Called
-  /// by a handler, it does not wait for that handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only
-  /// this one's handlers are removed.
+  /// Returns when every report has been delivered, after 2 s at the latest, or 3 on a disk that does not answer. Each
+  /// stall whose report takes longer gets one line on standard error. Called by a handler, it does not wait for that
+  /// handler. The second call does nothing and does not wait. Where other watchdogs of this process go on, only this one's
+  /// handlers are removed, and it no longer holds its watches.
   ///
   /// Loops and sections may go on marking their work, to no effect. In a child of the watched process (fork(2)) it does
   /// nothing.
-  public func stop() { stop(patience: .seconds(10)) }
+  public func stop() { stop(patience: Self.patience) }
+
+  /// How long an ending waits for pending reports.
+  static let patience = Duration.seconds(2)
 
   /// Ends the watch as `stop()` does, and waits for no longer than `patience`.
   ///
@@ -117,8 +137,14 @@ public final class Watchdog: Sendable {
   /// - Returns: Whether everything has ended.
   @discardableResult
   public func stop(patience: Duration) -> Bool {
-    guard let core else { return true }
+    guard let core, !core.hasStopped else { return true }
     guard !hasStopped.exchange(true, ordering: .acquiringAndReleasing) else { return true }
+    // Released at the end: a watch that only the watchdog holds ends then.
+    let watches = watches.withLock { watches in
+      defer { watches = [:] }
+      return watches
+    }
+    defer { withExtendedLifetime(watches) {} }
     let deadline = clinux_clock_ns() &+ min(max(patience, .zero), WatchLimits.longestTime).wholeNanoseconds
     let registrations = registrations.withLock { registrations in
       defer { registrations = [] }
@@ -203,6 +229,20 @@ public final class Watchdog: Sendable {
   public var metrics: Metrics {
     guard let core else { return Metrics(.disabled) }
     return Metrics(core, mode: isStopped ? .stopped : nil)
+  }
+
+  /// Holds `watch` until it is stopped, unless it is `scoped`. Returns it.
+  func hold<Watch: AnyObject & Sendable>(_ watch: Watch, scoped: Bool) -> Watch {
+    if !scoped, activeCore != nil { watches.withLock { $0[ObjectIdentifier(watch)] = watch } }
+    return watch
+  }
+
+  /// Releases `watch`, which has been stopped. In a child of the watched process it does nothing.
+  func letGo(of watch: AnyObject) {
+    guard core != nil else { return }
+    // Released outside of the lock, which the end of the watch takes.
+    let held = watches.withLock { $0.removeValue(forKey: ObjectIdentifier(watch)) }
+    withExtendedLifetime(held) {}
   }
 
   /// Remembers what is to be forgotten when this watchdog stops and others go on.

@@ -21,6 +21,7 @@ struct PageArticle {
   /// The name of what is to blame, or a few words where nothing is.
   var title: String {
     if let culprit = report.culprit { return culprit.function.displayName }
+    if report.suspendedIn != nil { return "Suspended while the work went on elsewhere" }
     return report.verdict == .noStacks ? "No stack was captured" : "No single culprit"
   }
 

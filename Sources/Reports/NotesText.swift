@@ -73,6 +73,10 @@ extension ReportSections {
         "\(Formatting.count(Int(clamping: evidence.lostCount), "sample")) lost: the recorder or the disk could not keep up"
       )
     }
+    if evidence.sparedCount > 0 {
+      let count = Formatting.count(evidence.sparedCount, "sample")
+      notes.append("\(count) not taken, to keep Culprit's share of the processors: much other work was late, too")
+    }
     if evidence.isDamaged { notes.append("the file was cut off or damaged: samples may be missing") }
     if evidence.unobserved > .zero {
       notes.append("nobody is blamed for \(Formatting.duration(evidence.unobserved)) of which there are no samples")

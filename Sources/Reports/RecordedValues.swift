@@ -76,6 +76,11 @@ extension StallReport.Note.Kind {
     case .unwatched: self = .unwatched
     case .overlap: self = .overlap
     case .fileLock: self = .fileLock
+    // Told with the evidence.
+    case .spared: self = StallReport.Note.Kind(rawValue: "spared")
+    // Its numbers are in the report's group.
+    case .count: self = StallReport.Note.Kind(rawValue: "count")
+    case .sharedLabel: self = .sharedLabel
     case .unknown(let number): self = StallReport.Note.Kind(rawValue: "kind\(number)")
     }
   }

@@ -104,7 +104,7 @@ struct ReportMaker {
         StallReport.Source(stall.source),
         service: recording.process?.name ?? "",
         verdict: verdict,
-        function: (blame.culprit ?? blame.dominant)?.frame
+        function: (blame.culprit ?? blame.suspension?.caller ?? blame.suspension?.place ?? blame.dominant)?.frame
       ),
       process: recording.process.map { process($0, recording.modules) },
       source: StallReport.Source(stall.source),
@@ -119,7 +119,8 @@ struct ReportMaker {
       verdictReason: reason,
       culprit: blame.culprit.map(finding),
       parts: blame.parts.map(finding),
-      callers: blame.callers.map(finding),
+      suspendedIn: blame.suspension.map { finding($0.place) },
+      callers: (blame.suspension?.caller.map { [$0] } ?? blame.callers).map(finding),
       outerCallers: blame.farCallers.map(finding),
       callees: blame.doing.map(finding),
       ownSeconds: Seconds(blame.ownTime),
@@ -155,7 +156,16 @@ struct ReportMaker {
             culprit: $0.claim.map(finding)
           )
         },
-      notes: stall.latestNotes.map(note),
+      group: stall.count.map {
+        StallReport.Group(
+          since: StallReport.Timestamp($0.since),
+          count: $0.all,
+          atSamePlace: $0.atSamePlace,
+          unrecordedCount: $0.unrecorded,
+          unrecordedSeconds: Seconds($0.unrecordedTime)
+        )
+      },
+      notes: stall.latestNotes.filter { $0.kind != .count && $0.kind != .spared }.map(note),
       tree: blame.tree.map { node($0, blame.duration.inSeconds) },
       lastStack: blame.lastStack.isEmpty
         ? nil
@@ -178,6 +188,7 @@ struct ReportMaker {
     switch blame.verdict {
     case .culprit: (.culprit, nil)
     case .noSingleCulprit: (.noSingleCulprit, nil)
+    case .suspended: (.suspended, nil)
     case .noStacks(let why): (.noStacks, why)
     }
   }
@@ -310,6 +321,7 @@ struct ReportMaker {
       joinedCount: blame.joinedCount,
       unknownCallers: blame.unknownCallersCount == 0 ? nil : blame.unknownCallersCount,
       lostCount: stall.lostSamples,
+      spared: stall.sparedSamples == 0 ? nil : stall.sparedSamples,
       leftOut: stall.leftOutSamples == 0 ? nil : stall.leftOutSamples,
       isDamaged: stall.isDamaged,
       unobservedSeconds: Seconds(blame.unobserved),

@@ -40,8 +40,11 @@ extension StallReport {
         pairs["code.line.number"] = "\(location.line)"
       }
     }
-    let others = overlaps.map(\.text)
+    if let place = suspendedIn { pairs["culprit.suspended_in"] = place.function.name }
+    let others = overlaps.filter { $0.kind == .overlap }.map(\.text)
     if !others.isEmpty { pairs["culprit.stall.overlaps"] = others.joined(separator: " ") }
+    let related = overlaps.filter { $0.kind == .sharedLabel }.map(\.text)
+    if !related.isEmpty { pairs["culprit.stall.shared_label"] = related.joined(separator: " ") }
     if let cause = causes.first {
       pairs["culprit.cause"] = cause.kind.rawValue
       pairs["culprit.cause.share"] = Formatting.fixed(cause.share, decimals: 3)
@@ -59,8 +62,8 @@ extension StallReport {
     return pairs.mapValues { Formatting.fitted($0, Self.longestValue) }
   }
 
-  /// The notes about other work of the same thread or task that was stuck at the same time.
-  var overlaps: [Note] { notes.filter { $0.kind == .overlap } }
+  /// The notes about other work of the same thread or task, or with the same label, that was stuck at the same time.
+  var overlaps: [Note] { notes.filter { $0.kind == .overlap } + notes.filter { $0.kind == .sharedLabel } }
 
   /// Longer ones are refused by what stores logs, or cost it more than they tell: names of generic functions have no limit.
   private static let longestValue = 1000
@@ -71,12 +74,22 @@ extension StallReport {
     switch verdict {
     case .culprit:
       guard let culprit else { return stuck }
-      let place = culprit.function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? ""
       let holder = WaitChainText.headline(waitChains, of: thread.id).map { ", \($0)" } ?? ""
-      return "\(stuck): \(culprit.function.displayName)\(place) took \(Formatting.percent(culprit.share))\(holder)"
+      return "\(stuck): \(Self.placed(culprit.function)) took \(Formatting.percent(culprit.share))\(holder)"
     case .noStacks: return "\(stuck): no stack was captured"
+    case .suspended: return suspendedIn.map { "\(stuck): suspended in \(suspension($0))" } ?? stuck
     default: return "\(stuck): no single culprit"
     }
+  }
+
+  /// The function and line of `place`, where the work was suspended, and those of its caller.
+  func suspension(_ place: Finding) -> String {
+    Self.placed(place.function) + (callers.first.map { ", called by \(Self.placed($0.function))" } ?? "")
+  }
+
+  /// The name of `function`, and its line if that is known.
+  private static func placed(_ function: Function) -> String {
+    function.displayName + (function.location.map { " (\(printable($0.fileName)):\($0.line))" } ?? "")
   }
 
   /// The report as JSON (RFC 8259) in one line, in the form that docs/report-json.md describes and docs/report-1.schema.json is the

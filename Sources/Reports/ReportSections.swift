@@ -45,7 +45,20 @@ package struct ReportSections: Sendable {
       thread: report.thread,
       began: report.began
     )
-    return ReportSection("STALL", [what, place])
+    return ReportSection("STALL", [what, place] + (group.map { [$0] } ?? []))
+  }
+
+  /// The stalls that the report stands for.
+  private var group: String? {
+    guard let group = report.group else { return nil }
+    let isSuspended = report.samples.last?.activity.kind == .suspended
+    let function = culprit?.function ?? report.lastStackBlames
+    let origin = function?.location.map { " (\($0.fileName):\($0.line))" } ?? ""
+    let place = function.map { "in \($0.displayName)\(origin)" } ?? "at the same place"
+    let noun = report.source.kind == .section ? "section" : "stall"
+    return
+      "\(Formatting.count(group.count, noun)) of this name late since \(group.since), \(group.atSamePlace) of them "
+      + "\(isSuspended ? "suspended" : "stuck") \(place); \(group.unrecordedCount) are counted here and not recorded"
   }
 
   /// Where the culprit is, as the verdict has it behind the name; `nil` where it has nothing of it.
@@ -58,7 +71,11 @@ package struct ReportSections: Sendable {
   /// Who is to blame, and what shows it.
   package var verdict: ReportSection? {
     guard let culprit else {
-      return ReportSection("CULPRIT", ["\(report.verdict == .noStacks ? "unknown" : "none"): \(nobody)"])
+      let isUnknown = report.verdict == .noStacks || report.suspendedIn != nil
+      return ReportSection(
+        "CULPRIT",
+        ["\(isUnknown ? "unknown" : "none"): \(nobody)", report.suspendedIn.map(suspensionEvidence) ?? ""]
+      )
     }
     let time = isSweep ? "" : ", \(Formatting.duration(culprit.time))"
     return ReportSection(
@@ -121,11 +138,21 @@ package struct ReportSections: Sendable {
     if report.verdict == .noStacks {
       return "no stack was captured" + Formatting.inBrackets(report.verdictReason ?? "")
     }
+    if let place = report.suspendedIn {
+      return "suspended in \(report.suspension(place)), \(Formatting.percent(place.share)) of the stall, "
+        + Formatting.duration(place.time)
+    }
     var text = "no function of the application holds half of \(whole)"
     if let dominant = report.dominant {
       text += "; the path ends in \(dominant.function.displayName), \(Formatting.percent(dominant.share))"
     }
     return text
+  }
+
+  /// What the samples show of a task that was suspended in `place`.
+  private func suspensionEvidence(_ place: StallReport.Finding) -> String {
+    "no function on the stack does the work: a queue, a callback or another library does; "
+      + "\(Formatting.count(place.sampleCount, "sample")) of \(report.evidence.stackCount) say so"
   }
 
   /// What the culprit was doing: its own code and what it called.
@@ -277,8 +304,9 @@ package struct ReportSections: Sendable {
     let shown = report.overlaps.prefix(Self.overlaps)
     var texts = shown.map { note in
       let time = note.time == .zero ? "" : ", for \(Formatting.duration(note.time)) of this time"
-      return "\(abridged(note.title)) was stuck at the same work\(time): the same stall, see report "
-        + printable(note.text)
+      let isSame = note.kind == .overlap
+      let relation = isSame ? "at the same work\(time): the same stall, see" : "with the same label\(time): see"
+      return "\(abridged(note.title)) was stuck \(relation) report \(printable(note.text))"
     }
     let rest = report.overlaps.count - shown.count
     if rest > 0 { texts.append("and \(Formatting.count(rest, "other")): the report as JSON has all") }

@@ -39,6 +39,9 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   public var culprit: Finding?
   /// The functions between which the culprit only divides its time, the heaviest first; empty when it works itself.
   public var parts: [Finding]
+  /// Where the task was suspended, with its part of the stall; `nil` unless ``verdict`` is ``Verdict/suspended``. ``callers`` has the
+  /// innermost function of the application that awaited it, where that is another one.
+  public var suspendedIn: Finding?
   /// The application's functions that called the culprit, each with its part of the culprit's time, the heaviest first.
   public var callers: [Finding]
   /// Where ``callers`` is a single function with all of the culprit's time: its callers, the nearest first.
@@ -97,6 +100,8 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
   }
   /// Left out where there is none: earlier versions have no such key.
   package var knownTimeline: [Stretch]?
+  /// The stalls that the report stands for; `nil` where it stands for one. Earlier versions have no such key.
+  public var group: Group?
   /// Notes beside the samples, in order of time.
   public var notes: [Note]
   /// Every sampled stack, merged; the heaviest first.
@@ -125,12 +130,13 @@ public struct StallReport: Hashable, Sendable, Codable, Identifiable {
 
   enum CodingKeys: String, CodingKey {
     case version, id, signature, process, source, thread, began, thresholdSeconds, durationSeconds, isLowerBound
-    case hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, callers, outerCallers, callees, ownSeconds,
+    case hasEnded, hangSeconds, verdict, verdictReason, culprit, parts, suspendedIn, callers, outerCallers, callees,
+      ownSeconds,
       spentIn
     case dominant, contenders, contenderCount, processorUse, severalWorkers = "workers", labels, queueProgress,
       waitingWork,
-      taskTimes, knownWaitChains = "waitChains", knownCauses = "causes", counts, knownTimeline = "timeline", notes,
-      tree, lastStack
+      taskTimes, knownWaitChains = "waitChains", knownCauses = "causes", counts, knownTimeline = "timeline", group,
+      notes, tree, lastStack
     case lastStackBlames, samples, evidence, otherThreads, cost, repeats, missingNames
   }
 
@@ -155,6 +161,8 @@ extension StallReport {
     public static let culprit = Verdict(rawValue: "culprit")
     /// No function of the application does.
     public static let noSingleCulprit = Verdict(rawValue: "noSingleCulprit")
+    /// No function does: the task was suspended, and its work went on elsewhere, in a callback, on a queue or in another library.
+    public static let suspended = Verdict(rawValue: "suspended")
     /// Not one stack was captured.
     public static let noStacks = Verdict(rawValue: "noStacks")
   }
@@ -317,6 +325,21 @@ extension StallReport {
     public var oldest: Duration? { oldestSeconds?.duration }
   }
 
+  /// Stalls of one source that were late together, of which one report stands for several.
+  public struct Group: Hashable, Sendable, Codable {
+    /// When the first of them began.
+    public var since: Timestamp
+    /// The stalls of the source since then.
+    public var count: Int
+    /// Of these, the stalls that were suspended or blocked at the same place as the reported stall.
+    public var atSamePlace: Int
+    /// The stalls that only this report counts: they have no record of their own.
+    public var unrecordedCount: Int
+    package var unrecordedSeconds: Seconds
+    /// The time that those took together.
+    public var unrecordedTime: Duration { unrecordedSeconds.duration }
+  }
+
   /// A note beside the samples.
   public struct Note: Hashable, Sendable, Codable {
     /// The kind of note.
@@ -351,6 +374,8 @@ extension StallReport {
       public static let overlap = Kind(rawValue: "overlap")
       /// The lock of a file was waited for: who had it is the title, the file the text.
       public static let fileLock = Kind(rawValue: "fileLock")
+      /// Other work with the same label was stuck at the same time: its source is the title, the id of its report the text.
+      public static let sharedLabel = Kind(rawValue: "sharedLabel")
     }
   }
 
@@ -375,6 +400,13 @@ extension StallReport {
     package var unknownCallers: Int?
     /// Samples that were taken and lost.
     public var lostCount: UInt64
+    /// Samples that were due and not taken, because Culprit's threads had used their processor time.
+    public var sparedCount: Int {
+      get { spared ?? 0 }
+      set { spared = newValue == 0 ? nil : newValue }
+    }
+    /// Left out where there are none: earlier versions have no such key.
+    package var spared: Int?
     /// Samples that are there and were left out, evenly, because there are very many.
     public var leftOutCount: Int {
       get { leftOut ?? 0 }
@@ -391,6 +423,7 @@ extension StallReport {
       case stackCount, noStack, missingCallers, completedCount, joinedCount
       case unknownCallers = "unknownCallersCount"
       case lostCount
+      case spared = "sparedCount"
       case leftOut = "leftOutCount"
       case isDamaged, unobservedSeconds, gapSeconds
     }

@@ -86,7 +86,7 @@ extension SourceKind {
   }
 
   /// The kind with the number `code` in files.
-  init(code: UInt8) {
+  package init(code: UInt8) {
     switch code {
     case 1: self = .loop
     case 2: self = .runLoop

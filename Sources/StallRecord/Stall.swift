@@ -164,10 +164,9 @@ extension Stall {
   /// The notes; of several about the same other stall the last one.
   package var latestNotes: [StallNote] {
     var last: [String: Int] = [:]
-    for (place, note) in notes.enumerated() where note.kind == .overlap { last[note.text] = place }
-    return notes.enumerated().filter { $0.element.kind != .overlap || last[$0.element.text] == $0.offset }.map(
-      \.element
-    )
+    for (place, note) in notes.enumerated() where note.kind.isOfAnotherStall { last[note.text] = place }
+    return notes.enumerated()
+      .filter { !$0.element.kind.isOfAnotherStall || last[$0.element.text] == $0.offset }.map(\.element)
   }
 
   /// What tells it from the stalls of all other processes of the host.

@@ -7,7 +7,7 @@ enum StallFileFormat {
   static let majorVersion: UInt16 = 1
 
   /// Readers skip what a higher minor version added: records of unknown kinds, and bytes at the end of known ones.
-  static let minorVersion: UInt16 = 9
+  static let minorVersion: UInt16 = 10
 
   /// The magic, two version numbers and the checksum of those.
   static let headerBytes = 16

@@ -19,6 +19,12 @@ package struct StallNote: Hashable, Sendable {
     case overlap
     /// Who had the lock of a file that was waited for; the title is who, the text the file.
     case fileLock
+    /// How many stalls the record stands for (``StallCount``); the time is that of the stalls without a record.
+    case count
+    /// Samples were not taken for want of processor time; the text is their number.
+    case spared
+    /// Other work with the same label was stuck at the same time; title, text and time as of an overlap.
+    case sharedLabel
     /// A kind that a newer version wrote, by its number in the file.
     case unknown(UInt8)
   }
@@ -42,6 +48,9 @@ package struct StallNote: Hashable, Sendable {
 }
 
 extension StallNote.Kind {
+  /// Whether the note's text is the id of another stall's report.
+  var isOfAnotherStall: Bool { self == .overlap || self == .sharedLabel }
+
   /// The kind's number in files.
   var code: UInt8 {
     switch self {
@@ -53,6 +62,9 @@ extension StallNote.Kind {
     case .unwatched: 6
     case .overlap: 7
     case .fileLock: 8
+    case .count: 9
+    case .spared: 10
+    case .sharedLabel: 11
     case .unknown(let code): code
     }
   }
@@ -68,7 +80,15 @@ extension StallNote.Kind {
     case 6: self = .unwatched
     case 7: self = .overlap
     case 8: self = .fileLock
+    case 9: self = .count
+    case 10: self = .spared
+    case 11: self = .sharedLabel
     default: self = .unknown(code)
     }
   }
+}
+
+extension Stall {
+  /// The samples that were not taken for want of processor time.
+  package var sparedSamples: Int { notes.last { $0.kind == .spared }.flatMap { Int($0.text) }.map { max(0, $0) } ?? 0 }
 }

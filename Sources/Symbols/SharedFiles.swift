@@ -65,11 +65,6 @@ package final class SharedFiles {
     return state
   }
 
-  /// Forgets of what files it is known that they cannot be used: it may be otherwise by now.
-  package func forgetUnusable() {
-    states = states.filter { if case .opened = $0.value { true } else { false } }
-  }
-
   private func noteUse(of place: Place) {
     guard order.last != place, let index = order.lastIndex(of: place) else { return }
     order.remove(at: index)

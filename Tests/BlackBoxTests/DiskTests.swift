@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What a disk that breaks in mid-stall costs: samples in the file, nothing else.
-@Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))
+@Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct DiskTests {
   /// A service that is in mid-stall, and whose stall is on the disk.
   private struct StalledService {
@@ -87,11 +87,11 @@ struct DiskTests {
       return String(try #require(process.fact("problems")).drop { $0 != " " }.dropFirst())
     }
 
-    /// The same, once there is something.
-    func firstProblems() throws -> String {
+    /// Waits for a problem that contains `text`.
+    func waitForProblem(_ text: String = "") throws {
       while true {
         let problems = try problems()
-        if !problems.isEmpty { return problems }
+        if !problems.isEmpty, text.isEmpty || problems.contains(text) { return }
         usleep(20_000)
       }
     }
@@ -130,7 +130,7 @@ struct DiskTests {
     try stopped.turn(milliseconds: 2000)
     let told = try stopped.end()
     #expect(told.samples > stopped.samplesBefore && told.lost == 0)
-    #expect(try !stopped.firstProblems().isEmpty)
+    try stopped.waitForProblem()
     stopped.process.tell("stop")
     #expect(stopped.process.fact("stopped") == "true")
     for service in [stopped, left] {
@@ -179,7 +179,7 @@ struct DiskTests {
     let service = try StalledService(on: disk)
     try disk.freeze()
     // Until it is noticed that the disk does not answer.
-    _ = try service.firstProblems()
+    try service.waitForProblem()
     try #require(disk.thaw(), "the disk answered before that")
     let told = try service.end()
     #expect(service.leave() == 0)
@@ -273,7 +273,7 @@ struct DiskTests {
     for stalled in [service, killed] { try stalled.wait { $0.lostSamples >= 3 } }
     let told = try service.end()
     #expect(told.lost == 0)
-    #expect(try service.firstProblems().contains("No space left on device"))
+    try service.waitForProblem("No space left on device")
     #expect(service.leave() == 0)
     let saved = try #require(service.saved())
     // What has lost its stack has lost what a sample is for.
@@ -293,7 +293,7 @@ struct DiskTests {
     let service = try StalledService(on: disk)
     if error.hasPrefix("Read") { try disk.makeReadOnly() } else { try disk.pullOut() }
     try service.turn(milliseconds: 1000)
-    #expect(try service.firstProblems().contains(error))
+    try service.waitForProblem(error)
     let told = try service.end()
     #expect(told.samples > service.samplesBefore && told.lost == 0)
     #expect(service.leave() == 0)
@@ -310,7 +310,7 @@ struct DiskTests {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)
     let service = try StalledService(on: disk)
     try disk.removeDirectory("stalls", andMakesNew: isReplaced)
-    #expect(try service.firstProblems().contains("was removed while it was written"))
+    try service.waitForProblem("was removed while it was written")
     // What found that out need not have been a sample.
     try service.turn(milliseconds: 1000)
     let told = try service.end()

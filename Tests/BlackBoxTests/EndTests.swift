@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritBlackBox
 
 /// What the next launch says of processes that really ended in every way.
-@Suite(.serialized) struct EndTests {
+@Suite(.ownThread) struct EndTests {
   private func withDirectory<Result>(_ body: (String) throws -> Result) throws -> Result {
     let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
     defer { try? FileManager.default.removeItem(atPath: path) }
@@ -147,7 +147,11 @@ import Testing
     ]
     for (scenario, signal, verdict) in ends {
       try withDirectory { directory in
-        let died = try run(scenario, directory, signal: signal) { !names(directory, ".run").isEmpty }
+        // Swift's handler runs as well. Symbolizing its backtrace would take most of the test's time.
+        let environment = ["SWIFT_BACKTRACE": "symbolicate=off"]
+        let died = try run(scenario, directory, environment: environment, signal: signal) {
+          !names(directory, ".run").isEmpty
+        }
         if case .crash(let signal) = verdict { #expect(!died.hasExited && died.status == signal, "\(scenario)") }
         let told = try tell(directory)
         #expect(
@@ -229,7 +233,7 @@ import Testing
         for stall in 1...12 { try write(ended, run, "-\(stall).stall") }
         if number == 1 { try write(file(of: run, samples: 20, hasEnded: false), run, "-13.stall") }
       }
-      let told = try run("tell", directory, arguments: ["--peak"])
+      let told = try run("tell", directory, arguments: ["--runs", "2", "--peak"])
       let endings = told.facts("run").map { $0.drop { $0 != " " }.dropFirst() }
       // Both have the same start: the later one is what the first one's process became.
       #expect(endings == [RunVerdict.cleanExit, .fatalHang].map { $0.description[...] }, "\(told)")
@@ -300,6 +304,41 @@ import Testing
     }
   }
 
+  /// Workers that share a directory: half of 32 are killed, and each is reported once, by one of several launches.
+  @Test func reportsEachKilledWorkerOnce() throws {
+    try withDirectory { directory in
+      let service = ChildProcess.built("blackbox-process")
+      let parent = try RunningProcess(service, [directory, "turn", "--workers", "32"])
+      var text = ""
+      func workers() -> [pid_t] {
+        text.split(separator: "\n").filter { $0.hasPrefix("turning=") }.compactMap { pid_t($0.dropFirst(8)) }
+      }
+      while workers().count < 32 {
+        let more = parent.next()
+        if more.isEmpty { break }
+        text += more
+      }
+      let all = workers()
+      try #require(Set(all).count == 32, "\(text)")
+      func told(_ tellers: Int) throws -> [pid_t] {
+        let processes = try (0..<tellers).map { _ in try RunningProcess(service, [directory, "tell"]) }
+        return processes.flatMap { process in
+          defer { process.end() }
+          return process.rest().split(separator: "\n").filter { $0.hasSuffix(RunVerdict.killed.description) }
+            .compactMap { $0.split(whereSeparator: { " =".contains($0) }).dropFirst().first.flatMap { pid_t($0) } }
+        }
+      }
+      let (killed, left) = (all.prefix(16), all.suffix(16))
+      for id in killed { kill(id, SIGKILL) }
+      while killed.contains(where: { kill($0, 0) == 0 }) { usleep(10_000) }
+      #expect(try told(4).sorted() == killed.sorted())
+      #expect(try told(1) == [])
+      for id in left { kill(id, SIGKILL) }
+      parent.end()
+      #expect(try told(4).sorted() == left.sorted())
+    }
+  }
+
   /// Children neither end the parent's record nor keep it alive.
   @Test func childrenLeaveTheRecordAlone() throws {
     try withDirectory { directory in
@@ -351,8 +390,13 @@ import Testing
   }
 
   private func targets(ofDescriptorsOf process: pid_t) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")
-      .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\($0)") }
+    // The disk thread has a descriptor table of its own.
+    try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")
+      .flatMap { thread in
+        let directory = "/proc/\(process)/task/\(thread)/fd"
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "\(directory)/\($0)") }
+      }
   }
 
   /// A program that is started in mid-stall has nothing of the record: neither open, nor locked, nor written to; and
@@ -439,7 +483,7 @@ import Testing
 
   /// A file system of 1 MiB that is full by the time of the stall: the duration grows all the same, and what is missing
   /// is told.
-  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  @Test(.needsMounts)
   func aFullDiskCostsSamplesOnly() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)

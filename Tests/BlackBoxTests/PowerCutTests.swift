@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritBlackBox
 
 /// What is left when the power goes: what had been synced, on a file system that recovers from its journal.
-@Suite(.serialized, .enabled(if: FaultyDisk.obstacle == nil, "breaking disks takes root, loop devices and mkfs.ext4"))
+@Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct PowerCutTests {
   @Test func whatWasSyncedIsTold() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 16, seconds: 300)

@@ -31,10 +31,47 @@ import Testing
     lines.split(separator: "\n").map { run.checked(String($0)) }.joined()
   }
 
+  /// Of each stall the last note counts, and none once it is over.
+  @Test func notedHangsAreRead() throws {
+    let module = Module(
+      path: "/opt/my shop/shop",
+      buildID: [0x0a, 0xff],
+      mappings: [.init(start: RuntimeAddress(0x1000), end: RuntimeAddress(0x3000), fileOffset: 0x200)],
+      bias: 0x800
+    )
+    let lines = """
+      hang 3 900 5000000000 1000000000 250000000 1 77 main loop
+      stack 3 900 5 0 1000:0 2000:1
+      hang 4 901 5000000000 1000000000 250000000 3 0 import
+      hang 3 900 7000000000 3000000000 250000000 1 77 main loop
+      stack 3 900 12 1 1010:0 2000:1
+      stack 3 900 1 0 3000:9
+      over 4 901
+      """
+    let record = try #require(RunRecord(text: run.text + run.lines(of: [module]) + checked(lines)))
+    #expect(record.modules == [module])
+    let hang = try #require(record.hangs.first)
+    #expect(record.hangs.count == 1 && hang.source == WatchedSource(kind: .loop, name: "main loop"))
+    #expect(hang.began.nanosecondsSince1970 == 4_000_000_000 && hang.age == .seconds(3) && hang.threadID == 77)
+    let frames = [StackFrame.programCounter(RuntimeAddress(0x1010)), .returnAddress(RuntimeAddress(0x2000))]
+    #expect(hang.stacks == [NotedHang.SampledStack(samples: 12, stack: Stack(frames: frames, end: .copyLimit))])
+    let (name, bytes) = try #require(record.filesOfNotedHangs.first)
+    #expect(name.hasSuffix("-4242-4294967296.stall"))
+    let file = try StallFile(bytes: bytes)
+    #expect(file.problems.isEmpty && file.recording.modules == [module])
+    let stall = try #require(file.recording.stalls.first)
+    #expect(
+      stall.samples.count == 12 && stall.duration == .seconds(3) && !stall.hasEnded && stall.source == hang.source
+    )
+  }
+
   @Test func everyEndHasItsVerdict() throws {
     #expect(try verdict() == .killed)
     #expect(try verdict(open: true) == .fatalHang)
     #expect(try verdict("ended 5\n", open: true, boot: "c", .inOwnGroup) == .cleanExit)
+    #expect(try verdict("terminated 5\n", boot: "c", .inOwnGroup) == .terminated)
+    #expect(try verdict("terminated 5\n", open: true) == .fatalHang)
+    #expect(try verdict("terminated 5\nended 6\n") == .cleanExit)
     #expect(try verdict(boot: "c") == .machineGone)
     #expect(try verdict("signal 11 0\n") == .crash(signal: 11))
     // A fault in mid-stall is a crash; a signal that was sent is what ends a hang.
@@ -93,7 +130,7 @@ import Testing
 
   /// The names are in files of earlier versions.
   @Test(arguments: [
-    (RunVerdict.cleanExit, "clean-exit"), (.fatalHang, "fatal-hang"), (.killed, "killed"),
+    (RunVerdict.cleanExit, "clean-exit"), (.terminated, "terminated"), (.fatalHang, "fatal-hang"), (.killed, "killed"),
     (.crash(signal: 6), "crash-6"), (.outOfMemory, "out-of-memory"), (.machineGone, "machine-gone"),
   ])
   func everyVerdictHasAName(verdict: RunVerdict, name: String) {

@@ -2,8 +2,8 @@ import CulpritStallRecord
 
 @testable import CulpritBlame
 
-/// Makes stalls from function names: "c.read" is the system's, "d.retry" of a package "retries" that the application depends on,
-/// any other the application's.
+/// Makes stalls from function names: "c.read" is the system's, "culprit.withSection" Culprit's, "d.retry" of a package "retries" that
+/// the application depends on, any other the application's.
 struct Synthetic {
   private(set) var stacks: [Stack] = []
   private var names: [UInt64: String] = [:]
@@ -75,6 +75,7 @@ struct Synthetic {
       start: FileAddress(frame.lookupAddress.value),
       address: .file(FileAddress(frame.lookupAddress.value))
     )
+    if name.hasPrefix("culprit.") { resolved.swiftModule = "Culprit" }
     if name.hasPrefix("d.") {
       resolved.location = SourceLocation(file: "/opt/shop/.build/checkouts/retries/Sources/\(name).swift", line: 7)
     }

@@ -46,16 +46,16 @@ private struct CallingProgram {
 
 /// What holds of every verdict, whatever the program.
 @Suite struct VerdictPropertyTests {
-  /// Checks `body` for programs whose functions are each called once, and for some whose calls follow each other by chance.
-  private func check(_ body: ([[String]], inout SystemRandomNumberGenerator) throws -> Void) rethrows {
-    var random = SystemRandomNumberGenerator()
-    for number in 0..<200 {
+  /// Verdicts on random programs. Every second program calls its functions in random order.
+  private static let verdicts: [(stacks: [[String]], blame: Blame)] = (0..<200)
+    .map { number in
+      var random = SystemRandomNumberGenerator()
       let stacks = CallingProgram(using: &random).stacks
-      try body(number % 2 == 0 ? stacks : stacks.shuffled(using: &random), &random)
+      let ordered = number % 2 == 0 ? stacks : stacks.shuffled()
+      return (ordered, blame(ordered))
     }
-  }
 
-  private func blame(_ stacks: [[String]]) -> Blame {
+  private static func blame(_ stacks: [[String]]) -> Blame {
     var made = Synthetic()
     let stall = made.stall(stacks)
     return made.blame(stall)
@@ -66,10 +66,10 @@ private struct CallingProgram {
   private func held(by name: String, in stacks: [[String]]) -> Int { stacks.count { $0.contains(name) } }
 
   @Test func whoHasMoreThanHalfIsNeverNobody() {
-    check { stacks, _ in
+    for (stacks, blame) in Self.verdicts {
       let names = Set(stacks.joined()).filter(isOwn)
       let most = names.map { held(by: $0, in: stacks) }.max() ?? 0
-      let culprit = blame(stacks).culprit?.frame.function
+      let culprit = blame.culprit?.frame.function
       // What the entry point does itself is its own.
       let bare = stacks.count { !$0.contains(where: isOwn) && $0.contains("main") }
       if most * 2 > stacks.count { #expect(culprit != nil && culprit != "main", "\(stacks)") }
@@ -79,9 +79,8 @@ private struct CallingProgram {
 
   /// Who is named ran, and for as long as is said.
   @Test func theCulpritHoldsWhatIsSaid() {
-    check { stacks, _ in
-      let blame = blame(stacks)
-      guard let culprit = blame.culprit, let name = culprit.frame.function else { return }
+    for (stacks, blame) in Self.verdicts {
+      guard let culprit = blame.culprit, let name = culprit.frame.function else { continue }
       #expect(isOwn(name) || name == "main")
       #expect(culprit.sampleCount == held(by: name, in: stacks), "\(stacks)")
       #expect(culprit.sampleCount * 2 >= stacks.count, "\(stacks)")
@@ -91,17 +90,17 @@ private struct CallingProgram {
   /// Time that is given to the culprit instead of to somebody who leads nowhere near it leaves it the culprit, but for whom a
   /// library calls back, and who called that.
   @Test func moreTimeForTheCulpritLeavesItOne() {
-    check { stacks, random in
-      guard let name = blame(stacks).culprit?.frame.function else { return }
+    for (stacks, blame) in Self.verdicts {
+      guard let name = blame.culprit?.frame.function else { continue }
       guard let place = stacks.firstIndex(where: { $0.contains(name) }),
         let last = stacks[place].lastIndex(of: name)
-      else { return }
+      else { continue }
       let path = Array(stacks[place][...last])
       var changed = stacks
-      for index in changed.indices where !changed[index].contains(name) && Bool.random(using: &random) {
+      for index in changed.indices where !changed[index].contains(name) && Bool.random() {
         changed[index] = path
       }
-      let found = blame(changed).culprit?.frame.function
+      let found = Self.blame(changed).culprit?.frame.function
       // Whether a library calls back once or often is seen in the order of samples, and more of them may show it differently.
       let isCalledBack = stacks.contains { stack in
         guard let found, let one = stack.lastIndex(of: found), let other = stack.lastIndex(of: name) else {
@@ -115,9 +114,8 @@ private struct CallingProgram {
 
   /// What the tree has of the culprit, wherever it stands, is what the verdict says.
   @Test func sharesAgreeWithTheTree() {
-    check { stacks, _ in
-      let blame = blame(stacks)
-      guard let culprit = blame.culprit else { return }
+    for (stacks, blame) in Self.verdicts {
+      guard let culprit = blame.culprit else { continue }
       func time(_ nodes: [CallNode]) -> Duration {
         nodes.reduce(.zero) { $0 + ($1.frame.function == culprit.frame.function ? $1.time : time($1.children)) }
       }
@@ -128,8 +126,7 @@ private struct CallingProgram {
 
   /// Callers and parts have the culprit's time, those beside it the rest; nothing is counted twice.
   @Test func partsAreNoMoreThanTheWhole() {
-    check { stacks, _ in
-      let blame = blame(stacks)
+    for (stacks, blame) in Self.verdicts {
       let beside = blame.contenders.reduce(0) { $0 + $1.share.fraction }
       let whole = blame.culprit?.share.fraction ?? 0
       #expect(whole + beside <= 1.000001, "\(stacks)")

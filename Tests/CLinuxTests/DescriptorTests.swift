@@ -1,4 +1,5 @@
 import CCulpritLinux
+import Foundation
 import Glibc
 import Testing
 
@@ -76,7 +77,7 @@ import Testing
 /// Regular files, and what is none.
 @Suite struct RegularFileTests {
   @Test func onlyRegularFilesAreOpened() throws {
-    var name = Array("/tmp/culprit-test-XXXXXX".utf8CString)
+    var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
     let directory = try #require(mkdtemp(&name).map { String(cString: $0) })
     defer { for entry in ["file", "link", "pipe", "loop", ""] { remove("\(directory)/\(entry)") } }
     let file = creat("\(directory)/file", 0o600)
@@ -102,7 +103,7 @@ import Testing
 
   /// What is no file leaves nothing open.
   @Test func nothingStaysOpen() throws {
-    var name = Array("/tmp/culprit-test-XXXXXX".utf8CString)
+    var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
     let directory = try #require(mkdtemp(&name).map { String(cString: $0) })
     defer { rmdir(directory) }
     var information = stat()

@@ -1,4 +1,5 @@
 import CCulpritLinux
+import Foundation
 import Glibc
 
 /// The size of a page.
@@ -51,7 +52,7 @@ final class Shared<Value>: @unchecked Sendable {
 
 /// A file of its own with `content`, open for reading and writing, that has no name.
 func unnamedFile(_ content: [UInt8] = []) -> Int32 {
-  var name = Array("/tmp/culprit-test-XXXXXX".utf8CString)
+  var name = Array((NSTemporaryDirectory() + "culprit-test-XXXXXX").utf8CString)
   let descriptor = mkstemp(&name)
   unlink(name)
   _ = write(descriptor, content, content.count)

@@ -33,6 +33,7 @@ private func capturing(
   _ body: @escaping @convention(c) (UnsafePointer<Int32>?) -> Void,
   while reading: (UnsafeMutablePointer<observer_slot>) throws -> Void
 ) throws {
+  try #require(canReadMemory)
   try #require(observer_unwind_start() == nil)
   try #require(observer_capture_start(stackBytes) == 0)
   try withSlot(index) { slot in
@@ -74,7 +75,7 @@ nonisolated(unsafe) private var keptSymbolizer: Symbolizer?  // used by one seri
 
 /// The raw names of the functions in `stack`, innermost first.
 private func named(_ stack: unwind_stack) -> [String] {
-  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules())
+  let symbolizer = keptSymbolizer ?? Symbolizer(modules: ProcessMap.modules(), shared: ownFiles)
   keptSymbolizer = symbolizer
   return (0..<Int(stack.count))
     .map { place in
@@ -86,6 +87,14 @@ private func named(_ stack: unwind_stack) -> [String] {
 
 /// What the thread of the test that is running is to block in; read by that thread.
 nonisolated(unsafe) private var blockKind = WORKLOAD_READ
+
+// SAFETY: one test writes it, once.
+/// Becomes nonzero when the deaf thread unblocks the signal.
+nonisolated(unsafe) private let isHearing = {
+  let flag = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
+  flag.initialize(to: 0)
+  return flag
+}()
 
 private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? = nil) -> Captured {
   let view = observer_slot_read(slot)
@@ -427,7 +436,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
         sigemptyset(&set)
         sigaddset(&set, SIGPROF)
         pthread_sigmask(SIG_BLOCK, &set, nil)
-        workload_spin(workload_now_ns() + 4_000_000_000, stop)
+        workload_spin(.max, isHearing)
         pthread_sigmask(SIG_UNBLOCK, &set, nil)
         workload_spin(.max, stop)
       }
@@ -436,6 +445,7 @@ private func capture(_ slot: UnsafeMutablePointer<observer_slot>, item: UInt64? 
       var copy: UnsafePointer<stack_copy>?
       let late = observer_capture_late()
       try #require(observer_capture(view.thread, slot, view.item, 30_000_000, &copy) == OBSERVER_NO_ANSWER)
+      isHearing.pointee = 1
       while observer_capture_late() == late { usleep(1000) }
       guard case .stack(let stack, _) = capture(slot) else {
         Issue.record("not captured after the signal was unblocked")

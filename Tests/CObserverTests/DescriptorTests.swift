@@ -1,12 +1,16 @@
+import CCulpritLinux
 import CCulpritObserver
+import Foundation
 import Glibc
 import Testing
 
 /// What is behind descriptors, asked of the kernel.
 @Suite struct DescriptorTests {
+  init() throws { try #require(canReadMemory) }
+
   private func read(_ number: Int32) -> (found: observer_descriptor, target: String) {
     var found = observer_descriptor()
-    observer_descriptor_read(number, &found)
+    observer_descriptor_read(clinux_task_self(), number, &found)
     let target = withUnsafeBytes(of: found.target) {
       String(decoding: $0.prefix(Int(found.target_bytes)), as: UTF8.self)
     }
@@ -21,7 +25,7 @@ import Testing
   }
 
   @Test func ofLongPathsTheEndIsKept() throws {
-    let directory = "/tmp/culprit-\(getpid())-" + String(repeating: "d", count: 200)
+    let directory = NSTemporaryDirectory() + "culprit-\(getpid())-" + String(repeating: "d", count: 200)
     #expect(mkdir(directory, 0o700) == 0)
     defer { rmdir(directory) }
     let file = open(directory, O_RDONLY)

@@ -57,7 +57,7 @@ import Testing
     ("nr_throttled 3\nthrottled_usec 2500\n", UInt64(2_500_000)), ("nr_throttled 3\nthrottled_time 2500\n", 2500),
     ("usage_usec 7\n", .max),
   ]) func throttlingIsReadFromWhereItIs(text: String, nanoseconds: UInt64) throws {
-    let path = "/tmp/culprit-cpu-\(getpid())-\(nanoseconds)"
+    let path = NSTemporaryDirectory() + "culprit-cpu-\(getpid())-\(nanoseconds)"
     try text.write(toFile: path, atomically: false, encoding: .utf8)
     defer { unlink(path) }
     // Those of groups that contain each other add up.

@@ -12,7 +12,7 @@ import Testing
 /// up.
 @Suite(.serialized, .usesObserver) struct FrameKindTests {
   /// Captures `thread` `count` times; each stack must satisfy `check`.
-  private func sightings(of thread: ObservedThread, count: Int = 200, _ check: (Sighting) throws -> Void) throws {
+  private func sightings(of thread: ObservedThread, count: Int = 80, _ check: (Sighting) throws -> Void) throws {
     for _ in 0..<count {
       let seen = thread.signalled()
       try #require(seen.status == OBSERVER_CAPTURED)
@@ -25,24 +25,32 @@ import Testing
   private func checkComplete(
     slot: Int,
     _ body: @escaping Workload,
-    showing expected: [String]
+    showing expected: [String],
+    until isEnough: ([String]) -> Bool = { _ in true }
   ) throws -> [String] {
     var innermost: [String] = []
     try observing(slot: slot, body) { thread in
       // On a busy machine it may take its time to get there.
       for _ in 0..<1000 where !thread.signalled().shows(expected) { usleep(1000) }
-      try sightings(of: thread) { seen in
-        try #require(seen.isComplete(showing: expected), "\(seen.names) \(seen.end)")
-        innermost.append(seen.names[0])
+      // A thread that shares its core with this one is often met where the last signal left it.
+      for _ in 0..<250 {
+        try sightings(of: thread) { seen in
+          try #require(seen.isComplete(showing: expected), "\(seen.names) \(seen.end)")
+          innermost.append(seen.names[0])
+        }
+        if isEnough(innermost) { break }
       }
     }
     return innermost
   }
 
   @Test func theKernelsCodeInTheProcess() throws {
-    let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"])
-    // The rest is in the C library's function in front of it. The kernel's has a name where its symbols are read.
-    #expect(innermost.count { $0 != "__clock_gettime" && $0 != "frames_in_vdso" } > 20, "\(Set(innermost))")
+    // The C library's function calls the kernel's, which has a name where its symbols are read.
+    func isInKernelsCode(_ name: String) -> Bool { name != "__clock_gettime" && name != "frames_in_vdso" }
+    let innermost = try checkComplete(slot: 3040, { frames_in_vdso($0) }, showing: ["frames_in_vdso"]) {
+      $0.count(where: isInKernelsCode) > 8
+    }
+    #expect(innermost.count(where: isInKernelsCode) > 8, "\(Set(innermost))")
   }
 
   /// A stub is too short to be met in: a thread that is in the function behind one, which needs no stack, is put back
@@ -50,7 +58,7 @@ import Testing
   @Test func linkageStubs() throws {
     var inStub = 0
     try observing(slot: 3041, { frames_through_stub($0) }) { thread in
-      for round in 0..<20_000 where round < 200 || inStub < 20 {
+      for round in 0..<20_000 where round < 80 || inStub < 20 {
         var moved: [String] = []
         let seen = thread.signalled { copy in
           guard let stub = Self.stub(called: copy) else { return }
@@ -85,7 +93,9 @@ import Testing
   }
 
   @Test func beginningsAndEndsOfFunctions() throws {
-    let innermost = try checkComplete(slot: 3042, { frames_mostly_prologue($0) }, showing: ["frames_mostly_prologue"])
+    let innermost = try checkComplete(slot: 3042, { frames_mostly_prologue($0) }, showing: ["frames_mostly_prologue"]) {
+      $0.contains("large_frame")
+    }
     #expect(innermost.contains("large_frame"), "\(Set(innermost))")
   }
 
@@ -104,7 +114,9 @@ import Testing
           let levels = seen.names.filter { $0.hasPrefix("workload_throw_") && $0 != "workload_throw_and_catch" }
           inUnwinder += seen.names.contains { $0.hasPrefix("_Unwind_") } ? 1 : 0
           guard seen.end == UNWIND_END_OUTERMOST else { return cut += 1 }
-          try #require(seen.names.contains("workload_throw_and_catch"), "\(seen.names)")
+          // Between two calls the thread is in none of them.
+          let isBetweenCalls = !seen.names.contains { $0.hasPrefix("workload_throw_") || $0.hasPrefix("_Unwind_") }
+          try #require(seen.names.contains("workload_throw_and_catch") || isBetweenCalls, "\(seen.names)")
           try #require(levels.reversed() == (0..<levels.count).map { "workload_throw_\(16 - $0)" }, "\(seen.names)")
         }
       }
@@ -144,8 +156,10 @@ import Testing
   }
 
   @Test func aLeafWithNeither() throws {
-    let innermost = try checkComplete(slot: 3047, { frames_no_cfi_leaf($0) }, showing: ["frames_no_cfi_leaf"])
-    #expect(innermost.count { $0 == "frames_bare_leaf" } > 100, "\(Set(innermost))")
+    let innermost = try checkComplete(slot: 3047, { frames_no_cfi_leaf($0) }, showing: ["frames_no_cfi_leaf"]) {
+      $0.count { $0 == "frames_bare_leaf" } > 40
+    }
+    #expect(innermost.count { $0 == "frames_bare_leaf" } > 40, "\(Set(innermost))")
   }
 
   /// What is called is a described function, which jumps there: the call says nothing about who is on the stack.
@@ -161,7 +175,9 @@ import Testing
     ]
   )
   func aFunctionThatNothingDescribes(_ kind: WithoutCFI) throws {
-    let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller])
+    let innermost = try checkComplete(slot: kind.slot, kind.body, showing: [kind.caller]) {
+      $0.count { $0 == kind.function } > 20
+    }
     #expect(innermost.count { $0 == kind.function } > 20, "\(Set(innermost))")
   }
 
@@ -299,7 +315,7 @@ import Testing
   }
 
   /// A library that `dlclose` has unmapped while a thread is in it.
-  @Test func aLibraryThatIsGone() throws {
+  @Test(.ownThread) func aLibraryThatIsGone() throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let library = try loaded(frameBytes: 256, name: "gone", in: directory)
@@ -316,7 +332,7 @@ import Testing
   }
 
   /// Another library at the same address, with other frames: whether or not a build-id tells them apart.
-  @Test(arguments: ["sha1", "none"]) func aLibraryThatWasReplaced(buildID: String) throws {
+  @Test(.ownThread, arguments: ["sha1", "none"]) func aLibraryThatWasReplaced(buildID: String) throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let whole = ["frames_spin", "leave_when_stopped", "enter_library", "frames_leave"]

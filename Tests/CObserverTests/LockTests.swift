@@ -7,6 +7,8 @@ import Testing
 
 /// Words around futexes: what they say of who holds what.
 @Suite struct LockTests {
+  init() throws { try #require(canReadMemory) }
+
   /// Memory that looks as `words` do, and what is found in it by a futex call on its word `place`.
   private func find(
     _ words: [UInt32],

@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
 import CulpritStallRecord
@@ -43,6 +44,10 @@ struct Sighting {
     status == OBSERVER_CAPTURED && end == UNWIND_END_OUTERMOST && shows(expected)
   }
 }
+
+// SAFETY: only tests that hold the observer use it, one at a time.
+/// The symbols of this process's files. Reading them takes longer than the rest of most tests.
+nonisolated(unsafe) let ownFiles = SharedFiles()
 
 /// A thread that has marked a slot and runs a workload.
 struct ObservedThread {
@@ -145,7 +150,7 @@ struct ObservedThread {
 
   /// Names for addresses, from the modules that are mapped when the first name is asked for.
   private final class Symbols {
-    private lazy var symbolizer = Symbolizer(modules: ProcessMap.modules())
+    private lazy var symbolizer = Symbolizer(modules: ProcessMap.modules(), shared: ownFiles)
 
     func name(_ frame: unwind_frame) -> String {
       let address = RuntimeAddress(frame.address)
@@ -196,8 +201,12 @@ func observing(
   }
 }
 
+/// Whether memory can be read. The first use decides how, before any test reads memory.
+let canReadMemory = clinux_memory_start() != CLINUX_MEMORY_UNREADABLE
+
 /// Starts what observing needs.
 func prepareObserver(stackBytes: Int = 128 << 10) throws {
+  try #require(canReadMemory)
   try #require(observer_unwind_start() == nil)
   try #require(observer_capture_start(stackBytes) == 0)
   try #require(observer_passive_start(stackBytes) == 0)

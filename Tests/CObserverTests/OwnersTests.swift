@@ -3,6 +3,8 @@ import Testing
 
 /// Who works on what several threads work on.
 @Suite struct OwnersTests {
+  init() throws { try #require(canReadMemory) }
+
   private func withOwners(_ body: (UnsafeMutablePointer<observer_owners>) throws -> Void) rethrows {
     let owners = UnsafeMutablePointer<observer_owners>.allocate(capacity: 1)
     owners.initialize(to: observer_owners())

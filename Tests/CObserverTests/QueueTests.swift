@@ -3,6 +3,8 @@ import Testing
 
 /// A list in memory, as libdispatch's queues have one.
 @Suite struct QueueTests {
+  init() throws { try #require(canReadMemory) }
+
   /// Where a queue has its last, and what waits the next, in bytes.
   private static let layout = observer_queue_layout(last: -16, next: 8, uncounted: 0)
 

@@ -44,7 +44,7 @@ import Testing
   @Test(arguments: computing.indices) func ofThreadsThatCompute(index: Int) throws {
     var comparison = try Comparison()
     try observing(slot: 3071, Self.computing[index]) { thread in
-      for _ in 0..<200 { _ = thread.signalled { comparison.compare($0) } }
+      for _ in 0..<60 { _ = thread.signalled { comparison.compare($0) } }
     }
     #expect(comparison.complete >= 10)
   }
@@ -55,12 +55,12 @@ import Testing
     blockedIn = workload_block(UInt32(kind))
     try observing(slot: 3073, { _ in workload_block(blockedIn) }) { thread in
       defer { workload_unblock() }
-      for _ in 0..<2000 where comparison.complete < 100 {
+      for _ in 0..<2000 where comparison.complete < 40 {
         _ = thread.passively { comparison.compare($0) }
         usleep(100)
       }
     }
-    #expect(comparison.complete >= 100)
+    #expect(comparison.complete >= 40)
   }
 
   /// Whatever threads this process has, most of which nobody here has written.
@@ -127,7 +127,6 @@ private final class OwnUnwinder {
 
   init() throws {
     try prepareObserver()
-    try #require(clinux_memory_start() != CLINUX_MEMORY_UNREADABLE)
     memory.initializeMemory(as: UInt8.self, repeating: 0, count: cunwind_bytes())
     count.initialize(to: 0)
     let process = unwind_process(

@@ -22,6 +22,8 @@ private let longestLabel = Int(OBSERVER_LABEL_WORDS) * 8
 
 /// What a slot says of its owner, and what one owner leaves to the next.
 @Suite struct SlotOwnerTests {
+  init() throws { try #require(canReadMemory) }
+
   @Test func everyOwnerHasANumberOfItsOwn() {
     withOwnSlot { slot in
       #expect(observer_slot_read(slot).generation == 0)

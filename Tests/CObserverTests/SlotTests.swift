@@ -265,7 +265,10 @@ func withSlot<Result>(
         slot
       )
       let thread = try #require(observer_slot_read(slot).thread)
-      #expect(observer_thread_id(thread) != 0)
+      let id = observer_thread_id(thread)
+      try #require(id != 0)
+      // The kernel wakes the waiter before it removes the thread.
+      while access("/proc/self/task/\(id)", F_OK) == 0 { usleep(1000) }
       #expect(!observer_thread_remains(thread))
       let own = try #require(observer_thread_current())
       #expect(observer_thread_remains(own))

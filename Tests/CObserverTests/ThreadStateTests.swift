@@ -66,7 +66,7 @@ import Testing
   }
 
   /// A thread that left by the bare system call could not say so. Its id is another thread's by now.
-  @Test(.enabled(if: access("/proc/sys/kernel/ns_last_pid", W_OK) == 0, "choosing a thread's id takes privileges"))
+  @Test(.needsThreadIDs)
   func anIdThatIsUsedAgainIsNotTheSameThread() throws {
     try prepareObserver()
     try withSlot(3020) { slot in
@@ -151,28 +151,6 @@ import Testing
     #expect(report.description.contains(CaptureOutcome.noAnswer.explanation), "\(report)")
   }
 
-  /// A process that was stopped for seconds did not stall for seconds: one tick of it counts at most. By a signal, and
-  /// by the freezers of both versions of control groups, as far as there are some that this process may use.
-  @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
-  func aStoppedProcessIsNotAStall(way: String, computes: Bool) throws {
-    try withTemporaryDirectory { directory in
-      let manner = computes ? "computing" : "waiting"
-      let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
-      try #require(process.hasExited && process.status == 0, "\(process)")
-      if way != "stopped", process.fact("possible") == "false" {
-        try Test.cancel("this process may use no freezer of that version of control groups")
-      }
-      let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
-      let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
-      let stall = try #require(namedStalls(in: directory).first?.stall)
-      #expect(stall.hasEnded)
-      // A tick, and the resolution of the clock that the begin is stamped with.
-      let tolerance = Duration.milliseconds(250 + 20)
-      #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
-      #expect(stall.gap >= .nanoseconds(stopped) - tolerance)
-    }
-  }
-
   /// In a signal's handler the stack goes on below it: on the same stack, and on the one that the handler left.
   @Test(arguments: [false, true]) func aRunningHandlerIsSeenWithWhatItInterrupted(alternate: Bool) throws {
     try observing(
@@ -238,4 +216,27 @@ final class Reported: @unchecked Sendable {
   private var list: [StallReport] = []
   var all: [StallReport] { lock.withLock { list } }
   func add(_ report: StallReport) { lock.withLock { list.append(report) } }
+}
+
+@Suite(.ownThread) struct StoppedProcessTests {
+  /// Stopped by a signal, and by the freezers of both versions of control groups. At most one tick counts.
+  @Test(arguments: [("stopped", false), ("stopped", true), ("frozen", false), ("frozen2", true)])
+  func stallExcludesTimeStopped(way: String, computes: Bool) throws {
+    try withTemporaryDirectory { directory in
+      let manner = computes ? "computing" : "waiting"
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), [way, manner, directory])
+      try #require(process.hasExited && process.status == 0, "\(process)")
+      if way != "stopped", process.fact("possible") == "false" {
+        try Test.cancel("this process may use no freezer of that version of control groups")
+      }
+      let elapsed = try #require(process.fact("elapsed").flatMap { Int64($0) })
+      let stopped = try #require(process.fact("stopped").flatMap { Int64($0) })
+      let stall = try #require(namedStalls(in: directory).first?.stall)
+      #expect(stall.hasEnded)
+      // A tick, and the resolution of the clock that the begin is stamped with.
+      let tolerance = Duration.milliseconds(250 + 20)
+      #expect(stall.duration <= .nanoseconds(elapsed - stopped) + tolerance)
+      #expect(stall.gap >= .nanoseconds(stopped) - tolerance)
+    }
+  }
 }

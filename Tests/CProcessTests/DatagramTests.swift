@@ -1,5 +1,6 @@
 import CCulpritLinux
 import CCulpritProcess
+import Foundation
 import Glibc
 import Testing
 
@@ -39,7 +40,9 @@ import Testing
   @Test func whatIsSentArrives() throws {
     let unique = "\(getpid())-\(UInt32.random(in: 0 ... .max))"
     let longest = String(repeating: "n", count: 107 - unique.utf8.count)
-    for name in ["/tmp/c-\(unique)", "@c-\(unique)", "@\(unique)\(longest)", "/tmp/\(unique)\(longest.dropLast(5))"] {
+    let directory = NSTemporaryDirectory()
+    let longestPath = "\(directory)\(unique)\(longest.dropLast(directory.utf8.count))"
+    for name in ["\(directory)c-\(unique)", "@c-\(unique)", "@\(unique)\(longest)", longestPath] {
       let descriptor = try receiver(name)
       defer {
         close(descriptor)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What instructions do, by the assembler's account: each is written as text, with what it has to be decoded into.
-@Suite struct InstructionTests {
+@Suite(.ownThread) struct InstructionTests {
   private static let base: UInt64 = 0x4000_0000
 
   /// The general registers of x86-64 in the order of their numbers in DWARF.

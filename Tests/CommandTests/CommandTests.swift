@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite struct OptionTableTests {
+@Suite(.ownThread) struct OptionTableTests {
   private let table = OptionTable(
     usage: ["tool [OPTION]... [FILE]..."],
     summary: "Does things.",
@@ -85,12 +85,6 @@ func culprit(_ arguments: [String], input: Data = Data()) throws -> Outcome {
   try run("culprit", arguments, input: input)
 }
 
-/// The number in the line "name value unit" of `text`, as benchmarks and soak tests print it.
-func figure(_ name: String, in text: String) throws -> Double {
-  let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }, "no \(name) in \(text)")
-  return try #require(Double(line.split(separator: " ")[1]))
-}
-
 /// Runs the built program called `program` to its end.
 func run(_ program: String, _ arguments: [String], input: Data = Data()) throws -> Outcome {
   try run(builtProgram(program), arguments, input: input)
@@ -105,7 +99,7 @@ func run(_ program: URL, _ arguments: [String], input: Data = Data()) throws -> 
 /// A program of this package, which is built beside the tests.
 func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.built(name)) }
 
-@Suite struct CulpritCommandTests {
+@Suite(.ownThread) struct CulpritCommandTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-command-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -325,7 +319,7 @@ func builtProgram(_ name: String) -> URL { URL(fileURLWithPath: ChildProcess.bui
     #expect(outcome.status == 0)
     #expect(
       outcome.out == """
-        standard input: .stall format 1.9, 7 records
+        standard input: .stall format 1.10, 7 records
           process   1 /opt/shop (x86_64), watched since 1970-01-01T00:00:00.000Z by culprit 0.1.0
           modules   1, 1 of them with a build-id
             /opt/shop/shop  01

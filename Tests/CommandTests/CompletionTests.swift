@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Completion in the shells themselves, and manual pages as their readers see them.
-@Suite struct CompletionTests {
+@Suite(.ownThread) struct CompletionTests {
   /// What a command line is completed to: its words, the last of which is completed.
   private static let cases: [(line: [String], offered: Set<String>)] = [
     (["to"], ["top"]), (["top", "--by", "c"], ["culprit", "cause"]), (["export", "-f", "p"], ["pprof"]),
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func bashCompletes() throws {
+  @Test(.needs("bash")) func bashCompletes() throws {
     try withFiles { directory in
       for (line, offered) in Self.cases {
         // As readline divides it.
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func fishCompletes() throws {
+  @Test(.needs("fish")) func fishCompletes() throws {
     try withFiles { directory in
       for (line, offered) in Self.cases {
         let script = "source fish.sh; complete -C \"culprit $argv\""
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// Each value is described as itself, and not as its option.
-  @Test func fishDescribesValues() throws {
+  @Test(.needs("fish")) func fishDescribesValues() throws {
     try withFiles { directory in
       func described(_ line: String) throws -> [String] {
         let child = try ChildProcess(
@@ -100,7 +100,7 @@ import Testing
     }
   }
 
-  @Test func zshCompletes() throws {
+  @Test(.needs("zsh")) func zshCompletes() throws {
     try withFiles { directory in
       // What is offered is what would be added to the line: of matches the shell keeps none that can be asked for.
       let script = #"""
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// Every command has a page, which its readers find nothing wrong with, and every option is on it.
-  @Test func manualPagesAreWellFormed() throws {
+  @Test(.needs("mandoc", "groff")) func manualPagesAreWellFormed() throws {
     try withTemporaryDirectory { directory in
       #expect(try culprit(["man", "--output=\(directory)/man/man1"]).status == 0)
       let pages = try FileManager.default.contentsOfDirectory(atPath: "\(directory)/man/man1").sorted()

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The observing path neither allocates nor locks: counted by an allocator and lock functions in front of the C library's.
-@Suite struct CountedCallsTests {
+@Suite(.ownThread) struct CountedCallsTests {
   @Test func theObservingPathCallsNeitherTheAllocatorNorALock() throws {
     let child = try ChildProcess(ChildProcess.built("counted-process"), [])
     #expect(child.hasExited && child.status == 0, "\(child.output)")

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What is no regular file is not opened by the command, which root runs on what others have named and written.
-@Suite(.serialized) struct DeviceTests {
+@Suite(.ownThread) struct DeviceTests {
   /// Tells whether anybody opens a FIFO to read it: only then does its writer get through.
   private final class Trap: Sendable {
     private let path: String
@@ -90,7 +90,7 @@ import Testing
       let recording = Recording(process: process, modules: [module], stacks: [stack], stalls: [stall])
       let path = "\(directory)/forged.stall"
       try Data(StallFileWriter.file(of: recording)).write(to: URL(fileURLWithPath: path))
-      let outcome = try culpritWithLimit(["report", path])
+      let outcome = try culpritWithLimit(["report", "--width=500", path])
       #expect(outcome.status == 0 && outcome.out.contains("is not a regular file"), "\(outcome)")
       #expect(!trap.wasOpened())
     }

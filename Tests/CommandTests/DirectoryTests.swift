@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What the command says of directories, and of what is written while it reads.
-@Suite(.serialized) struct DirectoryTests {
+@Suite(.ownThread) struct DirectoryTests {
   private func withDirectory(_ body: (String) throws -> Void) throws {
     let path = NSTemporaryDirectory() + "culprit-directory-\(UUID().uuidString)"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What the help shows as printed is what the commands print.
-@Suite struct ExampleTests {
+@Suite(.ownThread) struct ExampleTests {
   private static let rebuild = "Catalog.rebuildIndex(for:)"
   private static let price = "Basket.price()"
 

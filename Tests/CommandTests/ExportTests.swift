@@ -4,7 +4,7 @@ import SampleRecordings
 import TestSupport
 import Testing
 
-@Suite struct ExportCommandTests {
+@Suite(.ownThread) struct ExportCommandTests {
   private let everyday = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
 
   private func write(_ recording: Recording, to path: String) throws {

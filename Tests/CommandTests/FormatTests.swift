@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What the command writes of made-up stalls, as it was looked at once: the formats that no other suite has files of.
-@Suite struct FormatTests {
+@Suite(.ownThread) struct FormatTests {
   private static let recordings = [
     "everyday": SampleRecordings.everyday(), "workers": SampleRecordings.workers(),
     "hostile": SampleRecordings.hostile(), "waits": SampleRecordings.waits(isDeadlock: false),

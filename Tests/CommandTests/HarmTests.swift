@@ -4,7 +4,7 @@ import Testing
 
 /// A service that forks, closes descriptors that are not its own and restarts its watchdog comes to no harm, and
 /// neither does anybody else. Each in a process of its own.
-@Suite(.serialized) struct HarmTests {
+@Suite(.ownThread) struct HarmTests {
   private func runScenario(
     _ arguments: String...,
     inDirectory: Bool = false,
@@ -47,9 +47,9 @@ import Testing
 
   @Test(arguments: ["forks-watch", "forks-fork"])
   func childrenAndTheirChildrenWatchThemselves(_ name: String) throws {
-    let (process, directory) = try runScenario(name, "6")
+    let (process, directory) = try runScenario(name, "2")
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    #expect(process.fact("exited") == "6", "\(process)")
+    #expect(process.fact("exited") == "2", "\(process)")
   }
 
   @Test func aDaemonWatchesItself() throws {
@@ -66,7 +66,7 @@ import Testing
 
   /// However it is started.
   @Test func aProgramInheritsNothing() throws {
-    let (process, directory) = try runScenario("exec", "12")
+    let (process, directory) = try runScenario("exec", "12", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("inherited") == "[]", "\(process)")
   }
@@ -81,7 +81,7 @@ import Testing
   }
 
   /// What the child knows of its parent's threads says nothing of its own, which may have the same numbers soon.
-  @Test(.enabled(if: access("/proc/sys/kernel/ns_last_pid", W_OK) == 0, "choosing a thread's id takes privileges"))
+  @Test(.needsThreadIDs)
   func aChildsThreadsAreNotTakenForItsParents() throws {
     let (process, directory) = try runScenario("fork-numbers")
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -90,15 +90,16 @@ import Testing
     #expect(process.fact("exited") == "1", "\(process)")
   }
 
-  /// closefrom(3) while a watchdog runs: its files are opened again, the service's own are left alone, and the status
-  /// tells.
+  /// closefrom(3) while a watchdog runs: its files go on, and the service's own are left alone.
   @Test func aServiceMayCloseEverything() throws {
     let (process, directory) = try runScenario("close-all", inDirectory: true)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.facts("harmed") == ["[]", "[]"], "\(process)")
     #expect(process.fact("told") == "true", "\(process)")
+    // Only where the kernel has no threads with descriptors of their own.
     let problem = "the service has closed files that are not its own"
-    #expect(process.fact("problems")?.contains(problem) == true, "\(process)")
+    let problems = process.fact("problems") ?? ""
+    #expect(problems == "[]" || problems.contains(problem), "\(process)")
     let stalls = Array(repeating: "\"main stall(_:)\"", count: 5).joined(separator: ", ")
     #expect(process.fact("stalls") == "[\(stalls)]", "\(process)")
     let box = try FileManager.default.contentsOfDirectory(atPath: directory + "/box")
@@ -155,11 +156,11 @@ import Testing
   /// A stall that an earlier watchdog has seen is no reason to do anything for the next one.
   @Test func aWatchdogBeginsWithNothing() throws {
     let systemd = try SystemdListener("@culprit-test-\(UUID().uuidString)")
-    let (process, directory) = try runScenario("restarts", "12", systemd: systemd)
+    let (process, directory) = try runScenario("restarts", "3", systemd: systemd)
     defer { try? FileManager.default.removeItem(atPath: directory) }
     #expect(process.fact("asked") == "[]", "\(process)")
     #expect(process.fact("withheld") == "[]", "\(process)")
-    #expect(process.fact("told") == "12", "\(process)")
+    #expect(process.fact("told") == "3", "\(process)")
     #expect(!process.errors.contains("culprit: ending process"), "\(process)")
     #expect(!process.errors.contains("the process goes on"), "\(process)")
   }

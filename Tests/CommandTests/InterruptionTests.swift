@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What signals, terminals and pagers do to the command while it works.
-@Suite struct InterruptionTests {
+@Suite(.ownThread) struct InterruptionTests {
   private let everyday = Data(StallFileWriter.file(of: SampleRecordings.everyday()))
 
   /// Waits until `condition` holds, for a minute.

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// What the command makes of many stalls: `top`, `diff`, `export`, and the options that choose among them.
-@Suite struct ManyStallsTests {
+@Suite(.ownThread) struct ManyStallsTests {
   private static let hostile = "a\u{1b}[2J\"\\\nb\u{202e}" + String(repeating: "std::pair<int, ", count: 700)
 
   private func withDirectory(_ body: (String) throws -> Void) throws {

@@ -48,6 +48,15 @@ private final class RunningService {
     return (String(parts[0].prefix { $0 != "\r\n" }), parts.count > 1 ? parts[1] : "")
   }
 
+  /// Waits until it prints a report: at its end it would print no more than a line where the machine is busy.
+  func waitForReport() throws {
+    while !output.contains("\nSTALL ") {
+      let text = process.next()
+      try #require(!text.isEmpty, "the service ended: \(output)")
+      output += text
+    }
+  }
+
   /// Ends it in an orderly way and returns all that it printed after its first line.
   func stop() -> String {
     kill(process.id, SIGTERM)
@@ -56,7 +65,7 @@ private final class RunningService {
   }
 }
 
-@Suite struct ServiceTests {
+@Suite(.ownThread) struct ServiceTests {
   /// The whole path, from outside: a real service, a real request that stalls it, its report, the saved file, the command;
   /// then the same file when the executable is no longer the one that ran.
   @Test func aStalledServiceIsReportedTheSameWayTwice() throws {
@@ -65,7 +74,7 @@ private final class RunningService {
     defer { try? FileManager.default.removeItem(atPath: directory) }
     // A copy, which can be replaced.
     let executable = "\(directory)/example-service"
-    try FileManager.default.copyItem(atPath: builtProgram("example-service").path, toPath: executable)
+    try ChildProcess.copyProgram(builtProgram("example-service").path, to: executable)
 
     // A second before its end, which the last samples are of.
     let words = ["--directory=\(directory)/stalls", "--width=100", "--threshold=4100"]
@@ -74,6 +83,7 @@ private final class RunningService {
     #expect(try service.request("GET", "/search?q=lamp0").body.hasSuffix(" documents\n"))
     #expect(try service.request("POST", "/rebuild").body == "rebuilt\n")
     #expect(try service.request("GET", "/nothing").status == "HTTP/1.1 404 Error")
+    try service.waitForReport()
     let report = service.stop()
     #expect(service.process.end() == (0, true))
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The command beside a debuginfod server that takes every connection and never says anything.
-@Suite(.serialized) struct SilentServerTests {
+@Suite(.ownThread) struct SilentServerTests {
   /// Gives `body` the environment in which such a server is asked.
   private func withServer(_ body: ([String: String]) throws -> Void) throws {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

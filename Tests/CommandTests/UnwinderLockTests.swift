@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// A service that uses libunwind itself, and is held up while it has one of that library's locks.
-@Suite(.serialized) struct UnwinderLockTests {
+@Suite(.ownThread) struct UnwinderLockTests {
   /// Loaded before the service: it brings libunwind into the global scope and blocks in it for good, with the lock of
   /// the pool that every step takes memory from.
   private static let source = """
@@ -134,11 +134,16 @@ import Testing
     #include <string.h>
     #include <unistd.h>
 
-    static volatile int forked, held;
+    volatile int held_over_fork;
+    static volatile int forked;
     static __thread int busy;
 
+    static void will_fork(void) {
+      if (held_over_fork && !forked)
+        write(STDERR_FILENO, "held over the fork\\n", 19);
+    }
     static void has_forked(void) { forked = 1; }
-    __attribute__((constructor)) static void start(void) { pthread_atfork(NULL, has_forked, has_forked); }
+    __attribute__((constructor)) static void start(void) { pthread_atfork(will_fork, has_forked, has_forked); }
 
     int pthread_mutex_lock(pthread_mutex_t *mutex) {
       static int (*next)(pthread_mutex_t *);
@@ -152,10 +157,9 @@ import Testing
       busy = 1;
       // The copy is listed by a path that nobody else asks for.
       if (dladdr(__builtin_return_address(0), &caller) && strstr(caller.dli_fname, "//libunwind-")) {
-        held = 1;
+        held_over_fork = 1;
         while (!forked)
           usleep(1000);
-        write(STDERR_FILENO, "held over the fork\\n", 19);
       }
       busy = 0;
       return result;

@@ -94,6 +94,13 @@ import Testing
     #expect(blank.culprit == "(a name of spaces)")
   }
 
+  @Test func namesThePlaceOfSuspendedWork() {
+    var stall = counted("1", "Backend.query(_:)", line: 41)
+    stall.verdict = .suspended
+    #expect(stall.culprit == "suspended in Backend.query(_:)" && stall.place == "Store.swift:41")
+    #expect(StallGroups([stall]).text().contains("suspended in Backend.query(_:) (Store.swift:41)"))
+  }
+
   @Test func tablesTellWhatIsThere() {
     let stalls = [
       counted("1", "load()", seconds: 2, at: 100, labels: ["GET /\u{1b}[2J"]),

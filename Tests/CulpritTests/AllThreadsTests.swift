@@ -1,52 +1,58 @@
 import CCulpritLinux
 import CulpritStallRecord
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Culprit
 
-/// Waits in a function that tests look for, until `stop` is set. Rarely awake: a thread is somewhere else then.
+/// Waits until `stop` is signalled.
 @inline(never)
-private func waitForTheEnd(_ stop: Finished) {
-  while !stop.isSet { usleep(500_000) }
+private func waitForTheEnd(_ stop: DispatchSemaphore) {
+  stop.wait()
   computed.wrappingAdd(1, ordering: .relaxed)
 }
 
-/// Starts `count` threads that run `body` and returns what ends them.
-private func withThreads(_ count: Int, _ body: @escaping @Sendable (Finished) -> Void, _ during: () throws -> Void)
-  throws
-{
-  let stop = Finished()
-  let ended = (0..<count).map { number in
-    let ended = Finished()
+/// Calls `during` while `count` threads run `body`, which waits for its argument, and all of them sleep.
+private func withThreads(
+  _ count: Int,
+  _ body: @escaping @Sendable (DispatchSemaphore) -> Void,
+  _ during: () throws -> Void
+) throws {
+  let (stop, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+  let begun = Mutex<[pid_t]>([])
+  for number in 0..<count {
     let thread = Thread {
       clinux_task_set_name("bystander \(number)")
+      begun.withLock { $0.append(clinux_task_self()) }
       body(stop)
-      ended.set()
+      ended.signal()
     }
     thread.stackSize = 256 << 10
     thread.start()
-    return ended
   }
+  while begun.withLock({ $0.count }) < count { usleep(100) }
+  for id in begun.withLock({ $0 }) { while !isAsleep(id) { usleep(100) } }
   defer {
-    stop.set()
-    for ended in ended { while !ended.isSet { usleep(2000) } }
+    for _ in 0..<count { stop.signal() }
+    for _ in 0..<count { ended.wait() }
   }
   try during()
 }
 
 /// All threads of the process, at a stall and on request.
 extension WatchdogTests {
-  @Test func aStallsRecordHasTheOtherThreads() throws {
+  @Test func reportsAllThreadsAtStall() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
       var found: [StallReport] = []
       try withThreads(3, waitForTheEnd) {
-        try withThreads(1, { while !$0.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }) {
-          found = try reports(configuration) { watchdog in
-            watchdog.withSection("stuck", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(3000)) }
-          }
+        let isOver = Finished()
+        defer { isOver.set() }
+        Thread.detachNewThread { while !isOver.isSet { computed.wrappingAdd(1, ordering: .relaxed) } }
+        found = try reports(configuration) { watchdog in
+          watchdog.withSection("stuck", threshold: .milliseconds(200)) { stallByWaiting(for: .milliseconds(900)) }
         }
       }
       let report = try #require(found.first)
@@ -63,11 +69,9 @@ extension WatchdogTests {
       #expect(waiting.threads.allSatisfy { $0.name.hasPrefix("bystander") })
       #expect(others.threads.contains { $0.activity == .running && $0.outcome == .captured })
       #expect(report.description.contains("OTHERS    "))
-      #expect(report.description.contains("3 threads waiting in clock_nanosleep"))
-      // The cost counts them, too.
+      #expect(report.description.contains("3 threads waiting in futex"))
       let samples = report.raw.stall.samples.count
       #expect(report.raw.stall.cost.fromOutside + report.raw.stall.cost.bySignal >= others.threads.count + samples / 2)
-      // The saved file says the same.
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.problems.isEmpty)
       #expect(file.recording.stalls.first?.others?.threads.map(\.thread) == others.threads.map(\.thread))
@@ -75,18 +79,25 @@ extension WatchdogTests {
     }
   }
 
-  /// Stalls that are declared together share a capture, and each has all threads.
-  @Test func stallsAtTheSameTimeHaveTheirThreadsEach() throws {
+  /// Stalls that are declared together share a capture.
+  @Test func simultaneousStallsHaveAllThreads() throws {
     let found = try reports { watchdog in
+      let start = DispatchSemaphore(value: 0)
       try withThreads(
         4,
         { stop in
-          watchdog.withSection("one of four", threshold: .milliseconds(200)) {
-            stallByComputing(for: .milliseconds(1500))
+          clock.countingThread {
+            start.wait()
+            watchdog.withSection("one of four", threshold: .milliseconds(200)) {
+              stallByWaiting(for: .milliseconds(600))
+            }
           }
           waitForTheEnd(stop)
         }
-      ) { Thread.sleep(forTimeInterval: 2.5) }
+      ) {
+        for _ in 0..<4 { start.signal() }
+        clock.block(for: .seconds(1))
+      }
     }
     #expect(found.count == 4)
     for report in found {
@@ -97,7 +108,7 @@ extension WatchdogTests {
     }
   }
 
-  @Test func allThreadsAreCapturedOnRequest() throws {
+  @Test func capturesThreadsOnRequest() throws {
     let watchdog = try Watchdog(quick)
     defer { watchdog.stop() }
     try withThreads(40, waitForTheEnd) {
@@ -108,7 +119,6 @@ extension WatchdogTests {
         #expect(waiting.reduce(0) { $0 + $1.threads.count } == 40)
         #expect(waiting.allSatisfy { $0.missingCallers == nil }, "\(report.text(width: 200))")
         #expect(report.description.contains("waitForTheEnd(_:)"))
-        // Who asks waits for the answer.
         #expect(report.groups.contains { $0.functions.contains { $0.name == "Watchdog.captureThreads(timeout:)" } })
       }
     }
@@ -116,18 +126,17 @@ extension WatchdogTests {
     #expect(throws: WatchdogError.stopped) { try watchdog.captureThreads() }
   }
 
-  @Test func threadsMayBeAskedForByAHandler() throws {
+  @Test func handlersCanCaptureThreads() throws {
     let counts = Reports.Counts()
     let watchdog = try Watchdog(quick)
     watchdog.onStall { [weak watchdog] _ in counts.add((try? watchdog?.captureThreads())?.count ?? 0) }
-    watchdog.withSection("stuck", threshold: .milliseconds(50)) { stallByComputing(for: .seconds(1)) }
-    while counts.all.isEmpty { Thread.sleep(forTimeInterval: 0.02) }
+    watchdog.withSection("stuck", threshold: .milliseconds(50)) { stallByWaiting(for: .milliseconds(400)) }
+    clock.wait { !counts.all.isEmpty }
     watchdog.stop()
-    #expect(counts.all.allSatisfy { $0 > 0 })
+    #expect(counts.all.map { $0 > 0 } == [true])
   }
 
-  /// Two thousand threads, none lost.
-  @Test func everyOneOfManyThreadsIsCaptured() throws {
+  @Test func capturesThousandsOfThreads() throws {
     let watchdog = try Watchdog(quick)
     defer { watchdog.stop() }
     let count = 2000

@@ -8,7 +8,9 @@ import Testing
 private final class OpenFile {
   private var file: AppendOnlyFile
 
-  init(_ path: String) throws(AppendOnlyFileError) { file = try AppendOnlyFile(path: path) }
+  init(_ path: String, among files: OpenFiles = OpenFiles()) throws(AppendOnlyFileError) {
+    file = try AppendOnlyFile(path: path, among: files)
+  }
 
   var bytes: off_t { file.bytes }
   var failure: String? { file.failure }
@@ -19,6 +21,14 @@ private final class OpenFile {
   func copy(to other: OpenFile) -> Bool { file.copy(to: &other.file) }
   func remove() { file.remove() }
   func flush() { file.flush() }
+}
+
+/// The last reference to a file.
+private final class LastReference: @unchecked Sendable {
+  // SAFETY: one thread after the other uses it.
+  private var file: OpenFile?
+  init(_ file: OpenFile?) { self.file = file }
+  func release() { file = nil }
 }
 
 /// A file that grows by whole records, whatever becomes of it meanwhile.
@@ -50,6 +60,22 @@ private final class OpenFile {
         #expect(error?.text.hasPrefix("cannot create \(directory)/\(name): ") == true)
       }
       #expect(try content("\(directory)/file") == "theirs")
+    }
+  }
+
+  /// Another thread cannot close a descriptor of the disk thread's table.
+  @Test func closesFilesReleasedByAnotherThread() throws {
+    try withDirectory { directory in
+      let open = OwnDescriptors.run { () -> Int in
+        let files = OpenFiles()
+        for number in 0..<3 * OpenFiles.limit {
+          let last = LastReference(try? OpenFile("\(directory)/\(number)", among: files))
+          let thread = try? PosixThread(name: "release") { last.release() }
+          _ = thread?.join(until: .max)
+        }
+        return (3..<1024).count { fcntl(Int32($0), F_GETFD) >= 0 }
+      }
+      #expect(open > 0 && open <= OpenFiles.limit)
     }
   }
 
@@ -104,7 +130,7 @@ private final class OpenFile {
       let again = try descriptor(of: path + " (deleted)")
       dup2(other, again)
       #expect(!file.append("three") && file.bytes == 6)
-      #expect(file.failure == "the service has closed \(path), and it cannot be opened again")
+      #expect(file.failure == "\(path) was closed, and cannot be opened again")
       #expect(try content("\(directory)/other") == "")
       for number in [number, again, other] { close(number) }
     }

@@ -13,7 +13,7 @@ private func changed(_ change: (inout Watchdog.Configuration) -> Void) -> Watchd
   return configuration
 }
 
-/// What is kept of a directory, as said.
+/// Limits of a directory, with defaults.
 func storageLimits(
   bytes: Int = 256 << 20,
   files: Int = 1000,
@@ -58,20 +58,14 @@ func storageLimits(
         + "directory of that name"
     ),
   ])
-  func valuesThatMakeNoSenseAreRefusedInASentence(configuration: Watchdog.Configuration, sentence: String) {
+  func rejectsInvalidValues(configuration: Watchdog.Configuration, description: String) {
     let error = #expect(throws: WatchdogError.self) { try Watchdog(configuration) }
-    #expect(error?.description == sentence)
-  }
-
-  @Test func theIntervalFollowsAShortThreshold() {
-    #expect(Watchdog.Configuration(threshold: .milliseconds(100)).sampleInterval == .milliseconds(100))
-    #expect(Watchdog.Configuration().sampleInterval == .seconds(1))
-    #expect(Watchdog.Configuration().sampling.threshold == .seconds(4))
+    #expect(error?.description == description)
   }
 }
 
 @Suite struct ProcessMapTests {
-  @Test func mapsAreReadAsTheKernelWritesThem() {
+  @Test func parsesMaps() {
     let text = """
       55d0a0000000-55d0a0001000 r--p 00000000 fe:00 1234                       /opt/my shop/bin (deleted)
       55d0a0001000-55d0a0003000 r-xp 00001000 fe:00 1234                       /opt/my shop/bin (deleted)
@@ -88,9 +82,9 @@ func storageLimits(
     #expect(modules[0].fileOffset(of: RuntimeAddress(0x55d0_a000_1010)) == 0x1010)
   }
 
-  /// Who reads symbols maps the file once more; what is locked in memory is a mapping of its own.
+  /// Reading symbols adds a mapping of the file, and locking memory divides mappings.
   @Test(arguments: [0x7000_0000_0000, 0x7200_0000_0000] as [UInt64])
-  func theHeaderIsThatOfWhatTheLoaderMapped(elsewhere: UInt64) {
+  func readsHeadersOfLoadedMappings(elsewhere: UInt64) {
     func line(_ start: UInt64, _ length: UInt64, _ access: String, _ offset: UInt64) -> String {
       let (first, last) = (String(start, radix: 16), String(start + length, radix: 16))
       return "\(first)-\(last) \(access) \(String(offset, radix: 16)) fe:00 1234 /usr/lib/libshop.so"
@@ -112,7 +106,7 @@ func storageLimits(
     #expect(modules.map(\.mappings) == [[code]])
   }
 
-  @Test func thisProcessHasItsModulesWithBuildIDs() {
+  @Test func findsModulesOfTheProcess() {
     let modules = ProcessMap.modules()
     #expect(modules.contains { $0.name == "libc.so.6" && $0.buildID.count == 20 })
     #expect(modules.contains { $0.path == "[vdso]" })

@@ -157,7 +157,9 @@ import Testing
     try withDirectory { directory in
       var configuration = Watchdog.Configuration()
       configuration.storage.notesCrashes = false
-      let box = BlackBoxWriter(directory, configuration, process, ProblemList())
+      // Where the kernel has no threads with their own descriptors.
+      let disk = DiskThread(hasOwnTable: false)
+      let box = BlackBoxWriter(directory, configuration, process, ProblemList(), disk: disk)
       try box.open()
       let path = "\(directory)/\(box.run.name)"
       let number = try descriptor(of: path)
@@ -174,6 +176,23 @@ import Testing
       #expect(try String(contentsOfFile: path, encoding: .utf8).contains("\nended "))
       #expect(try String(contentsOfFile: "\(directory)/other", encoding: .utf8) == "")
       for number in [number, other] { close(number) }
+    }
+  }
+
+  /// Files of stalls and the file of the run have no numbers that the service could need.
+  @Test func takesNoDescriptorOfTheService() throws {
+    try withDirectory { directory in
+      let box = try box(directory)
+      let queues = (1...3).map { StallFileQueue(box, process: process, stall: stall($0), modules: [], samples: []) }
+      let numbers = box.disk.result(until: .max) {
+        (try? openFiles())?.filter { $0.path.hasPrefix(directory) }.count ?? 0
+      }
+      #expect(try openFiles().allSatisfy { !$0.path.hasPrefix(directory) })
+      #expect(numbers == 4)
+      for queue in queues { queue.close(keepsFile: true) }
+      box.stop(until: .max)
+      #expect(try stallFiles(in: directory).count == 3)
+      #expect(try String(contentsOfFile: "\(directory)/\(box.run.name)", encoding: .utf8).contains("\nended "))
     }
   }
 

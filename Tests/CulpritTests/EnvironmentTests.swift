@@ -5,17 +5,17 @@ import Testing
 
 @testable import Culprit
 
-/// What the environment and a file say, without a watchdog.
+/// Settings from environment variables and configuration files.
 @Suite struct SettingTests {
   @Test(arguments: [
     ("2s", Duration.seconds(2)), ("500ms", .milliseconds(500)), ("1m", .seconds(60)), ("250us", .microseconds(250)),
     ("1h", .seconds(3600)), ("30d", .seconds(2_592_000)), ("1.5s", .milliseconds(1500)), (" 2 s ", .seconds(2)),
     ("0s", .zero),
   ])
-  func durationsAreRead(text: String, duration: Duration) { #expect(Duration(text: text) == duration) }
+  func parsesDurations(text: String, duration: Duration) { #expect(Duration(text: text) == duration) }
 
   @Test(arguments: ["", "2", "s", "2 parsecs", "-2s", "1e3s", "2s 3s", "..s", "99999999999h", "٢s", "2sms", "nan s"])
-  func whatIsNoDurationIsRefused(text: String) { #expect(Duration(text: text) == nil) }
+  func rejectsInvalidDurations(text: String) { #expect(Duration(text: text) == nil) }
 
   private func applied(
     _ variables: [String: String],
@@ -32,7 +32,7 @@ import Testing
     )
   }
 
-  @Test func theEnvironmentBeatsTheCodeAndTheFileBeatsTheEnvironment() {
+  @Test func fileOverridesEnvironmentAndEnvironmentOverridesCode() {
     var base = Watchdog.Configuration(threshold: .seconds(8), interval: .seconds(2))
     base.reporting.width = 120
     let (found, problems) = applied(
@@ -74,14 +74,14 @@ import Testing
       "CULPRIT_REPORT_WIDTH is \"wide\"; it must be a number of characters such as 100; it stays 100"
     ),
   ])
-  func aBadValueGetsASentenceAndTheDefault(variables: [String: String], sentence: String) {
+  func reportsInvalidValuesAndKeepsDefaults(variables: [String: String], problem: String) {
     let (found, problems) = applied(variables)
-    #expect(problems == [sentence])
+    #expect(problems == [problem])
     #expect(found.sampling.threshold == .seconds(4) && found.sampleInterval == .seconds(1))
     #expect(found.storage.directory == nil && found.sampling.stackBytesMax == 8 << 20 && found.reporting.width == 100)
   }
 
-  @Test func theStandardDirectoryCanBeAskedFor() throws {
+  @Test func resolvesTheStandardDirectory() throws {
     let program = try #require(CommandLine.arguments.first?.split(separator: "/").last)
     let state = ["XDG_STATE_HOME": "/s"]
     #expect(applied(state).configuration.storage.directory == nil)
@@ -94,7 +94,7 @@ import Testing
     #expect(applied(state, "directory = ./standard").configuration.storage.directory == "./standard")
   }
 
-  @Test func withoutAStandardDirectoryASentenceSaysWhatIsMissing() {
+  @Test func reportsTheLackOfAStandardDirectory() {
     let missing =
       "and there is none: not one of STATE_DIRECTORY, RUNTIME_DIRECTORY, XDG_STATE_HOME, HOME has an absolute path"
     let (found, problems) = applied(["CULPRIT_DIRECTORY": "standard", "HOME": "here"], "directory = Standard")
@@ -107,7 +107,7 @@ import Testing
     )
   }
 
-  @Test func whatIsKeptOfTheDirectoryCanBeSaid() {
+  @Test func readsStorageLimits() {
     let (found, problems) = applied(
       ["CULPRIT_DIRECTORY_BYTES": "1048576", "CULPRIT_DIRECTORY_FILES": "-1", "CULPRIT_KEEP_RECOVERED": "no"],
       "directory_age = 7d\nnote_crashes = off\ndirectory_bytes = much"
@@ -123,8 +123,7 @@ import Testing
     )
   }
 
-  /// Every setting can be found by its name, and there is one of each.
-  @Test func noNameIsThereTwice() {
+  @Test func settingNamesAreUnique() {
     for names in [Setting.all.map(\.name), Setting.all.map(\.property)] {
       #expect(names.sorted() == Set(names).sorted())
     }
@@ -136,7 +135,7 @@ import Testing
     ("CULPRIT_REPORTS_PER_SECOND", "CULPRIT_REPORTS_PER_MINUTE"), ("CULPRIT_CONFIG", "CULPRIT_CONFIGURATION"),
     ("CULPRIT_ENABLE", "CULPRIT_ENABLED"), ("CULPRIT_TRESHOLD\u{1B}", "CULPRIT_THRESHOLD"), ("CULPRIT_TIMEOUT", nil),
   ])
-  func aMistypedVariableGetsTheNearestName(name: String, nearest: String?) {
+  func suggestsTheNearestName(name: String, nearest: String?) {
     let (found, problems) = applied([name: "2s"])
     let rest =
       nearest.map { "the nearest is \($0)" }
@@ -146,8 +145,7 @@ import Testing
     #expect(found.sampling.threshold == .seconds(4) && found.storage.directory == nil)
   }
 
-  /// What has nothing to do with settings, and what is one.
-  @Test func othersVariablesGetNoSentence() {
+  @Test func ignoresUnrelatedVariables() {
     var variables = [
       "CULPRIT": "x", "CULPRITS_THRESHOLD": "2s", "MY_CULPRIT_THRESHOLD": "2s", "culprit_treshold": "2s",
     ]
@@ -162,7 +160,7 @@ import Testing
     #expect(!problems.contains { $0.contains("no setting") })
   }
 
-  @Test func theIntervalFollowsAShorterThreshold() {
+  @Test func intervalFollowsAShorterThreshold() {
     #expect(applied(["CULPRIT_THRESHOLD": "200ms"]).configuration.sampleInterval == .milliseconds(200))
     let (found, problems) = applied(["CULPRIT_THRESHOLD": "200ms", "CULPRIT_INTERVAL": "300ms"])
     #expect(found.sampleInterval == .milliseconds(200) && problems.count == 1)
@@ -170,7 +168,7 @@ import Testing
     #expect(applied(["CULPRIT_THRESHOLD": "200ms"], to: asked).configuration.sampleInterval == .milliseconds(200))
   }
 
-  @Test func aFileThatIsWrongSaysWhere() {
+  @Test func reportsInvalidLines() {
     let (found, problems) = applied(
       [:],
       "threshold 2s\ntreshold = 2s\n= 3\ninterval = soon\nenabled = maybe\nthreshold=3s"
@@ -188,14 +186,14 @@ import Testing
     #expect(found.sampling.threshold == .seconds(3))
   }
 
-  @Test func whatIsFixedStaysAsItIsAndASentenceSaysSo() {
+  @Test func reportsChangesOfFixedSettings() {
     let running = Watchdog.Configuration(directory: "/a")
     let (found, problems) = applied([:], "directory = /b\nthreshold = 2s", to: running, running: running)
     #expect(found.storage.directory == "/a" && found.sampling.threshold == .seconds(2))
     #expect(problems == ["directory cannot be changed while the watchdog runs; it stays /a"])
   }
 
-  @Test func filesThatAreNoneAreRefused() throws {
+  @Test func rejectsUnreadableFiles() throws {
     try withDirectory { directory in
       var missing = ConfigurationFile(path: "\(directory)/none")
       #expect(missing.readIfChanged() == .unreadable("No such file or directory"))
@@ -211,15 +209,14 @@ import Testing
     }
   }
 
-  /// The table in the documentation has every setting there is, and no other.
-  @Test func theDocumentationHasEverySetting() throws {
+  @Test func documentationListsEverySetting() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
     let all = Set(Setting.all.map(\.name) + ["enabled", "configuration"])
     for page in ["docs/configuration.md", "README.md"] {
       let text = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
       let documented = Set(text.matches(of: /`CULPRIT_([A-Z_]+)`/).map { $0.1.lowercased() })
-      // The README has the most important ones.
+      // The README lists the most important settings.
       #expect(page == "README.md" ? documented.isSubset(of: all) : documented == all, "\(page)")
     }
     let text = try String(
@@ -236,12 +233,9 @@ import Testing
   }
 }
 
-/// The same of processes and of watchdogs that run.
-extension WatchdogTests {
-  /// Waits until `condition` holds.
-  private func waitUntil(_ condition: () -> Bool) { while !condition() { Thread.sleep(forTimeInterval: 0.01) } }
-
-  @Test func aProcessTakesItsEnvironment() throws {
+/// Settings of processes.
+@Suite(.ownThread) struct EnvironmentTests {
+  @Test func readsTheEnvironmentOfTheProcess() throws {
     try withDirectory { directory in
       let child = try ChildProcess(
         ChildProcess.built("policy-process"),
@@ -264,30 +258,27 @@ extension WatchdogTests {
     }
   }
 
-  /// Who starts a program that runs as somebody else decides nothing about it by variables: not where files are written, say.
-  @Test(.enabled(if: getuid() == 0, "only root gives a program to somebody else"))
-  func whoHasMoreRightsThanHisCallerTakesNoVariables() throws {
+  @Test(.needsRoot(to: "give files away"))
+  func setUserIDProgramsIgnoreTheEnvironment() throws {
     try withDirectory { directory in
       var place = statvfs()
       try #require(statvfs(directory, &place) == 0)
       if place.f_flag & 2 /* ST_NOSUID of statvfs(3), whose macro is not imported */ != 0 {
-        try Test.cancel("no program runs as somebody else there")
+        try Test.cancel("set-user-ID programs do not work there")
       }
       let program = directory + "/policy-process"
-      try FileManager.default.copyItem(atPath: ChildProcess.built("policy-process"), toPath: program)
+      try ChildProcess.copyProgram(ChildProcess.built("policy-process"), to: program)
       try #require(chown(program, 12345, 12345) == 0 && chmod(program, 0o4755) == 0 && chmod(directory, 0o755) == 0)
       let variables = ["CULPRIT_THRESHOLD": "9s", "CULPRIT_DIRECTORY": "\(directory)/stalls"]
       let child = try ChildProcess(program, ["settings"], environment: variables)
       #expect(child.hasExited && child.status == 0, "\(child)")
       #expect(child.fact("threshold") == "4.0 seconds" && child.fact("directory") == "none", "\(child)")
-      // The same program as its caller's takes them.
       try #require(chmod(program, 0o755) == 0)
       #expect(try ChildProcess(program, ["settings"], environment: variables).fact("threshold") == "9.0 seconds")
     }
   }
 
-  /// Everything can be used, nothing runs, nothing of the process is touched.
-  @Test func aDisabledWatchdogDoesNothing() throws {
+  @Test func disabledWatchdogDoesNothing() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["disabled"],
@@ -305,103 +296,5 @@ extension WatchdogTests {
         """
     )
     #expect(child.errors == "")
-  }
-
-  @Test func thresholdsChangeWhileTheServiceRuns() throws {
-    let found = try reports { watchdog in
-      let loop = try watchdog.watchLoop(named: "followed")
-      let own = try watchdog.watchLoop(named: "own", threshold: .seconds(100))
-      try watchdog.reconfigure { $0.sampling.threshold = .seconds(50) }
-      #expect(watchdog.configuration.sampling.threshold == .seconds(50))
-      loop.withTurn { computeAfterwards(for: .milliseconds(500)) }
-      try watchdog.reconfigure {
-        $0.sampling.threshold = .milliseconds(100)
-        $0.sampling.interval = .milliseconds(20)
-      }
-      own.withTurn { loop.withTurn { stallByComputing(for: .milliseconds(500)) } }
-      let later = try watchdog.watchLoop(named: "later")
-      later.withTurn { stallByComputing(for: .milliseconds(400)) }
-    }
-    #expect(found.map(\.source.name) == ["followed", "later"])
-    #expect(found.first?.culprit?.function.name == "stallByComputing(for:)")
-  }
-
-  @Test func whatIsFixedIsRefusedByName() throws {
-    let watchdog = try Watchdog(quick)
-    defer { watchdog.stop() }
-    for (name, change) in [
-      ("storage.directory", { $0.storage.directory = "/tmp" }),
-      ("sampling.stackBytesMax", { $0.sampling.stackBytesMax = 1 << 20 }),
-      ("reporting.symbolBytesMax", { $0.reporting.symbolBytesMax = 1 << 20 }),
-      ("storage.filesMax", { $0.storage.filesMax = 3 }),
-      ("storage.notesCrashes", { $0.storage.notesCrashes = false }),
-      ("reporting.width", { $0.reporting.width = 50 }),
-    ] as [(String, (inout Watchdog.Configuration) -> Void)] {
-      let error = #expect(throws: WatchdogError.fixedWhileRunning(name)) { try watchdog.reconfigure(change) }
-      #expect(error?.description == "\(name) cannot be changed while the watchdog runs")
-    }
-    #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.sampling.threshold = .zero } }
-    #expect(watchdog.configuration.sampling.threshold == quick.sampling.threshold)
-  }
-
-  /// What changes the configuration may ask the watchdog anything, and change it in no other way than it is asked to.
-  @Test func aChangeMayUseTheWatchdog() throws {
-    let watchdog = try Watchdog(quick)
-    defer { watchdog.stop() }
-    let isDone = Finished()
-    Thread.detachNewThread {
-      try? watchdog.reconfigure { configuration in
-        configuration.sampling.threshold = watchdog.configuration.sampling.threshold * 3
-        #expect(watchdog.status.mode == .watching)
-        let error = #expect(throws: WatchdogError.self) { try watchdog.reconfigure { $0.isEnabled = false } }
-        #expect(error?.message == "the configuration cannot be changed by what is just changing it")
-      }
-      isDone.set()
-    }
-    waitUntil { isDone.isSet }
-    #expect(isDone.isSet && watchdog.configuration.sampling.threshold == quick.sampling.threshold * 3)
-    try watchdog.reconfigure { $0.isEnabled = false }
-    #expect(watchdog.status.mode == .switchedOff)
-  }
-
-  @Test func aSwitchedOffWatchdogWatchesNothingAndComesBack() throws {
-    let found = try reports { watchdog in
-      let loop = try watchdog.watchLoop(named: "loop")
-      try watchdog.reconfigure { $0.isEnabled = false }
-      #expect(watchdog.status.mode == .switchedOff)
-      loop.withTurn {
-        watchdog.withSection("off", threshold: .milliseconds(100)) { computeAfterwards(for: .milliseconds(600)) }
-      }
-      try watchdog.reconfigure { $0.isEnabled = true }
-      #expect(watchdog.status.mode == .watching)
-      loop.withTurn { stallByComputing(for: .milliseconds(600)) }
-    }
-    #expect(found.map(\.source.name) == ["loop"])
-  }
-
-  /// An operator's file is looked at while the service runs.
-  @Test func theFileIsFollowed() throws {
-    try withDirectory { directory in
-      let file = "\(directory)/culprit.conf"
-      func write(_ text: String) throws { try text.write(toFile: file, atomically: true, encoding: .utf8) }
-      try write("threshold = 3s\n")
-      let environment = Environment(["CULPRIT_CONFIGURATION": file, "CULPRIT_THRESHOLD": "2s"])
-      let watchdog = try Watchdog(quick, environment: environment)
-      defer { watchdog.stop() }
-      #expect(watchdog.configuration.sampling.threshold == .seconds(3))
-      try write("threshold = 5s\nenabled = no\ndirectory = /x\n")
-      waitUntil { watchdog.configuration.sampling.threshold == .seconds(5) }
-      #expect(watchdog.status.mode == .switchedOff)
-      #expect(watchdog.status.problems == ["directory cannot be changed while the watchdog runs; it stays none"])
-      // What the operator says stays, whatever the code says.
-      try watchdog.reconfigure { $0.sampling.threshold = .seconds(7) }
-      #expect(watchdog.configuration.sampling.threshold == .seconds(5))
-      try FileManager.default.removeItem(atPath: file)
-      waitUntil { watchdog.configuration.sampling.threshold == .seconds(2) }
-      #expect(watchdog.status.mode == .watching)
-      #expect(watchdog.status.problems == ["the configuration file \(file) cannot be read: No such file or directory"])
-      try write("")
-      waitUntil { watchdog.status.problems.isEmpty }
-    }
   }
 }

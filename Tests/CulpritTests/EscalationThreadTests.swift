@@ -8,10 +8,10 @@ import Testing
 
 @testable import Culprit
 
-/// Tells sockets from each other.
+/// Number of the next socket.
 private let nextName = Atomic<Int>(0)
 
-/// An escalation thread that is none: a test says what time it is, and reads what systemd would.
+/// The state of an escalation thread that the test runs step by step, and a socket in systemd's place.
 private final class Escalated {
   let own = EscalationBlock()
   let control = ControlBlock()
@@ -22,12 +22,12 @@ private final class Escalated {
   private var thread: EscalationThread
   private let systemd: EscalationThread.Systemd
   var now: UInt64 = 1 << 50
-  /// Whether the monitor is at work.
+  /// Whether the monitor ticks.
   var ticks = true
 
   static let ms: UInt64 = 1_000_000
 
-  /// One whose systemd takes the service for dead after `watchdog` milliseconds.
+  /// Creates one with a timeout of systemd of `watchdog` milliseconds.
   init(watchdog: UInt64 = 10_000) throws {
     stalls = .allocate(capacity: 3)
     stalls.initialize(repeating: observer_stall(), count: 3)
@@ -55,19 +55,19 @@ private final class Escalated {
 
   deinit {
     cprocess_datagram_close(target)
-    // SAFETY: allocated by the initializer, and nobody else has them; their elements are plain values.
+    // SAFETY: allocated by the initializer, and owned by this object; their elements are plain values.
     target.deallocate()
     slots.deallocate()
     stalls.deallocate()
   }
 
-  /// Everything that was said and not heard yet.
+  /// Returns the messages since the last call.
   func heard() -> [String] { listener.heard() }
 
-  /// Says so much that nothing more can be said.
+  /// Fills the queue of the socket.
   func fill() { while cprocess_datagram_send(target, "filler", 6) == 0 {} }
 
-  /// What is said so many milliseconds later, and in how many milliseconds the next look is to be.
+  /// Pings `milliseconds` later. Returns the time until the next step, and the messages.
   func ping(after milliseconds: UInt64 = 0) -> (wait: UInt64, heard: [String]) {
     now += milliseconds * Self.ms
     if ticks { _ = observer_control_begin_tick(control.pointer) }
@@ -82,13 +82,13 @@ private final class Escalated {
 
   var lastRequest: UInt32 { thread.lastRequest }
 
-  /// The request that the blocking worker has been sent; `nil` when none is.
+  /// The last request to the blocking worker.
   func request() -> EscalationRequest? {
     let number = thread.lastRequest
     return number == 0 ? nil : EscalationRequest(rawValue: number & 3)
   }
 
-  /// Stalls slot `index`, which is called `name` and may take a second.
+  /// Stalls slot `index`, which is called `name` and has a threshold of a second.
   func stall(_ index: Int, _ name: String, age milliseconds: UInt64, item: UInt64 = 6) {
     observer_slot_begin_for(slots + index, nil, item)
     observer_stall_set_name(stalls + index, 1, name, name.utf8.count)
@@ -97,26 +97,28 @@ private final class Escalated {
 }
 
 /// A handler that vetoes every end.
-private final class Veto: Sendable {
-  private let isOver = Atomic<Bool>(false)
+private struct Veto {
+  private let own: EscalationBlock
 
   init(_ own: EscalationBlock) throws {
+    self.own = own
     _ = cprocess_escalation_add_handler(own.pointer)
-    _ = try PosixThread(name: "veto") { [self] in
-      while !isOver.load(ordering: .relaxed) {
+    _ = try PosixThread(name: "veto") {
+      while !cprocess_escalation_stopping(own.pointer) {
+        let seen = cprocess_escalation_question_word(own.pointer)
         let question = cprocess_escalation_question(own.pointer)
         if question != 0 { cprocess_escalation_answer(own.pointer, question, true) }
-        usleep(1000)
+        cprocess_escalation_wait_for_question(own.pointer, seen)
       }
     }
   }
 
-  func end() { isOver.store(true, ordering: .relaxed) }
+  func end() { cprocess_escalation_stop(own.pointer) }
 }
 
-/// What is done about stalls that do not end, by simulated time.
-@Suite struct EscalationThreadTests {
-  @Test func pingsComeTwiceInSystemdsPatience() throws {
+/// Steps of the escalation thread.
+@Suite(.serialized, .usesSimulatedClock) struct EscalationThreadTests {
+  @Test func pingsTwiceInTheTimeout() throws {
     let escalated = try Escalated()
     #expect(escalated.ping() == (5000, ["WATCHDOG=1"]))
     #expect(escalated.ping(after: 4999) == (1, []))
@@ -125,9 +127,8 @@ private final class Veto: Sendable {
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 0)
   }
 
-  /// A ping that could not be sent is sent again soon.
   @Test(arguments: [(UInt64(10_000), UInt64(100)), (400, 50)])
-  func aPingThatIsNotSentIsSentAgain(watchdog: UInt64, wait: UInt64) throws {
+  func retriesFailedPings(watchdog: UInt64, wait: UInt64) throws {
     let escalated = try Escalated(watchdog: watchdog)
     escalated.fill()
     #expect(escalated.ping().wait == wait)
@@ -137,16 +138,14 @@ private final class Veto: Sendable {
     #expect(cprocess_escalation_send_error(escalated.own.pointer) == 0)
   }
 
-  /// A stall is no hang before its delay has passed; then the pings stop, systemd gets the name, and the last report is
-  /// asked for while there is time.
-  @Test func aHangStopsThePings() throws {
+  /// Two seconds before systemd's timeout the last report is requested.
+  @Test func hangStopsThePings() throws {
     let escalated = try Escalated()
     _ = escalated.ping()
     escalated.stall(1, "http", age: 2000)
     observer_stall_set(escalated.stalls + 1, 7, 2000 * Escalated.ms - 1, 1000 * Escalated.ms, 4711)
     #expect(escalated.ping(after: 5000) == (5000, ["WATCHDOG=1"]))
     escalated.stall(1, "http", age: 2000)
-    // Two seconds before systemd's patience ends.
     #expect(escalated.ping(after: 5000) == (250, ["STATUS=\"http\" has been stuck for 2.0 s"]))
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 1 && escalated.request() == nil)
     #expect(escalated.ping(after: 2900) == (100, []) && escalated.request() == nil)
@@ -157,15 +156,14 @@ private final class Veto: Sendable {
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 1)
     observer_stall_clear(escalated.stalls + 1)
     #expect(escalated.ping(after: 10) == (5000, ["STATUS=", "WATCHDOG=1"]))
-    // The next hang has a report of its own.
+    // The next hang has its own report.
     escalated.stall(1, "http", age: 2000, item: 8)
     #expect(escalated.ping(after: 8000).heard.count == 1)
     #expect(cprocess_escalation_next_request(escalated.own.pointer, request) != request)
     #expect(cprocess_escalation_pings(escalated.own.pointer, false) == 2)
   }
 
-  /// Where systemd is impatient, a quarter of its patience is left for the report.
-  @Test func aShortPatienceLeavesAQuarter() throws {
+  @Test func leavesAQuarterOfAShortTimeoutForTheReport() throws {
     let escalated = try Escalated(watchdog: 1000)
     _ = escalated.ping()
     escalated.stall(0, "http", age: 2000)
@@ -175,13 +173,13 @@ private final class Veto: Sendable {
     #expect(escalated.request() == .lastReport)
   }
 
-  @Test func theLongestHangIsNamed() throws {
+  @Test func namesTheLongestHang() throws {
     let escalated = try Escalated()
     escalated.stall(0, "young", age: 3000)
     escalated.stall(1, "old\n", age: 5050)
     escalated.stall(2, "stalled", age: 1999)
     #expect(escalated.ping().heard == ["STATUS=\"old?\" has been stuck for 5.1 s"])
-    // A slot that is not in use any more counts for nothing; nor does a delay that overflows.
+    // A slot beyond those in use, and a delay that overflows.
     let fewer = try Escalated()
     fewer.stall(2, "unused", age: 5000)
     observer_control_use_slots(fewer.control.pointer, 2)
@@ -192,8 +190,7 @@ private final class Veto: Sendable {
     #expect(never.ping().heard == ["WATCHDOG=1"])
   }
 
-  /// Who keeps the time is watched, too.
-  @Test func aMonitorThatStandsStillStopsThePings() throws {
+  @Test func stuckMonitorStopsThePings() throws {
     let escalated = try Escalated(watchdog: 2000)
     #expect(escalated.ping().heard == ["WATCHDOG=1"])
     escalated.ticks = false
@@ -204,7 +201,7 @@ private final class Veto: Sendable {
     #expect(escalated.ping(after: 10).heard == ["STATUS=", "WATCHDOG=1"])
   }
 
-  @Test func whatIsToBeSaidIsSaidOnce() throws {
+  @Test func sendsNoticesOnce() throws {
     let escalated = try Escalated()
     let own = escalated.own.pointer
     #expect(escalated.tell() == .max && escalated.heard() == [])
@@ -217,8 +214,7 @@ private final class Veto: Sendable {
     #expect(escalated.tell() == .max && escalated.heard() == [])
   }
 
-  /// The shutdown begins once, ends the launch, and is as old as was said.
-  @Test func theShutdownBeginsOnce() throws {
+  @Test func shutdownBeginsOnceAndEndsTheLaunch() throws {
     let escalated = try Escalated()
     observer_slot_begin_for(escalated.slots, nil, 4000)
     #expect(escalated.followShutdown() == .max && observer_slot_work_item(escalated.slots + 1) == 0)
@@ -239,23 +235,21 @@ private final class Veto: Sendable {
     )
   }
 
-  /// When the next look is to be, where a stall may end the process: when the youngest that can is old enough, but not
-  /// all the time.
-  @Test func theEndIsLookedForInTime() throws {
+  @Test func checksForTheEndInTime() throws {
     let escalated = try Escalated()
     #expect(escalated.terminateIfDue() == .max)
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
-    // What was used is noted 32 times meanwhile.
+    // CPU time is noted 32 times meanwhile.
     #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
     escalated.stall(1, "http", age: 7900)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
     escalated.stall(2, "store", age: 7999)
     #expect(escalated.terminateIfDue() == escalated.now + 10 * Escalated.ms)
-    // One that was vetoed does not count any more, however old it is; another work item of the slot does.
+    // The veto holds for one work item of the slot.
     escalated.veto(6, 2)
     escalated.stall(2, "store", age: 9000)
     #expect(escalated.terminateIfDue() == escalated.now + 100 * Escalated.ms)
-    // Nor does one that has ended, which the monitor tells at its next tick only.
+    // Work that has ended before the next tick of the monitor.
     escalated.stall(1, "http", age: 9000, item: 8)
     observer_slot_end(escalated.slots + 1)
     #expect(escalated.terminateIfDue() == escalated.now + 250 * Escalated.ms)
@@ -267,11 +261,10 @@ private final class Veto: Sendable {
     }
   }
 
-  /// Requests have numbers that differ, and say which they are.
-  @Test func requestsAreToldApart() throws {
+  @Test func requestsLastWordsWhileStopping() throws {
     let escalated = try Escalated()
     cprocess_escalation_set_terminate_after_ns(escalated.own.pointer, 8000 * Escalated.ms)
-    // The watchdog is being stopped: it asks for the last words, and leaves it at that.
+    // The process goes on, because the watchdog stops.
     cprocess_escalation_stop(escalated.own.pointer)
     escalated.stall(1, "http", age: 8000)
     #expect(escalated.terminateIfDue() == 0 && escalated.request() == .lastWords)
@@ -280,15 +273,14 @@ private final class Veto: Sendable {
     #expect(termination.limit_ns == 8000 * Escalated.ms)
   }
 
-  /// While the worker is waited for systemd is told that all is well, and who does not want the end any more is heard; who
-  /// wants it again, too.
-  @Test func theWaitForTheWorkerHoldsNothingUp() throws {
+  /// Systemd gets pings meanwhile, and the configuration can change twice.
+  @Test func goesOnWhileItWaitsForTheWorker() throws {
     let escalated = try Escalated()
     let own = escalated.own
     observer_control_set_hang_delay_ns(escalated.control.pointer, .max)
     _ = observer_control_begin_tick(escalated.control.pointer)
     cprocess_escalation_begin_shutdown(own.pointer, escalated.now)
-    // Were the change to come too late, this would keep the process.
+    // Keeps the process if the change has no effect.
     let veto = try Veto(own)
     defer { veto.end() }
     var last: UInt32 = 0
@@ -298,7 +290,7 @@ private final class Veto: Sendable {
       let before = last
       let change = try PosixThread(name: "change") {
         _ = cprocess_escalation_next_request(own.pointer, before)
-        for _ in 0..<1000 where cprocess_escalation_pings(own.pointer, true) == 0 { usleep(1000) }
+        while cprocess_escalation_pings(own.pointer, true) == 0 { clock.block(for: .milliseconds(10)) }
         cprocess_escalation_set_terminate_after_ns(own.pointer, limit)
       }
       #expect(escalated.terminateIfDue() == 0)
@@ -310,8 +302,8 @@ private final class Veto: Sendable {
     #expect(escalated.heard() == ["STOPPING=1", "WATCHDOG=1"])
   }
 
-  /// The worker's answer counts that is about this stall, and not about the one before, which it was at still.
-  @Test(arguments: [true, false]) func theCulpritIsThatOfTheStall(isItsOwn: Bool) throws {
+  /// The worker can answer late, for an earlier stall.
+  @Test(arguments: [true, false]) func usesTheCulpritOfTheStall(isItsOwn: Bool) throws {
     let escalated = try Escalated()
     let own = escalated.own
     cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
@@ -336,17 +328,44 @@ private final class Veto: Sendable {
     let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
     #expect(reason.contains(isItsOwn ? "Culprit so far: slow()." : "Who is to blame could not be told in time."))
     #expect(reason.contains("slow") == isItsOwn, "\(reason)")
-    // The veto holds for the work item.
     #expect(escalated.terminateIfDue() > 0)
   }
 
-  /// The worker is waited for two seconds, longer while it computes, and ten at most.
+  /// The worker takes three seconds, in which it computes every 100 ms.
+  @Test func reportsTheCulpritOfAComputingWorker() throws {
+    let escalated = try Escalated()
+    let own = escalated.own
+    cprocess_escalation_set_terminate_after_ns(own.pointer, 8000 * Escalated.ms)
+    escalated.stall(1, "http", age: 8000)
+    let veto = try Veto(own)
+    defer { veto.end() }
+    let worker = try PosixThread(name: "worker") {
+      cprocess_escalation_set_worker(own.pointer)
+      let request = cprocess_escalation_next_request(own.pointer, 0)
+      for _ in 0..<30 {
+        let end = clinux_clock_thread_cpu_ns(clinux_task_self()) + 2 * WorkerPatience.step
+        while clinux_clock_thread_cpu_ns(clinux_task_self()) < end {}
+        clock.block(for: .milliseconds(100))
+      }
+      cprocess_text_put(cprocess_escalation_culprit(own.pointer), request, "slow().", 7)
+      cprocess_escalation_done(own.pointer, request)
+    }
+    let time = clock.measure { _ = escalated.terminateIfDue() }
+    worker.join(until: .max)
+    #expect(time == .seconds(3))
+    var request = cprocess_termination_request()
+    _ = cprocess_escalation_read_termination(own.pointer, 0, &request)
+    let reason = withUnsafeBytes(of: request.reason) { String(decoding: $0.prefix(Int(request.bytes)), as: UTF8.self) }
+    #expect(reason.contains("slow()."), "\(reason)")
+  }
+
+  /// For two seconds, longer while it computes, and ten at most.
   @Test(arguments: [
-    // When it computes for the last time, and when it is given up, in milliseconds.
+    // The times of its last computing and of the end of the wait, in milliseconds.
     (last: UInt64(0), end: UInt64(2000)), (1300, 2000), (1400, 2100), (2400, 3100), (9200, 9900), (9400, 10_000),
     (20_000, 10_000),
   ])
-  func aWorkerThatComputesIsWaitedFor(last: UInt64, end: UInt64) {
+  func waitsForComputingWorkers(last: UInt64, end: UInt64) {
     let begin = UInt64(1 << 50)
     var patience = WorkerPatience(since: begin)
     var now: UInt64 = 0
@@ -356,16 +375,15 @@ private final class Veto: Sendable {
     #expect(now == end)
   }
 
-  /// One that looks again and again whether a lock is free computes nothing.
-  @Test func aWorkerThatOnlyLooksIsNotWaitedForLong() {
+  /// A worker that polls a lock.
+  @Test func boundsTheWaitForIdleWorkers() {
     var patience = WorkerPatience(since: 5)
     var now: UInt64 = 0
     while !patience.ends(5 + now, used: now / 1000) { now += WorkerPatience.interval }
     #expect(now == WorkerPatience.least)
   }
 
-  /// One that has never computed is not there.
-  @Test func aWorkerThatIsNotThereIsNotWaitedForLong() {
+  @Test func boundsTheWaitForMissingWorkers() {
     var patience = WorkerPatience(since: 5)
     let (early, late) = (
       patience.ends(4 + WorkerPatience.least, used: 0), patience.ends(5 + WorkerPatience.least, used: 0)

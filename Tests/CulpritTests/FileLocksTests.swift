@@ -6,7 +6,7 @@ import Testing
 @testable import Culprit
 
 /// Who has the lock of a file, by what the kernel writes of it.
-@Suite struct FileLocksTests {
+@Suite(.ownThread) struct FileLocksTests {
   private let list = """
     1: POSIX  ADVISORY  WRITE 10650 fe:00:16286035 1073741824 1073742335
     2: FLOCK  ADVISORY  WRITE 4711 fe:00:100 0 EOF

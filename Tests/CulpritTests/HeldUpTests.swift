@@ -4,13 +4,13 @@ import TestSupport
 import Testing
 
 /// Stalls in which the kernel holds up whoever takes the address space's lock, or asks for a page that does not come.
-@Suite(.serialized) struct HeldUpTests {
+@Suite(.ownThread, .serialized) struct HeldUpTests {
   static let limit: Int32 = 60_000
 
   /// A thread waits in a page fault that a frozen file system does not answer, and another one, which wants to write to the
   /// map of the address space, for that: who reads memory by process_vm_readv waits for both.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsSeen() throws
-  {
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
+  func aStallInAPageFaultIsSeen() throws {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
     defer { disk.remove() }
     let place = try TemporaryPlace()
@@ -52,7 +52,8 @@ import Testing
   }
 
   /// The end of the process is decided all the same. It comes when the kernel lets go of the thread.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil, "file systems can be mounted")) func aStallInAPageFaultIsTheEnd()
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
+  func aStallInAPageFaultIsTheEnd()
     throws
   {
     let disk = try FaultyDisk(.ext4, mebibytes: 8, seconds: 120)
@@ -73,7 +74,7 @@ import Testing
   }
 
   /// A library's file system stops answering after it has been loaded, and what unwinding needs of it is not in memory.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil && access("/dev/fuse", W_OK) == 0, "FUSE can be mounted"))
+  @Test(.needsFUSE)
   func aLibraryWhoseFileSystemIsSilentHoldsUpNobody() throws {
     let place = try TemporaryPlace()
     let library = try compiledLibrary(
@@ -112,7 +113,7 @@ import Testing
 
   /// A service that closes every descriptor, also those of its watchdog, and opens files of its own under their numbers: whose a number
   /// is is found out without asking who answers for such a file.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil && access("/dev/fuse", W_OK) == 0, "FUSE can be mounted"))
+  @Test(.needsFUSE)
   func foreignFilesUnderItsNumbersHoldUpNobody() throws {
     let place = try TemporaryPlace()
     let file = place.path + "/file"
@@ -134,7 +135,7 @@ import Testing
 
   /// A page of a stack that does not come holds up the sampler that reads it. Another one takes its place, and leaves that stack
   /// alone; the first one is a spare one when it has come back.
-  @Test(.enabled(if: getuid() == 0, "userfaultfd needs root")) func aSamplerThatIsHeldUpIsReplaced() throws {
+  @Test(.needsUserfaultfd) func aSamplerThatIsHeldUpIsReplaced() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["page"])
     let began = service.fact("began", within: Self.limit)
     #expect(began == "above")
@@ -151,7 +152,7 @@ import Testing
 
   /// Where all of them are held up, stalls are declared and timed all the same, `stop` waits for none of them, and the next watchdog says
   /// why it takes no stacks.
-  @Test(.enabled(if: getuid() == 0, "userfaultfd needs root")) func whereAllSamplersAreHeldUpTheRestGoesOn() throws {
+  @Test(.needsUserfaultfd) func whereAllSamplersAreHeldUpTheRestGoesOn() throws {
     let service = try ServiceProcess(besideThis: "held-up-process", ["pages"])
     let rest = service.rest()
     let lines = rest.split(separator: "\n").map(String.init)

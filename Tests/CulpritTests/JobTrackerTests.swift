@@ -5,6 +5,9 @@ import Testing
 
 /// Since when a thread has been in one job, told from looks at it.
 @Suite struct JobTrackerTests {
+  /// What shows whether a task that computes was suspended.
+  enum Evidence: CaseIterable { case watchpoints, enqueues, none }
+
   /// What a thread did: jobs, one right behind the other, or with a pause; what of them it computed.
   private struct Timeline {
     struct Job {
@@ -23,12 +26,15 @@ import Testing
       1 + time - blocked.reduce(0) { $0 + (min($1.upperBound, time) - min($1.lowerBound, time)) }
     }
 
-    func look(at time: UInt64, isHit: Bool? = nil) -> JobTracker.Look {
+    func look(at time: UInt64, isHit: Bool? = nil, _ evidence: Evidence = .none) -> JobTracker.Look {
       let job = job(at: time)
       var look = JobTracker.Look(time: time, task: job?.task ?? 0)
       look.words = job?.words ?? []
       look.used = used(at: time)
       look.isHit = isHit
+      if evidence == .enqueues, let job {
+        look.enqueues = UInt32(jobs.count { $0.task == job.task && $0.start <= time })
+      }
       return look
     }
 
@@ -60,7 +66,7 @@ import Testing
   private func follow(
     _ thread: Timeline,
     until end: UInt64,
-    hasWatchpoints: Bool,
+    _ evidence: Evidence,
     _ random: inout SplitMix,
     _ check: (JobTracker, UInt64) -> Void
   ) -> Int {
@@ -78,10 +84,10 @@ import Testing
     var time: UInt64 = 1
     while time < end {
       let isHit = set.map { thread.isBroken($0, time) }
-      let step = tracker.advance(thread.look(at: time, isHit: isHit))
+      let step = tracker.advance(thread.look(at: time, isHit: isHit, evidence))
       note(step)
       if isHit == true || thread.job(at: time) == nil { set = nil }
-      if step.wantsWatchpoint, hasWatchpoints {
+      if step.wantsWatchpoint, evidence == .watchpoints {
         count += 1
         // The thread goes on meanwhile.
         let later = time + UInt64.random(in: 0...5, using: &random)
@@ -95,13 +101,13 @@ import Testing
   }
 
   /// Whatever a thread does: what is said to be one job is one.
-  @Test(arguments: [true, false]) func whatIsSaidToBeOneJobIsOne(hasWatchpoints: Bool) {
-    var random = SplitMix(hasWatchpoints ? 3 : 4)
+  @Test(arguments: Evidence.allCases) func whatIsSaidToBeOneJobIsOne(evidence: Evidence) {
+    var random = SplitMix(evidence == .watchpoints ? 3 : 4)
     var known = 0
     for _ in 0..<300 {
       let lengths: [ClosedRange<UInt64>] = [1...10, 20...90, 300...3000]
       let thread = timeline(&random, until: 20_000, lengths)
-      _ = follow(thread, until: 20_000, hasWatchpoints: hasWatchpoints, &random) { tracker, now in
+      _ = follow(thread, until: 20_000, evidence, &random) { tracker, now in
         guard let since = tracker.since else { return }
         known += 1
         #expect(since <= now && !thread.isBroken(since, now))
@@ -110,20 +116,20 @@ import Testing
     #expect(known > 1000)
   }
 
-  /// A job is known from the second look on, at which it is watched; without watchpoints only when its thread rests.
+  /// A job is known from the second look on, at which it is watched; without evidence only when its thread rests.
   @Test func aLongJobIsKnownFromTheSecondLookOn() {
     var random = SplitMix(5)
-    for hasWatchpoints in [true, false] {
+    for evidence in Evidence.allCases {
       for isBlocked in [true, false] {
         var thread = Timeline(jobs: [.init(task: 8, words: [], start: 1, end: 5000)])
         if isBlocked { thread.blocked = [1..<5000] }
         var found: [UInt64] = []
-        let count = follow(thread, until: 4500, hasWatchpoints: hasWatchpoints, &random) { tracker, now in
+        let count = follow(thread, until: 4500, evidence, &random) { tracker, now in
           if now > 250 { found.append(tracker.since ?? .max) }
         }
-        let isKnown = hasWatchpoints || isBlocked
+        let isKnown = evidence != .none || isBlocked
         #expect(Set(found).count == 1 && (found[0] < 250) == isKnown)
-        if hasWatchpoints { #expect(count == 1) }
+        if evidence == .watchpoints { #expect(count == 1) }
         // Who has not run since the first look has been in it since then.
         if isBlocked { #expect(found[0] == 1) }
       }
@@ -134,7 +140,7 @@ import Testing
   @Test func watchpointsThatAreHitBecomeRare() {
     var random = SplitMix(6)
     let jobs = (0..<20_000).map { Timeline.Job(task: 8, words: [], start: $0 * 10 + 1, end: $0 * 10 + 11) }
-    let count = follow(Timeline(jobs: jobs), until: 199_000, hasWatchpoints: true, &random) { tracker, now in
+    let count = follow(Timeline(jobs: jobs), until: 199_000, .watchpoints, &random) { tracker, now in
       #expect(tracker.since == nil || now - (tracker.since ?? 0) < 10)
     }
     // 1,990 looks.

@@ -1,15 +1,16 @@
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Culprit
 @testable import CulpritBlackBox
 
-/// The names that a launch adds to what an earlier run could not name any more.
-@Suite struct LateNamesTests {
+/// Names that a launch adds to the stall files of an earlier run.
+@Suite(.serialized, .usesSimulatedClock) struct LateNamesTests {
   private let since = WallTime(nanosecondsSince1970: 1_790_000_000_000_000_000)
 
-  /// What a run left that was killed: its own file, and `count` stalls, of which every other one has its names.
+  /// Creates the files of a killed run: its own, and those of `count` stalls, every other one with names.
   private func leave(_ count: Int, in directory: String) throws -> [String] {
     let stem = "\(directory)/culprit-\(since.fileNamePart)-7"
     let record = RunRecord(
@@ -41,22 +42,14 @@ import Testing
     return StallFileWriter.areNamesLookedUp([UInt8](content.suffix(StallFileWriter.namesLookedUpBytes)))
   }
 
-  /// Each file gets its names once, and none stays open.
-  @Test func filesAreNamedAndClosed() throws {
+  @Test func namesAndClosesFiles() throws {
     try withDirectory { directory in
       let paths = try leave(6, in: directory)
       #expect(try paths.map(isNamed) == [false, true, false, true, false, true])
       let named = try Data(contentsOf: URL(fileURLWithPath: paths[1]))
       let runs = PreviousRuns(directory: directory, own: "none", ReportSettings(Watchdog.Configuration()))
       runs.addNames()
-      // Nobody is told when it is done.
-      func isDone() throws -> Bool {
-        try paths.allSatisfy(isNamed) && !openFiles().contains { $0.path.hasPrefix(directory) }
-      }
-      for _ in 0..<20_000 {
-        if try isDone() { break }
-        usleep(1000)
-      }
+      clock.settle()
       #expect(try paths.allSatisfy(isNamed))
       #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.map(\.path) == [])
       #expect(try Data(contentsOf: URL(fileURLWithPath: paths[1])) == named)

@@ -5,7 +5,7 @@ import Testing
 
 /// Stalls of threads that hold a lock which the watchdog, or whoever reports its findings, might need. Each in a
 /// process of its own: what hangs in there is ended by an alarm and fails its test.
-@Suite(.serialized, .usesObserver) struct LocksHeldTests {
+@Suite(.serialized, .ownThread) struct LocksHeldTests {
   /// What came of a stall.
   struct Outcome {
     var process: ChildProcess

@@ -6,8 +6,8 @@ import Testing
 
 @testable import Culprit
 
-/// The file for node_exporter: whole at every moment, and no harm when it cannot be written.
-@Suite(.serialized) struct MetricsFileTests {
+/// The file for node_exporter.
+@Suite(.serialized, .usesSimulatedClock) struct MetricsFileTests {
   private func file(_ path: String, _ problems: ProblemList = ProblemList()) -> MetricsFile {
     MetricsFile(path: path, interval: .seconds(15), problems)
   }
@@ -18,36 +18,31 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: directory).sorted()
   }
 
-  @Test func aReaderNeverSeesHalfAFile() throws {
+  @Test func replacesTheFileAtomically() throws {
     try withDirectory { directory in
       let path = "\(directory)/a.prom"
       let file = file(path)
-      file.write("0\n")
-      let isOver = Atomic<Bool>(false)
+      func content(_ letter: Int) -> String { String(repeating: ["a", "b", "c"][letter % 3], count: 100_000) }
+      file.write(content(0))
       let damaged = Atomic<Int>(0)
       let read = Atomic<Int>(0)
+      let isOver = Finished()
       let group = DispatchGroup()
       DispatchQueue.global().async(group: group) {
-        while !isOver.load(ordering: .relaxed) {
-          guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+        while !isOver.isSet {
+          let bytes = try? Data(contentsOf: URL(fileURLWithPath: path))
+          if bytes.map({ $0.count == 100_000 && $0 == Data(repeating: $0[0], count: 100_000) }) != true {
             damaged.wrappingAdd(1, ordering: .relaxed)
-            continue
           }
-          let lines = text.split(separator: "\n")
-          // A number, so many times, and another file each time.
-          let isWhole = lines.first.flatMap { Int($0) }.map { first in
-            lines.count == (first == 0 ? 1 : 20_000) && lines.allSatisfy { $0 == lines[0] } && text.hasSuffix("\n")
-          }
-          if isWhole != true { damaged.wrappingAdd(1, ordering: .relaxed) }
           read.wrappingAdd(1, ordering: .relaxed)
         }
       }
       var number = 0
       while number < 300 || read.load(ordering: .relaxed) < 20 {
         number += 1
-        file.write(String(repeating: "\(number)\n", count: 20_000))
+        file.write(content(number))
       }
-      isOver.store(true, ordering: .relaxed)
+      isOver.set()
       group.wait()
       #expect(damaged.load(ordering: .relaxed) == 0)
       let left = try names(directory)
@@ -56,8 +51,7 @@ import Testing
     }
   }
 
-  /// Another user reads it.
-  @Test func theMaskTakesNothingAway() throws {
+  @Test func otherUsersCanReadTheFile() throws {
     try withDirectory { directory in
       let before = umask(0o077)
       defer { umask(before) }
@@ -67,13 +61,12 @@ import Testing
     }
   }
 
-  @Test func whatCannotBeWrittenIsToldAndLeavesNothing() throws {
+  @Test func reportsFailuresAndLeavesNoFiles() throws {
     try withDirectory { directory in
       let missing = file("\(directory)/none/a.prom")
       missing.write("one\n")
       let sentence = "metrics cannot be written to \(directory)/none/a.prom: No such file or directory"
       #expect(missing.presentProblem == sentence)
-      // It is there by the next time.
       try FileManager.default.createDirectory(atPath: "\(directory)/none", withIntermediateDirectories: false)
       missing.write("two\n")
       #expect(missing.presentProblem == nil)
@@ -88,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func aFileThatSomebodyElseWritesIsTold() throws {
+  @Test func reportsOtherWriters() throws {
     try withDirectory { directory in
       let path = "\(directory)/a.prom"
       let problems = ProblemList()
@@ -100,7 +93,7 @@ import Testing
       ours.write("and again\n")
       let sentence = "\(path): another process writes metrics there, too; each needs a file and labels of its own"
       #expect(problems.all == [sentence])
-      // The next run's file stays when this one ends.
+      // The end of a run leaves the file of the next.
       theirs.write("theirs\n")
       ours.write("last\n", isLast: true)
       let last = try content(path)
@@ -108,8 +101,7 @@ import Testing
     }
   }
 
-  /// A link in its place goes, and what it leads to stays.
-  @Test func linksAreNotFollowed() throws {
+  @Test func replacesLinks() throws {
     try withDirectory { directory in
       try Data("theirs".utf8).write(to: URL(fileURLWithPath: "\(directory)/file"))
       symlink("file", "\(directory)/a.prom")

@@ -5,7 +5,7 @@ import Testing
 
 /// A service in a root that has what it is linked with and nothing else, as a slim image has: no libunwind, no shell, no symbols
 /// of the system's.
-@Suite(.enabled(if: FaultyDisk.obstacle == nil, "a root of one's own takes root and unshare"))
+@Suite(.ownThread, .enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
 struct MinimalRootTests {
   /// The libraries that `program` is linked with, and their loader.
   private func libraries(of program: String) throws -> [String] {
@@ -27,7 +27,7 @@ struct MinimalRootTests {
       try files.copyItem(at: URL(fileURLWithPath: library).resolvingSymlinksInPath(), to: place)
     }
     try files.createDirectory(at: root.appending(path: "proc"), withIntermediateDirectories: true)
-    try files.copyItem(at: URL(fileURLWithPath: program), to: root.appending(path: "service"))
+    try ChildProcess.copyProgram(program, to: root.appending(path: "service").path)
   }
 
   @Test func aServiceWithoutLibunwindIsWatched() throws {

@@ -1,10 +1,11 @@
 import CulpritStallRecord
-import Glibc
+import TestSupport
 import Testing
 
 @testable import Culprit
 
-struct ModuleListTests {
+/// Modules of the process, as stacks need them.
+@Suite(.serialized, .usesSimulatedClock) struct ModuleListTests {
   private func module(_ path: String, _ start: UInt64, _ end: UInt64) -> Module {
     Module(
       path: path,
@@ -17,7 +18,7 @@ struct ModuleListTests {
     Stack(frames: addresses.map { .returnAddress(RuntimeAddress($0)) }, end: .outermost)
   }
 
-  @Test func whatWasThereEarlierIsAddedWhereAStackNeedsIt() {
+  @Test func addsFormerModulesThatAStackNeeds() {
     let (program, gone, unneeded) = (
       module("p", 0x1000, 0x2000), module("g", 0x3000, 0x4000), module("u", 0x5000, 0x6000)
     )
@@ -28,8 +29,7 @@ struct ModuleListTests {
     #expect(list.all == [program, gone])
   }
 
-  /// An address where one module followed another is given to neither.
-  @Test func whatWasReplacedIsNotGuessed() {
+  @Test func dropsModulesThatWereReplaced() {
     let (program, former, latter) = (
       module("p", 0x1000, 0x2000), module("f", 0x3000, 0x4000), module("l", 0x3800, 0x4800)
     )
@@ -40,8 +40,8 @@ struct ModuleListTests {
     #expect(list.all == [program])
   }
 
-  /// A header cannot always be read, and locking a part of a file in memory divides its mappings: it is the same file still.
-  @Test func whatLooksOtherwiseIsNotReplaced() {
+  /// A header may be unreadable, and locking a part of a file in memory divides its mappings.
+  @Test func recognizesModulesWithChangedMappings() {
     let program = module("p", 0x1000, 0x5000)
     var nameless = program
     nameless.buildID = []
@@ -64,7 +64,7 @@ struct ModuleListTests {
     #expect(list.all.isEmpty)
   }
 
-  @Test func whatIsLoadedLaterIsFound() {
+  @Test func findsModulesLoadedLater() {
     let (program, later) = (module("p", 0x1000, 0x2000), module("l", 0x3000, 0x4000))
     var list = ModuleList(earlier: [program])
     list.load(now: [program])
@@ -72,8 +72,7 @@ struct ModuleListTests {
     #expect(list.cover(stack(0x9000)) { _ in [] } == [])
   }
 
-  /// However many addresses are in no module, all modules are not read for each: once in an interval.
-  @Test func modulesAreNotReadForEveryAddress() {
+  @Test func readsModulesOnceAnIntervalForUnknownAddresses() {
     let reads = Mutex(0)
     let program = module("p", 0x1000, 0x2000)
     var list = ModuleList {
@@ -81,14 +80,11 @@ struct ModuleListTests {
       return [program]
     }
     list.load()
-    let start = ContinuousClock.now
-    // In no address space.
-    for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_8000_0000_0000 + number)) == []) }
-    // They have just been read.
-    if ContinuousClock.now - start < .milliseconds(900) { #expect(reads.withLock { $0 } == 1) }
-    usleep(1_100_000)
-    for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_9000_0000_0000 + number)) == []) }
-    let seconds = Int((ContinuousClock.now - start) / .seconds(1))
-    #expect((2...2 + seconds).contains(reads.withLock { $0 }), "\(reads.withLock { $0 }) in \(seconds) s")
+    for count in [1, 2] {
+      // Beyond the address space.
+      for number: UInt64 in 0..<50 { #expect(list.cover(stack(0xffff_8000_0000_0000 + number)) == []) }
+      #expect(reads.withLock { $0 } == count)
+      clock.skip(.milliseconds(1100))
+    }
   }
 }

@@ -143,6 +143,79 @@ private final class Watched {
     #expect(next.count == 1 && next.allSatisfy { $0.lost == 0 })
   }
 
+  /// Of many stalls at once the recorder is told less often of each that it goes on.
+  @Test func manyStallsAreToldOfMoreRarely() throws {
+    let watched = try Watched(slots: 200)
+    observer_sampler_ready(watched.sampling, 0)
+    for index in 0..<200 { watched.begin(index) }
+    for _ in 0..<15 {
+      watched.tick(after: 100)
+      _ = watched.events()
+    }
+    let events = (0..<24).flatMap { _ in
+      watched.tick(after: 50)
+      return watched.events(OBSERVER_EVENT_GOES_ON)
+    }
+    // 2 ms for each of them.
+    #expect(Dictionary(grouping: events, by: \.slot).values.allSatisfy { $0.count <= 4 })
+    #expect(Set(events.map(\.slot)).count > 90)
+  }
+
+  /// With many late work items ticks are rarer, and still often enough for a declaration within 100 ms.
+  @Test func ticksAreRarerWithManyLateItems() {
+    let gaps = [0, 1, 100, 1000, 4096].map { Monitor.gap(sampled: $0) / Watched.ms }
+    #expect(gaps == [1, 1, 4, 40, 50])
+  }
+
+  /// A monitor that waits a tick out does so whatever wakes it, until it is stopped.
+  @Test func waitingOutATickEndsWithTheStop() {
+    let control = ControlBlock()
+    let began = clinux_clock_ns()
+    observer_control_wake(control.pointer)
+    observer_control_wait_out(control.pointer, began + 2 * Watched.ms)
+    #expect(clinux_clock_ns() >= began + 2 * Watched.ms)
+    observer_control_stop(control.pointer)
+    observer_control_wait_out(control.pointer, .max)
+  }
+
+  /// Where tasks have filled the ring there is room for the stall of a thread.
+  @Test func roomIsLeftForThreads() throws {
+    let watched = try Watched(slots: 200)
+    observer_sampler_ready(watched.sampling, 0)
+    for index in 0..<199 {
+      observer_slot_set_task(watched.slots + index, 4096, 1)
+      watched.begin(index)
+    }
+    watched.begin(199)
+    for _ in 0..<10 { watched.tick(after: 100) }
+    let began = watched.events(OBSERVER_EVENT_STALL_BEGAN)
+    #expect(began.count < 199 && began.last?.slot == 199)
+    var slots = Set(began.map(\.slot))
+    for _ in 0..<40 {
+      watched.tick(after: 10)
+      slots.formUnion(watched.events(OBSERVER_EVENT_STALL_BEGAN).map(\.slot))
+    }
+    #expect(slots.count == 200)
+  }
+
+  /// Samples that the sampler leaves for want of processor time are counted, and told at the end.
+  @Test func sparedSamplesAreTold() throws {
+    let watched = try Watched()
+    observer_sampler_ready(watched.sampling, 0)
+    watched.begin()
+    for _ in 0..<4 { watched.tick(after: 100) }
+    #expect(observer_sampling_spared(watched.sampling) == 0)
+    observer_sampling_set_sparing(watched.sampling, true)
+    for _ in 0..<4 { watched.tick(after: 100) }
+    #expect(observer_sampling_spared(watched.sampling) == 4)
+    #expect(observer_work_take(watched.sampling, 0))
+    for _ in 0..<12 { watched.tick(after: 100) }
+    observer_slot_end(watched.slots)
+    watched.tick(after: 100)
+    let spared = observer_sampling_spared(watched.sampling)
+    #expect(spared > 5 && watched.events().last?.spared == spared)
+  }
+
   /// Every stall of a slot may be a hang.
   @Test func eachHangOfASlotIsTold() throws {
     let watched = try Watched()

@@ -6,7 +6,7 @@ import Testing
 
 /// What comes into a service from outside, and what it sends there: servers, devices, names, whoever reads standard
 /// error.
-@Suite(.serialized) struct OutsideTests {
+@Suite(.ownThread, .serialized) struct OutsideTests {
   /// A server that takes every connection and never says anything.
   private final class SilentServer {
     private let descriptor: Int32
@@ -201,9 +201,11 @@ import Testing
       #expect(child.errors.hasPrefix("culprit: the configuration file "), "\(child)")
     }
   }
+}
 
-  /// A directory whose path no file can have is left out, and the watchdog's user told.
-  @Test(.usesObserver) func aPathThatIsTooLongIsTold() throws {
+@Suite(.usesObserver) struct LongPathTests {
+  /// The watchdog works without a directory whose path is too long for the file system.
+  @Test func reportsPathThatIsTooLong() throws {
     try withDirectory { directory in
       for path in [String(repeating: "x/", count: 1 << 14), "x/" + String(repeating: "x", count: 300)] {
         let watchdog = try Watchdog(Watchdog.Configuration(directory: "\(directory)/\(path)"))

@@ -6,9 +6,9 @@ import Testing
 
 @testable import Culprit
 
-/// Threads that compute and have no processor, beside threads that wait.
+/// Threads that compute and wait for a processor. The CPU time is real.
 @Suite(.serialized, .usesObserver) struct ProcessorWaitTests {
-  /// A report on `body`, beside four threads that compute on the same processor.
+  /// Returns the report on `body`, which runs beside four threads that compute on the same processor.
   private func reportInACrowd(_ body: @escaping @Sendable () -> Void) throws -> StallReport {
     let reports = Reports()
     let watchdog = try Watchdog(
@@ -16,37 +16,37 @@ import Testing
     )
     watchdog.onStall { reports.add($0) }
     let loop = try watchdog.watchLoop(named: "crowded")
-    let isOver = Finished()
+    let isOver = DispatchSemaphore(value: 0)
     let thread = Thread {
       let crowd = workload_crowd_start(4)
       loop.withTurn(body)
       workload_crowd_stop(crowd)
-      isOver.set()
+      isOver.signal()
     }
     thread.start()
-    while !isOver.isSet { usleep(10_000) }
+    isOver.wait()
     watchdog.stopPatiently()
     return try #require(reports.all.first)
   }
 
-  @Test func aThreadWithoutAProcessorIsSaidToCompute() throws {
-    let report = try reportInACrowd { workload_spin(workload_now_ns() + 4_000_000_000, nil) }
+  @Test func reportsProcessorShareOfComputingThread() throws {
+    let report = try reportInACrowd { workload_spin(workload_now_ns() + 1_500_000_000, nil) }
     let text = report.description.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: " ")
     #expect(text.contains("computing, but had a processor for "), "\(report)")
     #expect(text.contains(" for its turn)"), "\(report)")
     #expect(!text.contains("waiting: it used a processor"), "\(report)")
   }
 
-  @Test func aThreadThatSleepsIsSaidToWait() throws {
-    let report = try reportInACrowd { workload_sleep(2_000_000_000) }
+  @Test func reportsSleepingThreadAsWaiting() throws {
+    let report = try reportInACrowd { workload_sleep(1_000_000_000) }
     #expect(report.description.contains("waiting: it used a processor"), "\(report)")
     #expect(!report.description.contains("computing, but"), "\(report)")
   }
 
-  /// In a process of its own, in a control group that may use a fifth of a processor.
-  @Test func aServiceBeyondItsQuotaIsSaidToCompute() throws {
+  /// In a control group with a fifth of a processor.
+  @Test(.ownThread) func reportsThrottledServiceAsComputing() throws {
     guard let quota = Quota(microseconds: 20_000, of: 100_000) else {
-      try Test.cancel("this process may make no control group with a quota")
+      try Test.cancel("this process cannot create control groups with a quota")
     }
     defer { quota.remove() }
     try withDirectory { directory in
@@ -64,11 +64,11 @@ import Testing
   }
 }
 
-/// A control group whose processes may use so much of the processors, by version 1 or 2 of control groups.
+/// A control group with a CPU quota, of version 1 or 2.
 private struct Quota {
   private var directory = ""
 
-  /// `nil` when this process may make none.
+  /// Creates the group; `nil` if that is not permitted.
   init?(microseconds: Int, of period: Int) {
     let name = "culprit-test-\(UUID().uuidString)"
     for (root, files) in [
@@ -83,10 +83,10 @@ private struct Quota {
     return nil
   }
 
-  /// Puts the process `id` into the group. Returns whether that was possible.
+  /// Moves the process `id` into the group. Returns whether that succeeded.
   func add(_ id: pid_t) -> Bool { Self.write("\(id)", to: "\(directory)/cgroup.procs") }
 
-  /// Removes the group, whose processes have ended: the kernel may take a moment to see that.
+  /// Removes the group. The kernel can report it as busy for a moment after its processes have ended.
   func remove() { for _ in 0..<500 where rmdir(directory) != 0 && errno == EBUSY { usleep(10_000) } }
 
   private static func write(_ text: String, to path: String) -> Bool {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Culprit
 
-/// Metrics as Prometheus reads them. `tools/check-metrics` has promtool read the golden file.
+/// Metrics as Prometheus reads them. `tools/prove prometheus` has promtool read the golden file.
 @Suite struct PrometheusTextTests {
   private func histogram(_ times: [Duration]) -> Watchdog.Histogram {
     let bounds: [Duration] = [

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Stalls of one problem in two builds of a service: lines have moved, closures have other numbers, everything has another address.
-@Suite struct RebuildTests {
+@Suite(.ownThread) struct RebuildTests {
   private struct Stall: Equatable {
     var signature: String
     var place: String

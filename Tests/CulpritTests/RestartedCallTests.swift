@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// System calls that the kernel has begun again after the process was stopped: it gives them a number of their own.
-@Suite(.serialized) struct RestartedCallTests {
+@Suite(.ownThread, .serialized) struct RestartedCallTests {
   /// Stopped before the first sample, so that no earlier one tells what the thread waits in, and after some.
   @Test(arguments: ["restarted-sleep", "restarted-poll"], ["early", "late"])
   func whatIsRestartedIsNamed(scenario: String, when: String) throws {

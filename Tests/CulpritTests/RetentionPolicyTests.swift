@@ -163,6 +163,39 @@ import Testing
     }
   }
 
+  /// A service that is killed in stalls over and over and never asks for earlier runs: whole runs go, the oldest first,
+  /// after what ended well and what was reported.
+  @Test func unreportedHangsAreLimited() throws {
+    try withDirectory { directory in
+      // In a container every run has the same process id.
+      let hung = (10..<30).flatMap { second in
+        [
+          ("culprit-20260101T0000\(second).000Z-1.run", run(ended: false)),
+          ("culprit-20260101T0000\(second).200Z-1-1.stall", stall(ended: false)),
+          ("culprit-20260101T0000\(second).300Z-1-2.stall", stall(ended: false)),
+        ]
+      }
+      let reported = [
+        ("culprit-20260101T000040.000Z-1.told", run(ended: false)),
+        ("culprit-20260101T000040.200Z-1-1.stall", stall(ended: false)),
+        ("culprit-20260101T000041.000Z-2-1.stall", stall(ended: true)),
+      ]
+      try write(hung + reported, directory)
+      // The newest hang beside three others.
+      RetentionPolicy(directory: directory, limits: storageLimits(files: 9), own: nil).enforce()
+      #expect(try left(directory) == hung.suffix(12).map(\.0).sorted())
+      RetentionPolicy(directory: directory, limits: storageLimits(bytes: 0), own: nil).enforce()
+      #expect(try left(directory) == hung.suffix(3).map(\.0).sorted())
+      try write(hung, directory)
+      for (name, _) in hung {
+        let date = Date(timeIntervalSinceNow: -40 * 86_400)
+        try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: "\(directory)/\(name)")
+      }
+      RetentionPolicy(directory: directory, limits: storageLimits(), own: nil).enforce()
+      #expect(try left(directory) == hung.suffix(3).map(\.0).sorted())
+    }
+  }
+
   @Test func stallsBelongToTheRunsTheyAreNamedAfter() {
     let run = "culprit-20261120T102340.000Z-4242.run"
     for (stall, belongs) in [

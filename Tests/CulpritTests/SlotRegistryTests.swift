@@ -7,8 +7,8 @@ import Testing
 
 @testable import Culprit
 
-/// Who owns which slot, without a monitor.
-@Suite(.serialized, .usesObserver) struct SlotRegistryTests {
+/// Leases of slots, without a monitor.
+@Suite(.serialized, .usesSimulatedClock) struct SlotRegistryTests {
   private let registry = SlotRegistry.shared
   private let control = ControlBlock()
 
@@ -48,15 +48,14 @@ import Testing
     }
   }
 
-  /// The monitor sleeps while a scope is open that may take as long as it does, and is woken at its end, if it would sleep for too
-  /// long: once for all that were open.
-  @Test func theEndOfAnExemptionIsSeenTo() throws {
+  /// The monitor sleeps while an exemption is open. The end of the last one wakes it, if it would sleep for too long.
+  @Test func endOfAnExemptionWakesTheMonitor() throws {
     try withRegistry {
       let lease = try lease("work", .section, threshold: .seconds(8))
       defer { registry.end(lease) }
       func wakes(asleepFor time: UInt64, _ body: () -> Void) -> Bool {
         let word = observer_control_begin_tick(control.pointer)
-        // Not to wait, but to say until when.
+        // Does not wait, but stores the deadline.
         observer_control_end_tick(control.pointer, word &- 1, clinux_clock_ns() + time)
         body()
         return observer_control_begin_tick(control.pointer) != word
@@ -71,19 +70,18 @@ import Testing
     }
   }
 
-  /// A name is watched once by each watchdog; another one's gets a number, and sections may be called alike.
-  @Test func namesAreToldApart() throws {
+  /// Each watchdog watches a name once. Another watchdog's gets a number, and sections can share a name.
+  @Test func distinguishesNames() throws {
     try withRegistry {
       var leases = [try lease("http"), try lease("http", .runLoop)]
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http") }
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", .pinged) }
       leases += [try lease("http", of: 2), try lease("http", .pinged, of: 3), try lease("http", .queue, of: 3)]
       #expect(leases.map(name) == ["http", "http", "http (2)", "http (3)", "http"])
-      // Asked for by the name that it has not got.
+      // By the name without the number.
       #expect(throws: WatchdogError.alreadyWatched("http")) { try lease("http", of: 2) }
       leases += [try lease("work", .section), try lease("work", .section)]
       #expect(leases.suffix(2).map(name) == ["work", "work"])
-      // Free again, with its name.
       registry.end(leases[0])
       registry.stop(leases[1])
       leases += [try lease("http"), try lease("http", .runLoop)]
@@ -93,8 +91,8 @@ import Testing
     }
   }
 
-  /// Nobody who does not watch gets a slot, and what was leased is worth nothing when its monitor has ended.
-  @Test func slotsAreLeasedWhileSomebodyWatches() throws {
+  /// A lease has no limits once its monitor has ended.
+  @Test func leasesSlotsToActiveMonitors() throws {
     #expect(throws: WatchdogError.stopped) { try self.lease("early") }
     var kept: SlotRegistry.Lease?
     try withRegistry {
@@ -110,7 +108,6 @@ import Testing
     #expect(!registry.owns(lease))
   }
 
-  /// A source has its own limits, or those of the configuration; in that case it follows them.
   @Test func limitsFollowTheConfiguration() throws {
     try withRegistry {
       let follows = try lease("follows", polled: true)
@@ -125,7 +122,7 @@ import Testing
         hangThreshold: .seconds(3),
         interval: .milliseconds(40)
       )
-      // Another watchdog's monitor is not meant.
+      // For another monitor.
       registry.follow(configuration, for: ControlBlock())
       #expect(limits(follows) == [500, 4000, 200, 1000])
       registry.follow(configuration, for: control)
@@ -136,14 +133,13 @@ import Testing
       registry.follow(configuration, for: control)
       let later = try lease("later", polled: true)
       for lease in [follows, own, later] { #expect(limits(lease) == [.max, .max, .max, .max]) }
-      // Its turns end with their thread still.
+      // Turns end with their thread.
       #expect(observer_slot_read(follows.slot).polled && !observer_slot_read(own.slot).polled)
       for lease in [follows, own, stopped, later] { registry.end(lease) }
     }
   }
 
-  /// A watchdog that watches nothing leaves no trace of that in the next one's slots.
-  @Test func whatWasConfiguredEndsWithItsWatchdog() throws {
+  @Test func configurationEndsWithItsWatchdog() throws {
     var configuration = Watchdog.Configuration(threshold: .seconds(2))
     configuration.isEnabled = false
     registry.activate(control, configuration)
@@ -158,8 +154,8 @@ import Testing
     }
   }
 
-  /// What a late recorder may still be told of is remembered: of work items whose end the monitor has asked for.
-  @Test func formerOwnersAreRemembered() throws {
+  /// A late recorder needs the former owner, if the monitor has asked for the end of its work item.
+  @Test func remembersFormerOwners() throws {
     try withRegistry {
       for isAsked in [true, false] {
         let former = try lease("former \(isAsked)", .section)
@@ -171,7 +167,7 @@ import Testing
         try #require(present.index == former.index && present.generation != former.generation)
         #expect(name(former) == (isAsked ? "former true" : nil) && name(present) == "present")
         #expect(registry.source(present.index)?.name == "present")
-        // What is left of the former one's changes nothing of the present one's.
+        // A former lease cannot change the present one.
         observer_slot_begin(present.slot)
         registry.endItem(former)
         registry.end(former)
@@ -186,24 +182,24 @@ import Testing
     }
   }
 
-  @Test func handlersAreTheirOwners() throws {
+  @Test func handlersBelongToTheirLease() throws {
     try withRegistry {
       let first = try lease("first", .section)
-      registry.onStall(of: first) { _ in }
-      #expect(registry.stallHandler(first.index, generation: first.generation) != nil)
-      #expect(registry.stallHandler(first.index, generation: first.generation &+ 1) == nil)
-      #expect(registry.stallHandler(1 << 20, generation: 1) == nil)
+      registry.onStall(of: first) { nil }
+      #expect(registry.handler(first.index, generation: first.generation) != nil)
+      #expect(registry.handler(first.index, generation: first.generation &+ 1) == nil)
+      #expect(registry.handler(1 << 20, generation: 1) == nil)
       registry.end(first)
       let second = try lease("second", .section)
-      #expect(second.index == first.index && registry.stallHandler(second.index, generation: second.generation) == nil)
-      registry.onStall(of: first) { _ in }
-      #expect(registry.stallHandler(second.index, generation: second.generation) == nil)
+      #expect(second.index == first.index && registry.handler(second.index, generation: second.generation) == nil)
+      registry.onStall(of: first) { nil }
+      #expect(registry.handler(second.index, generation: second.generation) == nil)
       registry.end(second)
     }
   }
 
-  /// A new owner's entry for the escalation thread is named after it, and begins empty.
-  @Test func theEscalationThreadKnowsTheName() throws {
+  /// The entry for the escalation thread has the name of the owner, and begins empty.
+  @Test func namesStallTableEntries() throws {
     try withRegistry {
       let first = try lease("größer", .section)
       let entry = try #require(observer_stall_table()) + first.index
@@ -222,8 +218,7 @@ import Testing
     for index in 0..<10 { #expect(!observer_stall_is_stalled(table + index)) }
   }
 
-  /// Labels are cut between two characters, and keep as many as there is room for.
-  @Test func labelsAreCutBetweenCharacters() throws {
+  @Test func cutsLabelsBetweenCharacters() throws {
     try withRegistry {
       let lease = try self.lease("labelled", .section)
       defer { registry.end(lease) }
@@ -244,8 +239,7 @@ import Testing
     }
   }
 
-  /// The monitor is woken for a source that may become suspicious before it looks, and not for others.
-  @Test func theMonitorLooksInTime() throws {
+  @Test func wakesTheMonitorForEarlySuspicions() throws {
     try withRegistry {
       func word() -> UInt32 { UnsafeRawPointer(control.pointer).load(as: UInt32.self) }
       let seen = observer_control_begin_tick(control.pointer)
@@ -261,30 +255,34 @@ import Testing
       #expect(word() == before + 3 && observer_slot_read(quiet.slot).thread == observer_thread_current())
       let now = clinux_clock_ns()
       registry.begin(quiet, for: nil, suspicion: .seconds(1), after: .seconds(5))
-      #expect(word() == before + 4 && observer_slot_work_item(quiet.slot) >= (now + 5_000_000_000) & ~1)
+      #expect(word() == before + 4 && observer_slot_work_item(quiet.slot) == (now + 5_000_000_000) & ~1)
       for lease in [quiet, polled] { registry.end(lease) }
     }
   }
 }
 
-/// Activities that are going on, by themselves.
-@Suite struct ActivityLimitTests {
+/// Activities without a watchdog.
+@Suite(.serialized, .usesSimulatedClock) struct ActivityLimitTests {
   private func activities(_ limit: Int = 3) -> Activities {
     Activities(limit: limit, expirationThreshold: .seconds(1), reports: ReportLimiter(perMinute: 60, perCulprit: 10))
   }
 
-  @Test func thereAreSoManyAtATime() throws {
+  @Test func limitsTheNumberOfActivities() throws {
     let all = activities()
-    var kept = [try all.begin("a", threshold: nil, nil), try all.begin("b", threshold: nil, nil)]
-    kept.append(try all.begin("c", threshold: nil, nil))
+    func begin(_ title: String) throws -> WatchedActivity {
+      clock.skip(.seconds(1))
+      return try all.begin(title, threshold: nil, nil)
+    }
+    var kept = [try begin("a"), try begin("b"), try begin("c")]
     #expect(throws: WatchdogError.tooManyActivities(limit: 3)) { try all.begin("d", threshold: nil, nil) }
     #expect(all.notes().map(\.title) == ["a", "b", "c"] && all.notes(limit: 2).map(\.title) == ["a", "b"])
-    #expect(all.notes().allSatisfy { $0.kind == .activity && $0.time < .seconds(100) })
-    // Tests run in tasks, of which is known what they do once another test has wanted that.
+    #expect(all.notes().map(\.time) == [.seconds(2), .seconds(1), .zero])
+    #expect(all.notes().allSatisfy { $0.kind == .activity })
+    // Another test may have enabled the states of tasks, in which tests run.
     #expect(all.notes().allSatisfy { ["", "its task runs"].contains($0.text) })
     kept[1].end()
     kept[1].end()
-    kept.append(try all.begin("e", threshold: nil, nil))
+    kept.append(try begin("e"))
     #expect(all.notes().map(\.title) == ["a", "c", "e"])
     for activity in kept { activity.end() }
     #expect(all.notes().isEmpty && all.dropped == 0)
@@ -292,14 +290,16 @@ import Testing
     #expect(throws: WatchdogError.stopped) { try all.begin("f", threshold: nil, nil) }
   }
 
-  @Test func whatIsLeftOfItsTimeIsTold() throws {
+  @Test func showsTheRemainingTime() throws {
     let all = activities()
     let unbound = try all.begin("a", threshold: nil, nil)
     let bound = try all.begin("b", threshold: .seconds(1000), nil)
     #expect(unbound.timeRemaining == nil)
-    #expect(bound.timeRemaining.map { $0 > .seconds(500) && $0 <= .seconds(1000) } == true)
+    #expect(bound.timeRemaining == .seconds(1000))
+    clock.skip(.seconds(400))
+    #expect(bound.timeRemaining == .seconds(600))
     let longest = try all.begin("c", threshold: .seconds(1 << 40), nil)
-    #expect(longest.timeRemaining.map { $0 <= WatchLimits.longestTime && $0 > .seconds(1 << 30) } == true)
+    #expect(longest.timeRemaining == WatchLimits.longestTime)
     for activity in [unbound, bound, longest] {
       activity.end()
       #expect(activity.timeRemaining == .zero)
@@ -307,35 +307,33 @@ import Testing
     #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
   }
 
-  /// One that is let go of before its end is leaked, once; one that has ended is not; one whose time has run out is told
-  /// as that.
-  @Test func whatIsLetGoIsLeaked() throws {
+  @Test func reportsDroppedAndExpiredActivities() throws {
     let all = activities(10)
-    let told = Mutex<[String]>([])
-    _ = all.leaked.add { activity in told.withLock { $0.append("\(activity.name) \(activity.reason)") } }
+    let reported = Mutex<[String]>([])
+    _ = all.leaked.add { activity in reported.withLock { $0.append("\(activity.name) \(activity.reason)") } }
     try all.begin("ended", threshold: nil, nil).end()
     _ = try all.begin("dropped", threshold: nil, nil)
     let hasExpired = Promise<Bool>()
     all.watch { _, _, body in body() }
     let expired = try all.begin("expired", threshold: .nanoseconds(1)) { hasExpired.fulfill(true) }
     #expect(hasExpired.wait(until: clinux_clock_ns() &+ 60_000_000_000) == true)
-    for _ in 0..<6000 where told.withLock({ $0.count }) < 2 { usleep(10_000) }
+    clock.settle()
     #expect(expired.timeRemaining == .zero && all.notes().map { $0.text.prefix(20) } == ["its time has run out"])
     withExtendedLifetime(expired) {}
     #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
-    #expect(told.withLock { $0.sorted() } == ["dropped dropped", "expired expired"])
+    #expect(reported.withLock { $0.sorted() } == ["dropped dropped", "expired expired"])
   }
 
-  /// Of many that begin in the same place some are told, and the others are counted, until another minute.
-  @Test func manyLikeOneAreCounted() throws {
+  /// Ten of one place in a minute.
+  @Test func limitsReportsOfLeakedActivities() throws {
     let all = activities(100)
-    let told = Mutex<[Watchdog.LeakedActivity]>([])
-    _ = all.leaked.add { activity in told.withLock { $0.append(activity) } }
+    let reported = Mutex<[Watchdog.LeakedActivity]>([])
+    _ = all.leaked.add { activity in reported.withLock { $0.append(activity) } }
     for number in 0..<30 { _ = try all.begin("request \(number)", threshold: nil, nil) }
     _ = try all.begin("elsewhere", threshold: nil, nil)
     #expect(all.stop(until: clinux_clock_ns() &+ 20_000_000_000))
-    let names = told.withLock { $0.map(\.name) }
+    let names = reported.withLock { $0.map(\.name) }
     #expect(names == (0..<10).map { "request \($0)" } + ["elsewhere"] && all.counted == 20 && all.dropped == 0)
-    #expect(told.withLock { $0.allSatisfy { $0.repeats == 0 } })
+    #expect(reported.withLock { $0.allSatisfy { $0.repeats == 0 } })
   }
 }

@@ -1,5 +1,6 @@
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Culprit
@@ -122,7 +123,7 @@ import Testing
   }
 
   /// On a full disk a note waits for room, and how far the stall has come is told all the same.
-  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
+  @Test(.needsMounts)
   func whatIsOwedDoesNotHoldUpTheDuration() throws {
     try withDirectory { directory in
       try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -168,6 +169,62 @@ import Testing
       #expect(found.recording.stalls.first?.samples.map(\.stack) == Array(0..<8))
       appender.remove()
       #expect(try stallFiles(in: directory).isEmpty)
+    }
+  }
+
+  /// The appenders of many stalls, which closures cannot hold directly.
+  private final class Appender {
+    var file: StallFileAppender
+    init(_ box: BlackBoxWriter, _ id: UInt64) throws {
+      var stall = StallFileAppenderTests.stall
+      stall.id = id
+      file = try StallFileAppender(box, process: StallFileAppenderTests.process, stall: stall)
+      file.begin([])
+    }
+  }
+
+  /// More stalls than open files: every file has what was written to it, in order.
+  @Test func boundsOpenFiles() throws {
+    try withDirectory { directory in
+      let problems = ProblemList()
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+      let count = OpenFiles.limit * 3
+      let appenders = try (1...count).map { try Appender(box, UInt64($0)) }
+      for number in 0..<4 {
+        for appender in appenders { appender.file.add(Self.sample(number), Self.stack(number), []) }
+        #expect(box.openFiles.count == OpenFiles.limit)
+        #expect(try openFiles().filter { $0.path.hasPrefix(directory) }.count == OpenFiles.limit)
+      }
+      for appender in appenders { appender.file.goesOn(Self.stall, refused: 0) }
+      let files = try stallFiles(in: directory).map { try read($0) }
+      #expect(files.count == count && files.allSatisfy { $0.problems.isEmpty && $0.recording.stalls.count == 1 })
+      #expect(files.allSatisfy { $0.recording.stalls[0].samples.map(\.stack) == [0, 1, 2, 3] })
+      #expect(problems.all.isEmpty)
+    }
+  }
+
+  /// A file that was removed while it was closed has nothing to copy: it begins anew and counts the lost samples.
+  @Test func countsSamplesOfARemovedClosedFile() throws {
+    try withDirectory { directory in
+      let problems = ProblemList()
+      let box = BlackBoxWriter(directory, Watchdog.Configuration(), Self.process, problems)
+      let module = Module(path: "/lib/a.so", buildID: [1], mappings: [])
+      let first = try Appender(box, 1)
+      for number in 0..<5 { first.file.add(Self.sample(number), Self.stack(number), number == 2 ? [module] : []) }
+      let path = try #require(stallFiles(in: directory).first)
+      let others = try (2...UInt64(OpenFiles.limit + 1)).map { try Appender(box, $0) }
+      try FileManager.default.removeItem(atPath: path)
+      var stall = Self.stall
+      stall.notes = [StallNote(.context, title: "t", text: "x")]
+      first.file.goesOn(stall, refused: 2)
+      for number in 5..<8 { first.file.add(Self.sample(number), Self.stack(number), []) }
+      first.file.goesOn(stall, refused: 2)
+      let found = try read(path)
+      let saved = try #require(found.recording.stalls.first)
+      #expect(found.problems.isEmpty && found.recording.modules == [module])
+      #expect(saved.samples.map(\.stack) == [0, 1, 2] && saved.lostSamples == 7 && saved.notes.map(\.text) == ["x"])
+      #expect(problems.all == ["\(path) was removed while it was written, and has been made anew"])
+      withExtendedLifetime(others) {}
     }
   }
 }

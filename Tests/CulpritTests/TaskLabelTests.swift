@@ -3,21 +3,20 @@ import Testing
 
 @testable import Culprit
 
-/// Labels of tasks: what fits is kept.
+/// Labels of tasks.
 @Suite struct TaskLabelTests {
   @Test(arguments: [
     ("", ""), ("request 4711", "request 4711"), (String(repeating: "a", count: 56), String(repeating: "a", count: 56)),
     (String(repeating: "a", count: 57), String(repeating: "a", count: 56)),
-    // A character that does not fit is left out as a whole.
+    // Characters are kept whole.
     (String(repeating: "a", count: 55) + "ä", String(repeating: "a", count: 55)),
     (String(repeating: "a", count: 54) + "ä", String(repeating: "a", count: 54) + "ä"),
     (String(repeating: "a", count: 54) + "€", String(repeating: "a", count: 54)),
-  ]) func whatFitsIsKept(text: String, kept: String) {
+  ]) func truncatesLongLabels(text: String, kept: String) {
     #expect(TaskLabel(text).label.string == kept)
   }
 
-  /// It is the innermost one's, a child has it by its parent, and outside there is none.
-  @Test func labelsAreBoundToTasks() async {
+  @Test func childTasksInheritTheInnermostLabel() async {
     func label() -> String? { TaskLabel.current.map { $0.label.string } }
     #expect(label() == nil)
     await Watchdog.withLabel("outer") {
@@ -31,7 +30,7 @@ import Testing
     #expect(label() == nil)
   }
 
-  @Test func whatIsThrownComesThrough() async {
+  @Test func rethrowsErrorsOfTheBody() async {
     struct Thrown: Error {}
     await #expect(throws: Thrown.self) {
       try await Watchdog.withLabel("a") {

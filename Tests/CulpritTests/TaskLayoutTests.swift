@@ -6,11 +6,11 @@ import Testing
 
 @testable import Culprit
 
-/// Where the runtime keeps the current task, and which threads run one.
+/// The places of the current task in thread-local memory.
 @Suite(.usesObserver) struct TaskLayoutTests {
   init() { _ = clinux_memory_start() }
 
-  /// Has tasks look until enough of them have.
+  /// Searches in tasks until the search ends.
   private func layout(_ search: TaskLayoutSearch) async -> TaskLayout? {
     for _ in 0..<20 where search.found == nil && !search.hasFailed {
       await withTaskGroup(of: Void.self) { group in
@@ -20,7 +20,7 @@ import Testing
     return search.found
   }
 
-  @Test func tasksTellWhereTheyAreKept() async throws {
+  @Test func findsTasksOfThreads() async throws {
     let search = TaskLayoutSearch()
     let layout = try #require(await layout(search))
     #expect(layout.task != layout.tracking)
@@ -32,8 +32,8 @@ import Testing
     #expect(Set(running.map(\.task)).count == running.count)
   }
 
-  /// On the pool's threads run tasks of no actor and of actors that have no executor; on others not.
-  @Test func whatRunsATaskIsTold() async throws {
+  /// Tasks of no actor and of default actors run in the pool.
+  @Test func distinguishesPoolThreads() async throws {
     let layout = try #require(await layout(TaskLayoutSearch()))
     @Sendable func isPool() -> Bool? {
       var threads = TaskThreads()
@@ -43,21 +43,19 @@ import Testing
     #expect(await Task.detached { isPool() }.value == true)
     #expect(await Plain().ask { isPool() } == true)
     #expect(await Task { @MainActor in isPool() }.value == false)
-    // Nobody runs a task here.
+    // A thread without a task.
     let found = Synchronization.Mutex<Bool?>(true)
     #expect(try PosixThread(name: "no-task") { found.withLock { $0 = isPool() } }.join(until: .max))
     #expect(found.withLock { $0 } == nil)
   }
 
-  /// Where tasks are not kept there is nothing to be found, and that is known.
-  @Test func whereTheyAreNotNothingIsFound() async {
+  @Test func failsInMemoryWithoutTasks() async {
     let search = TaskLayoutSearch(in: 0..<64)
     search.lookAtCurrentTask()
     #expect(search.found == nil && search.hasFailed)
   }
 
-  /// Outside of a task nothing can be learned.
-  @Test func aThreadWithoutATaskTellsNothing() throws {
+  @Test func ignoresThreadsWithoutTask() throws {
     let search = TaskLayoutSearch()
     #expect(!search.hasFailed)
     #expect(try PosixThread(name: "no-task") { search.lookAtCurrentTask() }.join(until: .max))

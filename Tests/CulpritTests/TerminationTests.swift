@@ -4,23 +4,22 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The end of processes that are stuck for good, in ways that hold up one or the other part of what ends them.
-@Suite(.serialized) struct TerminationTests {
-  /// What became of a process that got stuck in a `way`.
+/// The end of stuck processes.
+@Suite(.ownThread) struct TerminationTests {
   private struct End {
     var child: ChildProcess
-    /// The thread that the core file shows first, and its signal; `nil` when there is no core file.
+    /// The first thread of the core file, and its signal; `nil` without a core file.
     var core: (thread: Int32, signal: Int16)?
     var files: [StallFile]
   }
 
-  /// The end of a process that got stuck in a `way`. A shell does what is to `prepare` before, in a mount namespace of the
-  /// process's own; `$0` is the process's directory.
+  /// Runs a process that gets stuck in a `way`. A shell runs `prepare` before, in a mount namespace of the process; `$0` is
+  /// the process's directory.
   private func end(_ way: String, asInit: Bool = false, prepare: String? = nil) throws -> End {
     try withDirectory { directory in
       let service = [ChildProcess.built("policy-process"), "terminate", way, directory]
       let namespace = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-      // The first process of a namespace is ended by no SIGALRM either.
+      // SIGALRM does not end the first process of a namespace.
       var command = asInit ? ["timeout", "--signal=KILL", "100"] + namespace + service : service
       if let prepare {
         command = ["unshare", "--mount", "sh", "-ec", "\(prepare); exec \"$@\"", directory] + service
@@ -32,8 +31,8 @@ import Testing
     }
   }
 
-  /// The first thread of a core file: that which the signal was delivered to. Its note NT_PRSTATUS begins with the signal's
-  /// information; the signal is at 12, the thread at 32 (struct elf_prstatus of 64-bit Linux).
+  /// Returns the first thread of a core file, which got the signal. Its note NT_PRSTATUS has the signal at 12 and the thread
+  /// at 32 (struct elf_prstatus of 64-bit Linux).
   private func crash(in core: String) throws -> (thread: Int32, signal: Int16)? {
     let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: core))
     defer { try? file.close() }
@@ -53,7 +52,6 @@ import Testing
     return nil
   }
 
-  /// What holds for each process that is ended.
   private func expectAbort(_ end: End) {
     #expect(!end.child.hasExited && end.child.status == SIGABRT, "\(end.child)")
     #expect(
@@ -68,16 +66,15 @@ import Testing
   /// `text` with an N for each number.
   private func numbersHidden(_ text: String) -> String { text.replacing(/[0-9]+/, with: "N") }
 
-  /// Whether core files are made here, and where the process is.
+  /// Whether the kernel writes core files to the working directory.
   private static let hasCores =
     (try? String(contentsOfFile: "/proc/sys/kernel/core_pattern", encoding: .utf8))?.hasPrefix("core") == true
 
-  /// How busy the machine is is left out where the kernel is not who tells it: a container's files may be answered by nobody
-  /// any more, and opening these waits for good.
-  @Test(.enabled(if: FaultyDisk.obstacle == nil, "a mount namespace of one's own takes root and unshare"))
-  func aMachineThatDoesNotAnswerHoldsUpNoEnd() throws {
+  /// In a container another program may answer for files of /proc. If it hangs, opening them blocks for good.
+  @Test(.enabled(if: FaultyDisk.obstacle == nil, "needs root, loop devices and mkfs.ext4"))
+  func endsWithoutMachineStatisticsWhenProcHangs() throws {
     let end = try end(
-      "computing",
+      "waiting",
       prepare: """
         for file in stat loadavg; do mkfifo "$0/$file"; mount --bind "$0/$file" /proc/$file; done
         """
@@ -88,16 +85,13 @@ import Testing
     #expect(!end.child.errors.contains("Elapsed total CPU time"), "\(end.child)")
   }
 
-  /// SIGABRT is delivered to the stuck thread, whether it computes, waits, blocks SIGABRT (as those of Dispatch do), or the
-  /// process has a handler for it.
   @Test(arguments: ["computing", "waiting", "dispatch", "caught", "blocked"])
-  func theStuckThreadGetsTheSignal(way: String) throws {
+  func deliversSIGABRTToTheStuckThread(way: String) throws {
     let end = try end(way)
     expectAbort(end)
-    let function = way == "computing" || way == "caught" ? "computeForGood" : "waitForGood"
-    #expect(end.child.errors.contains("Culprit so far: "))
-    if function == "waitForGood" { #expect(end.child.errors.contains("Culprit so far: \(function)()")) }
-    // The record is on the disk, and has no end.
+    // On a busy machine a thread that computes may get no CPU in an instant of simulated time.
+    let isComputing = way == "computing" || way == "caught"
+    #expect(isComputing || end.child.errors.contains("Culprit so far: waitForGood()"), "\(end)")
     #expect(end.files.count == 1 && end.files.first?.recording.stalls.first?.hasEnded == false)
     #expect(end.child.fact("report")?.hasSuffix("under way") == true)
     if Self.hasCores {
@@ -106,15 +100,15 @@ import Testing
     }
   }
 
-  /// The kernel protects process 1 of a container (`ENTRYPOINT`) from SIGABRT, and from SIGKILL that comes from inside: a fault
-  /// ends it, on the stuck thread where that is possible.
+  /// The kernel protects process 1 of a container (`ENTRYPOINT`) from SIGABRT, and from a SIGKILL of its own. A fault ends it,
+  /// on the stuck thread if possible.
   @Test(
-    .enabled(if: geteuid() == 0),
+    .needsNamespaces,
     arguments: ["computing", "waiting", "dispatch", "caught", "deafest", "blocked", "silent"]
   )
-  func process1IsEnded(way: String) throws {
+  func endsProcess1(way: String) throws {
     let end = try end(way, asInit: true)
-    // What `timeout` and `unshare` make of the end of the service by SIGILL.
+    // `timeout` and `unshare` pass the signal on as theirs or as a status.
     #expect(!end.child.hasExited && end.child.status == SIGILL || end.child.status == 128 + SIGILL, "\(end.child)")
     #expect(end.child.errors.contains("culprit: ending process 1 (code 0x8badf00d)"), "\(end.child)")
     #expect(end.child.fact("ended") == nil)
@@ -125,15 +119,13 @@ import Testing
     }
   }
 
-  /// A thread that blocks every signal cannot be made to deliver one; the process ends all the same.
-  @Test func aThreadThatBlocksEverythingSavesNobody() throws {
+  @Test func endsProcessesWhoseStuckThreadBlocksAllSignals() throws {
     let end = try end("deafest")
     expectAbort(end)
     if Self.hasCores { #expect(end.core?.signal == Int16(SIGABRT)) }
   }
 
-  /// Where memory is scarce the process ends as it is to, and not for want of memory for a report.
-  @Test func whereMemoryIsScarceThereIsNoReport() throws {
+  @Test func endsWithoutAReportWhenMemoryIsScarce() throws {
     let end = try end("memory")
     expectAbort(end)
     let errors = numbersHidden(end.child.errors)
@@ -143,7 +135,7 @@ import Testing
     #expect(end.files.count == 1 && end.child.fact("report") == nil)
   }
 
-  @Test func theReasonHasTheStatisticsThatPeopleKnow() throws {
+  @Test func reasonContainsCPUStatistics() throws {
     let end = try end("asked")
     expectAbort(end)
     let child = end.child
@@ -165,43 +157,32 @@ import Testing
     #expect(child.fact("culprit") != nil && child.fact("culprit") != "nobody")
   }
 
-  /// With the allocator's lock held nobody can say who is to blame; the process ends, and the reason is given.
-  @Test func theAllocatorsLockHoldsUpNothing() throws {
+  @Test func endsWhileTheAllocatorIsLocked() throws {
     let end = try end("malloc")
     expectAbort(end)
     #expect(end.child.errors.contains("Who is to blame could not be told in time.\n"))
     if Self.hasCores { #expect(end.core.map { "\($0.thread)" } == end.child.fact("stuck")) }
   }
 
-  /// Neither a disk that never answers, nor pools without a free thread, nor a handler of reports, nor one of the end's that never returns.
+  /// A disk that hangs, pools without a free thread, and handlers of reports and of the end that never return.
   @Test(arguments: ["disk", "pools", "deaf", "silent"])
-  func whatIsWaitedForHasItsLimit(way: String) throws {
+  func boundsItsWaits(way: String) throws {
     let end = try end(way)
     expectAbort(end)
     #expect(end.child.errors.contains("Culprit so far: "))
   }
 
-  /// Naming that goes on is waited for, also where the machine has little time for it.
-  @Test func whoIsToBlameIsToldOnABusyMachine() throws {
-    let end = try end("starved")
-    expectAbort(end)
-    #expect(end.child.errors.contains("Culprit so far: computeForGood()"), "\(end.child)")
-    #expect(end.child.fact("report")?.hasSuffix("under way") == true, "\(end.child)")
-  }
-
-  /// The thread that is to end the process is held up itself, by a standard error that does not take what it says: the kernel ends
-  /// the process.
-  @Test(arguments: [false, true]) func whoIsHeldUpKeepsNobodyAlive(asInit: Bool) throws {
-    if asInit, geteuid() != 0 { try Test.cancel("a process 1 of its own takes root") }
+  /// The kernel ends the process if standard error blocks the thread that is to end it.
+  @Test(arguments: [false, true]) func endsWhenStandardErrorBlocks(asInit: Bool) throws {
+    if asInit, !Surroundings.isAdministrator { try Test.cancel("needs namespaces") }
     let end = try end("errors", asInit: asInit)
     let signal = asInit ? SIGILL : SIGKILL
     #expect(!end.child.hasExited && end.child.status == signal || end.child.status == 128 + signal, "\(end.child)")
     #expect(end.child.fact("ended") == nil && !end.child.errors.contains("0x8badf00d"), "\(end.child)")
   }
 
-  /// A thread that is needed from now on may not be there for the asking, as in a sandbox that was entered meanwhile. Nobody
-  /// is ended then, and it is said why.
-  @Test func aThreadThatCannotBeStartedIsToldOf() throws {
+  /// In a sandbox that the process has entered since the start of the watchdog.
+  @Test func reportsThreadsThatCannotBeStarted() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["terminate-without-threads"],
@@ -212,8 +193,8 @@ import Testing
     #expect(child.errors.contains("culprit: a thread cannot be started: Operation not permitted\n"), "\(child)")
   }
 
-  /// Neither a report that nobody takes nor another handler, of this end or of one before, keeps a handler from being asked.
-  @Test(arguments: ["alone", "beside-stuck"]) func handlersAreAskedWhateverElseIsHeldUp(way: String) throws {
+  /// While another handler and the reports' standard error are stuck.
+  @Test(arguments: ["alone", "beside-stuck"]) func callsHandlersBesideStuckOnes(way: String) throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["report-to-full-pipe", way],
@@ -222,8 +203,7 @@ import Testing
     #expect(child.hasExited && child.status == 0 && child.output == "asked=true\nasked=true\nended=true\n", "\(child)")
   }
 
-  /// A handler that ends what is stuck keeps the process, whatever it returns and however little time is left.
-  @Test func workThatEndsBeforeTheEndKeepsTheProcess() throws {
+  @Test func workThatEndsInTheHandlerKeepsTheProcess() throws {
     let child = try ChildProcess(
       ChildProcess.built("policy-process"),
       ["terminate-released"],
@@ -234,13 +214,18 @@ import Testing
     #expect(lines.count { $0 == "culprit: the work has ended after all; the process goes on" } == 10, "\(child)")
   }
 
-  @Test func whoHandlesItKeepsTheProcess() throws {
-    let end = try end("handled")
-    #expect(end.child.hasExited && end.child.status == 0, "\(end.child)")
-    #expect(end.child.fact("ended") == "true")
-    // Once: what is handled stays handled.
-    #expect(end.child.errors.components(separatedBy: "0x8badf00d").count == 2)
-    #expect(end.child.errors.hasSuffix("culprit: the end was prevented by a handler; the process goes on\n"))
-    #expect(end.files.first?.recording.stalls.first?.hasEnded == true)
+  /// The handler is called once for a stall.
+  @Test func vetoKeepsTheProcess() throws {
+    let child = try ChildProcess(
+      ChildProcess.built("policy-process"),
+      ["terminate-vetoed"],
+      environment: ["SWIFT_BACKTRACE": "enable=no"]
+    )
+    #expect(
+      child.hasExited && child.status == 0 && child.output == "ended=false\nvetoed=true\nended=true\n",
+      "\(child)"
+    )
+    #expect(child.errors.components(separatedBy: "0x8badf00d").count == 2)
+    #expect(child.errors.hasSuffix("culprit: the end was prevented by a handler; the process goes on\n"))
   }
 }

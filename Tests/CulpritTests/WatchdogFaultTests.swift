@@ -1,64 +1,56 @@
 import CulpritStallRecord
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Culprit
 
-/// Starting, stopping, and everything that goes wrong.
+/// Starts, stops and failures.
 extension WatchdogTests {
-  /// A stall that is under way when the watchdog is stopped is told as far as it was seen.
-  @Test func stoppingReportsWhatIsStuck() throws {
+  @Test func reportsOngoingStallsWhenStopped() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
-      let reports = Reports()
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { reports.add($0) }
-      let loop = try watchdog.watchLoop(named: "endless")
-      loop.begin()
-      stallByComputing(for: .milliseconds(700))
-      watchdog.stop()
-      loop.end()
-      #expect(reports.all.count == 1)
-      #expect(reports.all.first?.hasEnded == false)
+      let found = try reports(configuration) { watchdog in
+        let loop = try watchdog.watchLoop(named: "endless")
+        loop.begin()
+        stallByWaiting(for: .milliseconds(700))
+        watchdog.stop()
+        loop.end()
+      }
+      #expect(found.map(\.hasEnded) == [false])
+      // Up to the last sample, which is an interval old at most.
+      let duration = try #require(found.first).duration
+      #expect(duration >= .milliseconds(650) && duration <= .milliseconds(700), "\(duration)")
       let file = try read(try #require(stallFiles(in: directory).first))
-      #expect(file.recording.stalls.first?.hasEnded == false)
+      #expect(file.recording.stalls.map(\.hasEnded) == [false])
       #expect(file.problems.isEmpty)
     }
   }
 
-  /// The file is whole at every moment of the stall, not only after it.
-  @Test func theFileGrowsWhileTheStallLasts() throws {
+  @Test func fileIsReadableThroughoutTheStall() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
-      let (sizes, finished) = (Reports.Counts(), Finished())
+      var counts: [Int] = []
       _ = try reports(configuration) { watchdog in
         let loop = try watchdog.watchLoop(named: "growing")
-        let watcher = Thread {
-          while sizes.all.count < 40, Set(sizes.all).count < 5 {
-            Thread.sleep(forTimeInterval: 0.1)
-            for path in (try? stallFiles(in: directory)) ?? [] {
-              if let file = try? read(path), file.recording.process != nil {
-                sizes.add(file.recording.stalls.first?.samples.count ?? 0)
-              }
-            }
+        try loop.withTurn {
+          stallByWaiting(for: .milliseconds(400))
+          for _ in 0..<5 {
+            stallByWaiting(for: .milliseconds(100))
+            let file = try read(try #require(stallFiles(in: directory).first))
+            #expect(file.recording.process != nil && file.problems.isEmpty)
+            counts.append(file.recording.stalls[0].samples.count)
           }
-          finished.set()
         }
-        watcher.start()
-        loop.withTurn { while !finished.isSet { stallByComputing(for: .milliseconds(100)) } }
       }
-      let seen = sizes.all
-      #expect(seen.count > 3)
-      #expect(seen == seen.sorted())
-      #expect((seen.last ?? 0) > (seen.first ?? 0))
+      #expect(zip(counts, counts.dropFirst()).allSatisfy { $0 < $1 }, "\(counts)")
     }
   }
 
-  /// A service is not ended by a directory that is not there: it is watched, and told that nothing is saved.
-  @Test func aDirectoryThatCannotBeUsedIsTold() throws {
+  @Test func watchesWithoutAUsableDirectory() throws {
     try withDirectory { directory in
       let file = "\(directory)/file"
       try Data().write(to: URL(fileURLWithPath: file))
@@ -67,37 +59,36 @@ extension WatchdogTests {
         configuration.storage.directory = path
         let found = try reports(configuration) { watchdog in
           #expect(watchdog.status.problems.contains { $0.hasPrefix("stalls cannot be saved in \(path): ") })
-          watchdog.withSection("unsaved", threshold: .milliseconds(50)) { stallByComputing(for: .milliseconds(300)) }
+          watchdog.withSection("unsaved", threshold: .milliseconds(50)) { stallByWaiting(for: .milliseconds(300)) }
         }
         #expect(found.map(\.source.name) == ["unsaved"])
       }
     }
   }
 
-  /// Whoever iterates is let go when the watchdog stops; reports end there.
-  @Test func stoppingEndsEveryIteration() async throws {
+  @Test func stoppingEndsIterations() async throws {
     let watchdog = try Watchdog(quick)
+    let (began, begin) = AsyncStream.makeStream(of: Void.self)
     let tasks = (0..<4).map { _ in
       Task.detached {
-        var names: [String] = []
-        for await report in watchdog.stalls { names.append(report.source.name) }
+        var (reports, names) = (watchdog.stalls.makeAsyncIterator(), [String]())
+        begin.yield()
+        while let report = await reports.next() { names.append(report.source.name) }
         return names
       }
     }
-    /// It iterates where it is.
     actor Reader {
-      func names(_ watchdog: Watchdog) async -> [String] {
-        var names: [String] = []
-        var reports = watchdog.stalls.makeAsyncIterator()
+      func names(_ watchdog: Watchdog, _ begin: AsyncStream<Void>.Continuation) async -> [String] {
+        var (reports, names) = (watchdog.stalls.makeAsyncIterator(), [String]())
+        begin.yield()
         while let report = await reports.next(isolation: self) { names.append(report.source.name) }
         return names
       }
     }
-    async let read = Reader().names(watchdog)
-    // Until all of them listen.
+    async let read = Reader().names(watchdog, begin)
+    for await _ in began.prefix(5) {}
     var unread = watchdog.stalls.makeAsyncIterator()
-    try await Task.sleep(for: .milliseconds(300))
-    watchdog.withSection("seen", threshold: .milliseconds(100)) { stallByComputing(for: .milliseconds(400)) }
+    watchdog.withSection("seen", threshold: .milliseconds(100)) { stallByWaiting(for: .milliseconds(400)) }
     #expect(await watchdog.stop(patience: .seconds(60)))
     for task in tasks { #expect(await task.value == ["seen"]) }
     #expect(await read == ["seen"])
@@ -105,12 +96,10 @@ extension WatchdogTests {
     #expect(await unread.next() == nil)
     #expect(watchdog.status.mode == .stopped && watchdog.status.limitations.isEmpty)
     #expect(throws: WatchdogError.stopped) { try watchdog.reconfigure { $0.sampling.threshold = .seconds(2) } }
-    // Nothing comes any more.
-    for await report in watchdog.stalls { Issue.record("\(report)") }
+    for await report in watchdog.stalls { Issue.record("report after the stop: \(report)") }
   }
 
-  /// What only a handler holds uses the watchdog when it goes, which is when the watchdog stops.
-  @Test func whatHandlersHoldMayUseTheWatchdogWhenItGoes() throws {
+  @Test func handlerCapturesCanUseWatchdogInDeinit() throws {
     final class Holder: @unchecked Sendable {
       var registrations: [Watchdog.Registration] = []
       weak var watchdog: Watchdog?
@@ -152,64 +141,65 @@ extension WatchdogTests {
     #expect(gone.map(\.isSet) == [true, true, true, true, true])
   }
 
-  /// Parallel tests of one process each start their service's watchdog.
-  @Test func aSecondWatchdogTakesPart() throws {
+  @Test func watchdogsShareOneEngine() throws {
     let (first, second) = (try Watchdog(quick), try Watchdog(quick))
     #expect(second.status.problems.isEmpty)
-    let (told, toldToo) = (Reports(), Reports())
-    first.onStall { told.add($0) }
-    second.onStall { toldToo.add($0) }
-    // What each calls "http" is another loop.
+    let (ofFirst, ofSecond) = (Reports(), Reports())
+    first.onStall { ofFirst.add($0) }
+    second.onStall { ofSecond.add($0) }
+    // Each has a loop "http" of its own.
     let (loop, other) = (try first.watchLoop(named: "http"), try second.watchLoop(named: "http"))
     #expect(throws: WatchdogError.alreadyWatched("http")) { try second.watchLoop(named: "http") }
-    loop.withTurn { stallByComputing(for: .seconds(2)) }
+    loop.withTurn { stallByWaiting(for: .milliseconds(600)) }
     first.stopPatiently()
     #expect(first.isStopped && refuses(.stopped) { try first.watchLoop(named: "late") })
-    other.withTurn { stallByComputing(for: .seconds(2)) }
+    other.withTurn { stallByWaiting(for: .milliseconds(600)) }
     second.stopPatiently()
-    #expect(told.all.map(\.source.name) == ["http"])
-    #expect(toldToo.all.map(\.source.name) == ["http", "http (2)"])
-    // The last has ended what ran.
-    #expect(try Watchdog(quick).status.mode == .watching)
+    #expect(ofFirst.all.map(\.source.name) == ["http"])
+    #expect(ofSecond.all.map(\.source.name) == ["http", "http (2)"])
   }
 
-  /// The first start's configuration holds. What another one asks for and does not get is told.
-  @Test func settingsOfASecondWatchdogThatDisagreeAreTold() throws {
+  @Test func reportsSettingsThatDifferFromTheFirstWatchdogs() throws {
     let first = try Watchdog(quick)
     var different = quick
     different.reporting.perMinute = 3
     different.storage.directory = "/srv/stalls"
     let second = try Watchdog(different)
-    let indifferent = try Watchdog()
+    let third = try Watchdog()
     #expect(
       second.status.problems == [
         "storage.directory is none, as the first watchdog of this process has it, and not /srv/stalls",
         "reporting.perMinute is 60, as the first watchdog of this process has it, and not 3",
       ]
     )
-    #expect(indifferent.status.problems.isEmpty && first.status.problems.isEmpty)
+    #expect(third.status.problems.isEmpty && first.status.problems.isEmpty)
     #expect(second.configuration == first.configuration)
-    for watchdog in [first, indifferent, second] { watchdog.stop() }
+    for watchdog in [first, third, second] { watchdog.stop() }
   }
 
-  @Test func watchdogsStartAndStopAtOnce() throws {
+  @Test func releasedWatchdogStops() throws {
+    _ = try Watchdog(quick)
+    var different = quick
+    different.reporting.perMinute = 3
+    let next = try Watchdog(different)
+    #expect(next.configuration == different && next.status.problems.isEmpty)
+    next.stop()
+  }
+
+  @Test func startsAndStopsConcurrently() throws {
     let configuration = quick
-    let threads = (0..<8).map { number in
-      let thread = Thread {
+    DispatchQueue.concurrentPerform(iterations: 8) { _ in
+      // A start waits 10 s for a watchdog that is being stopped: no time passes while another thread stops it.
+      clock.countingThread {
         for _ in 0..<10 {
-          guard let watchdog = try? Watchdog(configuration) else {
-            Issue.record("\(number)")
-            return
-          }
-          watchdog.withSection("short", threshold: .seconds(1)) {}
-          // One that others stop with waits for nothing that has gone meanwhile.
-          #expect(watchdog.stop(patience: .seconds(60)))
+          do {
+            let watchdog = try Watchdog(configuration)
+            watchdog.withSection("short", threshold: .seconds(1)) {}
+            #expect(watchdog.stop(patience: .seconds(60)))
+          } catch { Issue.record(error) }
         }
       }
-      thread.start()
-      return thread
     }
-    while !threads.allSatisfy({ $0.isFinished }) { usleep(10_000) }
     let last = try Watchdog(quick)
     #expect(last.status.mode == .watching)
     last.stop()
@@ -221,265 +211,202 @@ extension WatchdogTests {
     return false
   }
 
-  /// Neither watchdogs that come and go nor their reports leave anything behind.
-  @Test func nothingIsLeftBehind() throws {
-    func openFiles() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count }
+  @Test func leaksNoDescriptors() throws {
     let brief = Watchdog.Configuration(threshold: .milliseconds(40), interval: .milliseconds(10))
-    func cycle() throws {
+    @Sendable func cycle() throws {
       let found = try reports(brief) { watchdog in
-        watchdog.withSection("brief", threshold: .milliseconds(40)) { stallByComputing(for: .milliseconds(300)) }
+        watchdog.withSection("brief", threshold: .milliseconds(40)) { stallByWaiting(for: .milliseconds(300)) }
       }
       #expect(found.count == 1)
     }
-    for _ in 0..<3 { try cycle() }
-    let before = try openFiles()
-    for _ in 0..<12 { try cycle() }
-    // Other tests open files and pipes at the same time, and close them: what is left behind stays.
-    for _ in 0..<3000 where try openFiles() >= before + 10 { usleep(10_000) }
-    #expect(try openFiles() < before + 10)
+    // Opens files that the process keeps.
+    try cycle()
+    // Other tests cannot open files there.
+    try withOwnDescriptors {
+      let before = try openFiles().map(\.path).sorted()
+      for _ in 0..<3 { try cycle() }
+      #expect(try openFiles().map(\.path).sorted() == before)
+    }
   }
 
-  @Test func aWatchdogThatIsLetGoStops() throws {
-    _ = try Watchdog(quick)
-    try Watchdog(quick).stop()
-  }
-
-  @Test func aStoppedWatchdogWatchesNothingMore() throws {
+  @Test func ignoresWorkAfterTheStop() throws {
     let watchdog = try Watchdog(quick)
     let loop = try watchdog.watchLoop(named: "late")
     watchdog.stop()
     #expect(throws: WatchdogError.stopped) { try watchdog.watchLoop(named: "later") }
     #expect(!watchdog.beginSection("later", threshold: .seconds(1)).isWatched)
     #expect(watchdog.withSection("later", threshold: .seconds(1)) { 7 } == 7)
-    // Neither a new watchdog nor the old loop's marks may disturb each other.
-    let found = try reports { _ in loop.withTurn { stallByComputing(for: .milliseconds(600)) } }
+    let found = try reports { _ in loop.withTurn { stallByWaiting(for: .milliseconds(600)) } }
     #expect(found.isEmpty)
   }
 
-  @Test func tooManySourcesAreRefusedAndComeBack() throws {
+  @Test func limitsTheNumberOfSources() throws {
     let found = try reports { watchdog in
-      var timers: [WatchedSection] = []
-      while timers.count < 5000 {
-        let timer = watchdog.beginSection("many", threshold: .seconds(100))
-        guard timer.isWatched else { break }
-        timers.append(timer)
+      var sections: [WatchedSection] = []
+      while sections.count < 5000 {
+        let section = watchdog.beginSection("many", threshold: .seconds(100))
+        guard section.isWatched else { break }
+        sections.append(section)
       }
-      #expect(timers.count <= 4096 && timers.count > 4000)
+      #expect(sections.count <= 4096 && sections.count > 4000)
       #expect(throws: WatchdogError.tooManySources(limit: 4096)) { try watchdog.watchLoop(named: "one more") }
-      timers.removeAll()
+      sections.removeAll()
       #expect(watchdog.beginSection("again", threshold: .seconds(1)).isWatched)
     }
     #expect(found.isEmpty)
   }
 
-  /// A handler that blocks holds up later reports, not the recording.
-  @Test func aBlockingHandlerDoesNotHoldUpTheRecord() throws {
+  @Test func recordsWhileAHandlerBlocks() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
-      let gate = Finished()
-      watchdog.onStall { _ in while !gate.isSet { Thread.sleep(forTimeInterval: 0.01) } }
+      let gate = DispatchSemaphore(value: 0)
+      watchdog.onStall { _ in clock.whileIdle { gate.wait() } }
       for name in ["first", "second"] {
-        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
+        watchdog.withSection(name, threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
       }
-      // Both are recorded in full although the handler still has the first.
-      var ended = 0
-      for _ in 0..<6000 where ended < 2 {
-        ended = try stallFiles(in: directory).filter { try read($0).recording.stalls.first?.hasEnded == true }.count
-        Thread.sleep(forTimeInterval: 0.01)
-      }
-      #expect(ended == 2)
-      gate.set()
+      clock.block(for: .seconds(1))
+      #expect(try stallFiles(in: directory).map { try read($0).recording.stalls.map(\.hasEnded) } == [[true], [true]])
+      for _ in 0..<2 { gate.signal() }
       watchdog.stop()
     }
   }
 
-  @Test func stoppingInAHandlerIsAllowed() throws {
+  @Test func stopsInAHandler() throws {
     let watchdog = try Watchdog(quick)
     let finished = Finished()
     watchdog.onStall { _ in
       watchdog.stop()
       finished.set()
     }
-    watchdog.withSection("stopping", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
-    while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) }
-    try Watchdog(quick).stop()
+    watchdog.withSection("stopping", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
+    #expect(clock.wait { finished.isSet })
+    #expect(watchdog.status.mode == .stopped)
   }
 
-  /// What is stopped marks nothing any more: neither its own work, nor that of whoever was watched since.
-  @Test func aStoppedLoopDisturbsNobody() throws {
+  @Test func stoppedLoopDoesNotDisturbItsSuccessor() throws {
     let found = try reports { watchdog in
       let old = try watchdog.watchLoop(named: "old")
       old.stop()
       let new = try watchdog.watchLoop(named: "new")
-      old.begin()
-      computeAfterwards(for: .milliseconds(600))
-      old.end()
-      new.begin()
-      for _ in 0..<60 {
-        old.begin()
-        stallByComputing(for: .milliseconds(10))
-        old.end()
+      old.withTurn { clock.block(for: .milliseconds(600)) }
+      new.withTurn {
+        for _ in 0..<60 { old.withTurn { stallByWaiting(for: .milliseconds(10)) } }
       }
-      new.end()
     }
     #expect(found.map(\.source.name) == ["new"])
   }
 
-  /// Threads that cannot answer must not keep others from being sampled.
-  @Test func threadsThatDoNotAnswerHoldUpNobody() throws {
-    let found = try reports { watchdog in
-      let stop = Finished()
-      let deaf = (0..<12).map { number in
-        let finished = Finished()
-        Thread {
-          var set = sigset_t()
-          sigemptyset(&set)
-          sigaddset(&set, SIGPROF)
-          pthread_sigmask(SIG_BLOCK, &set, nil)
-          let loop = try? watchdog.watchLoop(named: "deaf \(number)")
-          loop?.begin()
-          while !stop.isSet { sched_yield() }
-          loop?.end()
-          finished.set()
-        }.start()
-        return finished
-      }
-      Thread.sleep(forTimeInterval: 0.3)
-      watchdog.withSection("victim", threshold: .milliseconds(200)) { stallByComputing(for: .milliseconds(900)) }
-      stop.set()
-      for finished in deaf { while !finished.isSet { Thread.sleep(forTimeInterval: 0.01) } }
-    }
-    let victim = found.first { $0.source.name == "victim" }
-    #expect(victim?.culprit?.function.name == "stallByComputing(for:)")
-    #expect((victim?.evidence.stackCount ?? 0) > 1)
-  }
-
-  /// A blocked stall is read without a signal: its sleep is not cut short.
-  @Test func sleepsAreNotCutShort() throws {
-    let found = try reports { watchdog in
-      watchdog.withSection("asleep", threshold: .milliseconds(200)) { sleepOnce() }
-    }
-    #expect(slept == 0)
-    #expect(found.first?.culprit?.function.name == "sleepOnce()")
-    #expect(found.first?.culprit?.waiting.map { $0.samples * 2 > $0.of } == true)
-    #expect(found.first?.description.contains("found waiting in ") == true)
-    #expect(found.first?.description.contains("nanosleep") == true)
-  }
-
-  /// A file system of 64 KiB that is full in mid-stall: the report is made all the same, the status says what is missing,
-  /// and the file can be read as far as it goes.
-  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
-  func aFullDiskCostsTheRecordNotTheReport() throws {
+  /// On a file system of 64 KiB that fills up during the stall.
+  @Test(.needsMounts)
+  func reportsInFullWhenTheDiskFillsUp() throws {
     try withDirectory { directory in
       try #require(mount("culprit-test", directory, "tmpfs", 0, "size=64k") == 0)
-      // Also while somebody else in this process starts a program, which has a copy of every descriptor for a moment.
+      // A program that another test starts holds a copy of each descriptor for a moment.
       defer { umount2(directory, Int32(MNT_DETACH)) }
-      // Room for the beginning of the record, and not for all of it.
+      // Leaves room for the beginning of the record.
       try Data(count: 40 << 10).write(to: URL(fileURLWithPath: "\(directory)/ballast"))
       var configuration = Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10))
       configuration.storage.directory = directory
-      let reports = Reports()
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { reports.add($0) }
-      watchdog.withSection("full", threshold: .milliseconds(100)) {
-        func compute(_ number: Int) { recurse(number * 3) { stallByComputing(for: .milliseconds(15)) } }
-        for round in 0..<4000 where watchdog.status.problems.isEmpty { compute(round % 80) }
-        // What comes now is in the report only.
-        for number in 0..<40 { compute(number) }
+      var problems: [String] = []
+      let found = try reports(configuration) { watchdog in
+        watchdog.withSection("full", threshold: .milliseconds(100)) {
+          func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(15)) } }
+          for round in 0..<4000 where watchdog.status.problems.isEmpty { wait(round % 80 * 3) }
+          for depth in 0..<10 { wait(depth * 3) }
+        }
+        problems = watchdog.status.problems
       }
-      watchdog.stopPatiently()
-      #expect(reports.all.count == 1)
-      #expect(
-        watchdog.status.problems.first?.hasSuffix("No space left on device") == true,
-        "\(watchdog.status.problems)"
-      )
+      #expect(found.count == 1)
+      #expect(problems.first?.hasSuffix("No space left on device") == true, "\(problems)")
       let file = try read(try #require(stallFiles(in: directory).first))
       #expect(file.recording.process != nil)
-      #expect((file.recording.stalls.first?.samples.count ?? 0) < (reports.all.first?.raw.stall.samples.count ?? 0))
+      #expect((file.recording.stalls.first?.samples.count ?? 0) < (found.first?.raw.stall.samples.count ?? 0))
     }
   }
 
-  /// A plain file is where the directory was. The report is made all the same, and the status says what failed.
-  @Test func whatCannotBeSavedIsStillReported() throws {
+  @Test func reportsWhenTheDirectoryBecomesAFile() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
-      let reports = Reports()
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { reports.add($0) }
-      try FileManager.default.removeItem(atPath: directory)
-      try Data().write(to: URL(fileURLWithPath: directory))
-      watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
-      watchdog.stopPatiently()
-      #expect(reports.all.count == 1)
-      #expect(watchdog.status.problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true)
+      var problems: [String] = []
+      let found = try reports(configuration) { watchdog in
+        try FileManager.default.removeItem(atPath: directory)
+        try Data().write(to: URL(fileURLWithPath: directory))
+        watchdog.withSection("unsaved", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
+        clock.settle()
+        problems = watchdog.status.problems
+      }
+      #expect(found.count == 1)
+      #expect(problems.first?.hasPrefix("cannot create \(directory)/culprit-") == true, "\(problems)")
     }
   }
 
-  /// The directory is removed before a stall, and once more in the middle of it: everything is there in the end.
-  @Test func aRemovedDirectoryIsMadeAnew() throws {
+  @Test func recreatesARemovedDirectory() throws {
     try withDirectory { directory in
       var configuration = quick
       configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
-      func ages() -> [Duration] {
-        let file = (try? stallFiles(in: directory).first).flatMap { try? read($0) }
-        return file?.recording.stalls.first?.samples.map(\.age) ?? []
+      func ages() throws -> [Duration] {
+        try read(try #require(stallFiles(in: directory).first)).recording.stalls.first?.samples.map(\.age) ?? []
+      }
+      func runs() throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: directory).count { $0.hasSuffix(".run") }
       }
       var before: [Duration] = []
-      func runs() -> Int {
-        ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(".run") }.count
-      }
       try FileManager.default.removeItem(atPath: directory)
       try watchdog.withSection("removed", threshold: .milliseconds(100)) {
-        while ages().count < 3 { stallByComputing(for: .milliseconds(10)) }
-        #expect(runs() == 1)
-        before = ages()
+        stallByWaiting(for: .milliseconds(300))
+        #expect(try runs() == 1)
+        before = try ages()
         try FileManager.default.removeItem(atPath: directory)
-        while ages().count < 5 { stallByComputing(for: .milliseconds(10)) }
-        // And right before its end.
+        // The removal is noticed within a second.
+        stallByWaiting(for: .milliseconds(1200))
+        #expect(try ages().count > before.count)
         try FileManager.default.removeItem(atPath: directory)
       }
-      watchdog.stop()
-      #expect(runs() == 1)
+      watchdog.stopPatiently()
+      #expect(try runs() == 1)
       let file = try read(try #require(stallFiles(in: directory).first))
       let stall = try #require(file.recording.stalls.first)
       #expect(stall.hasEnded && stall.lostSamples == 0 && file.problems.isEmpty)
-      // Those from before, too.
-      #expect(stall.samples.map(\.age).starts(with: before), "\(before)")
+      #expect(before.count >= 3 && stall.samples.map(\.age).starts(with: before), "\(before)")
       #expect(watchdog.status.problems.first?.hasSuffix("has been made anew") == true, "\(watchdog.status.problems)")
     }
   }
 
-  /// Where there was no room for the file of the run, it is made when there is a stall to tell of.
-  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
-  func theFileOfTheRunIsMadeLater() throws {
+  /// Fills the file system of `file` to the last byte.
+  private func fill(_ file: Int32) {
+    for size in [4096, 1] {
+      let bytes = [UInt8](repeating: 1, count: size)
+      while write(file, bytes, size) > 0 {}
+    }
+  }
+
+  @Test(.needsMounts)
+  func createsTheRunFileOnceThereIsRoom() throws {
     try withDirectory { directory in
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }
       let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
-      let bytes = [UInt8](repeating: 1, count: 4096)
-      while write(ballast, bytes, bytes.count) > 0 {}
+      fill(ballast)
       close(ballast)
       var configuration = quick
       configuration.storage.directory = directory
-      let watchdog = try Watchdog(configuration)
-      watchdog.onStall { _ in }
-      #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
-      unlink("\(directory)/ballast")
-      watchdog.withSection("later", threshold: .milliseconds(100)) { stallByComputing(for: .seconds(1)) }
-      watchdog.stopPatiently()
+      _ = try reports(configuration) { watchdog in
+        #expect(watchdog.status.problems.first?.hasSuffix("No space left on device") == true)
+        unlink("\(directory)/ballast")
+        watchdog.withSection("later", threshold: .milliseconds(100)) { stallByWaiting(for: .seconds(1)) }
+      }
       let names = try FileManager.default.contentsOfDirectory(atPath: directory)
       #expect(names.filter { $0.hasSuffix(".run") }.count == 1 && names.count == 2, "\(names)")
     }
   }
 
-  /// A stall that ends while the disk is full has ended, for every reader.
-  @Test(.enabled(if: getuid() == 0, "mounting a file system takes root"))
-  func anEndIsToldByAFullDisk() throws {
+  @Test(.needsMounts)
+  func recordsTheEndOnAFullDisk() throws {
     try withDirectory { directory in
       try #require(mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0)
       defer { umount2(directory, Int32(MNT_DETACH)) }
@@ -487,22 +414,19 @@ extension WatchdogTests {
       configuration.storage.directory = directory
       let watchdog = try Watchdog(configuration)
       watchdog.onStall { _ in }
-      try watchdog.withSection("ended", threshold: .milliseconds(100)) {
-        while try stallFiles(in: directory).isEmpty { recurse(3) { stallByComputing(for: .milliseconds(15)) } }
+      watchdog.withSection("ended", threshold: .milliseconds(100)) {
+        func wait(_ depth: Int) { recurse(depth) { stallByWaiting(for: .milliseconds(50)) } }
+        for _ in 0..<6 { wait(3) }
         let ballast = open("\(directory)/ballast", O_WRONLY | O_CREAT, 0o600)
         defer { close(ballast) }
-        // To the last byte: also that of the page that the file ends in.
-        while watchdog.status.problems.isEmpty {
-          for size in [4096, 1] {
-            let bytes = [UInt8](repeating: 1, count: size)
-            while write(ballast, bytes, size) > 0 {}
-          }
-          recurse(Int.random(in: 0..<200)) { stallByComputing(for: .milliseconds(15)) }
+        for depth in 0..<200 where watchdog.status.problems.isEmpty {
+          fill(ballast)
+          wait(depth)
         }
         // The end takes more room than a sample whose stack is known.
-        for _ in 0..<40 { recurse(3) { stallByComputing(for: .milliseconds(15)) } }
+        for _ in 0..<10 { wait(3) }
       }
-      watchdog.stop()
+      watchdog.stopPatiently()
       let file = try read(try #require(stallFiles(in: directory).first))
       let stall = try #require(file.recording.stalls.first)
       #expect(stall.hasEnded && stall.lostSamples > 0 && file.problems.isEmpty, "\(stall.lostSamples) \(file.problems)")

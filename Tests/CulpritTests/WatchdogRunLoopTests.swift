@@ -1,3 +1,4 @@
+import CCulpritLinux
 import CulpritStallRecord
 import Foundation
 import Synchronization
@@ -5,55 +6,70 @@ import Testing
 
 @testable import Culprit
 
-/// Run loops.
+/// Run loops. Their threads are real: time passes only while the test has one of them blocked.
 extension WatchdogTests {
-  @Test func runLoopIterationsAreWatched() throws {
-    let computing = Mutex(Duration.zero)
+  @Test func reportsStuckRunLoopIteration() throws {
+    struct RunningLoop: @unchecked Sendable {
+      // SAFETY: timers can be added on any thread; `keepAlive` is used on the loop's thread.
+      var loop: RunLoop
+      var keepAlive: Timer
+      var thread: pid_t
+    }
     let found = try reports { watchdog in
-      let thread = Thread {
-        let loop = try? watchdog.watchCurrentRunLoop(named: "worker")
-        let timer = Timer(timeInterval: 0.05, repeats: false) { _ in
-          let took = ContinuousClock().measure { stallByComputing(for: .milliseconds(600)) }
-          computing.withLock { $0 = took }
+      let stalled = Mutex<RunningLoop?>(nil)
+      let hasEnded = DispatchSemaphore(value: 0)
+      Thread.detachNewThread {
+        let watch = try? watchdog.watchCurrentRunLoop(named: "worker")
+        let keepAlive = Timer(fire: .distantFuture, interval: 0, repeats: false) { _ in }
+        let running = RunningLoop(loop: .current, keepAlive: keepAlive, thread: clinux_task_self())
+        RunLoop.current.add(keepAlive, forMode: .default)
+        RunLoop.current.perform {
+          stallByWaiting(for: .milliseconds(600))
+          stalled.withLock { $0 = running }
         }
-        RunLoop.current.add(timer, forMode: .common)
-        // Waiting takes longer than the threshold, and is no stall.
-        let end = Date(timeIntervalSinceNow: 1.6)
-        RunLoop.current.add(Timer(fire: end, interval: 0, repeats: false) { _ in }, forMode: .common)
-        while Date() < end { _ = RunLoop.current.run(mode: .default, before: end) }
-        loop?.stop()
-        done.store(true, ordering: .releasing)
+        _ = RunLoop.current.run(mode: .default, before: .distantFuture)
+        watch?.stop()
+        hasEnded.signal()
       }
-      done.store(false, ordering: .releasing)
-      thread.start()
-      while !done.load(ordering: .acquiring) { Thread.sleep(forTimeInterval: 0.02) }
+      // The loop waits for longer than the threshold, which is no stall.
+      while stalled.withLock({ $0.map { isAsleep($0.thread) } }) != true { usleep(100) }
+      let running = stalled.withLock { $0 }
+      clock.block(for: .seconds(1))
+      if let running {
+        running.loop.add(
+          Timer(timeInterval: 0, repeats: false) { _ in running.keepAlive.invalidate() },
+          forMode: .default
+        )
+      }
+      hasEnded.wait()
     }
     #expect(found.map(\.source) == [StallReport.Source(kind: .runLoop, name: "worker")])
-    #expect(found.first?.culprit?.function.name == "stallByComputing(for:)")
-    // The wait that follows is not part of it.
-    #expect((found.first?.duration ?? .seconds(9)) <= computing.withLock { $0 } + .milliseconds(100))
+    #expect(found.first?.culprit?.function.name == "stallByWaiting(for:)")
+    #expect(found.first?.duration == .milliseconds(600))
   }
 
-  /// A run loop that is busy without ever waiting turns over all the time: congested, not stuck.
-  @Test func aBusyRunLoopThatTurnsOverIsNotStuck() throws {
+  /// The loop is congested, and its iterations are short.
+  @Test func ignoresBusyRunLoop() throws {
     let found = try reports { watchdog in
-      let thread = Thread {
+      let hasEnded = DispatchSemaphore(value: 0)
+      Thread.detachNewThread {
         let loop = try? watchdog.watchCurrentRunLoop(named: "busy")
-        let timer = Timer(timeInterval: 0.0001, repeats: true) { _ in computeAfterwards(for: .milliseconds(15)) }
-        RunLoop.current.add(timer, forMode: .common)
-        RunLoop.current.run(until: Date(timeIntervalSinceNow: 1.2))
-        timer.invalidate()
+        let turns = Atomic(0)
+        let timer = Timer(timeInterval: 0.0001, repeats: true) { timer in
+          clock.block(for: .milliseconds(15))
+          if turns.add(1, ordering: .relaxed).newValue == 80 { timer.invalidate() }
+        }
+        RunLoop.current.add(timer, forMode: .default)
+        while RunLoop.current.run(mode: .default, before: .distantFuture) {}
         loop?.stop()
-        done.store(true, ordering: .releasing)
+        hasEnded.signal()
       }
-      done.store(false, ordering: .releasing)
-      thread.start()
-      while !done.load(ordering: .acquiring) { Thread.sleep(forTimeInterval: 0.02) }
+      hasEnded.wait()
     }
     #expect(found.isEmpty)
   }
 
-  @Test func theMainRunLoopCanBeWatchedFromAnywhere() throws {
+  @Test func mainRunLoopCanBeWatchedFromAnyThread() throws {
     let found = try reports { watchdog in
       let watch = try watchdog.watchMainRunLoop()
       #expect(throws: WatchdogError.alreadyWatched("main")) { try watchdog.watchMainRunLoop() }

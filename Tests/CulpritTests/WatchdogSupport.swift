@@ -1,5 +1,7 @@
 import CulpritStallRecord
+import CulpritSymbols
 import Foundation
+import SimulatedClock
 import Synchronization
 import TestWorkloads
 import Testing
@@ -9,21 +11,34 @@ import Testing
 /// The watchdog has a type of this name for itself.
 typealias Mutex<Value: ~Copyable> = Synchronization.Mutex<Value>
 
-/// Computes for a while: the code that the tests' stalls are blamed on.
+/// The clock of the watchdog: simulated in suites with `.usesSimulatedClock`, the kernel's in others.
+let clock = {
+  Reporter.keptFiles = SharedFiles()
+  return SimulatedClock()
+}()
+
+/// Computes for `duration`. Tests expect reports to blame it.
 @inline(never)
 func stallByComputing(for duration: Duration) {
-  let end = ContinuousClock.now + duration
+  let end = clock.letPass(duration)
   var value: UInt64 = 1
-  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
+  while clock.now < end { for _ in 0..<1000 { value = value &* 6_364_136_223_846_793_005 &+ 1 } }
   computed.store(value, ordering: .relaxed)
 }
 
 @inline(never)
 func computeAfterwards(for duration: Duration) {
-  let end = ContinuousClock.now + duration
+  let end = clock.letPass(duration)
   var value: UInt64 = 2
-  while ContinuousClock.now < end { for _ in 0..<1000 { value = value &* 3 &+ 1 } }
+  while clock.now < end { for _ in 0..<1000 { value = value &* 3 &+ 1 } }
   computed.store(value, ordering: .relaxed)
+}
+
+/// Blocks for `duration`. Tests expect reports to blame it.
+@inline(never)
+func stallByWaiting(for duration: Duration) {
+  clock.block(for: duration)
+  computed.wrappingAdd(1, ordering: .relaxed)
 }
 
 let computed = Atomic<UInt64>(0)
@@ -101,6 +116,11 @@ func withOwnDescriptors<Value: Sendable>(_ body: @escaping @Sendable () throws -
   isOver.wait()
   guard let found = result.withLock({ $0 }) else { try Test.cancel("no thread can have descriptors of its own here") }
   return try found.get()
+}
+
+/// Whether the thread `id` of this process sleeps in the kernel.
+func isAsleep(_ id: pid_t) -> Bool {
+  (try? String(contentsOfFile: "/proc/self/task/\(id)/stat", encoding: .utf8))?.contains(") S ") == true
 }
 
 let done = Atomic<Bool>(false)

@@ -460,6 +460,49 @@ private struct Simulation {
     #expect(store.takeLastBeside().isEmpty)
   }
 
+  private func suspended(_ number: Int) -> Sample {
+    var sample = sample(number)
+    sample.activity = .suspended
+    return sample
+  }
+
+  /// A task that stays where it is has a sample for each look, and one stack.
+  @Test func aTaskThatStaysHasASampleForEachLook() {
+    var store = SampleStore()
+    var again = store.repeatLast(at: .milliseconds(1))
+    #expect(again?.isKept == nil)
+    store.add(sample(1), stack: stack(1))
+    again = store.repeatLast(at: .milliseconds(2))
+    #expect(again?.isKept == nil)
+    store.add(suspended(3), stack: stack(2))
+    for number in 4..<20 {
+      again = store.repeatLast(at: .milliseconds(number))
+      #expect(again?.isKept == true && again?.stack == stack(2) && again?.sample.age == .milliseconds(number))
+    }
+    store.add(suspended(20), stack: stack(3))
+    _ = store.repeatLast(at: .milliseconds(21))
+    let (samples, stacks) = store.content
+    #expect(samples.map(\.age) == [1].map { .milliseconds($0) } + (3..<22).map { .milliseconds($0) })
+    #expect(
+      samples.map { $0.stack.map { stacks[$0] } } == [stack(1)] + Array(repeating: stack(2), count: 17) + [
+        stack(3), stack(3),
+      ]
+    )
+    #expect(stacks.count == 3)
+  }
+
+  @Test func aTaskThatStaysForLongHasABoundedNumberOfSamples() {
+    var store = SampleStore()
+    store.add(suspended(0), stack: stack(1))
+    for number in 1..<50_000 { _ = store.repeatLast(at: .milliseconds(number)) }
+    let (samples, stacks) = store.content
+    #expect(samples.count <= SampleStore.limit + SampleStore.lastCount && samples.count > SampleStore.limit / 4)
+    let ages = samples.map { Int($0.age.wholeNanoseconds / 1_000_000) }
+    let steps = zip(ages, ages.dropFirst()).map { $1 - $0 }
+    #expect((steps.max() ?? 0) <= 2 * (steps.min() ?? 0) && 50_000 - (ages.last ?? 0) <= 2 * (steps.max() ?? 0))
+    #expect(stacks == [stack(1)] && samples.allSatisfy { $0.stack == 0 && $0.activity == .suspended })
+  }
+
   /// However many there are, each of several threads has its part of what is kept.
   @Test(arguments: [1, 2, 3, 4, 7, 16], [300, 5000, 30_000]) func everyThreadIsKeptAlike(threads: Int, total: Int) {
     var store = SampleStore()

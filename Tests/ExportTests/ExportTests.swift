@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test(arguments: ExportFormat.allCases) func piecesAreSmall(format: ExportFormat) throws {
-    let recording = SampleRecordings.large(samples: 3000, stacks: 100)
+    let recording = SampleRecordings.large(samples: 1500, stacks: 100)
     var sizes: [Int] = []
     var exporter = Exporter(format, version: "0.1.0") { sizes.append($0.count) }
     try exporter.add(recording) { names($0, in: recording) }

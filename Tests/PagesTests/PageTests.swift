@@ -6,6 +6,11 @@ import Testing
 
 @testable import CulpritPages
 
+extension Recording: CustomTestStringConvertible {
+  /// A short description: test output includes the arguments of each test.
+  public var testDescription: String { "recording with \(stalls.map(\.samples.count)) samples" }
+}
+
 /// The page of `recordings`, whose names are in them.
 private func page(_ recordings: [Recording], samplesPerReport: Int = Stall.samplesForReport) throws -> String {
   var writer = PageWriter(version: "0.1.0", samplesPerReport: samplesPerReport)
@@ -124,12 +129,16 @@ private struct Profile {
     #expect(page.firstMatch(of: /(shop\+0x[0-9a-f]+) \(\1\)/) == nil)
   }
 
-  @Test(arguments: [
-    SampleRecordings.everyday(), SampleRecordings.workers(), SampleRecordings.hostile(),
-    SampleRecordings.waits(isDeadlock: false), SampleRecordings.waits(isDeadlock: true),
-    SampleRecordings.large(samples: 20_000, stacks: 500),
-  ])
-  func theDataMakeUpTheStall(recording: Recording) throws {
+  private static let recordings: [String: @Sendable () -> Recording] = [
+    "everyday": { SampleRecordings.everyday() }, "workers": SampleRecordings.workers,
+    "hostile": SampleRecordings.hostile, "waits": { SampleRecordings.waits(isDeadlock: false) },
+    "deadlock": { SampleRecordings.waits(isDeadlock: true) },
+    "large": { SampleRecordings.large(samples: 2000, stacks: 100) },
+  ]
+
+  @Test(arguments: recordings.keys.sorted()) func dataAddUpToStall(name: String) throws {
+    let make = try #require(Self.recordings[name])
+    let recording = make()
     let profile = try profile(0, of: try page([recording]))
     let nanoseconds = Int(recording.stalls[0].duration.wholeNanoseconds)
     #expect(profile.weights.joined().reduce(0, +) == nanoseconds)
@@ -163,13 +172,10 @@ private struct Profile {
     }
   }
 
-  /// One script, nothing that is fetched, and nothing in it that a name has put there.
-  @Test(arguments: [
-    SampleRecordings.everyday(), SampleRecordings.hostile(), SampleRecordings.waits(isDeadlock: false),
-    SampleRecordings.waits(isDeadlock: true),
-  ])
-  func nothingIsFromElsewhere(recording: Recording) throws {
-    let page = try page([recording])
+  /// The page has one script, fetches nothing, and names cannot add markup.
+  @Test(arguments: ["everyday", "hostile", "waits", "deadlock"]) func loadsNothing(name: String) throws {
+    let make = try #require(Self.recordings[name])
+    let page = try page([make()])
     for text in ["http:", "https:", "src=", "url(", "@import", "javascript:", " style=", "onclick=\""] {
       #expect(!page.lowercased().contains(text), "\(text)")
     }

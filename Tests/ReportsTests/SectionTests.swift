@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Foundation
 import SplitMix
 import Testing
 
@@ -129,6 +130,7 @@ func fullReport() -> StallReport {
     joinedCount: 5,
     unknownCallers: 2,
     lostCount: 6,
+    spared: nil,
     isDamaged: true,
     unobservedSeconds: seconds(0.7),
     gapSeconds: seconds(0.8)
@@ -457,6 +459,21 @@ private func threadsReport() -> ThreadsReport {
     #expect(report.text(width: 200).contains("\(unknown)\n"))
     // Each label is a word for what follows it.
     for line in report.text(width: 60).split(separator: "\n") { #expect(!line.hasPrefix("NO ")) }
+  }
+
+  @Test func namesThePlaceOfSuspendedWork() throws {
+    var report = fullReport()
+    (report.verdict, report.culprit, report.callers) = (.suspended, nil, [])
+    report.suspendedIn = finding(function("Future.get()", at: ("Future.swift", 41), isOwn: false), 0.9, 4.5)
+    let place = "suspended in Future.get() (Future.swift:41)"
+    #expect(report.text(width: 200).contains("\nCULPRIT   unknown: \(place), 90 % of the stall, 4.50 s\n"))
+    #expect(report.endText(width: 200).contains("\nCULPRIT   unknown: \(place), 90 % of the stall, 4.50 s\n"))
+    report.callers = [finding(function("Timing.respond()", at: ("Timing.swift", 12)), 0.9, 4.5)]
+    let called = "\(place), called by Timing.respond() (Timing.swift:12)"
+    #expect(report.text(width: 200).contains("\nCULPRIT   unknown: \(called), 90 % of the stall, 4.50 s\n"))
+    #expect(report.headline.hasSuffix(": \(called)") && report.metadata["culprit.suspended_in"] == "Future.get()")
+    let again = try JSONDecoder().decode(StallReport.self, from: Data(report.json().utf8))
+    #expect(again == report && again.suspendedIn == report.suspendedIn)
   }
 
   @Test(arguments: [40, 100]) func threadsAreToldInGroups(width: Int) {

@@ -25,7 +25,7 @@ import Testing
     stall.hasEnded = true
     let stacks = (0..<5).map { stack in
       Stack(
-        frames: (0...stack * 40).map { .returnAddress(RuntimeAddress(UInt64(0x1000 + $0))) },
+        frames: (0...stack * 12).map { .returnAddress(RuntimeAddress(UInt64(0x1000 + $0))) },
         end: .outermost
       )
     }
@@ -56,7 +56,7 @@ import Testing
 
   @Test(arguments: [1, 13, 1000]) func whatIsCutOffOrDamaged(_ length: Int) throws {
     let whole = StallFileWriter.file(of: Self.recording)
-    for place in stride(from: StallFileFormat.headerBytes, to: whole.count, by: 41) {
+    for place in stride(from: StallFileFormat.headerBytes, to: whole.count, by: 83) {
       try check(Array(whole[..<place]), length)
       var bytes = whole
       bytes[place] ^= 0x55

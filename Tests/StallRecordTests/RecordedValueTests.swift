@@ -169,9 +169,10 @@ import Testing
     ]
     #expect(sources.map(\.code) == Array(1...10) && sources.map { SourceKind(code: $0.code) } == sources)
     let notes: [StallNote.Kind] = [
-      .context, .activity, .debugger, .hang, .processorTime, .unwatched, .overlap, .fileLock, .unknown(9),
+      .context, .activity, .debugger, .hang, .processorTime, .unwatched, .overlap, .fileLock, .count, .spared,
+      .sharedLabel, .unknown(12),
     ]
-    #expect(notes.map(\.code) == Array(1...9) && notes.map { StallNote.Kind(code: $0.code) } == notes)
+    #expect(notes.map(\.code) == Array(1...12) && notes.map { StallNote.Kind(code: $0.code) } == notes)
   }
 
   /// A day is counted from one midnight to the next, a month from one to the next, in leap years and others.

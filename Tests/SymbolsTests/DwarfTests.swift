@@ -1,11 +1,12 @@
 import CulpritStallRecord
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CulpritSymbols
 
 /// Functions, lines and inlined calls, from what compilers write.
-@Suite struct DwarfTests {
+@Suite(.ownThread) struct DwarfTests {
   /// Every version and form of debug information leads to the same calls.
   @Test(arguments: [
     "g++ -gdwarf-2", "g++ -gdwarf-3", "g++ -gdwarf-4", "g++ -gdwarf-5", "g++ -g -gz=zlib", "g++ -g -gz=zlib-gnu",
@@ -179,7 +180,7 @@ import Testing
 }
 
 /// Debug information that is not in the file itself.
-@Suite struct DebugFileTests {
+@Suite(.ownThread) struct DebugFileTests {
   private func stripped(_ fixture: Fixture, _ options: String = "") throws {
     try fixture.write(nestedCalls, "nested.cpp")
     try fixture.run("g++ -O2 -g -Wl,--build-id \(options) -o nested nested.cpp")
@@ -260,7 +261,7 @@ import Testing
   }
 
   /// Debug information that several files share (dwz).
-  @Test func sharedDebugInformationIsFound() throws {
+  @Test(.needsTmp(because: "dwz works there")) func sharedDebugInformationIsFound() throws {
     let fixture = try Fixture()
     // Enough of the same in both for something to be shared.
     let common = (0..<40).map { "struct Type\($0) { int first\($0); long second\($0); Type\($0) *next; };" }
@@ -282,7 +283,7 @@ import Testing
 }
 
 /// What is remembered has bounds, and what was forgotten is found again.
-@Suite struct SymbolMemoryTests {
+@Suite(.ownThread) struct SymbolMemoryTests {
   @Test func namesAreTheSameWithLittleMemory() throws {
     let fixture = try Fixture()
     // Many units, none of which stays.

@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Compressed sections, and packages of split units, that are written here.
-@Suite struct GeneratedContentTests {
+@Suite(.ownThread) struct GeneratedContentTests {
   /// A stream as in RFC 1950, of blocks that are not compressed.
   private func stream(_ content: [UInt8]) -> [UInt8] {
     var writer = ByteWriter()

@@ -244,7 +244,7 @@ import Testing
 }
 
 /// Names of Rust that are put together here by its grammar (RFC 2603), as the binutils read them.
-@Suite struct GeneratedRustNameTests {
+@Suite(.ownThread) struct GeneratedRustNameTests {
   private struct Generator {
     var random: SplitMix
     /// What was written, without "_R".

@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Files that were damaged, or made to do damage: there is a reason for each address, never a crash or a hang.
-@Suite struct HostileFileTests {
+@Suite(.ownThread) struct HostileFileTests {
   /// Bytes of a file in memory of exactly their size.
   private final class Memory {
     let bytes: Bytes

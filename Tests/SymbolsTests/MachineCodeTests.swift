@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// What is known of instructions, beside what llvm-objdump prints of them.
-@Suite struct MachineCodeTests {
+@Suite(.ownThread) struct MachineCodeTests {
   /// A line of a disassembly.
   private struct Line {
     var place: UInt64

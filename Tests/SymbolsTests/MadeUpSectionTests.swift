@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Sections that compilers seldom write, byte for byte.
-@Suite struct MadeUpSectionTests {
+@Suite(.ownThread) struct MadeUpSectionTests {
   private let wide = UnitEncoding(version: 5, addressBytes: 8, isWide: false)
   private let narrow = UnitEncoding(version: 4, addressBytes: 4, isWide: false)
 
@@ -132,7 +132,7 @@ import Testing
 }
 
 /// Files that may not be those that ran.
-@Suite struct WhichFileRanTests {
+@Suite(.ownThread) struct WhichFileRanTests {
   private let code = "int answer(void) { return 42; }\n"
 
   private func fixture() throws -> Fixture {

@@ -4,7 +4,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// What Swift's optimiser makes of functions that differ in constants only, and which of them a call means.
-@Suite struct MergedFunctionTests {
+@Suite(.ownThread) struct MergedFunctionTests {
   private static let program = """
     nonisolated(unsafe) var taxes = [Int](repeating: 3, count: 64)
     nonisolated(unsafe) var discounts = [Int](repeating: 5, count: 64)

@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Files for other machines: of 32 bits, big-endian, with addresses of four bytes.
-@Suite struct OtherMachineTests {
+@Suite(.ownThread) struct OtherMachineTests {
   /// How to make a library for a machine.
   private static func library(_ target: String, _ options: String) -> String {
     "clang++ -target \(target) -O2 \(options) -ffreestanding -fPIC -c -o nested.o nested.cpp"

@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Code that is not simply in a file with symbols.
-@Suite struct OtherPlacesTests {
+@Suite(.ownThread) struct OtherPlacesTests {
   /// Stubs of the linker are named after what they lead to, in every layout that linkers make.
   @Test(arguments: [
     "gcc -O1", "gcc -O1 -Wl,-z,now", "gcc -O1 -fcf-protection=full -Wl,-z,ibtplt", "gcc -O1 -no-pie",
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// The map of a process that does not exist otherwise.
-  @Test func addressesInNoModuleAreLookedUpInTheMap() throws {
+  @Test(.needsTmp(because: "maps are there")) func addressesInNoModuleAreLookedUpInTheMap() throws {
     // More than the kernel gives (PID_MAX_LIMIT is 4,194,304), and not that of another run of this test.
     let id = Int32.random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"
@@ -109,8 +109,8 @@ import Testing
   }
 
   /// Anybody may write to /tmp: only root and whoever runs this are believed.
-  @Test func anotherUsersMapIsNotBelieved() throws {
-    if getuid() != 0 { try Test.cancel("giving files away takes root") }
+  @Test(.needsRoot(to: "give files away"), .needsTmp(because: "maps are there"))
+  func anotherUsersMapIsNotBelieved() throws {
     // No process has such a number.
     let id: Int32 = .random(in: 5_000_000...Int32.max)
     let path = "/tmp/perf-\(id).map"

@@ -6,7 +6,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Whose code the functions of a real program are, which was built as the package manager builds one.
-@Suite struct OwnershipOfProgramsTests {
+@Suite(.ownThread) struct OwnershipOfProgramsTests {
   /// A program of Swift and C with a package that it depends on and, linked statically, the Swift runtime. Its module is called
   /// otherwise than the directory of its sources.
   private func program(_ options: String) throws -> Fixture {

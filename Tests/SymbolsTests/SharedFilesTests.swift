@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Files that several symbolizers look addresses up in.
-@Suite struct SharedFilesTests {
+@Suite(.ownThread) struct SharedFilesTests {
   /// A program is read once, wherever its copies are; what is of another build, or has no build-id, is none of them.
   @Test func copiesOfAFileAreOpenedOnce() throws {
     let fixture = try Fixture()

@@ -1,4 +1,5 @@
 import CulpritStallRecord
+import Foundation
 import Glibc
 import Testing
 
@@ -354,7 +355,7 @@ struct Seeded: RandomNumberGenerator {
 }
 
 /// Against real files: the C library, the Swift runtime and this test's own executable.
-@Suite struct ElfImageTests {
+@Suite(.ownThread) struct ElfImageTests {
   @Test func fileThatIsNotThereOrNotElfHasAReason() {
     #expect(throws: ElfError.self) { try ElfImage(path: "/nonexistent/file") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd") }
@@ -362,7 +363,7 @@ struct Seeded: RandomNumberGenerator {
     #expect(throws: ElfError.self) { try ElfImage(path: "/dev/null") }
     #expect(throws: ElfError.self) { try ElfImage(path: "/etc/passwd\0x") }
     // Nobody writes to it: opening it must not wait for that.
-    let fifo = "/tmp/culprit-test-fifo-\(getpid())"
+    let fifo = NSTemporaryDirectory() + "culprit-test-fifo-\(getpid())"
     mkfifo(fifo, 0o600)
     defer { unlink(fifo) }
     #expect(throws: ElfError.self) { try ElfImage(path: fifo) }

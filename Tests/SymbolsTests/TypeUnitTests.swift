@@ -5,7 +5,7 @@ import Testing
 @testable import CulpritSymbols
 
 /// Units of types: in `.debug_types` (DWARF 4), among the others (DWARF 5), and in packages.
-@Suite struct TypeUnitTests {
+@Suite(.ownThread) struct TypeUnitTests {
   /// A function whose declaration is in a unit of its own, which is referred to by its signature.
   ///
   /// Compilers copy declarations of methods to the unit with the code, so that their names need no signature.

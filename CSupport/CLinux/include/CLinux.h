@@ -4,6 +4,7 @@
  * Which header for what:
  *   clinux_base.h         what every header needs
  *   clinux_clock.h        the clocks, in nanoseconds
+ *   clinux_test_clock.h   the seam by which tests decide when time passes
  *   clinux_wait.h         bounded waiting for a 32-bit word to change, without a lock
  *   clinux_process.h      which process this is, as far as fork(2) goes
  *   clinux_fork.h         threads that stand aside while the process forks
@@ -41,6 +42,7 @@
 #include "clinux_residency.h"
 #include "clinux_scheduling.h"
 #include "clinux_task.h"
+#include "clinux_test_clock.h"
 #include "clinux_thread_pointer.h"
 #include "clinux_wait.h"
 #include "clinux_walk_self.h"

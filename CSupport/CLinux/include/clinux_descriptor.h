@@ -1,10 +1,10 @@
-/* Descriptors that the library keeps open.
+/* Descriptors of the library.
  *
- * The service may close them: closefrom(3) does. Its own files are then under the same numbers. So a descriptor is kept
- * with what it was opened for, and is neither read, written nor closed when the number stands for something else.
- * (Between that look and the call there is a gap of some hundred nanoseconds, in which the service would have to close
- * and open.) That goes for what is open for a moment, too: a service that closes everything in that moment has another
- * file under the number when it is to be closed. A child of fork(2) closes its copies at once. */
+ * The service may close them, for example with closefrom(3), and its own files then get the same numbers. Threads of
+ * the library that run no application code therefore have their own descriptor tables where the kernel allows it.
+ * In the service's table each descriptor is kept with the identity of its file, and is not read, written or closed when
+ * the number stands for another file. (The check and the call are some hundred nanoseconds apart; a service that closes
+ * and opens files in between is still harmed.) A child of fork(2) closes its copies at once. */
 #ifndef CLINUX_DESCRIPTOR_H
 #define CLINUX_DESCRIPTOR_H
 
@@ -15,6 +15,7 @@ struct clinux_descriptor {
   uint64_t device;
   uint64_t inode;
   uint64_t born_ns; /* inodes are used again; 0 where the file system does not tell */
+  uint32_t table;   /* the descriptor table in which the number is valid; 0: the service's */
 };
 
 #define CLINUX_NO_DESCRIPTOR ((struct clinux_descriptor){.number = -1})
@@ -32,11 +33,19 @@ CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep(int number);
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct clinux_descriptor clinux_descriptor_keep_file(int number, const char *path);
 
-/* Gives the calling thread a table of descriptors of its own for good, with nothing open: what the service closes and
- * opens is none of what the thread does. Its standard streams lead nowhere. Returns false, having done nothing, where
- * the kernel or a sandbox has no close_range(2). Async-signal-safe: yes. Threads: those that never use a descriptor of
- * another thread's, and run none of the application's code. */
+/* Gives the calling thread its own descriptor table for the rest of its life, with nothing open but standard streams
+ * that lead to /dev/null. The descriptors of this table do not count against the service's limit, and the kernel closes
+ * them when the thread ends. Returns false, and changes nothing, where the kernel or a sandbox has no close_range(2).
+ * Async-signal-safe: yes. Threads: those that use no descriptor of another thread and run no application code. */
 bool clinux_descriptor_take_own_table(void);
+
+/* The number of the calling thread's descriptor table, 0 for the service's. Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS uint32_t clinux_descriptor_table(void);
+
+/* Declares that the calling thread shares TABLE, the table of the thread that created it: the kernel gives a new thread
+ * the table of its creator. The kernel closes the table when the last of them ends. Async-signal-safe: yes. Threads: a
+ * thread that runs no application code, before it opens a file. */
+void clinux_descriptor_share_table(uint32_t table);
 
 /* Whether DESCRIPTOR still stands for what was opened. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS bool clinux_descriptor_is_ours(const struct clinux_descriptor *descriptor);
@@ -52,5 +61,10 @@ CLINUX_NO_LOCKS void clinux_descriptor_replace(struct clinux_descriptor *descrip
 /* Closes DESCRIPTOR, if it is ours still. It is CLINUX_NO_DESCRIPTOR then.
  * Async-signal-safe: yes. Threads: any, one at a time for the same descriptor. */
 CLINUX_NO_LOCKS void clinux_descriptor_close(struct clinux_descriptor *descriptor);
+
+/* Closes DESCRIPTOR, if it is ours still, and keeps the identity of its file, so that clinux_descriptor_is_same
+ * recognizes the file when it is opened again. The number is -1 then. Returns false, and leaves DESCRIPTOR open, when
+ * the identity cannot be read. Async-signal-safe: yes. Threads: as clinux_descriptor_close. */
+CLINUX_NO_LOCKS bool clinux_descriptor_set_aside(struct clinux_descriptor *descriptor);
 
 #endif

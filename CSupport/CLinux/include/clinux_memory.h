@@ -25,6 +25,11 @@ enum clinux_memory_way {
  * nothing is read. */
 enum clinux_memory_way clinux_memory_start(void);
 
+/* Opens the files through which the calling thread's context reads memory, after clinux_memory_start.
+ * Async-signal-safe: no.
+ * Threads: one that has just entered a context, and has taken its own descriptor table before if it has one. */
+void clinux_memory_start_context(void);
+
 /* What clinux_memory_start found; CLINUX_MEMORY_BY_CALL when somebody has closed the file of a window since.
  * Async-signal-safe: yes. Threads: any. */
 enum clinux_memory_way clinux_memory_way(void);

@@ -10,6 +10,14 @@
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void clinux_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 
+/* clinux_wait by the kernel's clock, also where a test clock is installed: for waits that simulated time cannot end.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void clinux_wait_in_kernel(const _Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
+
+/* Waits for DURATION_NS; may return early.
+ * Async-signal-safe: yes. Threads: any. */
+CLINUX_NO_LOCKS void clinux_pause_ns(uint64_t duration_ns);
+
 /* Wakes every thread that waits for WORD.
  * Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS void clinux_wake(const _Atomic uint32_t *word);

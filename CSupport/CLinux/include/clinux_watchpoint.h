@@ -8,6 +8,9 @@
 
 #include "clinux_base.h"
 
+/* Whether system calls of this process are filtered (seccomp(2)). Async-signal-safe: yes. Threads: any. */
+bool clinux_calls_are_filtered(void);
+
 /* What is watched; all zero when nothing is. */
 struct clinux_watchpoint {
   void *note; /* what the kernel writes to */

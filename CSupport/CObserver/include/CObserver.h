@@ -19,18 +19,22 @@
  *   observer_capture.h  the signal handler that copies a thread's registers and stack
  *   observer_copy.h     room for copies of stacks
  *   observer_visit.h    entries of threads that are captured once
+ *   observer_own_use.h  the processor time of the watchdog's own threads
  *   observer_owners.h   several threads that work on one work item
  *   observer_queue.h    what waits in a queue of libdispatch's
  *   observer_task_memory.h what Swift's runtime keeps of tasks, and where
  *   observer_task_search.h finding out where that is
  *   observer_task_work.h   which thread works for a task
  *   observer_swift_task.h  the stacks of tasks
+ *   observer_enqueues.h    how often each task was enqueued
  *   observer_passive.h  reading a blocked thread from outside
  *   observer_descriptor.h  what is behind the descriptor of a system call
  *   observer_evidence.h    what the kernel tells of a thread and its surroundings beside that
  *   observer_lock.h        who holds what a blocked thread waits for
  *   observer_unwind.h   frames from a copied stack, by CUnwind
  *   observer_stall.h    the stalls that go on
+ *   observer_last_stacks.h the last stacks of stalls
+ *   observer_hang_notes.h  notes of stalls that the recorder does not record
  *   observer_ring.h     the way from the monitor and the samplers to the recorder
  *   observer_restarted_call.h  which system call restart_syscall(2) has begun anew
  */
@@ -42,10 +46,14 @@
 #include "observer_control.h"
 #include "observer_copy.h"
 #include "observer_descriptor.h"
+#include "observer_enqueues.h"
 #include "observer_evidence.h"
 #include "observer_exempt.h"
+#include "observer_hang_notes.h"
+#include "observer_last_stacks.h"
 #include "observer_lock.h"
 #include "observer_machine.h"
+#include "observer_own_use.h"
 #include "observer_owners.h"
 #include "observer_passive.h"
 #include "observer_queue.h"

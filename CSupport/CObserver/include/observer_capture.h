@@ -72,6 +72,9 @@ CLINUX_NO_LOCKS enum observer_capture_status observer_capture_send(struct observ
 /* Whether request INDEX is answered. Async-signal-safe: yes. Threads: a sampler, in its own context. */
 CLINUX_NO_LOCKS bool observer_capture_is_answered(uint32_t index);
 
+/* Whether a thread has been asked for its stack and has not answered yet. Async-signal-safe: yes. Threads: any. */
+bool observer_capture_is_pending(void);
+
 /* Takes the answer to request INDEX, or the request back: it is not answered any more then. On OBSERVER_CAPTURED, *COPY
  * is valid until it is given to observer_capture_release. Waits for nothing. Async-signal-safe: yes. Threads: a
  * sampler, in its own context. */

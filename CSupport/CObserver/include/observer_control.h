@@ -2,6 +2,7 @@
 #ifndef OBSERVER_CONTROL_H
 #define OBSERVER_CONTROL_H
 
+#include "clinux_clock.h"
 #include "clinux_wait.h"
 #include "observer_base.h"
 #include "observer_exempt.h"
@@ -14,9 +15,28 @@ struct observer_control {
   _Atomic uint64_t wakeups;        /* how many ticks there were */
   _Atomic uint32_t threads_wanted; /* requests for a capture of all threads so far */
   _Atomic uint64_t hang_delay_ns;  /* so long after its threshold a stall is a hang */
+  _Atomic uint32_t late;           /* notified when work items have passed their thresholds */
   _Atomic uint64_t stalls_lost;    /* stalls of which the recorder could not be told */
   struct observer_exemption pause; /* while it is open no work item grows older; nobody's in particular */
 };
+
+/* Wakes the threads that call handlers of sections: work items have passed their thresholds, and are in the table of
+ * stalls (observer_stall.h). Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS void observer_control_tell_late(struct observer_control *control) {
+  clinux_notify(&control->late);
+}
+
+/* How often these threads were woken, read before the table. Async-signal-safe: yes. Threads: any. */
+static inline uint32_t observer_control_late(const struct observer_control *control) {
+  return clinux_word(&control->late);
+}
+
+/* Waits until they are woken once more than SEEN, or until DEADLINE_NS (clinux_wait). Async-signal-safe: yes. Threads:
+ * those that call handlers of sections. */
+static inline void observer_control_wait_late(const struct observer_control *control, uint32_t seen,
+                                              uint64_t deadline_ns) {
+  clinux_wait(&control->late, seen, deadline_ns);
+}
 
 /* How long after its threshold a stall is a hang. Async-signal-safe: yes. Threads: the monitor. */
 static inline CLINUX_NO_LOCKS uint64_t observer_control_hang_delay_ns(const struct observer_control *control) {
@@ -115,6 +135,13 @@ static inline CLINUX_NO_LOCKS void observer_control_end_tick(struct observer_con
                                                              uint64_t deadline_ns) {
   atomic_store_explicit(&control->wakes_at_ns, deadline_ns, memory_order_seq_cst);
   clinux_wait(&control->wake, seen, deadline_ns);
+}
+
+/* Waits until TIME_NS or until the watchdog stops, regardless of notifications.
+ * Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS void observer_control_wait_out(struct observer_control *control, uint64_t time_ns) {
+  while (clinux_clock_ns() < time_ns && !observer_control_stopping(control))
+    observer_control_end_tick(control, clinux_word(&control->wake), time_ns);
 }
 
 /* Makes sure that the monitor ticks by TIME_NS: wakes it when it would sleep longer, or is in a tick and may already

@@ -28,7 +28,8 @@ CLINUX_NO_LOCKS int32_t observer_descriptor_number(int64_t call, const uint64_t 
 CLINUX_NO_LOCKS void observer_path_read(int64_t call, const uint64_t arguments[6],
                                         struct observer_descriptor *descriptor);
 
-/* Fills DESCRIPTOR with what is behind NUMBER. Async-signal-safe: yes. Threads: any that the kernel may hold up. */
-CLINUX_NO_LOCKS void observer_descriptor_read(int32_t number, struct observer_descriptor *descriptor);
+/* Fills DESCRIPTOR with the target of NUMBER in the descriptor table of thread TID. Async-signal-safe: yes. Threads:
+ * any that the kernel may hold up. */
+CLINUX_NO_LOCKS void observer_descriptor_read(int32_t tid, int32_t number, struct observer_descriptor *descriptor);
 
 #endif

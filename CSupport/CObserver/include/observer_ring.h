@@ -23,6 +23,7 @@ enum observer_event_kind {
   OBSERVER_EVENT_ALL_THREADS_ENDED = 6, /* that was all */
   OBSERVER_EVENT_HANG = 7,              /* a stall has lasted so long that it is a hang */
   OBSERVER_EVENT_GOES_ON = 8,           /* a stall still lasts; not sent again when there is no room */
+  OBSERVER_EVENT_STAYED = 9,            /* a suspended task is where its last sample found it */
 };
 
 /* Whose stack a sample has. */
@@ -44,6 +45,7 @@ struct observer_event {
   uint64_t age_ns;     /* age of the work item by then, without the times when the process was not running */
   uint64_t gap_ns;     /* how much was left out of age_ns for that reason so far */
   uint64_t lost; /* samples of this work item that found the ring full so far; all threads: those that were left out */
+  uint64_t spared; /* samples of this work item that were not taken for want of processor time; the monitor's only */
   uint64_t threshold_ns; /* what the work item may take; stalls only */
   uint64_t all_threads;  /* which all-threads capture; these and their threads only */
   uint32_t served; /* the last request for a capture of all threads that this one answers; all-threads captures only */

@@ -68,6 +68,9 @@ struct observer_sampling {
   _Atomic uint32_t capture_open;     /* the number of the one under way, 0 for none */
   _Atomic uint32_t capture_stalls;   /* the value of `stalls_declared` that the last one has served, */
   _Atomic uint32_t capture_requests; /* and that of the requests by others */
+  _Atomic uint32_t is_sparing;       /* 1: the sampler at work leaves due samples for want of processor time */
+  _Atomic uint64_t spared;           /* samples that were not taken for that reason, of all work items */
+  _Atomic uint32_t budget;           /* the processor time that all threads may take, in percent of one processor */
   _Atomic int32_t avoided_tids[OBSERVER_SAMPLERS_MAX]; /* threads whose stacks have held up a sampler */
   _Atomic uint32_t replaced;                           /* how often one was replaced */
 };
@@ -91,6 +94,11 @@ static inline CLINUX_NO_LOCKS bool observer_work_is_followed(const struct observ
   return atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed) != 0;
 }
 
+/* The work item that is followed in slot INDEX; 0 for none. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t observer_work_item(const struct observer_sampling *sampling, uint32_t index) {
+  return atomic_load_explicit(&sampling->work[index].item, memory_order_relaxed);
+}
+
 /* That; its work item is 0 when it changes meanwhile. Async-signal-safe: yes. Threads: any. */
 CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct observer_sampling *sampling,
                                                                  uint32_t index);
@@ -99,6 +107,13 @@ CLINUX_NO_LOCKS struct observer_work_snapshot observer_work_read(const struct ob
  * it puts off. Async-signal-safe: yes. Threads: the monitor, the sampler at work. */
 static inline CLINUX_NO_LOCKS void observer_work_want(struct observer_sampling *sampling, uint32_t index) {
   atomic_fetch_add_explicit(&sampling->work[index].wanted, 1, memory_order_release);
+}
+
+/* Whether a sample of slot INDEX has been asked for and not taken up.
+ * Async-signal-safe: yes. Threads: the monitor, the sampler at work. */
+static inline CLINUX_NO_LOCKS bool observer_work_is_due(const struct observer_sampling *sampling, uint32_t index) {
+  return atomic_load_explicit(&sampling->work[index].wanted, memory_order_acquire) !=
+         atomic_load_explicit(&sampling->work[index].taken, memory_order_relaxed);
 }
 
 /* Takes up what has been asked for of slot INDEX. Returns whether there was anything.
@@ -161,6 +176,36 @@ static inline CLINUX_NO_LOCKS uint64_t observer_work_lost(const struct observer_
   if (atomic_load_explicit(&sampling->work[index].lost_item, memory_order_acquire) != item)
     return 0;
   return atomic_load_explicit(&sampling->work[index].lost, memory_order_relaxed);
+}
+
+/* The samplers' processor budget in percent of one processor. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint32_t observer_sampling_budget(const struct observer_sampling *sampling) {
+  return atomic_load_explicit(&sampling->budget, memory_order_relaxed);
+}
+static inline void observer_sampling_set_budget(struct observer_sampling *sampling, uint32_t percent) {
+  atomic_store_explicit(&sampling->budget, percent, memory_order_relaxed);
+}
+
+/* Sets whether due samples are left for want of processor time. Async-signal-safe: yes. Threads: the sampler at work.
+ */
+static inline CLINUX_NO_LOCKS void observer_sampling_set_sparing(struct observer_sampling *sampling, bool is_sparing) {
+  if (atomic_load_explicit(&sampling->is_sparing, memory_order_relaxed) != is_sparing)
+    atomic_store_explicit(&sampling->is_sparing, is_sparing, memory_order_relaxed);
+}
+
+/* Whether due samples are left for want of processor time. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS bool observer_sampling_is_sparing(const struct observer_sampling *sampling) {
+  return atomic_load_explicit(&sampling->is_sparing, memory_order_relaxed) != 0;
+}
+
+/* Counts a sample that was not taken for want of processor time. Async-signal-safe: yes. Threads: the monitor. */
+static inline CLINUX_NO_LOCKS void observer_sampling_spare(struct observer_sampling *sampling) {
+  atomic_fetch_add_explicit(&sampling->spared, 1, memory_order_relaxed);
+}
+
+/* The number of samples that were not taken for want of processor time. Async-signal-safe: yes. Threads: any. */
+static inline uint64_t observer_sampling_spared(const struct observer_sampling *sampling) {
+  return atomic_load_explicit(&sampling->spared, memory_order_relaxed);
 }
 
 /* Another stall has been declared. Async-signal-safe: yes. Threads: the monitor. */
@@ -247,9 +292,10 @@ static inline CLINUX_NO_LOCKS void observer_sampler_wait(const struct observer_s
 }
 
 /* A capture of all threads: whether stalls or REQUESTS by others want one that none has served, or one has been left
- * unfinished by a sampler that was given up; its beginning, which returns its number; its end.
- * Async-signal-safe: yes. Threads: the sampler at work. */
+ * unfinished by a sampler that was given up; whether that is so without any new stall; its beginning, which returns its
+ * number; its end. Async-signal-safe: yes. Threads: the sampler at work. */
 CLINUX_NO_LOCKS bool observer_capture_all_is_wanted(const struct observer_sampling *sampling, uint32_t requests);
+CLINUX_NO_LOCKS bool observer_capture_all_is_urgent(const struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS uint32_t observer_capture_all_begin(struct observer_sampling *sampling, uint32_t requests);
 CLINUX_NO_LOCKS void observer_capture_all_end(struct observer_sampling *sampling, uint32_t number);
 

@@ -188,6 +188,14 @@ bool observer_slot_retire(struct observer_slot *slot);
  * Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS void observer_slot_label(const struct observer_slot *slot, struct observer_label *label);
 
+/* A hash of LABEL's text. Async-signal-safe: yes. Threads: any. */
+static inline CLINUX_NO_LOCKS uint64_t observer_label_hash(const struct observer_label *label) {
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (uint32_t index = 0; index < label->bytes && index < sizeof label->text; index++)
+    hash = (hash ^ (unsigned char)label->text[index]) * UINT64_C(0x100000001b3);
+  return hash;
+}
+
 /* The id of the thread that works on a work item whose slot has the OWNER_TID_ADDRESS; 0 when none does, or it cannot
  * be read. Async-signal-safe: yes. Threads: a sampler. */
 CLINUX_NO_LOCKS int32_t observer_slot_owner(uint64_t owner_tid_address);

@@ -20,6 +20,9 @@ struct observer_stall {
   _Atomic uint64_t suspected_cpu; /* and that thread's processor time then; 0 if unknown */
   _Atomic int32_t tid;            /* the thread that was seen last; 0 if unknown */
 
+  /* Written by the disk thread, read by the one that notes hangs. */
+  _Atomic uint64_t recorded; /* the work item whose stall has its file */
+
   /* Written by the slot's owner while the slot is not marked, read by the escalation thread. */
   _Atomic uint32_t kind; /* a number for people's word for what it is; as in files */
   _Atomic uint32_t name_bytes;
@@ -44,6 +47,14 @@ struct observer_stall_snapshot {
  * first call maps memory). Threads: any. */
 struct observer_stall *observer_stall_table(void);
 
+/* The same, NULL when this process has not asked for it. Async-signal-safe: yes. Threads: any. */
+struct observer_stall *observer_stall_table_if_any(void);
+
+/* How many entries of the table, from the first one on, have ever been of a stall. Async-signal-safe: yes. Threads:
+ * any.
+ */
+uint32_t observer_stall_used(void);
+
 /* Forgets everything of ENTRY but its name: another watchdog begins, or another owner has the slot.
  * Async-signal-safe: yes. Threads: any, while no monitor looks at the slot's work item. */
 void observer_stall_reset(struct observer_stall *entry);
@@ -57,8 +68,9 @@ void observer_stall_set_name(struct observer_stall *entry, uint32_t kind, const 
  * Async-signal-safe: yes. Threads: the monitor, a sampler. */
 CLINUX_NO_LOCKS void observer_stall_suspect(struct observer_stall *entry, int32_t tid);
 
-/* Tells that ITEM is stalled on thread TID and how old it is. Async-signal-safe: yes. Threads: the monitor. */
-CLINUX_NO_LOCKS void observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns,
+/* Tells that ITEM is stalled on thread TID and how old it is. Returns whether the entry did not have ITEM before.
+ * Async-signal-safe: yes. Threads: the monitor. */
+CLINUX_NO_LOCKS bool observer_stall_set(struct observer_stall *entry, uint64_t item, uint64_t age_ns,
                                         uint64_t threshold_ns, int32_t tid);
 
 /* Tells that nothing is stalled. Async-signal-safe: yes. Threads: the monitor. */
@@ -70,6 +82,17 @@ static inline CLINUX_NO_LOCKS void observer_stall_clear(struct observer_stall *e
 /* Whether something is stalled. Async-signal-safe: yes. Threads: any. */
 static inline CLINUX_NO_LOCKS bool observer_stall_is_stalled(const struct observer_stall *entry) {
   return atomic_load_explicit(&entry->item, memory_order_acquire) != 0;
+}
+
+/* Says that the file of the stall ITEM is there. Async-signal-safe: yes. Threads: the disk thread. */
+static inline void observer_stall_set_recorded(struct observer_stall *entry, uint64_t item) {
+  atomic_store_explicit(&entry->recorded, item, memory_order_release);
+}
+
+/* Whether ITEM is stalled still, and has no file. Async-signal-safe: yes. Threads: any. */
+static inline bool observer_stall_is_unrecorded(const struct observer_stall *entry, uint64_t item) {
+  return atomic_load_explicit(&entry->item, memory_order_acquire) == item &&
+         atomic_load_explicit(&entry->recorded, memory_order_acquire) != item;
 }
 
 /* Byte INDEX of the name in VIEW. Async-signal-safe: yes. Threads: any. */

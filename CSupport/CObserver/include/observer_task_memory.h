@@ -18,7 +18,9 @@ struct observer_task_layout {
   uint64_t kind, runner;               /* as there */
   uint32_t locals;                     /* a word of tasks; 0: not known */
   uint64_t label_key;                  /* the key of labels among task-local values */
+  uint64_t mark_key;                   /* the key of the marks of sections */
   uint64_t yield;                      /* where tasks resume that have given up their turn; 0: not known */
+  uint64_t sleeps[2];                  /* where tasks resume that sleep, by nanoseconds or by a clock; 0: not known */
 };
 
 /* What a task does. */

@@ -1,4 +1,4 @@
-// `Culprit` where nothing is watched. `ConsumerTests` compares its interface with the one on Linux, whose pages say what
+// `Culprit` where nothing is watched. `tools/prove consumer` compares its interface with the one on Linux, whose pages say what
 // everything does there.
 
 import CulpritReports

@@ -5,10 +5,12 @@
     /// Watches nothing.
     ///
     /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+    @discardableResult
     public func watchQueue(
       _ queue: DispatchQueue,
       named name: String? = nil,
-      threshold: Duration? = nil
+      threshold: Duration? = nil,
+      scoped: Bool = false
     ) throws(WatchdogError) -> WatchedProbe {
       try Configuration.check(threshold, ofSource: name ?? "queue")
       return WatchedProbe()
@@ -20,7 +22,11 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
-  public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
+  public func watchLoop(
+    named name: String,
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedLoop {
     try Configuration.check(threshold, ofSource: name)
     return WatchedLoop()
   }
@@ -28,9 +34,11 @@ extension Watchdog {
   /// Watches nothing: `execute` is not called.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  @discardableResult
   public func watchLoop(
     named name: String,
     threshold: Duration? = nil,
+    scoped: Bool = false,
     execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> WatchedProbe {
     try Configuration.check(threshold, ofSource: name)
@@ -40,9 +48,11 @@ extension Watchdog {
   /// Watches nothing: `execute` is not called.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  @discardableResult
   public func watchLoops(
     named name: String,
     threshold: Duration? = nil,
+    scoped: Bool = false,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
   ) throws(WatchdogError) -> WatchedProbe {
     try Configuration.check(threshold, ofSource: name)
@@ -52,7 +62,11 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
-  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+  @discardableResult
+  public func watchConcurrency(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedProbe {
     try Configuration.check(threshold, ofSource: "Swift concurrency")
     return WatchedProbe()
   }
@@ -60,7 +74,11 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
-  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+  @discardableResult
+  public func watchMainActor(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedProbe {
     try Configuration.check(threshold, ofSource: "main actor")
     return WatchedProbe()
   }
@@ -68,10 +86,12 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  @discardableResult
   public func watchExecutor(
     _ executor: any SerialExecutor,
     named name: String,
-    threshold: Duration? = nil
+    threshold: Duration? = nil,
+    scoped: Bool = false
   ) throws(WatchdogError) -> WatchedProbe {
     try Configuration.check(threshold, ofSource: name)
     return WatchedProbe()
@@ -80,7 +100,11 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
-  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
+  @discardableResult
+  public func watchMainRunLoop(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedRunLoop {
     try Configuration.check(threshold, ofSource: "main")
     return WatchedRunLoop()
   }
@@ -88,9 +112,11 @@ extension Watchdog {
   /// Watches nothing.
   ///
   /// - Throws: ``WatchdogError/Code/invalidConfiguration`` for a threshold that is refused on Linux.
+  @discardableResult
   public func watchCurrentRunLoop(
     named name: String,
-    threshold: Duration? = nil
+    threshold: Duration? = nil,
+    scoped: Bool = false
   ) throws(WatchdogError) -> WatchedRunLoop {
     try Configuration.check(threshold, ofSource: name)
     return WatchedRunLoop()

@@ -2,7 +2,7 @@
 
 extension Watchdog {
   /// Ends the watch, as the form that blocks its thread does, without blocking a thread of the pool.
-  public func stop() async { await stop(patience: .seconds(10)) }
+  public func stop() async { await BlockingCall.run { self.stop() } }
 
   /// Ends the watch, and waits for no longer than `patience`, as the form that blocks its thread does.
   ///
@@ -25,17 +25,5 @@ extension Watchdog {
       }
     }
     .get()
-  }
-
-  /// Waits until the task is cancelled, then stops the watchdog: the form that service lifecycles want. Where the watchdog has been
-  /// stopped by then, or is disabled, it waits all the same, because a service that ends by itself ends the others of its group.
-  ///
-  ///     extension Watchdog: @retroactive Service {}
-  public func run() async {
-    let gate = AsyncStream.makeStream(of: Void.self)
-    // Ends when the task is cancelled.
-    for await _ in gate.stream {}
-    withExtendedLifetime(gate.continuation) {}
-    await stop()
   }
 }

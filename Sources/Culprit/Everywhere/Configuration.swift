@@ -71,6 +71,14 @@ extension Watchdog.Configuration {
     /// while there are such stacks.
     public var stackBytesMax = 8 << 20
 
+    /// The processor time that Culprit's threads may use, in percent of one processor, averaged over ten seconds; default: 5. From
+    /// 1 to 100.
+    ///
+    /// It matters while much work is late at once. Samples are then taken less often, of the least important work first: of
+    /// suspended tasks, and of stalls that have lasted for long. The eight most important work items are sampled as often as
+    /// ever, unless they are suspended tasks. Declarations and reports count, and are not held back. Reports say how many samples were not taken, and ``Watchdog/Status/samplesSpared`` counts them.
+    public var cpuBudget = 5
+
     /// How stalls under a debugger are treated; default: marked.
     public var whileDebugged = Debugged.marked
 

@@ -43,6 +43,7 @@ extension Watchdog.Configuration {
       )
     }
     try check("sampling.stackBytesMax", sampling.stackBytesMax, in: 4 << 10...8 << 20, " bytes")
+    try check("sampling.cpuBudget", sampling.cpuBudget, in: 1...100, " percent")
     try check("reporting.perMinute", reporting.perMinute, in: 1...Int.max, "")
     try check("reporting.perCulprit", reporting.perCulprit, in: 1...Int.max, "")
     try check("reporting.width", reporting.width, in: 40...Int.max, " characters")

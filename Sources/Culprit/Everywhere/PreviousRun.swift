@@ -14,7 +14,8 @@ extension Watchdog {
     public let executable: String
     /// When its watchdog was started.
     public let since: StallReport.Timestamp
-    /// The fatal signal that it noted; `nil` when there was none, or one that cannot be noted, such as SIGKILL.
+    /// The signal that ended it, as far as it is noted: a fatal signal, or SIGTERM without a handler of the service's;
+    /// `nil` when there was none, or one that cannot be noted, such as SIGKILL.
     public let signal: Int32?
     /// The work that was stuck when it ended.
     public let hangs: [FatalHang]
@@ -41,6 +42,8 @@ extension Watchdog {
       /// In an orderly way: its watchdog was stopped, it returned from `main` or called exit(3), or its process has
       /// gone on as another program (execve(2)) while nothing was stuck.
       public static let cleanExit = Ending(rawValue: "cleanExit")
+      /// By SIGTERM, for which the service had no handler, while nothing was stuck.
+      public static let terminated = Ending(rawValue: "terminated")
       /// In mid-stall: it was killed, ended by a signal that was sent, or replaced by another program, while work was
       /// stuck.
       public static let fatalHang = Ending(rawValue: "fatalHang")

@@ -46,6 +46,7 @@ struct Setting: Sendable {
     yesOrNo("keep_recovered", "storage.keepsRecoveredStalls", \.storage.keepsRecoveredStalls),
     yesOrNo("note_crashes", "storage.notesCrashes", \.storage.notesCrashes),
     number("stack_bytes", "sampling.stackBytesMax", \.sampling.stackBytesMax, "a number of bytes such as 8388608"),
+    number("cpu_budget", "sampling.cpuBudget", \.sampling.cpuBudget, "a percentage of one processor such as 5"),
     number(
       "symbol_memory",
       "reporting.symbolBytesMax",

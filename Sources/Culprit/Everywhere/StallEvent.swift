@@ -15,6 +15,8 @@ public struct StallEvent: Sendable, CustomStringConvertible {
   public let age: Duration
   /// Whether the stall has become a hang.
   public let isHang: Bool
+  /// The stall's number in its recording.
+  let number: UInt64
   private let words: EventText
   private let soFar: @Sendable () -> StallReport?
 
@@ -26,6 +28,7 @@ public struct StallEvent: Sendable, CustomStringConvertible {
     threshold = stall.threshold
     age = stall.duration
     self.isHang = isHang
+    number = stall.id
     words = EventText(stall, of: process, isHang: isHang)
     self.soFar = soFar
   }

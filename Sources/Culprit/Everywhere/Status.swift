@@ -13,6 +13,9 @@ extension Watchdog {
     public var captures: UInt64
     /// How many threads answered after their request had been given up.
     public var lateAnswers: UInt64
+    /// How many samples were due and not taken, because Culprit's threads had used their processor time
+    /// (``Configuration/Sampling/cpuBudget``).
+    public var samplesSpared: UInt64
     /// How many calls of handlers were dropped, because naming or handlers could not keep up.
     public var reportsDropped: UInt64
     /// What was sent to systemd; `nil` when nothing is.
@@ -26,6 +29,7 @@ extension Watchdog {
     /// That of a watchdog of which nothing runs.
     init(_ mode: Mode, problems: [String]) {
       (self.mode, wakeups, hanging, captures, lateAnswers, reportsDropped) = (mode, 0, [], 0, 0, 0)
+      samplesSpared = 0
       (systemd, self.problems, limitations) = (nil, problems, [])
     }
   }

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
+import CCulpritProcess
 import CulpritReports
 import CulpritStallRecord
 import CulpritSymbols
@@ -12,6 +13,7 @@ final class Core: Sendable {
   let control: ControlBlock
   let recorder: Recorder
   let reporter: Reporter
+  let sectionHandlers: SectionHandlers
   let policies: Policies
   let pinger: Pinger
   let poolWatcher = PoolWatcher()
@@ -30,6 +32,8 @@ final class Core: Sendable {
   private let fileWatcher: ConfigurationFileWatcher?
   /// Where metrics are to be written.
   let metricsFile: MetricsFile?
+  private let ending = Ending()
+  private let isOver = Atomic<Bool>(false)
   /// When it was started.
   let startTime: WallTime
 
@@ -65,6 +69,9 @@ final class Core: Sendable {
     do throws(WatchdogError) {
       let core = try Core(live, file, environment, process, box, problems)
       core.startMetricsFile(executable: process.executable)
+      do throws(PosixThreadError) { try core.ending.start(core) } catch {
+        problems.note("an exit loses reports: \(WatchdogError.threadNotStarted(error).message)")
+      }
       return core
     } catch {
       box?.stop(until: 0)
@@ -97,7 +104,11 @@ final class Core: Sendable {
     guard let slots = observer_slot_table(), let stalls = observer_stall_table(),
       let rings = Recorder.Rings(samplers: Int(OBSERVER_SAMPLERS_MAX)),
       let trackers = MonitorTable<WorkItemTracker>(count: Int(OBSERVER_SLOTS_MAX)),
-      let samplers = SamplerPool(stackBytesMax: configuration.sampling.stackBytesMax, rings)
+      let samplers = SamplerPool(
+        stackBytesMax: configuration.sampling.stackBytesMax,
+        budget: configuration.sampling.cpuBudget,
+        rings
+      )
     else {
       throw .unsupported("there is no memory for the tables")
     }
@@ -131,15 +142,13 @@ final class Core: Sendable {
       keepsRecovered: configuration.storage.keepsRecoveredStalls,
       whileDebugged: configuration.sampling.whileDebugged,
       settings: settings,
-      announce: {
-        reporter.announce($0)
-        phaseNotes.noteStall($0)
-      },
+      announce: { reporter.announce($0) },
       notes: { activities.notes() + contexts.notes() },
       phaseNotes: { phaseNotes.notes($0) },
       name: { reporter.name($0, in: $1) },
       deliver: { reporter.report($0, file: $1, isOver: true) }
     )
+    let sectionHandlers = SectionHandlers(control, recorder, process, settings)
     let table = SlotTable(pointer: slots, stalls: stalls)
     let policies = Policies(
       control: control,
@@ -153,6 +162,8 @@ final class Core: Sendable {
       let reporterThread = try PosixThread(name: "culprit-report") { reporter.run() }
       let recorderThread = try PosixThread(name: "culprit-record") { recorder.run() }
       try remoteModules.start()
+      box?.run.add(remoteModules.known)
+      observer_last_stacks_start()
       try samplers.start(control, slots: table.pointer, stalls: table.stalls)
       Residency.keep(table.pointer, table.stalls)
       let monitorThread = try PosixThread(name: "culprit-monitor") {
@@ -194,6 +205,7 @@ final class Core: Sendable {
       )
       (self.activities, self.contexts, self.problems, self.box) = (activities, contexts, problems, box)
       (self.previousRuns, self.samplers, self.remoteModules) = (previousRuns, samplers, remoteModules)
+      self.sectionHandlers = sectionHandlers
       (self.monitorThread, self.recorderThread, self.reporterThread) = (monitorThread, recorderThread, reporterThread)
       pinger = Pinger()
       startTime = process.watchedSince
@@ -207,6 +219,7 @@ final class Core: Sendable {
       samplers.stop(until: 0)
       remoteModules.stop()
       observer_control_stop(control.pointer)
+      sectionHandlers.stop()
       recorder.stop()
       reporter.stop()
       throw .threadNotStarted(error)
@@ -262,25 +275,36 @@ final class Core: Sendable {
     while observer_control_wakeups(control.pointer) < ticks + 2 {
       guard clinux_clock_ns() < deadline else { return false }
       observer_control_wake(control.pointer)
-      resting { _ = usleep(1000) }
+      resting { clinux_pause_ns(1_000_000) }
     }
     return recorder.requestSoFar().stalls.wait(until: deadline) != nil && reporter.flush(until: deadline)
   }
 
+  /// Whether the watch has ended. Threads that were held up may go on.
+  var hasStopped: Bool { isOver.load(ordering: .acquiring) }
+
   /// Ends the watch, and waits for that until `deadline`. A stall that is under way is reported as far as it was seen.
+  /// Each stall whose report is not delivered in time gets one line on standard error.
   ///
+  /// - Parameters:
+  ///   - deadline: How long reports have, on the observer's clock.
+  ///   - savingDeadline: How long the directory has; default (`nil`): as long.
   /// - Returns: Whether everything has ended.
-  func stop(until deadline: UInt64) -> Bool {
-    var hasEnded = true
-    live.unfollow(until: deadline)
+  @discardableResult
+  func stop(until deadline: UInt64, saving savingDeadline: UInt64? = nil) -> Bool {
+    let began = clinux_clock_ns()
+    // The application, the kernel or a disk can hold these up. Reports have most of the time.
+    let early = began &+ (max(began, deadline) &- began) / 4
+    live.unfollow(until: early)
     fileWatcher?.stop()
-    hasEnded = pinger.stop(until: deadline) && hasEnded
-    hasEnded = poolWatcher.stop(until: deadline) && hasEnded
-    hasEnded = policies.stop(until: deadline) && hasEnded
-    hasEnded = activities.stop(until: deadline) && hasEnded
+    _ = pinger.stop(until: early)
+    _ = poolWatcher.stop(until: early)
+    var hasEnded = policies.stop(until: early)
+    hasEnded = activities.stop(until: early) && hasEnded
     observer_control_stop(control.pointer)
     hasEnded = monitorThread.join(until: deadline) && hasEnded
-    hasEnded = samplers.stop(until: deadline) && hasEnded
+    sectionHandlers.stop()
+    _ = samplers.stop(until: early)
     recorder.stop()
     hasEnded = recorderThread.join(until: deadline) && hasEnded
     remoteModules.stop()
@@ -290,10 +314,21 @@ final class Core: Sendable {
     hasEnded = reporter.finish(until: deadline) && hasEnded
     contexts.stop()
     hasEnded = previousRuns?.finish(until: deadline) ?? true && hasEnded
-    hasEnded = box?.stop(until: deadline) ?? true && hasEnded
+    hasEnded = box?.stop(until: savingDeadline ?? deadline) ?? true && hasEnded
     // It has all that was counted.
     hasEnded = metricsFile?.stop(until: deadline) ?? true && hasEnded
-    return policies.finish(until: deadline) && hasEnded
+    let now = clinux_clock_ns()
+    // An exit prints the lines itself. Without one, reports that this stop has not waited for may still come.
+    if cprocess_ending_began_ns() == 0, hasEnded || now &- began >= cprocess_ending_reports_ns {
+      cprocess_pending_print(now &+ 100_000_000)
+    }
+    isOver.store(true, ordering: .releasing)
+    // An exit does not wait for the rest.
+    cprocess_ending_done()
+    hasEnded = pinger.stop(until: deadline) && hasEnded
+    hasEnded = poolWatcher.stop(until: deadline) && hasEnded
+    hasEnded = samplers.stop(until: deadline) && hasEnded
+    return ending.stop(until: deadline) && hasEnded
   }
 
   /// Carries the slot table into the monitor's thread.

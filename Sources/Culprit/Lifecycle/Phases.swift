@@ -135,7 +135,7 @@ final class Phases: @unchecked Sendable {
   }
 }
 
-/// The notes of phases, and who wants to know of their stalls, for a recorder that is made before whoever knows them.
+/// The notes of phases, for a recorder that is made before the phases are.
 final class PhaseNotes: Sendable {
   private struct Source {
     weak var policies: Policies?
@@ -146,8 +146,6 @@ final class PhaseNotes: Sendable {
   func set(_ policies: Policies) { source.withLock { $0.policies = policies } }
 
   func notes(_ source: WatchedSource) -> [StallNote] { self.source.withLock { $0.policies }?.notes(source) ?? [] }
-
-  func noteStall(_ event: StallEvent) { source.withLock { $0.policies }?.noteStall(event) }
 }
 
 extension Watchdog {

@@ -77,7 +77,7 @@ enum Starts {
         }
       }
       guard clinux_clock_ns() < deadline else { throw .stillStopping }
-      resting { _ = usleep(1000) }
+      resting { clinux_pause_ns(1_000_000) }
     }
   }
 
@@ -96,6 +96,18 @@ enum Starts {
     }
     defer { state.withLock { $0.phase = .none } }
     return (true, stop() && hasEnded)
+  }
+
+  /// Ends `core` because the process exits, whichever watchdogs take part in it. Where another thread is ending it, waits for
+  /// that until `deadline`. No watchdog can be started from then on.
+  static func end(_ core: Core, until deadline: UInt64, stop: () -> Void) {
+    let isMine = state.withLock { state in
+      guard case .running(let running, _) = state.phase, running === core else { return false }
+      state.phase = .stopping
+      return true
+    }
+    guard !isMine else { return stop() }
+    while !core.hasStopped, clinux_clock_ns() < deadline { resting { clinux_pause_ns(1_000_000) } }
   }
 
   /// Whether nobody else takes part in `core`, which is then being stopped. Otherwise one start less does, if `leaving`.

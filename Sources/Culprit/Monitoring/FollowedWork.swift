@@ -43,21 +43,57 @@ struct FollowedWork: ~Copyable {
     items.deallocate()
   }
 
-  /// Finds them among the first `used` slots.
-  @_noLocks mutating func find(_ used: UInt32) {
+  /// Finds them among the first `used` slots, and adds them to `queue`, which is emptied first.
+  ///
+  /// - Parameters:
+  ///   - used: The number of slots.
+  ///   - looks: The last look at each slot's work item.
+  ///   - queue: The queue that receives the work items whose samples are due.
+  @_noLocks mutating func find(
+    _ used: UInt32,
+    _ looks: UnsafeMutablePointer<LastLook>,
+    _ queue: inout SampleQueue
+  ) {
     count = 0
+    queue.removeAll()
     var index: UInt32 = 0
     while index < min(used, UInt32(OBSERVER_SLOTS_MAX)) {
-      if observer_work_is_followed(sampling, index) { add(index) }
+      // A sample that was due for a finished work item is not due for the next one.
+      let item = observer_work_item(sampling, index)
+      if item == 0 {
+        _ = observer_work_take(sampling, index)
+      } else if !observer_work_is_due(sampling, index), looks[Int(index)].isSuspended(item) {
+        // No thread works on it, as far as is known.
+        queue.addSuspended()
+      } else {
+        add(index, looks, &queue)
+      }
       index &+= 1
     }
   }
 
-  @_noLocks private mutating func add(_ index: UInt32) {
+  @_noLocks private mutating func add(
+    _ index: UInt32,
+    _ looks: UnsafeMutablePointer<LastLook>,
+    _ queue: inout SampleQueue
+  ) {
     // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the tables, which outlive this thread.
     let view = observer_slot_read(slots + Int(index))
     let work = observer_work_read(sampling, index)
-    guard view.item != 0, view.item == work.item, view.generation == work.generation else { return }
+    guard view.item != 0, view.item == work.item, view.generation == work.generation else {
+      // Its end has come, and the monitor will see it.
+      _ = observer_work_take(sampling, index)
+      return
+    }
+    let look = looks[Int(index)]
+    let isTask = view.owner_kind == OBSERVER_OWNER_TASK
+    let worker: SampleQueue.Worker = !isTask ? .thread : look.isSuspended(view.item) ? .suspended : .task
+    queue.add(
+      index,
+      rank: SampleQueue.rank(worker, age: work.age_ns, threshold: view.threshold_ns),
+      lastLook: look.time(view.item),
+      isDue: observer_work_is_due(sampling, index)
+    )
     var one = Item()
     one.index = index
     one.item = view.item
@@ -75,6 +111,17 @@ struct FollowedWork: ~Copyable {
     }
     items[count] = one
     count &+= 1
+  }
+
+  /// Whether thread `threadID`, which ran `task`, may work on the work item `number`: cheaper than ``target(_:besides:thread:task:at:isHolder:)``,
+  /// which asks the kernel.
+  @_noLocks func mayBeWork(_ number: Int, _ threadID: Int32, _ task: UInt64) -> Bool {
+    let index = items[number].index
+    if items[number].task != 0, task != 0 { return items[number].task == task }
+    guard items[number].task != 0 || items[number].ownerTIDAddress != 0 else {
+      return items[number].threadID == threadID
+    }
+    return observer_work_tid(sampling, index, items[number].item) == threadID
   }
 
   /// Which of the work items is served by a look at a thread, too.

@@ -37,14 +37,19 @@ struct ModuleList {
     return modules.all
   }
 
-  /// Takes the modules that are there now.
-  mutating func load() {
-    load(now: read())
+  /// Takes the modules that are there now: `present`, if they have just been read.
+  mutating func load(_ present: [Module]? = nil) {
+    load(now: present ?? read())
     nextLoad = clinux_clock_ns() &+ Self.interval
   }
 
   /// Takes the modules `now`.
   mutating func load(now: [Module]) {
+    guard now != earlier else {
+      // Not a copy: many stalls that begin together have the same list.
+      (all, disputed) = (earlier, [])
+      return
+    }
     disputed = now.filter { module in
       earlier.contains { Self.overlap($0, module) && !Self.isSame($0, module) }
     }

@@ -1,5 +1,6 @@
 import CCulpritLinux
 import CCulpritObserver
+import CCulpritProcess
 import CCulpritUnwind
 
 /// The thread that looks at every target slot on its tick, and says from slots and clocks alone what has become a
@@ -30,9 +31,20 @@ struct Monitor: ~Copyable {
   /// How much earlier than the truth a coarse begin can be.
   private let coarseDoubt = clinux_clock_coarse_doubt_ns()
   private var lastTick: UInt64 = 0
+  // Constants of another file are none to the check of @_noLocks.
+  private let tellInterval = WorkItemTracker.tellInterval
+  private let tellIntervalPerStall = WorkItemTracker.tellIntervalPerStall
   private var pauses = ExemptTime()
+  /// The most stalls of tasks that are declared in a tick, and those that are left in this one.
+  private let taskDeclarationsMax = 48
+  private var taskDeclarationsLeft = 0
+  /// The number of work items that were sampled, and of stalls, at the last tick.
+  private var sampledCount: UInt64 = 0
+  private var stalledCount: UInt64 = 0
   /// The requests for a capture of all threads that samplers have been woken for.
   private var threadsWanted: UInt32 = 0
+  /// Whether a work item has passed its threshold in this tick.
+  private var hasNewStalls = false
 
   init(
     control: UnsafeMutablePointer<observer_control>,
@@ -54,6 +66,17 @@ struct Monitor: ~Copyable {
   /// How much of its waiting for a processor counts in one go: where a virtual machine is held and its clock goes on,
   /// all of that looks like waiting, if the monitor was about to run.
   private static let longestStarved: UInt64 = 1_000_000_000
+
+  /// The least time between two ticks: each work item that is sampled adds to it, so that ticks take a percent of a
+  /// processor at most. Up to 25 work items need no more than the first.
+  private static let shortestGap: UInt64 = 1_000_000
+  private static let gapPerItem: UInt64 = 40_000
+  private static let longestGap: UInt64 = 50_000_000
+
+  /// The least time until the next tick while `count` work items are sampled.
+  @_noLocks static func gap(sampled count: UInt64) -> UInt64 {
+    max(shortestGap, min(longestGap, count &* gapPerItem))
+  }
 
   /// The most time that a tick may charge when `planned` was to pass until it: a ninth more, and 10 ms for the
   /// scheduler.
@@ -78,10 +101,13 @@ struct Monitor: ~Copyable {
       let tick = WorkItemTracker.Tick(now: now, elapsed: now &- lastTick, allowed: allowed)
       let wait = look(tick)
       if isStopping { return }
-      // At least a millisecond: a section that is always due must not make the monitor spin.
-      let deadline = now &+ max(1_000_000, min(Self.longestSleep, wait))
+      // A section that is always due must not make the monitor spin.
+      let gap = Self.gap(sampled: sampledCount)
+      let deadline = now &+ max(gap, min(Self.longestSleep, wait))
       allowed = Self.allowance(planned: deadline &- now)
       observer_control_end_tick(control, seen, deadline)
+      // Nor must sections that begin while many others are late.
+      if gap > Self.shortestGap { observer_control_wait_out(control, now &+ gap) }
     }
   }
 
@@ -91,6 +117,7 @@ struct Monitor: ~Copyable {
     let paused = observer_control_paused_ns(control)
     tick.paused = pauses.take(paused, tick, lag: lag(tick))
     tick.isPaused = paused < 0
+    tick.tellInterval = max(tellInterval, stalledCount &* tellIntervalPerStall)
     let wait = advance(tick)
     lastTick = tick.now
     return wait
@@ -106,10 +133,20 @@ struct Monitor: ~Copyable {
       (trackers + trackersMade).initialize(to: WorkItemTracker(seed: clinux_clock_ns() &+ UInt64(trackersMade)))
       trackersMade &+= 1
     }
+    (sampledCount, stalledCount) = (0, 0)
+    taskDeclarationsLeft = taskDeclarationsMax
     var index = 0
     while index < used {
       wait = min(wait, advance(index, tick, &isSamplerNeeded))
+      if trackers[index].isSampled { sampledCount &+= 1 }
+      if trackers[index].isStalled { stalledCount &+= 1 }
       index &+= 1
+    }
+    if hasNewStalls {
+      hasNewStalls = false
+      observer_control_tell_late(control)
+      // The thread that writes notes checks that the recorder records them.
+      cprocess_crash_wake()
     }
     let wanted = observer_control_threads_wanted(control)
     if wanted != threadsWanted {
@@ -145,6 +182,7 @@ struct Monitor: ~Copyable {
       interval: view.interval_ns
     )
     snapshot.unwatched = view.unwatched_ns
+    snapshot.isTask = view.owner_kind == OBSERVER_OWNER_TASK
     snapshot.hangDelay = observer_control_hang_delay_ns(control)
     snapshot.exempt = view.exempt_ns
     if view.exempt_ns != 0 { snapshot.lag = lag(tick) }
@@ -170,7 +208,7 @@ struct Monitor: ~Copyable {
     // The ring is full: there is no hurry to look again.
     if tracker.pointee.owed != nil { wait = min(wait, Self.longestSleep) }
     follow(index, tick)
-    if step.sample { isSamplerNeeded = want(index, tick) || isSamplerNeeded }
+    if step.sample { isSamplerNeeded = want(index, view, tick) || isSamplerNeeded }
     note(index, view, step)
     if step.declare {
       if declare(index, view, tick) { isSamplerNeeded = true } else { wait = Self.longestSleep }
@@ -202,7 +240,9 @@ struct Monitor: ~Copyable {
   }
 
   /// Asks for a sample of the work item in slot `index`. Returns whether a sampler is to be woken for it.
-  @_noLocks private mutating func want(_ index: Int, _ tick: WorkItemTracker.Tick) -> Bool {
+  @_noLocks private mutating func want(_ index: Int, _ view: observer_slot_snapshot, _ tick: WorkItemTracker.Tick)
+    -> Bool
+  {
     let item = trackers[index].item
     let place = UInt32(truncatingIfNeeded: index)
     // SAFETY: as in advance(_:_:_:).
@@ -211,8 +251,15 @@ struct Monitor: ~Copyable {
       tellUnsampled(index, tick)
       return false
     }
+    let isSparing = observer_sampling_is_sparing(sampling)
+    // The sampler has left the last one.
+    if isSparing, observer_work_is_due(sampling, place) {
+      trackers[index].sampleSpared()
+      observer_sampling_spare(sampling)
+    }
     observer_work_want(sampling, place)
-    return true
+    // While it spares processor time, it comes to tasks by itself.
+    return !isSparing || view.owner_kind != OBSERVER_OWNER_TASK
   }
 
   /// Tells the recorder that a sample of the work item in slot `index` could not be taken because the kernel holds up
@@ -239,7 +286,9 @@ struct Monitor: ~Copyable {
     if step.suspect { observer_stall_suspect(entry, threadID(index, view)) }
     if tracker.pointee.isStalled {
       let tid = threadID(index, view)
-      observer_stall_set(entry, tracker.pointee.item, tracker.pointee.age, tracker.pointee.threshold, tid)
+      if observer_stall_set(entry, tracker.pointee.item, tracker.pointee.age, tracker.pointee.threshold, tid) {
+        hasNewStalls = true
+      }
     } else {
       observer_stall_clear(entry)
     }
@@ -271,6 +320,8 @@ struct Monitor: ~Copyable {
   /// Tells the recorder of the work item that is over in slot `index`, if it is owed that and there is room.
   @_noLocks private mutating func settle(_ index: Int, _ tick: WorkItemTracker.Tick) {
     guard let ended = trackers[index].owed else { return }
+    // Where many suspended tasks end at once, there is room left for threads.
+    guard !ended.isTask || observer_ring_is_half_free(ring) else { return }
     var event = observer_event()
     event.slot = UInt32(truncatingIfNeeded: index)
     event.generation = ended.generation
@@ -279,6 +330,7 @@ struct Monitor: ~Copyable {
     event.age_ns = ended.age
     event.gap_ns = ended.gap
     event.lost = observer_work_lost(sampling, event.slot, ended.item)
+    event.spared = ended.spared
     if ended.isStall, !ended.isDeclared {
       event.kind = OBSERVER_EVENT_STALL_BEGAN.rawValue
       event.tid = ended.tid
@@ -299,6 +351,11 @@ struct Monitor: ~Copyable {
     guard observer_slot_want_end_time(slots + index, view.item) else { return true }
     // The one before comes first.
     guard trackers[index].owed == nil else { return false }
+    // Where many tasks pass their thresholds at once, the stall of a thread does not wait behind all of them.
+    if view.owner_kind == OBSERVER_OWNER_TASK {
+      guard taskDeclarationsLeft > 0, observer_ring_has_room(ring, 1) else { return false }
+      taskDeclarationsLeft &-= 1
+    }
     var event = event(OBSERVER_EVENT_STALL_BEGAN, index, tick.now)
     event.tid = threadID(index, view)
     event.threshold_ns = view.threshold_ns
@@ -349,6 +406,7 @@ struct Monitor: ~Copyable {
     event.age_ns = trackers[index].age
     event.gap_ns = trackers[index].gap
     event.lost = observer_work_lost(sampling, event.slot, event.item)
+    event.spared = trackers[index].spared
     return event
   }
 }

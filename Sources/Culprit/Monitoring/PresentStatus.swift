@@ -12,6 +12,7 @@ extension Watchdog.Status {
     hanging = Watchdog.Hang.found(core.control)
     captures = observer_capture_answered()
     lateAnswers = observer_capture_late()
+    samplesSpared = observer_sampling_spared(core.samplers.sampling)
     reportsDropped = core.reporter.dropped + core.activities.dropped
     systemd = core.policies.systemdState
     let disks = [core.box?.presentProblem, core.metricsFile?.presentProblem].compactMap { $0 }
@@ -21,7 +22,9 @@ extension Watchdog.Status {
     limitations = Watchdog.Limitation.found(core.samplers)
     if core.poolWatcher.hasFailed { limitations.append(.poolThreads) }
     if TaskProbe.shared.hasFailed { limitations.append(.tasks) }
-    if let error = core.poolWatcher.watchpointError { limitations.append(.computingJobs(error)) }
+    if let refusal = core.poolWatcher.watchpointRefusal {
+      limitations.append(.computingJobs(refusal.error, exceptOnActors: refusal.countsEnqueues))
+    }
   }
 }
 
@@ -89,11 +92,15 @@ extension Watchdog.Limitation {
       }
     return Self(.samplersHeldUp, what)
   }
-  static func computingJobs(_ error: Int32) -> Self {
-    let why = "because perf_event_open is refused: \(String(cString: strerror(error)))"
+  static func computingJobs(_ error: Int32, exceptOnActors countsOthers: Bool) -> Self {
+    let why =
+      clinux_calls_are_filtered()
+      ? "because system calls are filtered, and a filter may end the process for perf_event_open"
+      : "because perf_event_open is refused: \(String(cString: strerror(error)))"
+    let jobs = countsOthers ? "a job on an actor" : "a job"
     return Self(
       .computingJobs,
-      "a job that computes for too long is noticed only where it takes all of Swift's threads, \(why)"
+      "\(jobs) that computes for too long is noticed only where jobs take all of Swift's threads, \(why)"
     )
   }
   static let poolThreads = Self(

@@ -18,6 +18,11 @@ final class RemoteModules: Sendable {
   /// Looking takes no more than this part of the time.
   private static let timePart: UInt64 = 500
 
+  /// Modules that have just been read count as the present ones for so many times the time that reading them took, of which so much
+  /// counts: reading them takes half a percent of a processor, and they are a second old at most.
+  private static let freshFactor: UInt64 = 199
+  private static let freshTimeMax: UInt64 = 5_000_000
+
   /// So much is copied in all, in bytes; of what does not fit only what is in memory anyway is read.
   private static let bytesMax = 16 << 20
 
@@ -30,6 +35,8 @@ final class RemoteModules: Sendable {
   /// What has been read of the modules of the process.
   private struct Reading {
     var modules: [Module] = []
+    /// The time until which a request is answered with these modules: many stalls can be declared at once.
+    var freshUntil: UInt64 = 0
     /// Who waits for it to be read anew; `nil` when nobody does.
     var request: Promise<Bool>?
   }
@@ -56,20 +63,24 @@ final class RemoteModules: Sendable {
     try PosixThread(name: "culprit-modules") { [self] in run() }.detach()
   }
 
+  /// The modules as they were read last.
+  var known: [Module] { reading.withLock { $0.modules } }
+
   /// Makes the thread end, soon.
   func stop() { wake.stop() }
 
   /// The modules of this process. Those that were there when they were read last, when the kernel does not tell in
   /// time.
   func present() -> [Module] {
-    let (request, isNew) = reading.withLock { reading in
+    let (request, isNew) = reading.withLock { reading -> (Promise<Bool>?, Bool) in
+      if clinux_clock_ns() < reading.freshUntil { return (nil, false) }
       if let request = reading.request { return (request, false) }
       let request = Promise<Bool>()
       reading.request = request
       return (request, true)
     }
     // Who comes while an earlier one has not been answered does not wait as well.
-    if isNew {
+    if isNew, let request {
       wake.notify()
       _ = request.wait(until: clinux_clock_ns() &+ Self.patience)
     }
@@ -79,9 +90,13 @@ final class RemoteModules: Sendable {
   /// Reads them for who has asked.
   private func answer() {
     guard let request = reading.withLock({ $0.request }) else { return }
-    let modules = ProcessMap.modules()
+    let began = clinux_clock_ns()
+    var modules = ProcessMap.modules()
+    let end = clinux_clock_ns()
     reading.withLock { reading in
-      if !modules.isEmpty { reading.modules = modules }
+      // Freed outside the lock: a stall may hold the allocator's lock, and threads that wait for this lock would hang, too.
+      if !modules.isEmpty { swap(&reading.modules, &modules) }
+      reading.freshUntil = end &+ Self.freshFactor &* min(end &- began, Self.freshTimeMax)
       reading.request = nil
     }
     request.fulfill(true)

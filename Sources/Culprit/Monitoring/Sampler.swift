@@ -13,6 +13,7 @@ struct Sampler: ~Copyable {
   private let slots: UnsafeMutablePointer<observer_slot>
   private let stalls: UnsafeMutablePointer<observer_stall>
   private let backoffs: UnsafeMutablePointer<SampleBackoff>
+  private let looks: UnsafeMutablePointer<LastLook>
   private let ring: OpaquePointer
   // A constant of another file is none to the check of @_noLocks.
   private let longestTick = Monitor.longestTick
@@ -35,6 +36,12 @@ struct Sampler: ~Copyable {
   private let eventsKept: UInt32 = 32
   private var reader: ThreadReader
   private var followed: FollowedWork
+  private var queue = SampleQueue()
+  private var budget = ProcessorBudget()
+  /// The longest time of a pass, after which the sampler looks for due samples again.
+  private let passMax: UInt64 = 5_000_000
+  /// Whether the last sample found room in the ring.
+  private var isWritten = false
   private var allThreads: AllThreadsCapture
 
   init(
@@ -44,6 +51,7 @@ struct Sampler: ~Copyable {
     slots: UnsafeMutablePointer<observer_slot>,
     stalls: UnsafeMutablePointer<observer_stall>,
     backoffs: UnsafeMutablePointer<SampleBackoff>,
+    looks: UnsafeMutablePointer<LastLook>,
     ring: OpaquePointer
   ) {
     self.sampling = sampling
@@ -52,6 +60,7 @@ struct Sampler: ~Copyable {
     self.slots = slots
     self.stalls = stalls
     self.backoffs = backoffs
+    self.looks = looks
     self.ring = ring
     holders = .allocate(capacity: 1)
     holders.initialize(to: observer_holders())
@@ -78,7 +87,7 @@ struct Sampler: ~Copyable {
       var wait = UInt64.max
       switch observer_sampler_state(sampling, number) {
       case OBSERVER_SAMPLER_ACTIVE:
-        wait = work()
+        wait = work(seen)
         if wait == .max, lastWork > 0 { wait = wipe() }
       case OBSERVER_SAMPLER_HELD_UP:
         reader.takeAllBack()
@@ -111,34 +120,66 @@ struct Sampler: ~Copyable {
     return .max
   }
 
-  /// Takes what is wanted. Returns how long until there may be more to do without being told.
-  @_noLocks private mutating func work() -> UInt64 {
-    let used = min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX))
-    followed.find(used)
+  /// Takes the samples that are wanted. `seen` is the word that the monitor changes when it wants more. Returns how long until there
+  /// may be more to do without a change of the word.
+  @_noLocks private mutating func work(_ seen: UInt32) -> UInt64 {
     // Answers are collected first: what they are about is not due again then.
-    reader.beginCollecting()
-    while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
-    var hasBegun = false
-    var index: UInt32 = 0
-    while index < used, isActive {
-      if observer_work_take(sampling, index) {
-        // A module may have been replaced by another one since: what was learnt about its code is forgotten then.
-        if !hasBegun { beginUnwinding() }
-        hasBegun = true
-        lastWork = clinux_clock_ns()
-        sample(Int(index))
-      }
-      index &+= 1
-    }
-    var wait = UInt64.max
+    collect()
+    followed.find(min(observer_control_slots_used(control), UInt32(OBSERVER_SLOTS_MAX)), looks, &queue)
+    let isSparing = isOverBudget(clinux_clock_ns())
+    var wait = takeSamples(seen, isSparing)
     let requests = observer_control_threads_wanted(control)
-    if isActive, observer_capture_all_is_wanted(sampling, requests) {
+    // Each of many late work items would want its own capture.
+    let isUrgent = !isSparing || observer_capture_all_is_urgent(sampling, requests)
+    if isActive, isUrgent, observer_capture_all_is_wanted(sampling, requests) {
       if !allThreads.isUnderWay { beginUnwinding() }
       lastWork = clinux_clock_ns()
-      wait = allThreads.advance(&reader, ring, requests: requests)
+      wait = min(wait, allThreads.advance(&reader, ring, requests: requests))
     }
     if reader.openCount > 0 { wait = min(wait, reader.tick) }
     return wait
+  }
+
+  /// Takes due samples, the most important first; only those of protected work items, where processor time is spared. Ends after a
+  /// while, and when the monitor wants more. Returns how long until the rest may be taken.
+  @_noLocks private mutating func takeSamples(_ seen: UInt32, _ isSparing: Bool) -> UInt64 {
+    let began = clinux_clock_ns()
+    let count = isSparing ? queue.protectedCount : queue.count
+    var (place, taken) = (0, 0)
+    while place < count, isActive {
+      let index = isSparing ? queue.protectedIndex(place) : queue.index(place)
+      place &+= 1
+      guard observer_work_take(sampling, index) else { continue }
+      // A module may have been replaced by another one since: what was learnt about its code is forgotten then.
+      if taken == 0 { beginUnwinding() }
+      taken &+= 1
+      lastWork = clinux_clock_ns()
+      looks[Int(index)].look(observer_work_read(sampling, index).item, lastWork)
+      sample(Int(index))
+      collect()
+      if observer_sampler_word(sampling, number) != seen || clinux_clock_ns() &- began > passMax { break }
+    }
+    guard queue.dueCount > taken else { return .max }
+    return isSparing ? budget.wait(percent: observer_sampling_budget(sampling)) : 0
+  }
+
+  /// Whether the watchdog's threads have used their processor time by `now`. A few work items are sampled whatever that costs.
+  @_noLocks private mutating func isOverBudget(_ now: UInt64) -> Bool {
+    var isOver = false
+    if queue.followedCount > queue.protectedMax {
+      let percent = observer_sampling_budget(sampling)
+      budget.update(now: now, used: observer_own_use_ns(), percent: percent)
+      isOver = budget.isExhausted
+    }
+    observer_sampling_set_sparing(sampling, isOver)
+    return isOver
+  }
+
+  /// Passes on what threads have answered.
+  @_noLocks private mutating func collect() {
+    guard reader.openCount > 0 else { return }
+    reader.beginCollecting()
+    while let taken = reader.nextAnswer() { emit(taken.target, taken.reading) }
   }
 
   /// Wipes what was copied of stacks, and what was read beside them.
@@ -255,8 +296,9 @@ struct Sampler: ~Copyable {
   @_noLocks private mutating func sampleTask(_ target: ThreadReader.Target) {
     guard !reader.isAsked(target.index) else { return }
     var work = observer_task_work()
+    let mark = observer_section_number(UInt32(truncatingIfNeeded: target.index), target.generation)
     reader.beginStep(target)
-    observer_swift_task_find(target.ownTask, target.ownTaskID, taskTurn, &work)
+    observer_swift_task_find(target.ownTask, target.ownTaskID, taskTurn, mark, &work)
     reader.endStep()
     taskTurn &+= 1
     var one = target
@@ -280,11 +322,39 @@ struct Sampler: ~Copyable {
       one.isAnother = isEnqueued || observer_work_tid(sampling, place, one.item) != one.threadID
       if !isEnqueued { observer_work_seen(sampling, place, one.item, one.threadID) }
       look(one)
-    case OBSERVER_TASK_SUSPENDED: emit(one, reader.suspended(one))
+    case OBSERVER_TASK_SUSPENDED: sampleSuspended(one)
     default:
       // What is just being found out will be known at the next sample.
       if observer_swift_task_is_known(), one.task == one.ownTask { emit(one, reader.taskGone(one)) }
     }
+  }
+
+  /// Samples the task of `target`, which is suspended. If it is where its last sample found it, the event contains no stack.
+  @_noLocks private mutating func sampleSuspended(_ target: ThreadReader.Target) {
+    let reading = reader.suspended(target)
+    var label = observer_label()
+    if let slot = target.slot { observer_slot_label(slot, &label) }
+    let place = LastLook.place(target.taskID, stack: reader.stackHash, label)
+    let index = target.index
+    guard reading.status != OBSERVER_CAPTURED || !looks[index].isSuspended(target.item, at: place) else {
+      stay(target, reading.time)
+      return
+    }
+    isWritten = false
+    emit(target, reading)
+    if isWritten, reading.status == OBSERVER_CAPTURED { looks[index].sample(target.item, at: place) }
+  }
+
+  /// Tells the recorder that the task of `target` was at `time` where its last sample found it.
+  @_noLocks private mutating func stay(_ target: ThreadReader.Target, _ time: UInt64) {
+    let work = observer_work_read(sampling, UInt32(truncatingIfNeeded: target.index))
+    guard work.item == target.item, isActive else { return }
+    var event = observer_event()
+    event.kind = OBSERVER_EVENT_STAYED.rawValue
+    event.whose = OBSERVER_OF_WORKER.rawValue
+    setTimes(time, work, target.index, &event)
+    guard !observer_ring_write(ring, &event, nil, 0) else { return }
+    observer_work_lose(sampling, event.slot, work.item)
   }
 
   /// What is to be sampled in slot `index`; `nil` when its work item is over.
@@ -376,7 +446,10 @@ struct Sampler: ~Copyable {
     tell(of: target, reading, work, &event)
     // A look at a holder is none at the work.
     let isHolder = target.whose == OBSERVER_OF_HOLDER
-    if !reader.write(&event, to: ring), !isHolder { observer_work_lose(sampling, place, work.item) }
+    if reading.status == OBSERVER_CAPTURED, !isHolder { reader.keepStack(target) }
+    if !isHolder { looks[index].sample(target.item) }
+    isWritten = reader.write(&event, to: ring)
+    if !isWritten, !isHolder { observer_work_lose(sampling, place, work.item) }
     if isHolder, reading.status != OBSERVER_CAPTURED {
       observer_holders_rest(holders, target.threadID, clinux_clock_ns())
     }
@@ -391,19 +464,7 @@ struct Sampler: ~Copyable {
     _ work: observer_work_snapshot,
     _ event: inout observer_event
   ) {
-    let place = UInt32(truncatingIfNeeded: target.index)
-    event.slot = place
-    event.generation = work.generation
-    event.item = work.item
-    event.time_ns = reading.time
-    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after
-    // the process had been stopped.
-    event.age_ns =
-      reading.time >= work.tick_ns
-      ? work.age_ns &+ min(reading.time &- work.tick_ns, longestTick)
-      : work.age_ns &- min(work.age_ns, work.tick_ns &- reading.time)
-    event.gap_ns = work.gap_ns
-    event.lost = observer_work_lost(sampling, place, work.item)
+    setTimes(reading.time, work, target.index, &event)
     event.label.bytes = 0
     // What is said of the work is not said of who holds it up.
     if target.whose != OBSERVER_OF_HOLDER, let slot = target.slot { observer_slot_label(slot, &event.label) }
@@ -423,6 +484,26 @@ struct Sampler: ~Copyable {
     }
   }
 
+  /// Fills in what `event`, of the time `time`, says of the work item in slot `index`, which is `work` to the monitor.
+  @_noLocks private func setTimes(
+    _ time: UInt64,
+    _ work: observer_work_snapshot,
+    _ index: Int,
+    _ event: inout observer_event
+  ) {
+    event.slot = UInt32(truncatingIfNeeded: index)
+    event.generation = work.generation
+    event.item = work.item
+    event.time_ns = time
+    // The age is that at the monitor's last tick. An answer may be older; what is newer by more than a tick came after
+    // the process had been stopped.
+    event.age_ns =
+      time >= work.tick_ns
+      ? work.age_ns &+ min(time &- work.tick_ns, longestTick) : work.age_ns &- min(work.age_ns, work.tick_ns &- time)
+    event.gap_ns = work.gap_ns
+    event.lost = observer_work_lost(sampling, event.slot, work.item)
+  }
+
   /// Tells the recorder of a sample, `event`, for the other work items that the thread of `target` works on; of a holder's, for those
   /// of the thread that waits for it.
   @_noLocks private mutating func share(
@@ -438,8 +519,13 @@ struct Sampler: ~Copyable {
     default: return
     }
     let threadID = isHolder ? target.chain.tids.0 : target.threadID
+    guard threadID != 0 else { return }
     var number = 0
     while number < followed.count, isActive {
+      guard followed.mayBeWork(number, threadID, isHolder ? 0 : reading.task) else {
+        number &+= 1
+        continue
+      }
       reader.beginStep(target)
       let other = followed.target(
         number,
@@ -476,6 +562,7 @@ struct Sampler: ~Copyable {
         backoffs[other.index].notAnswered(other.item, clinux_clock_ns(), threadID)
       }
       observer_work_seen(sampling, place, other.item, threadID)
+      looks[other.index].sample(other.item)
       guard reader.write(&event, to: ring) else {
         observer_work_lose(sampling, place, work.item)
         continue
@@ -521,31 +608,4 @@ struct Sampler: ~Copyable {
     backoffs[index].nextCount = end &+ countPause &* min(end &- begin, countTimeMax)
     return count
   }
-}
-
-/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten
-/// seconds.
-struct SampleBackoff: BitwiseCopyable {
-  private var item: UInt64 = 0
-  private var threadID: Int32 = 0
-  private var wait: UInt64 = 0
-  private var until: UInt64 = 0
-  /// When what waits in the slot's queue may be counted again: a long list takes its time.
-  var nextCount: UInt64 = 0
-
-  /// Whether thread `threadID`, which works on `item`, may be asked at the time `now`; 0: whoever does.
-  @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
-    item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
-  }
-
-  /// Thread `threadID`, which works on `item`, has not answered by `now`.
-  @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) {
-    let isAgain = item == self.item && threadID == self.threadID
-    wait = isAgain ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
-    (self.item, self.threadID) = (item, threadID)
-    until = now &+ wait
-  }
-
-  /// Thread `threadID` has answered.
-  @_noLocks mutating func answered(_ threadID: Int32 = 0) { if threadID == self.threadID { item = 0 } }
 }

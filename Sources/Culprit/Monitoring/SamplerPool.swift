@@ -9,14 +9,23 @@ final class SamplerPool: @unchecked Sendable {
   private let rings: Recorder.Rings
   private let stackBytesMax: Int
   private let backoffs: MonitorTable<SampleBackoff>
+  private let looks: MonitorTable<LastLook>
   private let threads = Mutex<[PosixThread]>([])
 
   /// Samplers that copy stacks of up to `stackBytesMax` bytes; `nil` when there is no memory for what they share.
-  init?(stackBytesMax: Int, _ rings: Recorder.Rings) {
+  ///
+  /// - Parameters:
+  ///   - stackBytesMax: The most bytes of a stack.
+  ///   - budget: The processor time that the watchdog's threads may take, in percent of one processor.
+  ///   - rings: The rings to the recorder.
+  init?(stackBytesMax: Int, budget: Int, _ rings: Recorder.Rings) {
     guard let backoffs = MonitorTable<SampleBackoff>(count: Int(OBSERVER_SLOTS_MAX)),
+      let looks = MonitorTable<LastLook>(count: Int(OBSERVER_SLOTS_MAX)),
       let sampling = observer_sampling_create()
     else { return nil }
     self.backoffs = backoffs
+    self.looks = looks
+    observer_sampling_set_budget(sampling, UInt32(clamping: budget))
     self.sampling = sampling
     self.rings = rings
     self.stackBytesMax = stackBytesMax
@@ -46,6 +55,8 @@ final class SamplerPool: @unchecked Sendable {
         let stack = clinux_keep_stack_resident(number == 0)
         defer { clinux_let_go_resident(stack) }
         defer { clinux_context_leave() }
+        // Many files of /proc are open for a moment, and a service may close and open files meanwhile.
+        _ = clinux_descriptor_take_own_table()
         guard clinux_context_enter() != 0, prepare(isFirst: number == 0) else {
           isReady.fulfill(false)
           return
@@ -57,6 +68,7 @@ final class SamplerPool: @unchecked Sendable {
           slots: tables.slots,
           stalls: tables.stalls,
           backoffs: backoffs.pointer,
+          looks: looks.pointer,
           ring: rings.samplers[number]
         )
         observer_sampler_ready(sampling, UInt32(number))
@@ -73,7 +85,8 @@ final class SamplerPool: @unchecked Sendable {
 
   /// Allocates what the calling thread needs for taking stacks. The spare ones do with smaller caches.
   private func prepare(isFirst: Bool) -> Bool {
-    observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
+    clinux_memory_start_context()
+    return observer_capture_prepare(stackBytesMax) == 0 && observer_passive_start(stackBytesMax) == 0
       && clinux_task_start() == 0 && observer_unwind_prepare(isFirst) == nil
   }
 

@@ -251,6 +251,21 @@ struct ThreadReader: ~Copyable {
     return reading
   }
 
+  /// A hash of the frames of the last reading.
+  var stackHash: UInt64 {
+    @_noLocks get {
+      var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+      var number = 0
+      while number < Int(stack.count) {
+        // SAFETY: `frames` has `count` frames.
+        hash = (hash ^ frames[number].address ^ UInt64(frames[number].kind) << 56) &* 0x9e37_79b9_7f4a_7c15
+        hash ^= hash >> 29
+        number &+= 1
+      }
+      return hash
+    }
+  }
+
   /// Begins to collect what threads have answered.
   @_noLocks mutating func beginCollecting() { next = 0 }
 
@@ -339,7 +354,7 @@ struct ThreadReader: ~Copyable {
     if event.activity == OBSERVER_IN_CALL.rawValue, target.slot != nil {
       let number = observer_awaited_descriptor(&status)
       if number >= 0 {
-        observer_descriptor_read(number, &event.descriptor)
+        observer_descriptor_read(target.threadID, number, &event.descriptor)
       } else {
         observer_awaited_path(&status, &event.descriptor)
       }
@@ -388,6 +403,11 @@ struct ThreadReader: ~Copyable {
   /// Writes `event` with the frames of the last reading to `ring`. Returns whether there was room.
   @_noLocks func write(_ event: inout observer_event, to ring: OpaquePointer) -> Bool {
     observer_ring_write(ring, &event, frames, stack.count)
+  }
+
+  /// Keeps the stack of the last reading among the last ones of the work of `target`.
+  @_noLocks func keepStack(_ target: Target) {
+    withUnsafePointer(to: stack) { observer_last_stacks_add(UInt32(truncatingIfNeeded: target.index), target.item, $0) }
   }
 
   /// The same without waking the reader of `ring`.

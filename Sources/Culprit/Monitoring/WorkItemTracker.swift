@@ -6,6 +6,9 @@ struct WorkItemTracker {
   /// How often the recorder is told of a stall that it goes on, so that a process that is killed leaves its stall's
   /// duration to within a tick of the monitor: less than half of that, so that a late wake-up is still in time.
   static let tellInterval: UInt64 = 100_000_000
+  /// With many stalls at once the recorder is told of each of them more rarely: each adds so much to the interval beyond
+  /// ``tellInterval``.
+  static let tellIntervalPerStall: UInt64 = 2_000_000
   /// After the threshold a gap between samples is the age divided by this. At the threshold that is the early interval
   /// (``WatchLimits``).
   static let samplesInAnAge: UInt64 = 20
@@ -31,6 +34,8 @@ struct WorkItemTracker {
     var lag: UInt64 = 0
     /// When a look for another work item of the same thread last served this one, too; 0: never.
     var sharedAt: UInt64 = 0
+    /// Whether a task works on it.
+    var isTask = false
 
     // Written out because the compiler checks @_noLocks file by file, and does not see into another file's implicit
     // one.
@@ -65,6 +70,8 @@ struct WorkItemTracker {
     var paused: UInt64 = 0
     /// Whether it is paused still.
     var isPaused = false
+    /// The time after which the recorder is told again that a stall goes on.
+    var tellInterval = WorkItemTracker.tellInterval
 
     @_noLocks init(now: UInt64, elapsed: UInt64, allowed: UInt64) {
       self.now = now
@@ -101,8 +108,12 @@ struct WorkItemTracker {
     var age: UInt64
     var gap: UInt64
     var threshold: UInt64
+    /// The samples that were not taken for want of processor time.
+    var spared: UInt64
     /// Who worked on it, 0 if unknown.
     var tid: Int32
+    /// Whether a task worked on it.
+    var isTask: Bool
     /// Whether it took longer than it might.
     var isStall: Bool
     /// Whether the recorder knows that.
@@ -144,6 +155,10 @@ struct WorkItemTracker {
   private var sharedAt: UInt64 = 0
   /// The age at which the recorder is told next that the stall goes on.
   private var nextTold: UInt64 = 0
+  private var tellInterval = WorkItemTracker.tellInterval
+  /// The samples that were not taken for want of processor time.
+  private(set) var spared: UInt64 = 0
+  private var isTask = false
   /// Whether the age is that of the work item's end.
   private var isClosed = false
   /// What the work item may take.
@@ -176,6 +191,7 @@ struct WorkItemTracker {
 
   @_noLocks private mutating func follow(_ snapshot: SlotSnapshot, _ tick: Tick) -> Step {
     var step = Step()
+    tellInterval = tick.tellInterval
     if phase == .over {
       step.ended = true
       step.wait = 0
@@ -219,7 +235,7 @@ struct WorkItemTracker {
     if phase == .stalled, !isHangTold, age >= hangAge(snapshot) { step.hang = true }
     if phase == .stalled, age >= nextTold {
       step.goesOn = true
-      nextTold = age &+ Self.tellInterval
+      nextTold = age &+ tellInterval
     }
     step.wait = snapshot.exempt < 0 || tick.isPaused ? .max : wait(snapshot)
     return step
@@ -268,9 +284,12 @@ struct WorkItemTracker {
   /// The recorder has been told that the work item is a stall.
   @_noLocks mutating func stallRecorded() {
     isDeclared = true
-    nextTold = age &+ Self.tellInterval
+    nextTold = age &+ tellInterval
     if phase != .over { phase = .stalled }
   }
+
+  /// A sample that was due has not been taken for want of processor time.
+  @_noLocks mutating func sampleSpared() { spared &+= 1 }
 
   /// The recorder has been told that the stall is a hang.
   @_noLocks mutating func hangRecorded() { isHangTold = true }
@@ -291,7 +310,9 @@ struct WorkItemTracker {
         age: age,
         gap: gap,
         threshold: threshold,
+        spared: spared,
         tid: tid,
+        isTask: isTask,
         isStall: isStall,
         isDeclared: isDeclared
       )
@@ -329,6 +350,8 @@ struct WorkItemTracker {
     isDeclared = false
     isHangTold = false
     sharedAt = 0
+    spared = 0
+    isTask = snapshot.isTask
   }
 
   /// Sets the time of the sample after the one that is due now.

@@ -8,7 +8,8 @@ import Glibc
 struct AppendOnlyFile: ~Copyable {
   /// Where the file is.
   let path: String
-  private var descriptor: clinux_descriptor
+  private let file: OpenFiles.File
+  private let openFiles: OpenFiles
   /// Whether the service has closed the file.
   private(set) var wasClosed = false
   /// The first error. What comes after it is tried all the same: the disk may have room again.
@@ -17,28 +18,34 @@ struct AppendOnlyFile: ~Copyable {
   /// short.
   private(set) var bytes: off_t = 0
 
-  /// Creates the file at `path`. An existing one is not touched, and a link at the place not followed.
-  init(path: String) throws(AppendOnlyFileError) {
+  /// Creates the file at `path`, open as one of `openFiles`. An existing file is not touched, and a link at the place
+  /// is not followed.
+  init(path: String, among openFiles: OpenFiles = OpenFiles()) throws(AppendOnlyFileError) {
     self.path = path
-    descriptor = try DirectoryFiles.create(path, O_RDWR)
+    self.openFiles = openFiles
+    openFiles.makeRoom()
+    file = OpenFiles.File(try DirectoryFiles.create(path, O_RDWR))
+    openFiles.use(file)
   }
 
-  deinit {
-    var descriptor = descriptor
-    clinux_descriptor_close(&descriptor)
-  }
+  deinit { openFiles.close(file) }
 
-  /// The file's number, open for reading and writing; `nil` when the service has closed it and it is not at its place
-  /// either.
+  /// The file's number, open for reading and writing; `nil` when the file is closed and has been removed.
   private mutating func number() -> Int32? {
-    if clinux_descriptor_is_ours(&descriptor) { return descriptor.number }
-    wasClosed = true
-    guard let opened = DirectoryFiles.reopen(path, descriptor, O_RDWR) else {
-      fail("the service has closed \(path), and it cannot be opened again")
+    if clinux_descriptor_is_ours(&file.descriptor) {
+      openFiles.use(file)
+      return file.descriptor.number
+    }
+    if !file.isSetAside { wasClosed = true }
+    openFiles.makeRoom()
+    guard let opened = DirectoryFiles.reopen(path, file.descriptor, O_RDWR) else {
+      fail("\(path) was closed, and cannot be opened again")
       return nil
     }
-    clinux_descriptor_replace(&descriptor, opened)
-    return descriptor.number
+    clinux_descriptor_replace(&file.descriptor, opened)
+    file.isSetAside = false
+    openFiles.use(file)
+    return opened.number
   }
 
   /// Appends `records`. Returns whether the file has them; if not, it has nothing of them.
@@ -89,6 +96,9 @@ struct AppendOnlyFile: ~Copyable {
       return present.st_ino != own.st_ino || present.st_dev != own.st_dev
     }
   }
+
+  /// Whether what it has can be read: not once it is closed and removed.
+  var isReadable: Bool { mutating get { number() != nil } }
 
   /// Copies everything that it has to `other`, which must be empty. Returns whether that was possible.
   mutating func copy(to other: inout AppendOnlyFile) -> Bool {

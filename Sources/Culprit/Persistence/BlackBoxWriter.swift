@@ -7,8 +7,9 @@ import Synchronization
 final class BlackBoxWriter: Sendable {
   /// Where it is.
   let directory: String
-  let disk = DiskThread()
+  let disk: DiskThread
   let fsyncs = FsyncScheduler()
+  let openFiles = OpenFiles()
   let problems: ProblemList
   let run: RunFile
   private let retention: RetentionPolicy
@@ -31,8 +32,15 @@ final class BlackBoxWriter: Sendable {
   private static let silence = Duration.seconds(2)
 
   /// What `configuration` has in `directory`, in `process`. Nothing is done before ``open()``.
-  init(_ directory: String, _ configuration: Configuration, _ process: ObservedProcess, _ problems: ProblemList) {
+  init(
+    _ directory: String,
+    _ configuration: Configuration,
+    _ process: ObservedProcess,
+    _ problems: ProblemList,
+    disk: DiskThread = DiskThread()
+  ) {
     self.directory = directory
+    self.disk = disk
     self.problems = problems
     run = RunFile(
       directory: directory,
@@ -67,8 +75,6 @@ final class BlackBoxWriter: Sendable {
       _ = disk.stop(until: 0)
       throw error
     }
-    // Also where the disk has not answered yet.
-    run.endAtExit()
   }
 
   /// Removes what is too much, soon: at most once a second, and once more, if need be, when the watchdog is stopped.
@@ -91,7 +97,7 @@ final class BlackBoxWriter: Sendable {
         tidying.isWanted = false
         tidying.isWaiting = false
       }
-      OwnDescriptors.run { self.retention.enforce() }
+      retention.enforce()
     }
   }
 

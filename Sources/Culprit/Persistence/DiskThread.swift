@@ -20,15 +20,18 @@ final class DiskThread: Sendable {
     /// Of what waits and of what is being done.
     var bytes = 0
     var isStopping = false
-    var last: (@Sendable () -> Void)?
   }
 
+  private let hasOwnTable: Bool
   private let state = Mutex(State())
-  private let wantsLast = Atomic<Bool>(false)
   private let wake = WakeUp()
   private let hasEnded = Promise<Bool>()
   /// When the piece of work that is being done was begun, on the observer's clock; 0 between two.
   private let began = Atomic<UInt64>(0)
+
+  /// A disk thread with its own descriptor table, if the kernel has such tables: its files then neither count against
+  /// the service's limit nor can the service close them. Tests pass `false`.
+  init(hasOwnTable: Bool = true) { self.hasOwnTable = hasOwnTable }
 
   /// For how long the disk has held up the piece of work that is being done; `nil` when there is none.
   var heldUp: Duration? {
@@ -44,6 +47,7 @@ final class DiskThread: Sendable {
   func start() throws(PosixThreadError) {
     // Nobody waits for it by its handle: it may never end.
     try PosixThread(name: "culprit-disk") { [self] in
+      if hasOwnTable { _ = clinux_descriptor_take_own_table() }
       run()
       hasEnded.fulfill(true)
     }
@@ -76,18 +80,6 @@ final class DiskThread: Sendable {
     return promise.wait(until: deadline)
   }
 
-  /// Keeps `work` ready for ``doLast()``.
-  func prepareLast(_ work: @escaping @Sendable () -> Void) { state.withLock { $0.last = work } }
-
-  /// Has done, once, what was prepared, after everything that was put in before.
-  ///
-  /// Neither allocates nor locks: exit(3) may have been called by a handler of a signal that came in the midst of
-  /// either.
-  func doLast() {
-    wantsLast.store(true, ordering: .releasing)
-    wake.notify()
-  }
-
   /// Makes the thread end when everything that was put in has been done, and waits for that until `deadline`.
   ///
   /// - Returns: Whether it has ended.
@@ -100,26 +92,17 @@ final class DiskThread: Sendable {
   private func run() {
     while true {
       let seen = wake.seen
-      // Before what waits is taken: all of that comes first.
-      let wantsLast = wantsLast.load(ordering: .acquiring)
-      let (batch, last, isStopping) = state.withLock { state in
-        defer {
-          state.waiting = []
-          if wantsLast || state.isStopping { state.last = nil }
-        }
-        return (state.waiting, wantsLast ? state.last : nil, state.isStopping)
+      let (batch, isStopping) = state.withLock { state in
+        defer { state.waiting = [] }
+        return (state.waiting, state.isStopping)
       }
       for work in batch {
         began.store(clinux_clock_ns(), ordering: .relaxed)
         work.run()
         state.withLock { $0.bytes -= work.bytes }
       }
-      if let last {
-        began.store(clinux_clock_ns(), ordering: .relaxed)
-        last()
-      }
       began.store(0, ordering: .relaxed)
-      guard batch.isEmpty, last == nil else { continue }
+      guard batch.isEmpty else { continue }
       if isStopping { return }
       wake.wait(after: seen, until: .max)
     }

@@ -58,6 +58,25 @@ final class PreviousRuns: Sendable {
     return run
   }
 
+  /// Makes files of the stalls of `record` that were only noted. Returns all of its stalls.
+  private func saveNotedHangs(of record: RunRecord) -> BlackBoxDirectory.RunStalls {
+    let recorded = directory.stalls(of: record)
+    guard !record.hangs.isEmpty else { return recorded }
+    let open = recorded.saved.filter(\.isOpen).compactMap { directory.stall($0.name) }.flatMap(\.recording.stalls)
+    // The recorder may have been late.
+    for (hang, file) in zip(record.hangs, record.filesOfNotedHangs) where !open.contains(where: hang.isNote(of:)) {
+      write(file.bytes, file.name)
+    }
+    return directory.stalls(of: record)
+  }
+
+  /// Makes the file `name` with the content `bytes`, unless it is there.
+  private func write(_ bytes: [UInt8], _ name: String) {
+    guard var created = try? DirectoryFiles.create("\(directory.path)/\(name)", O_WRONLY) else { return }
+    _ = bytes.withUnsafeBytes { clinux_write(created.number, $0.baseAddress, $0.count) }
+    clinux_descriptor_close(&created)
+  }
+
   /// Waits until the handler has been called for every run, until `deadline` at most, and less long for a disk that
   /// does not answer. Returns whether it has been.
   func finish(until deadline: UInt64) -> Bool {
@@ -91,7 +110,7 @@ final class PreviousRuns: Sendable {
     guard stat("\(directory.path)/\(name)", &present) == 0, present.st_ino == information.st_ino,
       present.st_dev == information.st_dev
     else { return nil }
-    let stalls = directory.stalls(of: record)
+    let stalls = saveNotedHangs(of: record)
     let verdict = RunVerdict(
       of: record,
       hasOpenStall: stalls.hasOpen,

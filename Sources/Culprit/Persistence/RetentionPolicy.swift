@@ -2,7 +2,9 @@ import CulpritBlackBox
 import CulpritStallRecord
 import Glibc
 
-/// Keeps a directory within its limits. On the disk thread.
+/// Keeps a directory within its limits, whether or not anything reads it. On the disk thread.
+///
+/// Files of runs that go on stay, and so does the last run that was killed in a stall and has not been reported.
 ///
 /// Links, files of other users and what is no plain file neither count nor go.
 struct RetentionPolicy: Sendable {
@@ -17,6 +19,35 @@ struct RetentionPolicy: Sendable {
     var isTooOld: Bool
     /// Whether it tells of something that did not end well.
     var isFatal: Bool
+  }
+
+  /// Files that are removed together.
+  private struct Unit {
+    /// The order in which units are removed.
+    enum Rank: Int {
+      /// A stall or a run that ended.
+      case ended
+      /// A run that was killed, or a stall without an end whose run has been reported or removed.
+      case fatal
+      /// A run that was killed in stalls and has not been reported, with these stalls.
+      case unreportedHang
+    }
+
+    var rank: Rank
+    /// Its place among the units of its rank.
+    var name: String
+    var entries: [Entry] = []
+
+    init(rank: Rank, name: String, _ entry: Entry? = nil) {
+      self.rank = rank
+      self.name = name
+      if let entry { entries = [entry] }
+    }
+
+    var bytes: Int { entries.reduce(0) { $0 + $1.bytes } }
+    var isTooOld: Bool { entries.allSatisfy(\.isTooOld) }
+
+    mutating func add(_ entry: Entry) { entries.append(entry) }
   }
 
   /// How long a file may take until it has its name.
@@ -54,30 +85,45 @@ struct RetentionPolicy: Sendable {
         }
       }
     }
-    // A hang that nobody has been told of stays, with its run; a service that is killed over and over may leave any
-    // number of the others.
-    let open = stalls.filter(\.isFatal).map(\.name)
-    let hung = untold.map(\.name).filter { run in open.contains { FileNames.belongs($0, to: run) } }
-    let kept = (stalls + untold + others).sorted { $0.name < $1.name }
-      .filter { entry in
-        if hung.contains(entry.name) { return false }
-        if entry.isFatal, entry.name.hasSuffix(".stall"),
-          (live + hung).contains(where: { FileNames.belongs(entry.name, to: $0) })
-        {
-          return false
-        }
-        if entry.isTooOld { remove(entry.name) }
-        return !entry.isTooOld
+    let runs = RunNames(live + (untold + others).map(\.name))
+    let known = Set(untold.map(\.name))
+    var units: [Unit] = []
+    var hangs: [String: Unit] = [:]
+    for entry in stalls + untold + others {
+      let isStall = entry.name.hasSuffix(".stall")
+      let run = isStall && entry.isFatal ? runs.run(of: entry.name) : nil
+      if let run, live.contains(run) { continue }
+      if let run, known.contains(run) {
+        hangs[run, default: Unit(rank: .unreportedHang, name: run)].add(entry)
+      } else {
+        units.append(Unit(rank: entry.isFatal ? .fatal : .ended, name: entry.name, entry))
       }
+    }
+    // A run goes with the stalls that it was killed in.
+    units.removeAll { unit in
+      guard let entry = unit.entries.first else { return true }
+      return hangs[entry.name]?.add(entry) != nil
+    }
+    // The newest hang stays whatever the limits are: the next launch reports it.
+    if let newest = hangs.keys.max() { hangs[newest] = nil }
+    enforce(units + hangs.values)
+  }
+
+  /// Removes the units that are too old, then the first ones in order until the rest is within the limits.
+  private func enforce(_ units: [Unit]) {
+    for unit in units where unit.isTooOld { remove(unit) }
+    let kept = units.filter { !$0.isTooOld }.sorted { ($0.rank.rawValue, $0.name) < ($1.rank.rawValue, $1.name) }
     var bytes = kept.reduce(0) { $0 + $1.bytes }
-    var count = kept.count
-    for entry in kept.filter({ !$0.isFatal }) + kept.filter({ $0.isFatal }) {
+    var count = kept.reduce(0) { $0 + $1.entries.count }
+    for unit in kept {
       guard bytes > limits.bytesMax || count > limits.filesMax else { break }
-      remove(entry.name)
-      bytes -= entry.bytes
-      count -= 1
+      remove(unit)
+      bytes -= unit.bytes
+      count -= unit.entries.count
     }
   }
+
+  private func remove(_ unit: Unit) { for entry in unit.entries { remove(entry.name) } }
 
   /// The file `name`, as far as it can be known without opening it. Removes one that has not got its name in time.
   private func entry(_ name: String, in box: BlackBoxDirectory) -> Entry? {
@@ -137,9 +183,30 @@ enum FileNames {
   }
 
   /// The process id and the time in a name.
-  private static func parts(_ name: String) -> (process: String, time: String) {
+  fileprivate static func parts(_ name: String) -> (process: String, time: String) {
     let parts = name.split(separator: "-")
     guard parts.count >= 3 else { return ("", "") }
     return (String(parts[2].prefix { $0.isNumber }), String(parts[1]))
+  }
+}
+
+/// The names of runs, to find the one that a stall is of.
+private struct RunNames {
+  /// By process id, in order of time.
+  private let runs: [String: [(time: String, name: String)]]
+
+  init(_ names: [String]) {
+    var runs: [String: [(time: String, name: String)]] = [:]
+    for name in names.sorted() {
+      let (process, time) = FileNames.parts(name)
+      runs[process, default: []].append((time, name))
+    }
+    self.runs = runs
+  }
+
+  /// The run that the stall of the file `stall` may be of: the last one of its process id that began before the stall.
+  func run(of stall: String) -> String? {
+    let (process, time) = FileNames.parts(stall)
+    return runs[process]?.last { $0.time <= time }?.name
   }
 }

@@ -1,6 +1,7 @@
 import CulpritBlackBox
 import CulpritReports
 import CulpritStallRecord
+import Glibc
 
 extension Watchdog.PreviousRun {
   /// The run of `record`, which ended as `verdict` says. Each file with an open stall is read in turn.
@@ -18,7 +19,7 @@ extension Watchdog.PreviousRun {
     processID = record.identity.process
     executable = record.executable
     since = StallReport.Timestamp(record.since)
-    signal = record.crash?.signal
+    signal = record.crash?.signal ?? record.terminated.map { _ in SIGTERM }
     files = stalls.saved.map { "\(directory)/\($0.name)" }
     var hangs: [FatalHang] = []
     var texts: [String] = []
@@ -58,6 +59,7 @@ extension Watchdog.PreviousRun.Ending {
   init(_ verdict: RunVerdict) {
     switch verdict {
     case .cleanExit: self = .cleanExit
+    case .terminated: self = .terminated
     case .fatalHang: self = .fatalHang
     case .killed: self = .killed
     case .crash: self = .crash

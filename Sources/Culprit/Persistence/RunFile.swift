@@ -1,12 +1,12 @@
 import CCulpritLinux
+import CCulpritObserver
 import CCulpritProcess
 import CulpritBlackBox
 import CulpritStallRecord
 import Glibc
 import Synchronization
 
-/// The file in which this run of the service says who it is, and that it has ended. Used by the disk thread, but for
-/// its end.
+/// The file in which this run of the service records its identity and its end. Used by the disk thread.
 ///
 /// It is locked (fcntl(2), which no child inherits) from before it has its name until the process is over.
 final class RunFile: Sendable {
@@ -25,20 +25,6 @@ final class RunFile: Sendable {
   /// When the run ended, on the wall clock; 0 while it goes on.
   private let endTime = Atomic<UInt64>(0)
   private let endIsWritten = Promise<Bool>()
-
-  /// The file of the watchdog that runs, for when the process exits without having stopped it.
-  private static let current = Mutex<RunFile?>(nil)
-  /// Whose that is. Read before the lock is tried.
-  private static let currentOwner = Atomic<UInt32>(0)
-  private static let atExit: Void = {
-    atexit {
-      // Not in a child of the process, which runs this, too.
-      guard clinux_process_is(RunFile.currentOwner.load(ordering: .acquiring)) else { return }
-      // Who holds the lock is about to start a watchdog or has stopped one.
-      let file = RunFile.current.withLockIfAvailable { $0 } ?? nil
-      file?.end(until: clinux_clock_ns() &+ 1_000_000_000)
-    }
-  }()
 
   /// What `process` will have in `directory`. Nothing is there before ``open()``.
   ///
@@ -81,26 +67,35 @@ final class RunFile: Sendable {
   /// - Throws: Why there is none.
   func open() throws(AppendOnlyFileError) {
     try create()
-    guard notesCrashes, let opened = descriptor.withLock({ $0 }) else { return }
-    guard endTime.load(ordering: .acquiring) == 0 else { return }
-    let run = cprocess_crash_start(opened, record.number)
-    // Not the disk thread, which may wait for the disk or for who dies.
+    guard let opened = descriptor.withLock({ $0 }), endTime.load(ordering: .acquiring) == 0 else { return }
+    let run = cprocess_crash_start(opened, record.number, notesCrashes)
+    // Not the disk thread, which may wait for the disk or for who dies. It inherits the disk thread's descriptors.
+    let table = clinux_descriptor_table()
     do throws(PosixThreadError) {
-      try PosixThread(name: "culprit-note") { resting { cprocess_crash_write_notes(run) } }.detach()
+      try PosixThread(name: "culprit-note") {
+        clinux_descriptor_share_table(table)
+        observer_hang_notes_start()
+        resting { cprocess_crash_write_notes(run, observer_hang_notes_write) }
+      }
+      .detach()
     } catch {
       cprocess_crash_stop()
-      problems.note("crashes are not noted: \(WatchdogError.threadNotStarted(error).message)")
+      problems.note(
+        "crashes, and hangs that are not recorded, are not noted: \(WatchdogError.threadNotStarted(error).message)"
+      )
     }
     // The disk may have answered only now: nothing must be noted in a file that is about to be closed.
     if endTime.load(ordering: .acquiring) != 0 { cprocess_crash_stop() }
   }
 
-  /// Prepares for ``end(until:)``, and has that called when the process exits without having stopped its watchdog.
-  func endAtExit() {
-    disk.prepareLast { [self] in writeEnd() }
-    _ = Self.atExit
-    Self.current.withLock { $0 = self }
-    Self.currentOwner.store(owner, ordering: .releasing)
+  /// Adds the modules of this process: with them the next launch finds names for a hang that was only noted.
+  func add(_ modules: [Module]) {
+    disk.put(bytes: 256 * modules.count) { [self] in
+      guard let opened = descriptor.withLock({ $0 }), withUnsafePointer(to: opened, clinux_descriptor_is_ours) else {
+        return
+      }
+      _ = Self.append(record.lines(of: modules), to: opened.number)
+    }
   }
 
   /// Creates the file once more when somebody has removed it, or its directory, or when there was no room for it
@@ -174,10 +169,8 @@ final class RunFile: Sendable {
     DirectoryFiles.flush(directory)
   }
 
-  /// Says that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also
-  /// when another thread says it: the process may exit when this one returns. Does nothing in a child of the process.
-  ///
-  /// Neither allocates nor locks what anybody keeps, for exit(3) in a handler (``DiskThread/doLast()``).
+  /// Records that the run has ended in an orderly way, and waits until the file has it, until `deadline` at most; also
+  /// when another thread does that. Does nothing in a child of the process.
   func end(until deadline: UInt64) {
     guard clinux_process_is(owner) else { return }
     let isFirst = endTime.compareExchange(
@@ -188,7 +181,7 @@ final class RunFile: Sendable {
     .exchanged
     if isFirst {
       cprocess_crash_stop()
-      disk.doLast()
+      disk.put(isVital: true) { [self] in writeEnd() }
     }
     _ = endIsWritten.wait(until: deadline)
   }
@@ -208,7 +201,6 @@ final class RunFile: Sendable {
         _ = resting { fsync(present.number) }
       }
     }
-    Self.current.withLock { if $0 === self { $0 = nil } }
     endIsWritten.fulfill(true)
   }
 

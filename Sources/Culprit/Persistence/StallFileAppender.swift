@@ -11,6 +11,7 @@ struct StallFileAppender: ~Copyable {
   private let directory: String
   private let process: ObservedProcess
   private let run: RunFile
+  private let openFiles: OpenFiles
   private let fsyncs: FsyncScheduler
   private let problems: ProblemList
   /// The stall as far as the file is to tell of it.
@@ -21,11 +22,16 @@ struct StallFileAppender: ~Copyable {
   private var statePlace: off_t?
   /// Records that must be there before anything else that follows.
   private var owed: [[UInt8]] = []
+  /// The modules that the file has or is owed.
+  private var modules: [Module] = []
   /// The stacks that the file has, by the number that samples refer to them with, as far as they are remembered.
   private var stacks: [Stack: Int] = [:]
   private var stackCount = 0
   /// The threads that the file has names of, with the last one.
   private var names: [Int32: String] = [:]
+  /// Samples and other threads that the file has.
+  private var saved: UInt64 = 0
+  private var othersSaved = 0
   /// Samples that the file does not have, and other threads.
   private var unsaved: UInt64 = 0
   private var othersUnsaved = 0
@@ -46,9 +52,10 @@ struct StallFileAppender: ~Copyable {
     let time =
       stall.began.nanosecondsSince1970 > process.watchedSince.nanosecondsSince1970 ? stall.began : process.watchedSince
     let name = "culprit-\(time.fileNamePart)-\(process.id)-\(stall.id).stall"
-    file = try AppendOnlyFile(path: "\(box.directory)/\(name)")
+    file = try AppendOnlyFile(path: "\(box.directory)/\(name)", among: box.openFiles)
     directory = box.directory
     run = box.run
+    openFiles = box.openFiles
     fsyncs = box.fsyncs
     problems = box.problems
     tag = UInt16.random(in: 1...UInt16.max)
@@ -58,27 +65,32 @@ struct StallFileAppender: ~Copyable {
 
   deinit { fsyncs.leave(place) }
 
+  /// Whether the file says what is stalled.
+  var hasBeginning: Bool { statePlace != nil }
+
   /// The first error.
   var failure: String? { file.failure }
 
   /// Writes the beginning, with the modules that are known.
   mutating func begin(_ modules: [Module]) {
+    // Not a copy: many stalls have the same list.
+    if self.modules.isEmpty { self.modules = modules } else { self.modules += modules }
     owed += modules.map { StallFileWriter.record(of: $0) }
     _ = settle()
   }
 
   /// Adds a sample with its stack, and the modules that are new in it.
   mutating func add(_ sample: Sample, _ stack: Stack?, _ modules: [Module]) {
-    owed += modules.map { StallFileWriter.record(of: $0) }
+    owe(modules)
     var saved = sample
     saved.stack = stack.flatMap { save($0) }
     let isWhole = saved.stack != nil || stack == nil
-    if !append(StallFileWriter.record(of: saved, stallID: stall.id)) || !isWhole { unsaved += 1 }
+    if append(StallFileWriter.record(of: saved, stallID: stall.id)), isWhole { self.saved += 1 } else { unsaved += 1 }
   }
 
   /// Adds a sample of a thread that held something, with its stack, and the modules that are new in it.
   mutating func add(_ holder: HolderSample, _ stack: Stack?, _ modules: [Module]) {
-    owed += modules.map { StallFileWriter.record(of: $0) }
+    owe(modules)
     var saved = holder
     saved.sample.stack = stack.flatMap { save($0) }
     let isKnown = names.updateValue(holder.thread.name, forKey: holder.thread.id) == holder.thread.name
@@ -88,12 +100,12 @@ struct StallFileAppender: ~Copyable {
 
   /// Adds another thread.
   mutating func add(other: ThreadSample, _ stack: Stack?, _ modules: [Module]) {
-    owed += modules.map { StallFileWriter.record(of: $0) }
+    owe(modules)
     var saved = other
     saved.stack = stack.flatMap { save($0) }
     let records =
       StallFileWriter.record(of: other.thread) + StallFileWriter.record(of: saved, stallID: stall.id)
-    if !append(records) { othersUnsaved += 1 }
+    if append(records) { othersSaved += 1 } else { othersUnsaved += 1 }
   }
 
   /// All other threads have been captured, but for so many.
@@ -171,6 +183,12 @@ struct StallFileAppender: ~Copyable {
     file.replace(record, at: statePlace)
   }
 
+  private mutating func owe(_ modules: [Module]) {
+    guard !modules.isEmpty else { return }
+    self.modules += modules
+    owed += modules.map { StallFileWriter.record(of: $0) }
+  }
+
   /// Writes what must be there before anything else. Returns whether it is there.
   private mutating func settle() -> Bool {
     if statePlace == nil {
@@ -211,8 +229,8 @@ struct StallFileAppender: ~Copyable {
     return stackCount
   }
 
-  /// Makes the file anew when somebody has removed it, or its directory: what it had is still there as long as it is
-  /// open.
+  /// Makes the file anew when it has been removed, directly or with its directory. A file that is open keeps what it
+  /// had; of one that is closed, the samples are lost and counted.
   private mutating func returnIfGone() {
     let isGone = file.isGone
     if file.wasClosed {
@@ -224,14 +242,30 @@ struct StallFileAppender: ~Copyable {
     // What has removed the one may have removed the other, and without that of the run nobody is told of this one.
     run.ensure()
     do throws(DirectoryError) { try DirectoryFiles.prepare(directory) } catch { return }
-    guard var anew = try? AppendOnlyFile(path: file.path) else { return }
-    guard file.copy(to: &anew) else {
+    guard var anew = try? AppendOnlyFile(path: file.path, among: openFiles) else { return }
+    let isLost = !file.isReadable
+    guard isLost || file.copy(to: &anew) else {
       anew.remove()
       return
     }
     problems.note("\(file.path) was removed while it was written, and has been made anew")
     file = anew
     lastSync = 0
+    if isLost { beginAnew() }
+  }
+
+  /// Owes an empty file everything but the samples and the other threads, which are gone.
+  private mutating func beginAnew() {
+    statePlace = nil
+    owed =
+      modules.map { StallFileWriter.record(of: $0) }
+      + stall.notes.map { StallFileWriter.record(of: $0, stallID: stall.id) }
+    (stacks, stackCount, names) = ([:], 0, [:])
+    unsaved += saved
+    othersUnsaved += othersSaved
+    (saved, othersSaved) = (0, 0)
+    areNamesWhole = false
+    _ = settle()
   }
 
   private mutating func syncIfDue() {

@@ -33,13 +33,15 @@ final class StallFileQueue: Sendable {
   ///   - modules: The modules that are known.
   ///   - samples: The samples so far, with their stacks.
   ///   - holders: Those of threads that held what these waited for, with their stacks.
+  ///   - isSaved: Called on the disk thread once the file tells of the stall.
   init(
     _ box: BlackBoxWriter,
     process: ObservedProcess,
     stall: Stall,
     modules: [Module],
     samples: [(Sample, Stack?)],
-    holders: [(HolderSample, Stack?)] = []
+    holders: [(HolderSample, Stack?)] = [],
+    isSaved: @escaping @Sendable () -> Void = {}
   ) {
     self.box = box
     problems = box.problems
@@ -56,6 +58,7 @@ final class StallFileQueue: Sendable {
         for (sample, stack) in samples { file?.add(sample, stack, []) }
         for (holder, stack) in holders { file?.add(holder, stack, []) }
         file?.goesOn(stall, refused: 0)
+        if file?.hasBeginning == true { isSaved() }
       }
     }
     guard !isTaken else { return }

@@ -1,7 +1,8 @@
 import CulpritStallRecord
 
-/// Stalls of one thread or one task at one time: a section within a turn of a loop, a request on a loop, an async function in another
-/// one. It is one stall, seen twice: each is reported, and says of the other one.
+/// Relations between stalls at one time. Stalls of one thread or one task are one stall, seen twice: a section within a turn of a loop, a
+/// request on a loop, an async function in another one. Stalls with the same label belong to the same request, on whatever thread: a
+/// section that is suspended, and the job that it waits for. Each is reported, and its report refers to the other one.
 struct Overlaps {
   /// Who does the work.
   enum Worker: Hashable {
@@ -15,6 +16,8 @@ struct Overlaps {
     var reportID: String
     /// `nil` where several did.
     var worker: Worker?
+    /// The labels of the work.
+    var labels: Set<String> = []
     var source: WatchedSource
     var began: UInt64
     /// `nil` while it goes on.
@@ -27,16 +30,22 @@ struct Overlaps {
   /// So many are remembered.
   private static let endedMax = 32
 
+  /// The most stalls with the same label that are noted: a label may be that of thousands of requests.
+  private static let sharedLabelsMax = 4
+
   /// What is to be noted about `one`, which ends or has just been declared, when `others` go on.
   func notes(of one: Known, beside others: [Known], now: UInt64) -> [StallNote] {
-    guard let worker = one.worker else { return [] }
+    var sharedLabels = 0
     return (ended + others)
       .compactMap { other in
-        guard other.worker == worker, other.reportID != one.reportID else { return nil }
+        let isSame = one.worker != nil && other.worker == one.worker
+        let isRelated = isSame || (sharedLabels < Self.sharedLabelsMax && !other.labels.isDisjoint(with: one.labels))
+        guard isRelated, other.reportID != one.reportID else { return nil }
         let (begin, end) = (max(one.began, other.began), min(one.ended ?? now, other.ended ?? now))
         guard begin < end else { return nil }
+        if !isSame { sharedLabels += 1 }
         return StallNote(
-          .overlap,
+          isSame ? .overlap : .sharedLabel,
           title: "\(other.source.kind.description) \"\(other.source.name)\"",
           text: other.reportID,
           time: Duration(wholeNanoseconds: end - begin)

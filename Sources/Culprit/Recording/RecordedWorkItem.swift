@@ -7,6 +7,12 @@ struct RecordedWorkItem: ~Copyable {
   /// The all-threads capture whose threads belong to this stall.
   var allThreads: UInt64?
   private(set) var stall: Stall?
+  /// The samples that were not taken for want of processor time.
+  private var spared: UInt64 = 0
+  /// Whether the stall is only counted.
+  private(set) var isCounted = false
+  /// The first labels of the work.
+  private(set) var labels: Set<String> = []
   private var store = SampleStore()
   private var holders = HolderStore()
   /// What observing the work item cost before it was a stall.
@@ -23,6 +29,8 @@ struct RecordedWorkItem: ~Copyable {
   /// The last system call that each of the work item's threads was seen in, and where.
   private var lastCalls: [Int32?: (call: Int32, place: StackFrame)] = [:]
 
+  private static let labelsMax = 16
+
   /// A work item that was sampled for the first time when the process had the modules `earlier`; `read` reads those
   /// that it has.
   init(item: UInt64, generation: UInt32, earlier: [Module], read: @escaping @Sendable () -> [Module]) {
@@ -33,10 +41,12 @@ struct RecordedWorkItem: ~Copyable {
 
   /// Adds a look at the work item's thread.
   mutating func add(_ captured: CapturedSample) {
+    guard !isCounted else { return }
     var captured = captured
     nameRestarted(&captured)
     let kept = store.add(captured.sample, stack: captured.stack)
     cost.add(captured.sample)
+    if !captured.sample.label.isEmpty, labels.count < Self.labelsMax { labels.insert(captured.sample.label) }
     guard stall != nil else { return }
     stall?.duration = captured.sample.age
     stall?.gap = captured.gap
@@ -45,8 +55,21 @@ struct RecordedWorkItem: ~Copyable {
     if kept { save(captured.sample, captured.stack) }
   }
 
+  /// A look at the work item's task, which is suspended, has found it where its last sample did.
+  mutating func stayed(age: Duration, gap: Duration, lost: UInt64) {
+    guard let (sample, stack, isKept) = store.repeatLast(at: age) else { return }
+    cost.add(sample)
+    guard stall != nil else { return }
+    stall?.duration = age
+    stall?.gap = gap
+    stall?.lostSamples = lost
+    stall?.cost = cost
+    if isKept { save(sample, stack) }
+  }
+
   /// Adds a look at a thread that holds what the work item's waits for.
   mutating func add(_ holder: HolderSample, stack: Stack?) {
+    guard !isCounted else { return }
     cost.add(holder.sample)
     let kept = holders.add(holder, stack: stack)
     guard stall != nil else { return }
@@ -68,11 +91,29 @@ struct RecordedWorkItem: ~Copyable {
     }
   }
 
-  /// The work item has become `stall`, which is saved in `box`, if one is given.
-  mutating func begin(_ stall: Stall, process: ObservedProcess, box: BlackBoxWriter?) {
+  /// The place where the work item was seen last.
+  var place: Storms.Place { store.latestStack.map { Storms.Place($0) } ?? .unknown }
+
+  /// The work item has become `stall`, which is only counted: nothing that was seen of it is kept.
+  mutating func count(_ stall: Stall) {
+    self = RecordedWorkItem(item: item, generation: generation, earlier: [], read: { [] })
+    self.stall = stall
+    isCounted = true
+  }
+
+  /// The work item has become `stall`, which is saved in `box`, if one is given: `isSaved` is called once its file is there.
+  /// The process has the modules `present`.
+  mutating func begin(
+    _ stall: Stall,
+    process: ObservedProcess,
+    box: BlackBoxWriter?,
+    present: [Module]? = nil,
+    isSaved: @escaping @Sendable () -> Void = {}
+  ) {
     self.stall = stall
     self.stall?.cost = cost
-    modules.load()
+    isCounted = false
+    modules.load(present)
     let (samples, stacks) = store.content
     for stack in stacks + holders.table.stacks { modules.cover(stack) }
     guard let box else { return }
@@ -82,7 +123,8 @@ struct RecordedWorkItem: ~Copyable {
       stall: stall,
       modules: modules.all,
       samples: samples.map { ($0, $0.stack.map { stacks[$0] }) },
-      holders: holders.samples.map { ($0, $0.sample.stack.map { holders.table.stacks[$0] }) }
+      holders: holders.samples.map { ($0, $0.sample.stack.map { holders.table.stacks[$0] }) },
+      isSaved: isSaved
     )
   }
 
@@ -91,7 +133,9 @@ struct RecordedWorkItem: ~Copyable {
 
   /// Adds another thread, captured for this stall.
   mutating func add(other: ThreadSample, stack: Stack?) {
-    guard let stall, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else { return }
+    guard let stall, !isCounted, other.thread.id != stall.thread.id, !knownOthers.contains(other.thread.id) else {
+      return
+    }
     var kept = other
     kept.stack = stack.map { otherStacks.place(of: $0) }
     if others == nil { others = AllThreads() }
@@ -104,7 +148,7 @@ struct RecordedWorkItem: ~Copyable {
 
   /// All other threads have been captured, but for so many.
   mutating func endOthers(leftOut: Int) {
-    guard stall != nil else { return }
+    guard stall != nil, !isCounted else { return }
     if others == nil { others = AllThreads() }
     others?.leftOut = leftOut
     others?.isComplete = true
@@ -114,7 +158,7 @@ struct RecordedWorkItem: ~Copyable {
   /// Adds a note about the stall.
   mutating func add(_ note: StallNote) {
     // Who has a lock of a file is asked again and again.
-    guard let stall, note.kind != .fileLock || !stall.notes.contains(note) else { return }
+    guard let stall, !isCounted, note.kind != .fileLock || !stall.notes.contains(note) else { return }
     self.stall?.notes.append(note)
     file?.add(note)
   }
@@ -139,8 +183,9 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   /// The work goes on, and has taken `duration` by now.
-  mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64) {
+  mutating func goesOn(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
     guard stall != nil else { return }
+    self.spared = spared
     stall?.duration = duration
     stall?.gap = gap
     stall?.lostSamples = lost
@@ -148,7 +193,8 @@ struct RecordedWorkItem: ~Copyable {
   }
 
   /// The work has ended.
-  mutating func end(duration: Duration, gap: Duration, lost: UInt64) {
+  mutating func end(duration: Duration, gap: Duration, lost: UInt64, spared: UInt64 = 0) {
+    self.spared = max(self.spared, spared)
     stall?.duration = duration
     stall?.gap = gap
     stall?.lostSamples = lost
@@ -157,6 +203,8 @@ struct RecordedWorkItem: ~Copyable {
 
   /// Completes the file, if the end of the work was seen, and returns what was recorded.
   mutating func finished(process: ObservedProcess) -> Recording? {
+    guard !isCounted else { return nil }
+    if spared > 0, stall?.hasEnded == true, stall?.sparedSamples == 0 { add(StallNote(.spared, text: "\(spared)")) }
     guard var stall else { return nil }
     let stacks = fill(&stall)
     for entry in store.takeLastBeside() { save(entry.sample, entry.stack) }

@@ -10,23 +10,25 @@ import Synchronization
 ///
 /// It may block in the allocator. The ring then fills up and samples are lost and counted; the monitor never waits.
 final class Recorder: Sendable {
-  private let rings: Rings
+  let rings: Rings
   private let stopping = StopFlag()
-  private let process: ObservedProcess
-  private let box: BlackBoxWriter?
-  private let keepsRecovered: Bool
+  let process: ObservedProcess
+  let box: BlackBoxWriter?
+  let keepsRecovered: Bool
   private let whileDebugged: Configuration.Sampling.Debugged
   private let settings: ReportSettings
   private let announce: @Sendable (StallEvent) -> Void
   private let notes: @Sendable () -> [StallNote]
-  private let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
+  let phaseNotes: @Sendable (WatchedSource) -> [StallNote]
   private let name: @Sendable (Recording, StallFileQueue) -> Void
   private let deliver: @Sendable (Recording, StallFileQueue?) -> Void
-  private let modules: @Sendable () -> [Module]
+  let modules: @Sendable () -> [Module]
   private let problems: ProblemList
-  private let threadRequests = Mutex(ThreadRequests())
+  let threadRequests = Mutex(ThreadRequests())
   /// Those who wait; `nil` when nobody answers any more.
-  private let soFarRequests = Mutex<[SoFarRequest]?>([])
+  let soFarRequests = Mutex<[SoFarRequest]?>([])
+  /// Requests for one recording each; `nil` when they are answered no more.
+  let recordingRequests = Mutex<[RecordingRequest]?>([])
 
   /// The rings that events come from, the monitor's and each sampler's, freed with the last reference.
   final class Rings: @unchecked Sendable {
@@ -136,10 +138,9 @@ final class Recorder: Sendable {
 
   /// Asks for the stalls that are under way, as far as they have been seen.
   ///
-  /// - Parameter ending: The slot of the one that is over with that, if one is.
   /// - Returns: What receives them.
-  func requestSoFar(ending: Int? = nil) -> SoFarRequest {
-    let request = SoFarRequest(ending: ending)
+  func requestSoFar() -> SoFarRequest {
+    let request = SoFarRequest()
     let isTaken = soFarRequests.withLock { requests in
       requests?.append(request)
       return requests != nil
@@ -155,13 +156,7 @@ final class Recorder: Sendable {
       return requests ?? []
     }
     guard !requests.isEmpty else { return }
-    for slot in requests.compactMap(\.ending) {
-      guard let box = state.items[slot], let stall = box.item.stall else { continue }
-      for note in phaseNotes(stall.source) { box.item.add(note) }
-      box.item.end(duration: stall.duration, gap: stall.gap, lost: stall.lostSamples)
-      box.settle()
-    }
-    let stalled = state.items.filter { $0.value.item.stall != nil }
+    let stalled = state.items.filter { $0.value.item.stall != nil && !$0.value.item.isCounted }
     let stalls = stalled.compactMap { slot, box in
       box.item.finished(process: process).map {
         StallSoFar(slot: slot, item: box.item.item, recording: $0, file: box.item.file)
@@ -169,11 +164,6 @@ final class Recorder: Sendable {
     }
     for request in requests { request.stalls.fulfill(stalls) }
     let files = stalled.compactMap { $0.value.item.sync() }
-    // What has ended has been told of: no more of it is to come.
-    for slot in requests.compactMap(\.ending) {
-      let file = state.items.removeValue(forKey: slot)?.item.release()
-      if !keepsRecovered { file?.close(keepsFile: false) }
-    }
     guard let disk = self.box?.disk else {
       for request in requests { request.saved.fulfill(true) }
       return
@@ -188,27 +178,39 @@ final class Recorder: Sendable {
   func run() {
     box?.enforceRetention()
     var state = State()
+    var events = 0
     while true {
       let seen = observer_ring_published(rings.monitor)
       if let (ring, event) = rings.oldest() {
         handle(event, &state)
         observer_ring_consume(ring)
+        events &+= 1
+        // A handler does not wait for the end of a storm.
+        if events % 256 == 0 { answerRecordings(state) }
         continue
       }
+      answerRecordings(state)
       answerSoFar(&state)
       if stopping.isSet { break }
       resting { observer_ring_wait(rings.monitor, seen) }
     }
     // What is stuck when the watchdog is stopped has no end.
+    let now = clinux_clock_ns()
     for box in state.items.values where box.item.stall != nil {
       box.settle()
-      finish(&box.item)
+      endStorm(box, &state, now: now)
+      if !box.item.isCounted { finish(&box.item) }
     }
     let unanswered = soFarRequests.withLock { requests in
       defer { requests = nil }
       return requests ?? []
     }
     for request in unanswered { request.end() }
+    let unansweredRecordings = recordingRequests.withLock { requests in
+      defer { requests = nil }
+      return requests ?? []
+    }
+    for request in unansweredRecordings { request.answer.fulfill(nil) }
     let left = threadRequests.withLock { requests in
       defer { requests = ThreadRequests(isClosed: true) }
       return requests.waiting
@@ -217,9 +219,11 @@ final class Recorder: Sendable {
   }
 
   /// Keeps a non-copyable work item in a dictionary.
-  private final class Box {
+  final class Box {
     var item: RecordedWorkItem
     var counts: ItemCounts
+    /// Its place among the stalls of its section's name.
+    var member: Storms.Member?
     /// The task that does the work, where one does.
     var task: Overlaps.Worker?
     init(_ item: consuming RecordedWorkItem, _ counts: ItemCounts) {
@@ -227,12 +231,15 @@ final class Recorder: Sendable {
       self.counts = counts
     }
 
+    /// The stall's worker, as far as it is known.
+    var worker: Overlaps.Worker? { task ?? item.stall.flatMap { $0.thread.id == 0 ? nil : .thread($0.thread.id) } }
+
     /// Nobody waits for more of it.
     func settle() { if let stall = item.stall { counts.end(after: stall.duration) } }
   }
 
   /// What the thread knows between two events.
-  private struct State {
+  struct State {
     /// The work items under suspicion and in a stall, by their slots.
     var items: [Int: Box] = [:]
     /// The last work item of each slot that has ended, and the slot's owner then: what a sampler tells of it late is
@@ -242,13 +249,14 @@ final class Recorder: Sendable {
     var sockets = SocketLookup()
     var allThreads: AllThreadsRecord?
     /// Code that was there when a work item came under suspicion may be gone when it is a stall.
-    var modules = RecentModules()
+    var reading = ProcessReading()
     var overlaps = Overlaps()
     var fileLocks = FileLocks()
+    var storms = Storms()
   }
 
   /// A capture of all threads that is under way.
-  private struct AllThreadsRecord {
+  struct AllThreadsRecord {
     var number: UInt64
     var requests: [ThreadRequest]
     /// What the requests get.
@@ -257,7 +265,7 @@ final class Recorder: Sendable {
   }
 
   /// Who waits for a capture of all threads.
-  private struct ThreadRequests {
+  struct ThreadRequests {
     var waiting: [ThreadRequest] = []
     var isClosed = false
   }
@@ -275,13 +283,20 @@ final class Recorder: Sendable {
     let index = Int(head.slot)
     if let box = state.items[index], box.item.item != head.item || box.item.generation != head.generation {
       // A sampler that was held up tells of what is over.
-      if head.kind == OBSERVER_EVENT_SAMPLE.rawValue, head.item < box.item.item { return }
+      let isSample = [OBSERVER_EVENT_SAMPLE.rawValue, OBSERVER_EVENT_STAYED.rawValue].contains(head.kind)
+      if isSample, head.item < box.item.item { return }
+      // Its end was lost.
+      endStorm(box, &state, now: head.time_ns)
       state.items[index] = nil
     }
     switch head.kind {
     case OBSERVER_EVENT_SAMPLE.rawValue:
       if !head.is_shared { HandlerTime.add(nanoseconds: head.handler_ns) }
       if let ended = state.ended[index], ended.generation == head.generation, head.item <= ended.item { return }
+      if let box = state.items[index], box.item.isCounted {
+        place(box, event, index, &state)
+        return
+      }
       var captured = CapturedSample(event)
       if var descriptor = captured.sample.descriptor {
         state.sockets.complete(&descriptor)
@@ -315,16 +330,35 @@ final class Recorder: Sendable {
         return
       }
       let box = box(index, head, &state)
-      let debugger = ProcessMap.debugger()
-      if debugger != nil, whileDebugged == .ignored { return }
+      let debugger = state.reading.debugger()
+      let item = head.item
+      let isRecorded: @Sendable () -> Void = {
+        guard let stalls = observer_stall_table() else { return }
+        // SAFETY: `index` is below OBSERVER_SLOTS_MAX, the size of the table, which is never freed.
+        observer_stall_set_recorded(stalls + index, item)
+      }
+      guard debugger == nil || whileDebugged != .ignored else { return isRecorded() }
       box.counts.stall()
       let stall = stall(state.nextStallID, source, head)
       state.nextStallID += 1
       // First: naming, saving and noting take their time.
       let event = StallEvent(box.item.soFar(stall, process: process), stall, isHang: false, settings)
-      SlotRegistry.shared.stallHandler(index, generation: head.generation)?(event)
       announce(event)
-      box.item.begin(stall, process: process, box: self.box)
+      if source.kind == .section {
+        let member = state.storms.begin(source, box.item.place, since: stall.began, now: head.time_ns)
+        box.member = member
+        guard member.isRecorded else {
+          box.item.count(stall)
+          return isRecorded()
+        }
+      }
+      box.item.begin(
+        stall,
+        process: process,
+        box: self.box,
+        present: state.reading.presentModules(modules),
+        isSaved: isRecorded
+      )
       box.task = Self.task(index, head.item)
       if let debugger { box.item.add(StallNote(.debugger, text: "process \(debugger)")) }
       for note in notes() + phaseNotes(source) { box.item.add(note) }
@@ -338,11 +372,23 @@ final class Recorder: Sendable {
       // It may not end: what is in the file then must have its names.
       if let file = box.item.file, let recording = box.item.finished(process: process) { name(recording, file) }
     case OBSERVER_EVENT_GOES_ON.rawValue:
-      state.items[index]?.item.goesOn(
+      guard let box = state.items[index] else { return }
+      box.item.goesOn(
         duration: Duration(wholeNanoseconds: head.age_ns),
+        gap: Duration(wholeNanoseconds: head.gap_ns),
+        lost: head.lost,
+        spared: head.spared
+      )
+    case OBSERVER_EVENT_STAYED.rawValue:
+      guard let box = state.items[index], box.item.item == head.item else { return }
+      box.counts.sample(isTaken: true)
+      box.counts.lose(upTo: head.lost)
+      box.item.stayed(
+        age: Duration(wholeNanoseconds: head.age_ns),
         gap: Duration(wholeNanoseconds: head.gap_ns),
         lost: head.lost
       )
+      goOnInStorm(box, index, &state, now: head.time_ns)
     case OBSERVER_EVENT_WORK_ITEM_ENDED.rawValue:
       state.ended[index] = (head.item, head.generation)
       guard let box = state.items.removeValue(forKey: index) else { break }
@@ -351,9 +397,12 @@ final class Recorder: Sendable {
         box.item.end(
           duration: Duration(wholeNanoseconds: head.age_ns),
           gap: Duration(wholeNanoseconds: head.gap_ns),
-          lost: head.lost
+          lost: head.lost,
+          spared: head.spared
         )
         box.settle()
+        endStorm(box, &state, now: head.time_ns)
+        guard !box.item.isCounted else { break }
         let ended = head.item &+ head.age_ns &+ head.gap_ns
         for note in overlapNotes(box, state, at: ended) { box.item.add(note) }
         if let known = known(box, ended: ended) { state.overlaps.remember(known) }
@@ -368,7 +417,8 @@ final class Recorder: Sendable {
     box.item.stall.map { stall in
       Overlaps.Known(
         reportID: stall.reportID(in: process),
-        worker: box.task ?? (stall.thread.id == 0 ? nil : .thread(stall.thread.id)),
+        worker: box.worker,
+        labels: box.item.labels,
         source: stall.source,
         began: box.item.item,
         ended: ended
@@ -378,12 +428,16 @@ final class Recorder: Sendable {
 
   /// What is to be noted about other stalls of who works on that of `box`, by the observer's clock at `now`.
   private func overlapNotes(_ box: Box, _ state: State, at now: UInt64) -> [StallNote] {
-    guard let one = known(box, ended: now) else { return [] }
-    return state.overlaps.notes(of: one, beside: state.items.values.compactMap { known($0) }, now: now)
+    guard let one = known(box, ended: now), one.worker != nil || !one.labels.isEmpty else { return [] }
+    let others = state.items.values.lazy.filter { other in
+      let isRelated = one.worker != nil && other.worker == one.worker || !other.item.labels.isDisjoint(with: one.labels)
+      return isRelated && !other.item.isCounted
+    }
+    return state.overlaps.notes(of: one, beside: others.compactMap { known($0) }, now: now)
   }
 
   /// The task that works on work item `item` of slot `index`; `nil` where none does, or it is over.
-  private static func task(_ index: Int, _ item: UInt64) -> Overlaps.Worker? {
+  static func task(_ index: Int, _ item: UInt64) -> Overlaps.Worker? {
     // SAFETY: an event's index is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
     guard let view = observer_slot_table().map({ observer_slot_read($0 + index) }), view.item == item,
       view.owner_kind == OBSERVER_OWNER_TASK
@@ -393,89 +447,13 @@ final class Recorder: Sendable {
 
   private func box(_ index: Int, _ head: observer_event, _ state: inout State) -> Box {
     if let box = state.items[index] { return box }
-    let earlier = state.modules.recent(modules)
+    let earlier = state.reading.earlierModules(modules)
     let box = Box(
       RecordedWorkItem(item: head.item, generation: head.generation, earlier: earlier, read: modules),
       ItemCounts(SlotRegistry.shared.series(index, generation: head.generation))
     )
     state.items[index] = box
     return box
-  }
-
-  /// The process's modules, read when they are asked for, and then once a second at most: there may be thousands of
-  /// work items under suspicion in a second.
-  private struct RecentModules {
-    private var modules: [Module] = []
-    private var nextLoad: UInt64 = 0
-
-    mutating func recent(_ read: () -> [Module]) -> [Module] {
-      let now = clinux_clock_ns()
-      if now >= nextLoad {
-        modules = read()
-        nextLoad = now &+ 1_000_000_000
-      }
-      return modules
-    }
-  }
-
-  /// Threads go to each stall that was declared before their capture began, and to who asked for them.
-  private func handleAllThreads(_ event: UnsafePointer<observer_event>, _ state: inout State) {
-    // SAFETY: as in handle(_:_:).
-    let head = event.pointee
-    switch head.kind {
-    case OBSERVER_EVENT_ALL_THREADS_BEGAN.rawValue:
-      for box in state.items.values where box.item.stall != nil && box.item.allThreads == nil {
-        box.item.allThreads = head.all_threads
-      }
-      var requests = threadRequests.withLock { requests in
-        // The numbers may have wrapped around.
-        let answered = requests.waiting.filter { Int32(bitPattern: head.served &- $0.number) >= 0 }
-        requests.waiting.removeAll { request in answered.contains { $0 === request } }
-        return answered
-      }
-      // One that a sampler has left unfinished is begun anew.
-      if let unfinished = state.allThreads {
-        requests += unfinished.requests
-        for box in state.items.values where box.item.allThreads == unfinished.number {
-          box.item.allThreads = head.all_threads
-          box.item.beginOthersAnew()
-        }
-      }
-      state.allThreads = AllThreadsRecord(number: head.all_threads, requests: requests)
-    case OBSERVER_EVENT_THREAD.rawValue:
-      HandlerTime.add(nanoseconds: head.handler_ns)
-      guard !PosixThread.isOurs(head.tid) else { return }
-      guard state.allThreads?.number == head.all_threads else { return }
-      let captured = CapturedSample(event)
-      let thread = ThreadSample(
-        thread: ObservedThread(id: head.tid, name: Self.threadName(head.tid)),
-        stack: nil,
-        outcome: captured.sample.outcome,
-        cpuTime: captured.sample.cpuTime,
-        activity: captured.sample.activity,
-        handlerTime: captured.sample.handlerTime,
-        unwindTime: captured.sample.unwindTime
-      )
-      for box in state.items.values where box.item.allThreads == head.all_threads {
-        box.item.add(other: thread, stack: captured.stack)
-      }
-      if let capture = state.allThreads, !capture.requests.isEmpty {
-        var placed = thread
-        placed.stack = captured.stack.map { state.allThreads?.stacks.place(of: $0) } ?? nil
-        state.allThreads?.all.threads.append(placed)
-      }
-    default:
-      guard state.allThreads?.number == head.all_threads else { return }
-      for box in state.items.values where box.item.allThreads == head.all_threads {
-        box.item.endOthers(leftOut: Int(head.lost))
-      }
-      if var capture = state.allThreads, !capture.requests.isEmpty {
-        capture.all.leftOut = Int(head.lost)
-        capture.all.isComplete = true
-        for request in capture.requests { request.finish((capture.all, capture.stacks.stacks)) }
-      }
-      state.allThreads = nil
-    }
   }
 
   private func stall(_ id: UInt64, _ source: WatchedSource, _ event: observer_event) -> Stall {
@@ -490,7 +468,7 @@ final class Recorder: Sendable {
   }
 
   /// The time of day at which the observer's clock was at `time`.
-  private static func timeOfDay(_ time: UInt64) -> WallTime {
+  static func timeOfDay(_ time: UInt64) -> WallTime {
     // This thread may lose its processor between two clocks, and then they tell of different moments.
     var (earlier, wall, later) = (clinux_clock_ns(), clinux_clock_wall_ns(), clinux_clock_ns())
     for _ in 0..<10 where later &- earlier > 20_000 {
@@ -508,7 +486,7 @@ final class Recorder: Sendable {
     if let recording { deliver(recording, isKept ? file : nil) }
   }
 
-  private static func threadName(_ id: Int32) -> String {
+  static func threadName(_ id: Int32) -> String {
     guard id > 0, let name = ProcessMap.readAll("/proc/self/task/\(id)/comm") else { return "" }
     return String(name.prefix { $0 != "\n" })
   }

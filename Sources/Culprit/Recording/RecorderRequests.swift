@@ -1,4 +1,5 @@
 import CCulpritLinux
+import CCulpritObserver
 import CulpritStallRecord
 import Synchronization
 
@@ -7,25 +8,63 @@ struct StallSoFar: Sendable {
   var slot: Int
   var item: UInt64
   var recording: Recording
-  /// Where it is saved, if it is. Of a stall that is over with that, it is whoever has asked for it that closes it.
+  /// Where it is saved, if it is.
   var file: StallFileQueue?
 }
 
 /// Somebody who waits for the stalls that are under way.
 final class SoFarRequest: Sendable {
-  /// The slot of the stall that is over.
-  let ending: Int?
-  /// What has been seen of them; none has an end, but for that.
+  /// What has been seen of them; none has an end.
   let stalls = Promise<[StallSoFar]>()
   /// Whether all of it is on the disk, as far as it is to be saved at all.
   let saved = Promise<Bool>()
-
-  init(ending: Int?) { self.ending = ending }
 
   /// Answers when nothing is under way any more.
   func end() {
     stalls.fulfill([])
     saved.fulfill(true)
+  }
+}
+
+/// A request for the recording of one stall that is under way.
+final class RecordingRequest: Sendable {
+  let stall: Stall
+  let slot: Int
+  let item: UInt64
+  /// The recording; `nil` when the stall is over.
+  let answer = Promise<Recording?>()
+
+  init(_ stall: Stall, slot: Int, item: UInt64) {
+    self.stall = stall
+    self.slot = slot
+    self.item = item
+  }
+}
+
+/// Recordings of single stalls.
+extension Recorder {
+  /// The samples of the stall `stall`, which is under way in slot `slot` as work item `item`; `nil` when it is over, or
+  /// the recorder does not answer until `deadline`.
+  func recording(of stall: Stall, slot: Int, item: UInt64, until deadline: UInt64) -> Recording? {
+    let request = RecordingRequest(stall, slot: slot, item: item)
+    let isTaken = recordingRequests.withLock { requests in
+      requests?.append(request)
+      return requests != nil
+    }
+    guard isTaken else { return nil }
+    observer_ring_wake_reader(rings.monitor)
+    return request.answer.wait(until: deadline) ?? nil
+  }
+
+  func answerRecordings(_ state: borrowing State) {
+    let requests = recordingRequests.withLock { requests in
+      defer { if requests?.isEmpty == false { requests = [] } }
+      return requests ?? []
+    }
+    for request in requests {
+      let box = state.items[request.slot].flatMap { $0.item.item == request.item ? $0 : nil }
+      request.answer.fulfill(box?.item.soFar(box?.item.stall ?? request.stall, process: process))
+    }
   }
 }
 

@@ -38,22 +38,30 @@ struct ReportLimiter {
     self.perCulprit = perCulprit
   }
 
-  /// Decides on a stall of `source` for which `culprit` is to blame, empty for nobody, at the time `now`.
-  mutating func decide(source: WatchedSource, culprit: String, now: UInt64) -> Decision {
+  /// Decides on a stall of `source` for which `culprit` is to blame, empty for nobody, at the time `now`. A stall that
+  /// stands for a group is reported once a minute; `unrecorded` stalls of the group are only counted.
+  mutating func decide(
+    source: WatchedSource,
+    culprit: String,
+    isGroup: Bool = false,
+    unrecorded: Int = 0,
+    now: UInt64
+  ) -> Decision {
     let key = Culprit(source: source, function: culprit)
     func isRecent(_ time: UInt64) -> Bool { now &- time < Self.minute }
     all.removeAll { !isRecent($0) }
     var history = histories[key] ?? History()
     history.reports.removeAll { !isRecent($0) }
     let decision: Decision
-    if all.count < perMinute, history.reports.count < perCulprit {
+    counted &+= UInt64(max(0, unrecorded))
+    if all.count < perMinute, history.reports.count < (isGroup ? min(1, perCulprit) : perCulprit) {
       decision = .report(repeats: history.counted)
       all.append(now)
       history.reports.append(now)
       history.counted = 0
     } else {
       decision = .count
-      history.counted += 1
+      history.counted += 1 + unrecorded
       counted += 1
     }
     if histories.count >= Self.culpritsMax, histories[key] == nil {

@@ -39,7 +39,12 @@ final class Reporter: Sendable {
   let hung = Handlers<StallEvent>()
   let ended = Handlers<StallReport>()
 
+  /// Test seam: files that stay open from report to report, as reading symbols takes most of a report's time.
+  // SAFETY: a test sets it before the first watchdog starts, and only the reporter's thread uses the files.
+  nonisolated(unsafe) static var keptFiles: SharedFiles?
+
   private let state = Mutex(State())
+  private let pending = PendingReports()
   private let wake = WakeUp()
   private let settings: ReportSettings
   private let servers: DebugInfoServers?
@@ -60,12 +65,18 @@ final class Reporter: Sendable {
   /// Stalls that were counted, and not reported, because there were too many.
   var counted: UInt64 { limiter.withLock { $0.counted } }
 
-  /// Tells handlers that a stall has begun, or has become a hang.
-  func announce(_ event: StallEvent) { (event.isHang ? hung : begun).call(event) }
+  /// Tells handlers that a stall has begun, or has become a hang. Its report is pending from now on.
+  ///
+  /// Where thousands of suspended tasks pass their thresholds at once, a stall of a thread is not dropped with them.
+  func announce(_ event: StallEvent) {
+    pending.put(event)
+    (event.isHang ? hung : begun).call(event, isVital: event.thread.id != 0)
+  }
 
   /// Reports `recording` soon, and puts its names into `file`, where it is saved. If the stall is over, the file is
   /// closed then.
   func report(_ recording: Recording, file: StallFileQueue?, isOver: Bool) {
+    for stall in recording.stalls { pending.put(stall, of: recording.process) }
     put(Work(recording: recording, file: file, isReported: true, isOver: isOver))
   }
 
@@ -91,7 +102,7 @@ final class Reporter: Sendable {
   func flush(until deadline: UInt64) -> Bool {
     while state.withLock({ $0.isBusy || !$0.waiting.isEmpty }) {
       guard clinux_clock_ns() < deadline else { return false }
-      resting { _ = usleep(1000) }
+      resting { clinux_pause_ns(1_000_000) }
     }
     return true
   }
@@ -109,24 +120,22 @@ final class Reporter: Sendable {
   /// - Parameters:
   ///   - recording: What was recorded, with one stall.
   ///   - file: Where it is saved.
-  ///   - files: Modules' files that are open already.
   ///   - told: Called with the report before handlers are; with `nil` where there is no memory for one, which is said.
   ///   - deadline: How long handlers have, on the observer's clock; a moment at least where naming has taken longer.
   /// - Returns: How long handlers had, and what is saved has.
   func reportLast(
     _ recording: Recording,
     file: StallFileQueue?,
-    files: SharedFiles? = nil,
     told: (StallReport?) -> Void,
     until deadline: UInt64
   ) -> UInt64 {
     guard let stall = recording.stalls.first else { return deadline }
-    if let obstacle = memoryObstacle(files) {
+    if let obstacle = MemoryRoom.obstacle(names: settings.symbolMemory) {
       sayWithout(recording, obstacle, until: deadline)
       told(nil)
       return deadline
     }
-    let symbolizer = settings.symbolizer(of: recording, files: files)
+    let symbolizer = settings.symbolizer(of: recording)
     let report = settings.report(of: stall, in: recording, symbolizer)
     told(report)
     // Before handlers, which may take all the time that is left.
@@ -135,31 +144,11 @@ final class Reporter: Sendable {
     if ended.isEmpty {
       printToStandardError(report.description, until: deadline)
     } else {
-      _ = ended.callLast(report).wait(until: deadline)
+      let isTold = Promise<Bool>()
+      ended.call(report, then: { isTold.fulfill(true) })
+      _ = isTold.wait(until: deadline)
     }
     return deadline
-  }
-
-  /// What is missing for a report for which `files` have been read: these take their memory already.
-  private func memoryObstacle(_ files: SharedFiles?) -> String? {
-    MemoryRoom.obstacle(names: max(0, settings.symbolMemory - (files?.byteCount ?? 0)))
-  }
-
-  /// Reads what a last report of the stall of `recording` needs to be read for, as far as it has been seen and is not
-  /// among `files`: that takes most of a report's time. Works on the calling thread, while `isWanted`.
-  ///
-  /// - Returns: The modules' files; `files` where there is no memory for that.
-  func prepareLast(_ recording: Recording, files: SharedFiles?, while isWanted: () -> Bool) -> SharedFiles? {
-    guard memoryObstacle(files) == nil else { return files }
-    let files = files ?? SharedFiles(memoryMax: settings.symbolMemory)
-    let symbolizer = settings.symbolizer(of: recording, files: files)
-    for frame in recording.stacks.lazy.flatMap(\.frames) {
-      guard isWanted() else { break }
-      clinux_fork_yield()
-      _ = symbolizer.resolve(frame)
-    }
-    files.forgetUnusable()
-    return files
   }
 
   /// Waits until handlers have been called for everything, until `deadline` at most, and forgets them. After ``run()``
@@ -188,10 +177,10 @@ final class Reporter: Sendable {
       } else if let next {
         let modules = next.recording.modules
         let known = symbolizer?.modules == modules ? symbolizer?.value : nil
-        let current = known ?? settings.symbolizer(of: next.recording, servers: servers)
+        let current = known ?? settings.symbolizer(of: next.recording, servers: servers, files: Self.keptFiles)
         symbolizer = (modules, current)
         servers?.renew()
-        if next.isReported { deliver(next.recording, current) }
+        if next.isReported { deliver(next.recording, current, isOver: next.isOver) }
         next.file?.addNames(of: next.recording, current)
         if next.isOver {
           next.file?.endNames()
@@ -208,7 +197,10 @@ final class Reporter: Sendable {
 
   /// Tells in a sentence of what there is no memory to report; it is saved as far as it is in its file already.
   private func doWithout(_ work: Work, _ obstacle: String) {
-    if work.isReported { sayWithout(work.recording, obstacle) }
+    if work.isReported {
+      sayWithout(work.recording, obstacle)
+      for stall in work.recording.stalls { pending.remove(stall.id) }
+    }
     if work.isOver { work.file?.close(keepsFile: true) }
   }
 
@@ -222,17 +214,30 @@ final class Reporter: Sendable {
     }
   }
 
-  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer) {
+  private func deliver(_ recording: Recording, _ symbolizer: Symbolizer, isOver: Bool) {
     for stall in recording.stalls {
       let blame = settings.builder(recording, symbolizer).blame(for: stall)
       let culprit = blame.culprit?.frame.function ?? ""
       let decision = limiter.withLock {
-        $0.decide(source: stall.source, culprit: culprit, now: clinux_clock_ns())
+        $0.decide(
+          source: stall.source,
+          culprit: culprit,
+          isGroup: stall.count != nil,
+          unrecorded: stall.count?.unrecorded ?? 0,
+          now: clinux_clock_ns()
+        )
       }
-      guard case .report(let repeats) = decision else { continue }
+      guard case .report(let repeats) = decision else {
+        pending.remove(stall.id)
+        continue
+      }
       let report = settings.report(of: stall, in: recording, symbolizer, blame: blame, repeats: repeats)
+      pending.put(report, number: stall.id)
+      let isDelivered = { @Sendable [pending] in if isOver { pending.remove(stall.id) } }
       // Also when no handler can be called: a report is not lost for want of a thread.
-      if !ended.call(report) { printToStandardError(report.description) }
+      guard !ended.call(report, after: { [pending] in pending.deliver(stall.id) }, then: isDelivered) else { continue }
+      printToStandardError(report.description)
+      isDelivered()
     }
   }
 }

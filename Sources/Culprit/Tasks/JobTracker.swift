@@ -3,6 +3,7 @@
 /// That the same task is found twice tells nothing: it may have been suspended and resumed in between, a thousand times.
 /// What counts is proof of the contrary. A thread that has used no processor time since the last look has done nothing
 /// since; and where a watchpoint on the word that names its task was not hit, the runtime has begun and ended no job there.
+/// Without watchpoints, a task that was not enqueued since the last look was not suspended since, unless it went on at once.
 ///
 /// A pure state machine: what a look shows comes in, what to do comes out.
 struct JobTracker {
@@ -20,6 +21,8 @@ struct JobTracker {
     var used: UInt64 = 0
     /// Whether the watchpoint, which was set at the last look, has been hit; `nil`: none was set.
     var isHit: Bool?
+    /// A number that changes when the task is enqueued; `nil` where that is not counted.
+    var enqueues: UInt32?
   }
 
   /// What is to be done.
@@ -71,7 +74,7 @@ struct JobTracker {
       if look.isHit == true { punish() }
       return step
     }
-    let isUnbroken = look.isHit.map { !$0 } ?? isIdle(before, look)
+    let isUnbroken = look.isHit.map { !$0 } ?? (isIdle(before, look) || isNotEnqueued(before, look))
     if look.isHit == true { punish() }
     switch state {
     case .job where isUnbroken: penalty = 0
@@ -112,6 +115,10 @@ struct JobTracker {
 
   /// Whether the thread has not run between two looks.
   private func isIdle(_ before: Look, _ look: Look) -> Bool { before.used != 0 && look.used == before.used }
+
+  private func isNotEnqueued(_ before: Look, _ look: Look) -> Bool {
+    look.enqueues != nil && look.enqueues == before.enqueues
+  }
 
   private func isSame(_ before: Look, _ look: Look) -> Bool {
     look.task == before.task && look.words == before.words && look.time &- before.time <= apartMax

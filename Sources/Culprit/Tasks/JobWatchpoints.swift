@@ -1,4 +1,5 @@
 import CCulpritLinux
+import Glibc
 
 /// Tells whether a thread has gone on to another job since, or its task has come to where it could be suspended.
 ///
@@ -22,6 +23,21 @@ struct JobWatchpoints: @unchecked Sendable {
     return withUnsafePointer(to: job) { clinux_watchpoint_is_hit($0) }
       || withUnsafePointer(to: pause) { clinux_watchpoint_is_hit($0) }
   }
+
+  /// Why the kernel refuses watchpoints in this process; `nil` where it does not.
+  static let refusal: Int32? = {
+    var watchpoints = JobWatchpoints()
+    defer { watchpoints.clear() }
+    // No thread writes to these words.
+    let words = UnsafeMutablePointer<UInt64>.allocate(capacity: Int(resumption) / 8 + 1)
+    defer { words.deallocate() }
+    let address = UInt64(UInt(bitPattern: words))
+    let error = watchpoints.set(clinux_task_self(), address, at: address)
+    return refusals.contains(error) ? error : nil
+  }()
+
+  /// Errors that last, unlike those for a thread that has ended, or for registers that a debugger uses.
+  static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
 
   /// Watches thread `id`, which has the address of its `task` at `place`. Returns 0 or an errno value.
   mutating func set(_ id: Int32, _ task: UInt64, at place: UInt64) -> Int32 {

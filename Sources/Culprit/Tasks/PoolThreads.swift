@@ -17,6 +17,8 @@ final class PoolThreads: Sendable {
     var jobs = JobSlots()
     /// Why the kernel refuses to watch what threads write.
     var watchpointError: Int32?
+    /// Whether enqueued tasks are counted instead.
+    var countsEnqueues = false
 
     /// Whether a ping has been waiting for as long as it takes to be a stall.
     var isPoolStalled: Bool {
@@ -66,13 +68,17 @@ final class PoolThreads: Sendable {
     owners = Owners(pointer: .allocate(capacity: 1))
     owners.pointer.initialize(to: observer_owners())
     (self.search, self.queueLayout, self.wake, self.lease) = (search, queueLayout, wake, lease)
+    if let refusal = JobWatchpoints.refusal { doWithoutWatchpoints(refusal) }
   }
 
   /// Whether no ping will come any more.
   var hasEnded: Bool { guarded.withLock { $0.state.hasEnded } }
 
-  /// Why the kernel refuses to watch what a thread writes; `nil` while it has not.
-  var watchpointError: Int32? { guarded.withLock { $0.state.watchpointError } }
+  /// Why the kernel refuses to watch what a thread writes, and whether enqueued tasks are counted instead; `nil` while
+  /// the kernel has not refused.
+  var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
+    guarded.withLock { guarded in guarded.state.watchpointError.map { ($0, guarded.state.countsEnqueues) } }
+  }
 
   /// The pool's pings are marked in `lease`.
   func follow(_ lease: SlotRegistry.Lease) {
@@ -125,11 +131,15 @@ final class PoolThreads: Sendable {
     }
     let interval = suspicion / 2
     let working = threads.running(layout).filter(\.tracking.isPool)
+    let countsEnqueues = guarded.withLock { $0.state.countsEnqueues }
     let looks = workers.withLock { workers in
       working.map { thread in
+        let enqueues = observer_enqueues_of(thread.task)
         var seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
         // At once: what is written later is for the next look.
         seen.isHit = workers.all[thread.threadID].flatMap { $0.watchpoints.areHit(seen.task) }
+        // An actor has a queue of its own, in which nothing is counted.
+        if countsEnqueues, thread.tracking.executor == 0 { seen.enqueues = enqueues }
         return Look(thread: thread, seen: seen)
       }
     }
@@ -210,18 +220,23 @@ final class PoolThreads: Sendable {
     let step = worker.tracker.advance(look.seen)
     carryOut(step, look)
     if look.seen.isHit == true { worker.watchpoints.clear() }
-    guard step.wantsWatchpoint, watchpointError == nil else { return }
+    guard step.wantsWatchpoint, watchpointRefusal == nil else { return }
     let error = worker.watchpoints.set(thread.threadID, thread.task, at: thread.place)
     guard error == 0 else {
-      if Self.refusals.contains(error) { guarded.withLock { $0.state.watchpointError = error } }
+      if JobWatchpoints.refusals.contains(error) { doWithoutWatchpoints(error) }
       return
     }
     look.seen = TaskThreads.look(thread.threadID, thread.task, at: thread.place)
     carryOut(worker.tracker.watched(look.seen), look)
   }
 
-  /// What will be refused another time, too: unlike for a thread that has ended, or registers that a debugger has.
-  private static let refusals: Set<Int32> = [EACCES, EPERM, ENOSYS, ENOENT, EOPNOTSUPP, ENODEV, EINVAL]
+  /// The kernel refuses watchpoints, with `error`.
+  private func doWithoutWatchpoints(_ error: Int32) {
+    let counts = observer_enqueues_start()
+    guarded.withLock { guarded in
+      (guarded.state.watchpointError, guarded.state.countsEnqueues) = (error, counts)
+    }
+  }
 
   private func carryOut(_ step: JobTracker.Step, _ look: Look) {
     let id = look.thread.threadID

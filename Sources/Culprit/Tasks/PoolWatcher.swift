@@ -50,8 +50,11 @@ final class PoolWatcher: Sendable {
   /// Whether the threads of a pool are to be followed, and it is known that they cannot.
   var hasFailed: Bool { isUsed.withLock { $0 } && TaskProbe.shared.search.hasFailed }
 
-  /// Why the kernel refuses to watch what a thread writes; `nil` while it has not.
-  var watchpointError: Int32? { state.withLock { $0.pools }.compactMap(\.watchpointError).first }
+  /// Why the kernel refuses to watch what a thread writes, and whether enqueued tasks are counted instead; `nil` while
+  /// the kernel has not refused.
+  var watchpointRefusal: (error: Int32, countsEnqueues: Bool)? {
+    state.withLock { $0.pools }.lazy.compactMap(\.watchpointRefusal).first
+  }
 
   /// Ends, and waits for that until `deadline`. Returns whether it has.
   func stop(until deadline: UInt64) -> Bool {
@@ -66,6 +69,8 @@ final class PoolWatcher: Sendable {
   private func run() {
     // Nobody is to wait for this thread when it is held up.
     clinux_context_enter_watchers()
+    _ = clinux_descriptor_take_own_table()
+    clinux_memory_start_context()
     var threads = TaskThreads()
     while true {
       let seen = wake.seen

@@ -127,11 +127,15 @@ final class TaskProbe: Sendable {
         runner: all.runner,
         locals: locals,
         label_key: TaskLabel.key,
-        yield: 0
+        mark_key: SectionMark.key,
+        yield: 0,
+        sleeps: (0, 0)
       )
     )
     guard await Self.isTrue(layout) else { return nil }
-    layout.value.yield = await Self.resumptionOfYield(layout)
+    layout.value.yield = await Self.resumption(layout) { await Task.yield() }
+    layout.value.sleeps.0 = await Self.resumption(layout) { try? await Task.sleep(nanoseconds: 1_000_000) }
+    layout.value.sleeps.1 = await Self.resumption(layout) { try? await Task.sleep(for: .milliseconds(1)) }
     return await Self.hasLabels(layout) ? layout : layout.withoutLabels
   }
 
@@ -190,15 +194,15 @@ final class TaskProbe: Sendable {
   /// So often a task must have been seen to resume there.
   private static let resumptions = 4
 
-  /// Where tasks resume that have given up their turn; 0 when that is not found out.
-  private static func resumptionOfYield(_ layout: Layout) async -> UInt64 {
-    let yielding = current
+  /// The function that tasks resume in after `wait`, which is called repeatedly; 0 if it was not found.
+  private static func resumption(_ layout: Layout, after wait: () async -> Void) async -> UInt64 {
+    let waiting = current
     let isDone = Atomic(false)
     @Sendable func look() async -> UInt64 {
       defer { isDone.store(true, ordering: .relaxed) }
       var (value, found, count) = (layout.value, UInt64(0), 0)
       for round in 1...1000 {
-        let place = observer_swift_task_resumes(&value, yielding)
+        let place = observer_swift_task_resumes(&value, waiting)
         if place != 0 {
           count = place == found ? count + 1 : 1
           found = place
@@ -212,7 +216,7 @@ final class TaskProbe: Sendable {
     }
     async let found = look()
     // It waits for nothing else meanwhile.
-    while !isDone.load(ordering: .relaxed) { await Task.yield() }
+    while !isDone.load(ordering: .relaxed) { await wait() }
     return await found
   }
 

@@ -19,7 +19,7 @@ struct FollowedTask {
   var whereabouts: TaskWhereabouts? {
     guard TaskProbe.shared.hasFound else { return nil }
     var work = observer_task_work()
-    observer_swift_task_find(address, id, 0, &work)
+    observer_swift_task_find(address, id, 0, 0, &work)
     switch work.state {
     case OBSERVER_TASK_RUNNING: return TaskWhereabouts(state: .runs)
     case OBSERVER_TASK_ENQUEUED: return TaskWhereabouts(state: .isReady, frames: frames(work))

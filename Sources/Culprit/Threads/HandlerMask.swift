@@ -12,8 +12,11 @@ struct HandlerMask: Sendable {
   init() { creator = clinux_mask_get() }
 
   /// Runs `body`, which is the application's.
-  func run<Result>(_ body: () -> Result) -> Result {
-    let own = clinux_mask_set(creator | clinux_mask_of_main())
+  func run<Result>(_ body: () -> Result) -> Result { run(mainMask: clinux_mask_of_main(), body) }
+
+  /// Runs `body`, which is the application's, while the main thread blocks the signals `mainMask`.
+  func run<Result>(mainMask: UInt64, _ body: () -> Result) -> Result {
+    let own = clinux_mask_set(creator | mainMask)
     defer { _ = clinux_mask_set(own) }
     return resting(body)
   }

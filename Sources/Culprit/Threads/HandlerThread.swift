@@ -8,6 +8,11 @@ import Synchronization
 final class HandlerThread: Sendable {
   /// The most that waits for a handler; what comes then is dropped and counted.
   private static let waitingMax = 64
+  /// The most that waits where the last of it is vital.
+  private static let waitingMaxOfVital = 128
+
+  /// The name of the threads that run handlers.
+  static let name = "culprit-handler"
 
   private struct State {
     var waiting: [@Sendable () -> Void] = []
@@ -29,7 +34,7 @@ final class HandlerThread: Sendable {
   func start() -> Bool {
     thread.withLock { thread in
       if thread == nil {
-        thread = try? PosixThread(name: "culprit-handler") { [self] in run() }
+        thread = try? PosixThread(name: Self.name) { [self] in run() }
       }
       return thread != nil
     }
@@ -37,12 +42,16 @@ final class HandlerThread: Sendable {
 
   /// Runs `call` on the thread, after what was put in before.
   ///
+  /// - Parameters:
+  ///   - isVital: Whether it comes while others have no room any more.
+  ///   - call: Calls the handler.
   /// - Returns: Whether there is a thread; without one nothing is ever called.
   @discardableResult
-  func put(_ call: @escaping @Sendable () -> Void) -> Bool {
+  func put(isVital: Bool = false, _ call: @escaping @Sendable () -> Void) -> Bool {
     let isRunning = start()
+    let most = isVital ? Self.waitingMaxOfVital : Self.waitingMax
     state.withLock { state in
-      if isRunning, state.waiting.count < Self.waitingMax { state.waiting.append(call) } else { state.dropped += 1 }
+      if isRunning, state.waiting.count < most { state.waiting.append(call) } else { state.dropped += 1 }
     }
     wake.notify()
     return isRunning
@@ -121,24 +130,29 @@ final class Handlers<Subject: Sendable>: Sendable {
 
   /// Calls every handler with `subject`, soon.
   ///
+  /// - Parameters:
+  ///   - subject: What the handlers are called with.
+  ///   - isVital: Whether it comes while others have no room any more.
+  ///   - begin: Called before each handler, on its thread.
+  ///   - completion: Called when every handler has returned; never if one is not called.
   /// - Returns: Whether there is any that can be called: where a thread cannot be made it cannot.
   @discardableResult
-  func call(_ subject: Subject) -> Bool {
-    state.withLock({ $0.current }).map { handler, thread in thread.put { handler(subject) } }.contains(true)
-  }
-
-  /// The same; the promise is fulfilled when every handler has returned.
-  func callLast(_ subject: Subject) -> Promise<Bool> {
-    let promise = Promise<Bool>()
+  func call(
+    _ subject: Subject,
+    isVital: Bool = false,
+    after begin: @escaping @Sendable () -> Void = {},
+    then completion: @escaping @Sendable () -> Void = {}
+  ) -> Bool {
     let threads = state.withLock { $0.current }
     let left = Counter(threads.count)
-    for (handler, thread) in threads {
-      thread.put {
+    return threads.map { handler, thread in
+      thread.put(isVital: isVital) {
+        begin()
         handler(subject)
-        if left.isLast() { promise.fulfill(true) }
+        if left.isLast() { completion() }
       }
     }
-    return promise
+    .contains(true)
   }
 
   private final class Counter: Sendable {

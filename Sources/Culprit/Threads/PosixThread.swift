@@ -1,4 +1,6 @@
 import CCulpritLinux
+import CCulpritObserver
+import CCulpritProcess
 import Glibc
 import Synchronization
 
@@ -21,7 +23,10 @@ final class PosixThread: Sendable {
   private static let running = Mutex(Running())
 
   /// In a child of fork(2), before its first watchdog: none is running.
-  static func startOver() { running.startOver(Running()) }
+  static func startOver() {
+    running.startOver(Running())
+    observer_own_use_start_over()
+  }
 
   /// Whether thread `id` is one of the watchdog's own.
   static func isOurs(_ id: Int32) -> Bool { running.withLock { $0.ids.contains(id) } }
@@ -51,12 +56,14 @@ final class PosixThread: Sendable {
     end = Promise<Bool>()
     clinux_fork_start()
     let start = Unmanaged.passRetained(Start(name, body, end))
+    clinux_test_clock_thread_reached(CLINUX_THREAD_CREATED)
     var created = pthread_t()
     var error = Self.create(&created, isScheduled: true, start)
     // A sandbox may forbid to schedule, and the processors of the start may all be gone.
     if error != 0, error != EAGAIN { error = Self.create(&created, isScheduled: false, start) }
     guard error == 0 else {
       start.release()
+      clinux_test_clock_thread_reached(CLINUX_THREAD_REFUSED)
       throw PosixThreadError(number: error, memoryLeft: clinux_process_memory_left())
     }
     thread = Mutex(created)
@@ -89,13 +96,18 @@ final class PosixThread: Sendable {
     guard let argument else { return nil }
     // SAFETY: the argument is a reference that was retained for this thread, consumed exactly once.
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+    clinux_test_clock_thread_reached(CLINUX_THREAD_BEGAN)
+    defer { clinux_test_clock_thread_reached(CLINUX_THREAD_ENDS) }
     clinux_fork_enter()
     defer { clinux_fork_leave() }
     clinux_scheduling_settle()
     clinux_task_set_name(start.name)
     let id = clinux_task_self()
     PosixThread.running.withLock { _ = $0.ids.insert(id) }
+    // What handlers of the application use is the application's.
+    let place = start.name == HandlerThread.name ? -1 : observer_own_use_enter()
     start.body()
+    observer_own_use_leave(place)
     let used = ThreadUse.ofCallingThread()
     PosixThread.running.withLock { running in
       running.ids.remove(id)
@@ -108,9 +120,14 @@ final class PosixThread: Sendable {
   /// So long an ordinary end takes at most, in nanoseconds.
   private static let endingTime: UInt64 = 100_000_000
 
-  /// Whether this is the thread that asks.
-  var isCurrent: Bool {
-    clinux_process_is(process) && thread.withLock { $0.map { pthread_equal($0, pthread_self()) != 0 } ?? false }
+  /// Whether this is the calling thread.
+  var isCurrent: Bool { isThread { pthread_equal($0, pthread_self()) != 0 } }
+
+  /// Whether the thread has called exit(3), as a handler of the application's can.
+  private var isExiting: Bool { isThread { cprocess_ending_is_exiting_thread($0) } }
+
+  private func isThread(_ condition: (pthread_t) -> Bool) -> Bool {
+    clinux_process_is(process) && thread.withLock { $0.map(condition) ?? false }
   }
 
   /// Lets the thread end by itself, whenever that is.
@@ -127,14 +144,14 @@ final class PosixThread: Sendable {
   deinit { detach() }
 
   /// Waits until the thread has ended, until `deadline` at most, on the observer's clock. Does not wait when it is
-  /// called by the thread itself, or in a child of its process. One that has not ended by then ends by itself, whenever
+  /// called by the thread itself, when the thread has called exit(3), or in a child of its process. One that has not ended by then ends by itself, whenever
   /// that is.
   ///
   /// - Returns: Whether there is nothing more to wait for.
   @discardableResult
   func join(until deadline: UInt64) -> Bool {
     guard clinux_process_is(process) else { return true }
-    if isCurrent {
+    if isCurrent || isExiting {
       detach()
       return true
     }

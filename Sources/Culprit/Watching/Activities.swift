@@ -108,6 +108,9 @@ final class Activities: Sendable {
     }
   }
 
+  /// Whether an activity has begun.
+  var haveBegun: Bool { state.withLock { $0.nextNumber > 1 } }
+
   func timeRemaining(_ number: UInt64) -> Duration? {
     guard clinux_process_is(process) else { return .zero }
     return state.withLock { state in

@@ -43,12 +43,13 @@ final class ContextQueries: Sendable {
   /// So many bytes of a text are kept: a report of megabytes is read by nobody, and has to be written while work is stuck.
   static let textBytesMax = 4096
 
-  /// What is kept of `text`, cut at a character.
+  /// Returns the beginning of `text` that is kept: whole characters.
   static func kept(_ text: String) -> String {
     let count = text.utf8.count
     guard count > textBytesMax else { return text }
-    var end = text.utf8.index(text.startIndex, offsetBy: textBytesMax)
-    while end.samePosition(in: text) == nil { text.utf8.formIndex(before: &end) }
+    let limit = text.utf8.index(text.startIndex, offsetBy: textBytesMax)
+    var end = text.startIndex
+    while case let next = text.index(after: end), next <= limit { end = next }
     return "\(text[..<end])… (\(text.utf8[..<end].count) of \(count) bytes)"
   }
 

@@ -49,8 +49,8 @@ final class SlotRegistry: Sendable {
     var limits: Limits
     /// Where its metrics are counted.
     var place: SeriesTable.Place
-    /// Told when a work item becomes a stall.
-    var onStall: (@Sendable (StallEvent) -> Void)?
+    /// Claims the call of the section's handler.
+    var handler: (@Sendable () -> SectionHandlers.Handler?)?
     /// The watch has ended; the owner may still mark its work until it is gone.
     var hasStopped = false
   }
@@ -212,6 +212,7 @@ final class SlotRegistry: Sendable {
         place: place
       )
       observer_control_use_slots(control.pointer, UInt32(state.owners.count))
+      control.hasSources.store(true, ordering: .relaxed)
       // The monitor may be sleeping for longer than the new source allows.
       if polled, suspicion != .max { observer_control_tick_by(control.pointer, clinux_clock_ns() &+ suspicion) }
       return .success(
@@ -276,19 +277,58 @@ final class SlotRegistry: Sendable {
     tick(after: delay + suspicion)
   }
 
-  /// Calls `handler` when the work item that `lease` is marked with becomes a stall; it must not block.
-  func onStall(of lease: Lease, _ handler: @escaping @Sendable (StallEvent) -> Void) {
-    guard lease.isOurs else { return }
-    state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.onStall = handler } }
+  /// Has the work in slot `index`, which does not begin anew, sampled once an hour: its stall is only counted.
+  func sampleRarely(_ index: Int, generation: UInt32) {
+    let hour: UInt64 = 3_600_000_000_000
+    limit(index, generation: generation) { slot, polled, suspicion, threshold, _, _ in
+      observer_slot_limit(slot, polled, suspicion, threshold, hour, hour)
+    }
   }
 
-  /// What is to be called when the work in slot `index` becomes a stall.
-  func stallHandler(_ index: Int, generation: UInt32) -> (@Sendable (StallEvent) -> Void)? {
+  /// Has the work in slot `index` sampled as often as the configuration says.
+  func sampleAsBefore(_ index: Int, generation: UInt32) {
+    limit(index, generation: generation, observer_slot_limit)
+  }
+
+  private func limit(
+    _ index: Int,
+    generation: UInt32,
+    _ set: (UnsafeMutablePointer<observer_slot>?, Bool, UInt64, UInt64, UInt64, UInt64) -> Void
+  ) {
     state.withLock { state in
-      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation
-      else { return nil }
-      return owner.onStall
+      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
+        !owner.hasStopped, let slot = slot(index)
+      else { return }
+      setLimits(owner.limits, state) { set(slot, $0, $1, $2, $3, $4) }
     }
+  }
+
+  /// Has `handler` claimed when the work item that `lease` is marked with passes its threshold.
+  func onStall(of lease: Lease, _ handler: @escaping @Sendable () -> SectionHandlers.Handler?) {
+    guard lease.isOurs else { return }
+    state.withLock { if owns(lease, $0) { $0.owners[lease.index]?.handler = handler } }
+  }
+
+  /// The source that slot `index` watches, and its handler, if it has one.
+  func handler(_ index: Int, generation: UInt32) -> (
+    source: WatchedSource, claim: @Sendable () -> SectionHandlers.Handler?
+  )? {
+    state.withLock { state in
+      guard state.owners.indices.contains(index), let owner = state.owners[index], owner.generation == generation,
+        let handler = owner.handler
+      else { return nil }
+      return (owner.source, handler)
+    }
+  }
+
+  /// Whether the work item that `lease` is marked with has passed its threshold, as far as the monitor has seen.
+  func isStalled(_ lease: Lease) -> Bool {
+    guard lease.isOurs, let stalls = observer_stall_table() else { return false }
+    // SAFETY: a lease's index is below OBSERVER_SLOTS_MAX, the table's size; the table is never freed.
+    guard observer_stall_is_stalled(stalls + lease.index) else { return false }
+    var stall = observer_stall_snapshot()
+    observer_stall_read(stalls + lease.index, &stall)
+    return stall.item != 0 && stall.item == observer_slot_work_item(lease.slot)
   }
 
   /// Sets what the application says of the work, of which 56 bytes are kept, cut at a character.
@@ -408,6 +448,8 @@ final class SlotRegistry: Sendable {
 final class ControlBlock: @unchecked Sendable {
   // SAFETY: every field behind the pointer is atomic; the memory is freed when the last reference goes.
   let pointer: UnsafeMutablePointer<observer_control>
+  /// Whether a source has been registered with the monitor.
+  let hasSources = Atomic<Bool>(false)
 
   init() {
     pointer = .allocate(capacity: 1)

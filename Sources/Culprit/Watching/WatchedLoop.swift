@@ -7,11 +7,16 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: What reports call the loop. No two loops of the same name can be watched at a time.
   ///   - threshold: How long a turn may take, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
-  public func watchLoop(named name: String, threshold: Duration? = nil) throws(WatchdogError) -> WatchedLoop {
+  public func watchLoop(
+    named name: String,
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedLoop {
     let source = WatchedSource(kind: .loop, name: name)
-    return WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold))
+    return hold(WatchedLoop(watchdog: self, lease: isDisabled ? nil : try lease(source, threshold)), scoped: scoped)
   }
 
   /// Leases a slot for a source whose work items begin unannounced, unless it is not to be `polled`.
@@ -36,7 +41,7 @@ extension Watchdog {
 ///
 /// Marking a turn takes no lock and makes no system call: a read of a clock, the coarse one unless the threshold is
 /// short, and three stores. A thread's first mark registers the thread, which takes a lock and may allocate. The watch
-/// ends with ``stop()`` or when it is released. Turns may move from thread to thread, one at a time.
+/// ends with ``stop()``, or with its release if it is scoped. Turns may move from thread to thread, one at a time.
 public final class WatchedLoop: Sendable {
   /// `nil` when the watchdog was not started.
   private let lease: SlotRegistry.Lease?
@@ -96,5 +101,8 @@ public final class WatchedLoop: Sendable {
   }
 
   /// Ends the watch; marks have no effect from then on. The second call does nothing.
-  public func stop() { if let lease { SlotRegistry.shared.stop(lease) } }
+  public func stop() {
+    if let lease { SlotRegistry.shared.stop(lease) }
+    watchdog.letGo(of: self)
+  }
 }

@@ -1,7 +1,7 @@
 import CulpritStallRecord
 import Dispatch
 
-/// A source that is watched by probes, until ``stop()`` or until the watch is released.
+/// A source that is watched by probes, until ``stop()``, or until the watch is released if it is scoped.
 ///
 /// A probe is a small job that is enqueued again and again. Its wait is the work item.
 public final class WatchedProbe: Sendable {
@@ -17,7 +17,10 @@ public final class WatchedProbe: Sendable {
   deinit { stop() }
 
   /// Ends the watch. The second call does nothing.
-  public func stop() { for source in sources { source.stop() } }
+  public func stop() {
+    for source in sources { source.stop() }
+    watchdog.letGo(of: self)
+  }
 }
 
 extension Watchdog {
@@ -32,20 +35,19 @@ extension Watchdog {
   ///   - name: The queue's name in reports; default (`nil`): its label. No two queues of the same name can be watched
   ///     at a time.
   ///   - threshold: How long a block may wait, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
+  @discardableResult
   public func watchQueue(
     _ queue: DispatchQueue,
     named name: String? = nil,
-    threshold: Duration? = nil
+    threshold: Duration? = nil,
+    scoped: Bool = false
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .queue, name: name ?? queue.label)
-    return WatchedProbe(
-      watchdog: self,
-      sources: [
-        try pinged(source, threshold, worker(of: queue)) { run in queue.async(execute: run) }
-      ]
-    )
+    let pinged = try pinged(source, threshold, worker(of: queue)) { run in queue.async(execute: run) }
+    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
   /// Watches the threads on which Swift concurrency runs tasks that belong to no actor, and default actors.
@@ -56,11 +58,16 @@ extension Watchdog {
   /// A job that one thread runs for longer than the threshold without a pause is a stall, too, whether or not other threads are
   /// free.
   ///
-  /// - Parameter threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the
-  ///   configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Parameters:
+  ///   - threshold: How long a task may wait for a thread, at least 10 ms; default (`nil`): the configuration's.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
-  public func watchConcurrency(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+  @discardableResult
+  public func watchConcurrency(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .pool, name: "Swift concurrency")
     let threads = try core.map { core throws(WatchdogError) in
       try core.poolWatcher.add(QueueLayout.current) { [weak self] name in
@@ -71,7 +78,7 @@ extension Watchdog {
     do throws(WatchdogError) {
       let pinged = try pinged(source, threshold, worker ?? .unknown) { run in Task.detached(priority: .medium) { run() }
       }
-      return WatchedProbe(watchdog: self, sources: [pinged])
+      return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
     } catch {
       if let threads { core?.poolWatcher.remove(threads) }
       throw error
@@ -80,20 +87,22 @@ extension Watchdog {
 
   /// Watches the main actor: work that must run on the main thread.
   ///
-  /// - Parameter threshold: How long such work may wait, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Parameters:
+  ///   - threshold: How long such work may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
-  public func watchMainActor(threshold: Duration? = nil) throws(WatchdogError) -> WatchedProbe {
+  @discardableResult
+  public func watchMainActor(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: "main actor")
-    return WatchedProbe(
-      watchdog: self,
-      // On Linux the main actor's work goes through the main queue.
-      sources: [
-        try pinged(source, threshold, worker(of: .main)) { run in
-          Task(executorPreference: HandingOver()) { @MainActor in run() }
-        }
-      ]
-    )
+    // On Linux the main actor's work goes through the main queue.
+    let pinged = try pinged(source, threshold, worker(of: .main)) { run in
+      Task(executorPreference: HandingOver()) { @MainActor in run() }
+    }
+    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
   /// Watches a serial executor of Swift concurrency: an actor's own.
@@ -105,45 +114,47 @@ extension Watchdog {
   ///   - executor: The executor.
   ///   - name: Its name in reports. No two executors of the same name can be watched at a time.
   ///   - threshold: How long a job may wait, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
+  @discardableResult
   public func watchExecutor(
     _ executor: any SerialExecutor,
     named name: String,
-    threshold: Duration? = nil
+    threshold: Duration? = nil,
+    scoped: Bool = false
   ) throws(WatchdogError) -> WatchedProbe {
     let source = WatchedSource(kind: .executor, name: name)
     let visitor = ExecutorVisitor(executor)
     let queue = executor as? DispatchQueue
     let worker = queue.map { self.worker(of: $0) } ?? .threadOfLastPing
-    return WatchedProbe(
-      watchdog: self,
-      sources: [
-        try pinged(source, threshold, worker, isHandedOver: queue == nil) { run in
-          Task(executorPreference: HandingOver()) { await visitor.visit(run) }
-        }
-      ]
-    )
+    let pinged = try pinged(source, threshold, worker, isHandedOver: queue == nil) { run in
+      Task(executorPreference: HandingOver()) { await visitor.visit(run) }
+    }
+    return hold(WatchedProbe(watchdog: self, sources: [pinged]), scoped: scoped)
   }
 
   /// Watches an event loop of any library, by closures that are put into it.
   ///
-  ///     let watch = try watchdog.watchLoop(named: "http") { probe in eventLoop.execute { probe() } }
+  ///     try watchdog.watchLoop(named: "http") { probe in eventLoop.execute { probe() } }
   ///
   /// The loop must stay on its thread: the stack is that of the thread that ran the previous probe.
   ///
   /// - Parameters:
   ///   - name: What reports call the loop. No two of the same name can be watched at a time.
   ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   ///   - execute: Puts the closure into the loop, and returns. Called on a thread of the watchdog's own.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError``.
+  @discardableResult
   public func watchLoop(
     named name: String,
     threshold: Duration? = nil,
+    scoped: Bool = false,
     execute: @escaping @Sendable (_ probe: @escaping @Sendable () -> Void) -> Void
   ) throws(WatchdogError) -> WatchedProbe {
-    try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false)
+    hold(try watchLoops(named: name, threshold: threshold, execute: [execute], isGroup: false), scoped: scoped)
   }
 
   /// Watches a group of event loops, each with a thread of its own. Reports call them by the group's name and their
@@ -152,15 +163,18 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: The group's name in reports.
   ///   - threshold: How long a closure may wait, at least 10 ms; default (`nil`): the configuration's.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
   ///   - execute: For each loop, a closure that puts its argument into the loop.
   /// - Returns: The watch of all of them.
   /// - Throws: ``WatchdogError``; no loop is watched then.
+  @discardableResult
   public func watchLoops(
     named name: String,
     threshold: Duration? = nil,
+    scoped: Bool = false,
     execute: [@Sendable (@escaping @Sendable () -> Void) -> Void]
   ) throws(WatchdogError) -> WatchedProbe {
-    try watchLoops(named: name, threshold: threshold, execute: execute, isGroup: true)
+    hold(try watchLoops(named: name, threshold: threshold, execute: execute, isGroup: true), scoped: scoped)
   }
 
   private func watchLoops(

@@ -6,11 +6,17 @@ import Synchronization
 extension Watchdog {
   /// Watches the iterations of the main thread's run loop.
   ///
-  /// - Parameter threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  /// - Parameters:
+  ///   - threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
-  public func watchMainRunLoop(threshold: Duration? = nil) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", threshold: threshold)
+  @discardableResult
+  public func watchMainRunLoop(
+    threshold: Duration? = nil,
+    scoped: Bool = false
+  ) throws(WatchdogError) -> WatchedRunLoop {
+    hold(try WatchedRunLoop(watchdog: self, loop: crunloop_main(), name: "main", threshold: threshold), scoped: scoped)
   }
 
   /// Watches the iterations of the calling thread's run loop.
@@ -18,13 +24,17 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: What reports call the run loop. No two run loops of the same name can be watched at a time.
   ///   - threshold: How long an iteration may take, at least 10 ms; default (`nil`): the configuration's.
-  /// - Returns: The watch. It lasts until it is stopped or released.
+  ///   - scoped: Whether the watch ends when it is released; default: it lasts until it is stopped.
+  /// - Returns: The watch.
   /// - Throws: ``WatchdogError/Code/noRunLoops`` in a service that does not link Foundation; other ``WatchdogError``s.
+  @discardableResult
   public func watchCurrentRunLoop(
     named name: String,
-    threshold: Duration? = nil
+    threshold: Duration? = nil,
+    scoped: Bool = false
   ) throws(WatchdogError) -> WatchedRunLoop {
-    try WatchedRunLoop(watchdog: self, loop: crunloop_current(), name: name, threshold: threshold)
+    let loop = crunloop_current()
+    return hold(try WatchedRunLoop(watchdog: self, loop: loop, name: name, threshold: threshold), scoped: scoped)
   }
 }
 
@@ -108,6 +118,7 @@ public final class WatchedRunLoop: Sendable {
     for pointer in removed.pointers { crunloop_remove_observer(pointer) }
     context.leave()
     if let lease { SlotRegistry.shared.end(lease) }
+    watchdog.letGo(of: self)
   }
 
   private static let iterationBegins: @convention(c) (UInt, UnsafeMutableRawPointer?) -> Void = { activity, pointer in

@@ -26,8 +26,9 @@ extension Watchdog {
 
   /// Runs `body`, which may suspend, as a critical section.
   ///
-  /// As the synchronous form. The task is followed from thread to thread, and so are its children. While it is suspended, the
-  /// report says where; while it waits for a thread, what runs there instead.
+  /// As the synchronous form. The task is followed from thread to thread, and so are its children and the tasks that inherit its
+  /// task-local values (`Task { … }`). While it is suspended, the report shows which of them runs, or else the place; while it waits
+  /// for a thread, the work that runs there instead.
   ///
   /// - Parameters:
   ///   - name: The section's name in reports.
@@ -44,7 +45,16 @@ extension Watchdog {
   ) async throws(Failure) -> Result {
     let section = WatchedSection.begin(name, threshold, activeCore, number, for: self, ofTask: TaskProbe.current)
     defer { section.end() }
-    return try await body()
+    guard let mark = section.lease.map(SectionMark.init) else { return try await body() }
+    // `withValue` rethrows errors without their type.
+    let outcome: Swift.Result<Result, Failure> = await SectionMark.$current.withValue(
+      mark,
+      operation: {
+        do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+      },
+      isolation: isolation
+    )
+    return try outcome.get()
   }
 
   /// Begins a critical section of the calling task, or else thread, which is a stall when it takes longer than `threshold`.
@@ -55,8 +65,9 @@ extension Watchdog {
   /// - Parameters:
   ///   - name: The section's name in reports.
   ///   - threshold: How long it may take; less than 10 ms counts as 10 ms.
-  ///   - onStall: Called once when the threshold is passed before the section ends, on a thread of its own, while the
-  ///     section may still be under way. The stall is reported besides.
+  ///   - onStall: Called once when the threshold is passed before the section ends, while the section may still be under
+  ///     way. A few threads call the handlers of all sections; while handlers block, others are called by up to 64
+  ///     threads. The stall is reported besides.
   /// - Returns: The section, to be ended.
   public func beginSection(
     _ name: String,
@@ -72,7 +83,6 @@ extension Watchdog {
       number,
       for: self,
       ofTask: task,
-      tellsItself: true,
       onStall: onStall
     )
   }
@@ -89,18 +99,17 @@ public final class WatchedSection: Sendable {
     case ended
   }
 
-  private let lease: SlotRegistry.Lease?
+  fileprivate let lease: SlotRegistry.Lease?
   private let isOver = Atomic<Bool>(false)
   private let phase = Atomic<Phase>(.running)
-  private let onStall: (@Sendable (StallEvent) -> Void)?
-  private let thread = HandlerThread()
+  private let handler: SectionHandlers.Handler?
   /// Keeps the watchdog alive, whose release would end the watch.
   private let watchdog: Watchdog?
 
-  private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ onStall: (@Sendable (StallEvent) -> Void)?) {
+  private init(_ watchdog: Watchdog?, _ lease: SlotRegistry.Lease?, _ handler: SectionHandlers.Handler?) {
     self.watchdog = watchdog
     self.lease = lease
-    self.onStall = onStall
+    self.handler = handler
   }
 
   /// Begins a section that `core` watches, for `watchdog`, which is `number`; for Culprit itself, if there is none.
@@ -111,7 +120,6 @@ public final class WatchedSection: Sendable {
     _ number: UInt64,
     for watchdog: Watchdog? = nil,
     ofTask task: UInt64 = 0,
-    tellsItself: Bool = false,
     onStall: (@Sendable (StallEvent) -> Void)? = nil
   ) -> WatchedSection {
     let threshold = max(threshold, Configuration.shortestTime)
@@ -127,9 +135,12 @@ public final class WatchedSection: Sendable {
       )
     else { return WatchedSection(nil, nil, nil) }
     TaskProbe.shared.startInTask()
-    let section = WatchedSection(watchdog, lease, onStall)
+    let section = WatchedSection(watchdog, lease, onStall.map { SectionHandlers.Handler($0) })
     // Before the work begins: from then on it can stall.
-    if tellsItself { SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.tell($0) } }
+    if onStall != nil {
+      core.sectionHandlers.start()
+      SlotRegistry.shared.onStall(of: lease) { [weak section] in section?.claim() }
+    }
     if task == 0 {
       SlotRegistry.shared.begin(lease, suspicion: limits.suspicion)
     } else {
@@ -146,11 +157,7 @@ public final class WatchedSection: Sendable {
     body()
   }
 
-  deinit {
-    end()
-    // A handler thread of a child's parent does not run, and may be half changed.
-    if lease?.isOurs != false { thread.stop() }
-  }
+  deinit { end() }
 
   /// Whether the section is watched: not when 4,096 sources were watched already, nor when the watchdog is disabled or has
   /// been stopped.
@@ -165,8 +172,10 @@ public final class WatchedSection: Sendable {
   public func end() -> Bool {
     // First: in a child of fork(2) not even the Swift runtime may be asked for anything that it could have locked.
     if lease?.isOurs == false { return false }
-    let isFirst = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
+    let isUnclaimed = phase.compareExchange(expected: .running, desired: .ended, ordering: .acquiringAndReleasing)
       .exchanged
+    // Without a handler nothing claims the section.
+    let isFirst = isUnclaimed && (handler != nil || lease.map { !SlotRegistry.shared.isStalled($0) } ?? true)
     guard let lease, !isOver.exchange(true, ordering: .acquiringAndReleasing) else { return isFirst }
     SlotRegistry.shared.end(lease)
     return isFirst
@@ -194,11 +203,10 @@ public final class WatchedSection: Sendable {
   /// could hold when the process is forked in a section.
   static func prepare() { WatchedSection(nil, nil, nil).end() }
 
-  /// The threshold is passed.
-  fileprivate func tell(_ event: StallEvent) {
+  /// The handler, if the section has not ended and the handler has not been claimed. After that ``end()`` returns `false`.
+  private func claim() -> SectionHandlers.Handler? {
     let isFirst = phase.compareExchange(expected: .running, desired: .stalled, ordering: .acquiringAndReleasing)
       .exchanged
-    guard isFirst, let onStall else { return }
-    thread.put { onStall(event) }
+    return isFirst ? handler : nil
   }
 }

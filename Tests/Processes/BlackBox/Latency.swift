@@ -76,7 +76,7 @@ private struct Latencies {
       if let seconds = words.dropFirst().first.flatMap({ Int($0) }) {
         say("stopped=\(watchdog.stop(patience: .seconds(seconds)))")
       } else {
-        watchdog.stop()
+        watchdog.stop(patience: .seconds(10))
         say("stopped=true")
       }
     case "die": raise(SIGSYS)

@@ -2,6 +2,7 @@ import Culprit
 import CulpritBlackBox
 import CulpritBlame
 import CulpritStallRecord
+import Dispatch
 import Glibc
 import TestWorkloads
 
@@ -15,7 +16,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       let end = ContinuousClock.now + .milliseconds(600)
       holdUp { ContinuousClock.now >= end }
     }
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(10))
   },
   "parts": { watchdog in
     try stall(watchdog) {
@@ -23,7 +24,7 @@ let scenarios: [String: @Sendable (Watchdog) throws -> Void] = [
       holdUp { ContinuousClock.now >= begin + .milliseconds(1600) }
       linger { ContinuousClock.now >= begin + .milliseconds(2000) }
     }
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(10))
   },
   "tell": tell,
   "stop": { $0.stop() },
@@ -83,7 +84,9 @@ func linger(_ isOver: () -> Bool) {
 
 /// Says how earlier runs ended.
 @Sendable private func tell(_ watchdog: Watchdog) {
+  let told = DispatchSemaphore(value: 0)
   watchdog.onPreviousRun { run in
+    defer { told.signal() }
     say("run=\(run.processID) \(run.endingText)")
     if let signal = run.signal { say("signal=\(signal)") }
     for hang in run.hangs {
@@ -98,7 +101,10 @@ func linger(_ isOver: () -> Bool) {
     }
     if CommandLine.arguments.contains("--text") { say(run.description) }
   }
-  watchdog.stop(patience: .seconds(60))
+  // stop() gives up on a disk that takes too long, and leaves the rest to the next launch. SIGALRM bounds the wait.
+  let runs = CommandLine.arguments.firstIndex(of: "--runs").flatMap { Int(CommandLine.arguments[$0 + 1]) } ?? 0
+  for _ in 0..<runs { told.wait() }
+  while !watchdog.stop(patience: .seconds(60)) {}
   for problem in watchdog.status.problems { say("problem=\(problem)") }
   if CommandLine.arguments.contains("--peak") { say("peak=\(peakOfMemory())") }
 }

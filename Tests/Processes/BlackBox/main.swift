@@ -10,6 +10,7 @@
 
 import Culprit
 import Glibc
+import TestWorkloads
 
 // What hangs is ended by SIGALRM. Generous, because the machine may be busy.
 alarm(100)
@@ -23,6 +24,14 @@ func say(_ text: String) {
 guard CommandLine.arguments.count >= 3, let scenario = scenarios[CommandLine.arguments[2]] else {
   say("usage: blackbox-process DIRECTORY \(scenarios.keys.sorted().joined(separator: "|"))")
   exit(2)
+}
+// A prefork server: each worker starts a watchdog of its own, and the parent waits for all of them.
+if let place = CommandLine.arguments.firstIndex(of: "--workers"), let count = Int(CommandLine.arguments[place + 1]) {
+  var isWorker = false
+  for _ in 0..<count where !isWorker { isWorker = workload_plain_fork() == 0 }
+  while !isWorker, wait(nil) > 0 || errno == EINTR {}
+  guard isWorker else { exit(0) }
+  alarm(100)
 }
 do {
   var configuration = Watchdog.Configuration(

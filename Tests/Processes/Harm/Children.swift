@@ -43,7 +43,7 @@ func haveChildren(_ count: Int, _ body: (Inheritance) throws -> Void) throws {
     ends.wait(for: child)
   }
   busy.end()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   ends.tell()
 }
 
@@ -87,7 +87,7 @@ func watchForThemselves(_ inheritance: Inheritance) throws {
     inheritance.loop?.begin()
     inheritance.loop?.end()
     inheritance.timer?.end()
-    stall(.milliseconds(1500))
+    stall(.milliseconds(600))
     inheritance.loop?.stop()
     loop.end()
     stopOrTell(watchdog)
@@ -108,12 +108,12 @@ func haveChildOfTheirOwn(_ inheritance: Inheritance) throws {
   let child = loop.withTurn { watchdog.withSection("own", threshold: .seconds(60)) { workload_plain_fork() } }
   if child == 0 {
     try watchForThemselves(inheritance)
-    watchdog.stop()
+    watchdog.stop(patience: .seconds(10))
     exit(0)
   }
   var status: Int32 = 0
   while waitpid(child, &status, 0) < 0, errno == EINTR {}
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   if status != 0 { _exit(6) }
 }
 

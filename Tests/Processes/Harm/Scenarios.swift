@@ -13,7 +13,7 @@ nonisolated(unsafe) let scenarios: [String: ([String]) throws -> Void] = [
   "forks-report": { try haveChildren(count($0), forkWhileReporting) },
   "forks-release": { try haveChildren(count($0), releaseEverything) },
   "daemon": { try becomeDaemon($0) },
-  "exec": { try startPrograms(count($0)) },
+  "exec": { try startPrograms($0) },
   "fork-descriptors": { try lookAtDescriptorsInChild($0) },
   "close-all": { try closeAll($0) },
   "close-in-stalls": { try closeInStalls($0) },
@@ -44,7 +44,7 @@ private func becomeDaemon(_ arguments: [String]) throws {
   loop.end()
   closefrom(3)
   let files = OwnFiles(in: directory, upTo: 40)
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   let own = try Watchdog(quick(directory: directory))
   let names = Names()
   own.onStall { report in
@@ -67,10 +67,11 @@ final class Names: Sendable {
 }
 
 /// Starts programs in every way while other threads mark; each tells which descriptors it has.
-private func startPrograms(_ count: Int) throws {
+private func startPrograms(_ arguments: [String]) throws {
+  let count = count(arguments)
   // What the test left open is not the watchdog's.
   closefrom(3)
-  let watchdog = try Watchdog(quick(directory: "/tmp/culprit-harm-\(getpid())"))
+  let watchdog = try Watchdog(quick(directory: arguments[1]))
   let loop = try watchdog.watchLoop(named: "main")
   let busy = try BusyThreads(watchdog)
   let inherited = Names()
@@ -105,7 +106,7 @@ private func startPrograms(_ count: Int) throws {
     if numbers != [0, 1, 2, 3] || status != 0 { inherited.add("\(way): \(numbers), status \(status)") }
   }
   busy.end()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   say("inherited=\(inherited.all)")
 }
 
@@ -144,15 +145,15 @@ private func lookAtDescriptorsInChild(_ arguments: [String]) throws {
       }
       if !waitUntil({ isOver.seen.load(ordering: .acquiring) == 1 }) { _exit(8) }
     }
-    watchdog.stop()
-    own.stop()
+    watchdog.stop(patience: .seconds(10))
+    own.stop(patience: .seconds(10))
     say("harmed=\(files.harmed())")
     exit(0)
   }
   var ends = Ends()
   ends.wait(for: child)
   loop.end()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   ends.tell()
 }
 
@@ -177,11 +178,11 @@ private func takeNumberOfThreadInChild() throws {
     let seen = try own.captureThreads(timeout: .seconds(30)).groups.flatMap(\.threads).map(\.id)
     say("seen=\(seen.contains(number))")
     say("own=\(threads(named: "culprit-monitor").contains(where: seen.contains))")
-    own.stop()
+    own.stop(patience: .seconds(10))
     workload_thread_stop(thread)
     exit(0)
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   _ = waitUntil { access("/proc/self/task/\(number)", F_OK) != 0 }
   close(ends[1])
   var result = Ends()
@@ -214,7 +215,7 @@ private func closeAll(_ arguments: [String]) throws {
   say("problems=\(status.problems)")
   say("systemd=\(status.systemd.map { "\($0.pings > 0) \($0.problem ?? "no problem")" } ?? "none")")
   say("harmed=\(files.harmed())")
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   say("stalls=\(names.all)")
   say("harmed=\(files.harmed())")
   if arguments.contains("abort") { abort() }
@@ -239,7 +240,7 @@ private func closeInStalls(_ arguments: [String]) throws {
     }
     loop.end()
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   say("rounds=\(rounds)")
   say("harmed=\(harmed)")
 }
@@ -264,7 +265,7 @@ private func closeAtStart(_ arguments: [String]) throws {
     harmed += files.harmed()
   }
   say("harmed=\(harmed)")
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
 /// A service that has closed its standard streams: which of their numbers are taken by the watchdog, from its start on and while a
@@ -285,7 +286,7 @@ private func startWithoutStreams(_ arguments: [String]) throws {
       taken.formUnion(now.filter { fcntl($0, F_GETFD) >= 0 })
     }
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   dup2(out, STDOUT_FILENO)
   say("taken=\(taken.sorted())")
 }
@@ -307,7 +308,7 @@ private func readSignals() throws {
     if sigtimedwait(&profiling, nil, &patience) == SIGPROF { read += 1 }
   }
   say("read=\(read)")
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
 /// How many descriptors there are more when so many threads have marked something.
@@ -365,12 +366,12 @@ private func exemptNobodyElse() throws {
   second.withExemption { other.withTurn { stall(.milliseconds(800)) } }
   say("told=\(waitUntil { names.all.count >= 2 })")
   // Nor does saying that the launch is over end what somebody else does, when that is over long ago.
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   var configuration = quick()
   configuration.lifecycle.launchThreshold = .seconds(60)
   let launching = try Watchdog(configuration)
   launching.onStall { names.add("\($0.source.name) -") }
-  launching.stop()
+  launching.stop(patience: .seconds(10))
   let next = try Watchdog(quick())
   next.onStall { names.add("\($0.source.name) -") }
   let slots = try (0..<3).map { try next.watchLoop(named: "next \($0)") }
@@ -379,7 +380,7 @@ private func exemptNobodyElse() throws {
   stall(.milliseconds(800))
   for slot in slots { slot.end() }
   say("told=\(waitUntil { names.all.count >= 5 })")
-  next.stop()
+  next.stop(patience: .seconds(10))
   say("stalls=\(names.all.sorted())")
 }
 
@@ -396,7 +397,7 @@ private func restart(_ count: Int) throws {
     let began = Witness()
     first.onStallBegan { _ in began.seen.add(1, ordering: .relaxed) }
     _ = waitUntil { began.seen.load(ordering: .relaxed) >= 50 }
-    first.stop()
+    first.stop(patience: .seconds(10))
     var configuration = quick()
     configuration.lifecycle.terminateAfter = .milliseconds(200)
     configuration.lifecycle.notifiesSystemd = true
@@ -409,7 +410,7 @@ private func restart(_ count: Int) throws {
     // Pings are sent from the start on, and none is withheld for what an earlier watchdog has seen.
     if waitUntil({ second.status.systemd.map { $0.pings > 0 } ?? false }) { told += 1 }
     if let state = second.status.systemd, state.hangs > 0 { held.add("\(number)") }
-    second.stop()
+    second.stop(patience: .seconds(10))
     for loop in loops { loop.end() }
   }
   say("asked=\(asked.all)")

@@ -42,6 +42,8 @@ func tell(_ watchdog: Watchdog) {
   watchdog.onStallBegan { say("began=\($0.source.name)") }
   watchdog.onHang { say("hang=\($0.source.name)") }
   watchdog.onStall { report in
+    // Not those that are made while the stall lasts, before systemd would end the service.
+    guard report.hasEnded else { return }
     say("culprit=\(report.culprit?.function.symbol ?? report.culprit?.function.name ?? "nobody")")
     say("captured=\(report.raw.stall.samples.count { $0.outcome == .captured })")
     for outcome in Set(report.raw.stall.samples.map(\.outcome)) { say("outcome=\(outcome)") }

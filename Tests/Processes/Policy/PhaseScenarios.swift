@@ -1,5 +1,6 @@
 import Culprit
 import Glibc
+import SimulatedClock
 import Synchronization
 import TestWorkloads
 
@@ -8,89 +9,102 @@ private let isTerminating = Atomic<Bool>(false)
 
 @inline(never)
 func startSlowly(_ milliseconds: Int) {
-  let end = ContinuousClock.now + .milliseconds(milliseconds)
-  while ContinuousClock.now < end { steps.add(1, ordering: .relaxed) }
+  clock.block(for: .milliseconds(milliseconds))
+  steps.add(1, ordering: .relaxed)
 }
 
 @inline(never)
 func endSlowly(_ milliseconds: Int) {
-  let end = ContinuousClock.now + .milliseconds(milliseconds)
-  while ContinuousClock.now < end { steps.add(1, ordering: .relaxed) }
+  clock.block(for: .milliseconds(milliseconds))
+  steps.add(1, ordering: .relaxed)
 }
 
-/// How often the program's file is mapped: once more than by the loader while its symbols are read.
-private func programLines() -> Int {
-  let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-  return maps.split(separator: "\n").count { $0.hasSuffix("/policy-process") }
+private func wallNanoseconds() -> Int {
+  var now = timespec()
+  clock_gettime(CLOCK_REALTIME, &now)
+  return now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
-private func tell(_ watchdog: Watchdog) {
+private func printReports(of watchdog: Watchdog) {
   watchdog.onStall { report in
     say("report=\(report.source.kind.description) \(report.source.name)")
-    say("culprit=\(report.culprit?.function.name ?? "nobody")")
+    say("culprit=\(report.culprit?.function.name ?? "none")")
     say("ended=\(report.hasEnded)")
     say("share=\(Int((report.culprit?.share ?? 0) * 100))")
     say("main=\(report.thread.id == getpid())")
+    say("began=\(report.began.nanosecondsSince1970)")
     say(report.text(width: 400))
   }
 }
 
-/// A launch of so many milliseconds, of which the first so many pass before the watchdog is there; 400 are allowed.
-@Sendable func launch(_ arguments: [String]) throws {
-  guard let whole = arguments.first.flatMap({ Int($0) }), let head = arguments.last.flatMap({ Int($0) }) else {
-    exit(2)
-  }
-  usleep(UInt32(head) * 1000)
+/// A configuration with the thresholds that `change` sets.
+private func configuration(_ change: (inout Watchdog.Configuration.Lifecycle) -> Void) -> Watchdog.Configuration {
   var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.launchThreshold = .milliseconds(400)
+  change(&configuration.lifecycle)
+  return configuration
+}
+
+/// A launch with a threshold of 400 s: `launch MILLISECONDS`.
+@Sendable func launch(_ arguments: [String]) throws {
+  guard let time = arguments.first.flatMap({ Int($0) }) else { exit(2) }
+  clock.begin()
+  var configuration = configuration { $0.launchThreshold = .seconds(400) }
+  configuration.sampling.threshold = .seconds(400)
+  configuration.sampling.interval = .seconds(50)
   let watchdog = try Watchdog(configuration)
-  tell(watchdog)
-  startSlowly(whole - head)
+  printReports(of: watchdog)
+  startSlowly(time)
   watchdog.launched()
-  // Is nobody's launch.
-  endSlowly(600)
+  // Work after the launch, also under another watchdog, is not part of it.
+  endSlowly(600_000)
   watchdog.stop(patience: .seconds(60))
-  // Nor is what comes after another watchdog has been started.
   let second = try Watchdog(configuration)
-  tell(second)
-  endSlowly(600)
+  printReports(of: second)
+  endSlowly(600_000)
   second.stop(patience: .seconds(60))
   say("done=true")
 }
 
-/// Becomes itself anew after two seconds, and then launches in less time than the second that is allowed.
+/// A launch that begins 300 ms before the watchdog. 400 ms are allowed.
+@Sendable func launchWithHead(_ arguments: [String]) throws {
+  usleep(300_000)
+  clock.begin()
+  let watchdog = try Watchdog(configuration { $0.launchThreshold = .milliseconds(400) })
+  printReports(of: watchdog)
+  startSlowly(200)
+  watchdog.launched()
+  watchdog.stop(patience: .seconds(60))
+}
+
+/// Executes itself after 300 ms, and then launches in 1.6 s. 800 ms are allowed.
 @Sendable func launchAnew(_ arguments: [String]) throws {
-  guard arguments.first == "again" else {
-    usleep(2_000_000)
-    let again: [UnsafeMutablePointer<CChar>?] = [strdup("policy-process"), strdup("launch-anew"), strdup("again"), nil]
-    execv("/proc/self/exe", again)
+  guard let executed = arguments.first else {
+    usleep(300_000)
+    let words = ["policy-process", "launch-anew", "\(wallNanoseconds())"]
+    execv("/proc/self/exe", words.map { strdup($0) } + [nil])
     say("error=\(errno)")
     exit(1)
   }
-  var configuration = Watchdog.Configuration(threshold: .seconds(1), interval: .milliseconds(50))
-  configuration.lifecycle.launchThreshold = .seconds(1)
-  configuration.lifecycle.terminateAfter = .seconds(1)
-  let watchdog = try Watchdog(configuration)
-  tell(watchdog)
-  // Some ticks of the monitor.
-  usleep(400_000)
+  clock.begin()
+  let watchdog = try Watchdog(configuration { $0.launchThreshold = .milliseconds(800) })
+  printReports(of: watchdog)
+  startSlowly(1600)
   watchdog.launched()
   watchdog.stop(patience: .seconds(60))
-  say("done=true")
+  say("executed=\(executed)")
 }
 
-/// A launch that takes too long, while everything that can be watched is what an earlier watchdog watched.
+/// A late launch while every slot belongs to sections of an earlier watchdog.
 @Sendable func launchWithoutRoom(_ arguments: [String]) throws {
+  clock.begin()
   let first = try Watchdog()
   var sections: [WatchedSection] = []
   repeat {
     sections.append(first.beginSection("held", threshold: .seconds(60)))
   } while sections.last?.isWatched == true
-  first.stop()
-  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.launchThreshold = .milliseconds(400)
-  let watchdog = try Watchdog(configuration)
-  tell(watchdog)
+  first.stop(patience: .seconds(10))
+  let watchdog = try Watchdog(configuration { $0.launchThreshold = .milliseconds(400) })
+  printReports(of: watchdog)
   startSlowly(600)
   watchdog.launched()
   watchdog.stop(patience: .seconds(60))
@@ -105,67 +119,75 @@ private func handler() -> UnsafeMutableRawPointer? {
   return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UnsafeMutableRawPointer?.self)
 }
 
-/// A shutdown that begins and is handled in a given way and lasts so many milliseconds; 300 are allowed. The file READY
-/// says that SIGTERM may come.
+/// A shutdown with a threshold of 300 ms: `shutdown before|after|replaced|default|call MILLISECONDS`. It begins by SIGTERM,
+/// which has a handler installed before or after the watchdog's, or by a call.
 @Sendable func shutDown(_ arguments: [String]) throws {
-  guard arguments.count == 3, let milliseconds = Int(arguments[1]) else { exit(2) }
+  guard arguments.count == 2, let milliseconds = Int(arguments[1]) else { exit(2) }
   let way = arguments[0]
+  clock.begin()
   if way == "before" { signal(SIGTERM, onTerminate) }
   let former = handler()
-  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.shutdownThreshold = .milliseconds(300)
-  configuration.lifecycle.noticesTermination = way != "said"
-  let watchdog = try Watchdog(configuration)
-  tell(watchdog)
-  let lines = programLines()
-  if way == "after" || way == "replaced" { signal(SIGTERM, onTerminate) }
-  if way == "said" {
-    watchdog.shuttingDown()
-  } else {
+  let watchdog = try Watchdog(
+    configuration {
+      $0.shutdownThreshold = .milliseconds(300)
+      $0.noticesTermination = way != "call"
+    }
+  )
+  printReports(of: watchdog)
+  switch way {
+  case "call": watchdog.shuttingDown()
+  case "default":
+    // The watchdog checks every 500 ms whether there is a handler.
+    clock.block(for: .seconds(2))
+    say("untouched=\(handler() == former)")
+    kill(getpid(), SIGTERM)
+  default:
+    if way != "before" { signal(SIGTERM, onTerminate) }
     let own = unsafeBitCast(onTerminate, to: UnsafeMutableRawPointer?.self)
-    if way != "default" { while handler() == own { usleep(1000) } }
+    clock.wait { handler() != own }
     if way == "replaced" {
       signal(SIGTERM, onTerminate)
       say("problem=\(watchdog.status.problems.first ?? "none")")
-      return watchdog.stop()
+      watchdog.stop(patience: .seconds(10))
+      return
     }
-    if way == "default" {
-      // Long enough to be looked at, and left alone.
-      let wakeups = watchdog.status.wakeups
-      while watchdog.status.wakeups < wakeups + 6 { usleep(10_000) }
-      say("untouched=\(handler() == former)")
-    }
-    close(open(arguments[2], O_WRONLY | O_CREAT, 0o600))
-    while !isTerminating.load(ordering: .acquiring) { usleep(10_000) }
+    kill(getpid(), SIGTERM)
+    clock.wait { isTerminating.load(ordering: .acquiring) }
   }
   say("handled=true")
   endSlowly(milliseconds)
-  if milliseconds > 300 {
-    // What its report needs is read before the exit.
-    var left = 600
-    while left > 0, programLines() == lines {
-      endSlowly(100)
-      left -= 1
-    }
-    say("prepared=\(left > 0)")
-    // It has begun to be read by now.
-    endSlowly(1000)
-  }
-  // Without stop(), as most services end.
+  // Like most services, it does not stop the watchdog.
   exit(0)
 }
 
-/// A shutdown that takes too long, and whose report cannot come to its end: `shutdown-held-up stderr|malloc|arena`. Nobody
-/// reads standard error, or the handler of a signal exits while its thread has the allocator's lock, which may be the only one.
+/// Watches something, or nothing, for a minute: `idle loop|section|activity|off|nothing`.
+@Sendable func beIdle(_ arguments: [String]) throws {
+  clock.begin()
+  var configuration = Watchdog.Configuration()
+  configuration.isEnabled = arguments.first != "off"
+  let watchdog = try Watchdog(configuration)
+  switch arguments.first {
+  case "loop": _ = try watchdog.watchLoop(named: "idle")
+  case "section": watchdog.withSection("once", threshold: .seconds(1)) {}
+  case "activity": try watchdog.beginActivity("once").end()
+  default: break
+  }
+  clock.block(for: .seconds(60))
+  watchdog.stop(patience: .seconds(60))
+}
+
+/// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full pipe, or
+/// the process exits in a signal handler while its thread holds the lock of the allocator, of one arena or of the only one.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
   if arguments.first == "arena" { workload_use_one_arena() }
-  var configuration = Watchdog.Configuration(interval: .milliseconds(50))
-  configuration.lifecycle.shutdownThreshold = .milliseconds(300)
-  let watchdog = try Watchdog(configuration)
+  clock.begin()
+  let watchdog = try Watchdog(configuration { $0.shutdownThreshold = .milliseconds(300) })
   watchdog.shuttingDown()
   endSlowly(1200)
   say("late=true")
-  // What waits for ever is ended.
+  // The reporter blocks, and simulated time would stand still.
+  clock.end()
+  // Ends a process that hangs.
   alarm(30)
   if arguments.first != "stderr" { workload_exit_in_malloc(3) }
   let unread = fillPipe(STDERR_FILENO)

@@ -4,8 +4,7 @@ import Synchronization
 
 private let isStuck = Atomic<Bool>(false)
 
-/// A service that renews a file while nothing hangs, as docs/deploying.md has it, for a probe that looks at the file's age. Hangs
-/// and goes on as its standard input says, a line each.
+/// A service that renews a file while no thread hangs, as in docs/deploying.md. Each line of standard input makes it hang or go on.
 @Sendable func liveForAProbe(_ arguments: [String]) throws {
   let file = arguments.first ?? ""
   let watchdog = try Watchdog(
@@ -16,9 +15,12 @@ private let isStuck = Atomic<Bool>(false)
   onOwnThread {
     while true {
       if watchdog.status.hanging.isEmpty {
-        // An empty file in place of the former sets its time.
+        // An empty file sets the time.
         let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         if descriptor >= 0 { close(descriptor) }
+        say("renewed=true")
+      } else {
+        say("hanging=true")
       }
       usleep(100_000)
     }
@@ -29,12 +31,10 @@ private let isStuck = Atomic<Bool>(false)
       usleep(10_000)
     }
   }
-  say("ready=true")
   while let line = readLine() {
     isStuck.store(line == "hang", ordering: .releasing)
-    say("heard=\(line)")
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   exit(0)
 }
 

@@ -29,5 +29,5 @@ import Synchronization
       while reported.load(ordering: .acquiring) < stalls { usleep(10_000) }
     }
   }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }

@@ -1,13 +1,18 @@
 import Culprit
 import Dispatch
 import Glibc
+import SimulatedClock
 
-/// What the process can be made to do, by name.
+/// The clock of the watchdog: simulated in scenarios that begin a simulation, the kernel's in others.
+let clock = SimulatedClock()
+
+/// The scenarios, by name.
 let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "settings": { _ in try saySettings() },
-  "systemd": liveWithSystemd,
+  "hang-under-systemd": hangUnderSystemd,
   "terminate": beTerminated,
   "terminate-released": releaseWhatIsStuck,
+  "terminate-vetoed": vetoTheEnd,
   "terminate-without-threads": changeWithoutThreads,
   "masks": sayMasks,
   "signalfd": readSignals,
@@ -20,9 +25,11 @@ let scenarios: [String: @Sendable ([String]) throws -> Void] = [
   "unusual": startOnUnusualThread,
   "launch": launch,
   "launch-anew": launchAnew,
+  "launch-with-head": launchWithHead,
   "launch-without-room": launchWithoutRoom,
   "shutdown": shutDown,
   "shutdown-held-up": beHeldUpAtTheEnd,
+  "idle": beIdle,
   "disabled": { _ in try useEverythingDisabled() },
   "stall": stallOnce,
   "builds": stallInBuilds,
@@ -45,21 +52,19 @@ private func saySettings() throws {
   say("report_width=\(configuration.reporting.width)")
   say("mode=\(watchdog.status.mode)")
   for problem in watchdog.status.problems { say("problem=\(problem)") }
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
 /// Uses a watchdog that was not started in every way there is.
 private func useEverythingDisabled() throws {
   let watchdog = try Watchdog()
   let second = try Watchdog()
-  watchdog.onStall { _ in say("reported=true") }
+  watchdog.onStall { _ in }
   let loop = try watchdog.watchLoop(named: "main", threshold: .milliseconds(10))
   let queue = try watchdog.watchQueue(.main, named: "queue")
   let concurrency = try watchdog.watchConcurrency()
   let runLoop = try watchdog.watchMainRunLoop()
-  loop.withTurn {
-    watchdog.withSection("work", threshold: .milliseconds(10)) { _ = usleep(200_000) }
-  }
+  loop.withTurn { watchdog.withSection("work", threshold: .milliseconds(10)) {} }
   let timer = watchdog.beginSection("timer", threshold: .milliseconds(10))
   say("watched=\(timer.isWatched)")
   timer.end()
@@ -72,8 +77,8 @@ private func useEverythingDisabled() throws {
   concurrency.stop()
   runLoop.stop()
   loop.stop()
-  second.stop()
-  watchdog.stop()
+  second.stop(patience: .seconds(10))
+  watchdog.stop(patience: .seconds(10))
 }
 
 private func threadCount() -> Int {

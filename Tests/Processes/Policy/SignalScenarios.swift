@@ -1,6 +1,7 @@
 import Culprit
 import Dispatch
 import Glibc
+import SimulatedClock
 import StuckDisk
 import Synchronization
 import TestWorkloads
@@ -9,14 +10,7 @@ private let steps = Atomic<Int>(0)
 private let told = Atomic<Int>(0)
 private let places = Mutex<Set<String>>([])
 
-/// Waits in mid-stall.
-@inline(never)
-private func holdUp(_ milliseconds: Int) {
-  let end = ContinuousClock.now + .milliseconds(milliseconds)
-  while ContinuousClock.now < end { usleep(10_000) }
-}
-
-/// Waits until `condition` holds, for so long that only what never comes is missed.
+/// Waits until `condition` holds, for 40 s at most.
 @discardableResult
 private func wait(for condition: () -> Bool) -> Bool {
   let end = ContinuousClock.now + .seconds(40)
@@ -53,16 +47,16 @@ private func threads() -> [(id: Int32, name: String)] {
   return found.sorted { $0.name < $1.name }
 }
 
-/// Those of the watchdog.
+/// The threads of the watchdog.
 private func ownThreads() -> [(id: Int32, name: String)] { threads().filter { $0.name.hasPrefix("culprit-") } }
 
-/// The signals that a thread blocks; `nil` when it is gone.
+/// The signals that a thread blocks; `nil` after its end.
 private func mask(of id: Int32) -> UInt64? {
   let line = content("/proc/self/task/\(id)/status").split(separator: "\n").first { $0.hasPrefix("SigBlk:") }
   return line.flatMap { UInt64($0.dropFirst(8), radix: 16) }
 }
 
-/// What a program that is started by the calling thread blocks.
+/// Starts a program. Returns the signals that it blocks.
 private func blockedInChild() -> String {
   var ends: [Int32] = [0, 0]
   guard pipe(&ends) == 0 else { return "no pipe" }
@@ -87,24 +81,25 @@ private func blockedInChild() -> String {
   return UInt64(digits, radix: 16).map(hexadecimal) ?? "unreadable"
 }
 
-/// Says what is blocked here, and notes that it has.
+/// Prints the signals blocked in the calling thread, and records `place`.
 private func sayMask(_ place: String) {
   say("mask.\(place)=\(hexadecimal(workload_blocked_signals()))")
   places.withLock { _ = $0.insert(place) }
 }
 
-/// Waits until each of `expected` has said what is blocked there.
+/// Waits until each of `expected` has been recorded.
 @inline(never)
-private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock { $0.isSuperset(of: expected) } } }
+private func waitFor(_ expected: Set<String>) -> Bool { clock.wait { places.withLock { $0.isSuperset(of: expected) } } }
 
-/// Every kind of handler says what is blocked while it runs; so does what one of them starts. Then what each thread of
-/// the watchdog blocks while it waits.
+/// Prints the signals that are blocked in each kind of handler, in a program started by one, and in each thread of the
+/// watchdog between handlers: `masks DIRECTORY`.
 @Sendable func sayMasks(_ arguments: [String]) throws {
   guard arguments.count == 1 else {
     say("usage: policy-process masks DIRECTORY")
     exit(2)
   }
   workload_block_signal(SIGUSR1)
+  clock.begin()
   var configuration = Watchdog.Configuration(
     threshold: .milliseconds(200),
     interval: .milliseconds(50),
@@ -137,27 +132,18 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   let watchedQueue = try watchdog.watchQueue(queue)
   let activity = try watchdog.beginActivity("upload", threshold: .milliseconds(50)) { sayMask("expiration") }
   let loop = try watchdog.watchLoop(named: "http")
-  // Whoever has started a watchdog may change its mind about what it is sent.
+  // The application can block further signals later.
   workload_block_signal(SIGUSR2)
   loop.withTurn { _ = waitFor(["began", "hang", "terminate"]) }
   say("complete=\(waitFor(["began", "hang", "terminate", "stall", "leaked", "context", "ping", "expiration"]))")
-  usleep(300_000)
-  for (id, name) in ownThreads() {
-    // One that is in a handler, the pinged loop's for one, has the mask of its creator; one that just creates another thread has all
-    // signals blocked by the C library, also the C library's own. It is looked at until it is neither.
-    var found = mask(of: id)
-    let (asked, libraryOwn) = (UInt64(1) << UInt64(SIGTERM - 1), UInt64(1) << 32)
-    for _ in 0..<1000 where found.map({ $0 & asked == 0 || $0 & libraryOwn != 0 }) ?? false {
-      usleep(5000)
-      found = mask(of: id)
-    }
-    say("thread.\(name)=\(found.map(hexadecimal) ?? "gone")")
-  }
+  // No thread is in a handler then.
+  clock.settle()
+  for (id, name) in ownThreads() { say("thread.\(name)=\(mask(of: id).map(hexadecimal) ?? "gone")") }
   activity.end()
-  withExtendedLifetime((pinged, watchedQueue)) { watchdog.stop() }
+  _ = withExtendedLifetime((pinged, watchedQueue)) { watchdog.stop(patience: .seconds(10)) }
 }
 
-/// Starts a watchdog, and has SIGTERM come by a descriptor from then on, while handlers run and while they do not.
+/// Reads SIGTERM from a descriptor after the start of a watchdog, while handlers run and while they do not.
 @Sendable func readSignals(_ arguments: [String]) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .seconds(1000)
@@ -182,7 +168,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
     isExpired.store(true, ordering: .sequentiallyConsistent)
   }
   let descriptor = workload_read_by_descriptor(SIGTERM)
-  // What the application had running before, handlers and what they have started, lets the signal in still.
+  // Handlers that began before, and the threads that they started, do not block the signal.
   let before = pings.load(ordering: .sequentiallyConsistent)
   wait {
     isExpired.load(ordering: .sequentiallyConsistent) && pings.load(ordering: .sequentiallyConsistent) > before + 1
@@ -190,7 +176,7 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   }
   let loop = try watchdog.watchLoop(named: "http")
   func term(_ place: String) {
-    // A pending one swallows the next: each is read before the next is sent.
+    // A pending signal absorbs another one.
     for _ in 0..<20 {
       kill(getpid(), SIGTERM)
       var information = [UInt8](repeating: 0, count: 128)
@@ -207,46 +193,51 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   wait { told.load(ordering: .sequentiallyConsistent) == 3 }
   term("after")
   activity.end()
-  withExtendedLifetime(pinged) { watchdog.stop() }
+  _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }
   say("ended=true")
 }
 
-/// Waits for signals, whichever they are, in between computing, and is stuck in that.
+/// Takes turns at computing and waiting for any signal, longer than the threshold.
 @Sendable func waitForSignals(_ arguments: [String]) throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(100), interval: .milliseconds(10)))
   watchdog.onStall { _ in }
   let loop = try watchdog.watchLoop(named: "signals")
-  for work in [5, 50, 700] as [UInt64] {
+  for work in [5, 50, 150] as [UInt64] {
     loop.withTurn {
-      let end = workload_now_ns() + 3_000_000_000
-      say("came=\(workload_compute_and_wait_for_signals(work * 1_000_000, 20_000_000, end))")
+      let wakeups = watchdog.status.wakeups
+      var came: Int32 = 0
+      while came == 0, watchdog.status.wakeups < wakeups + 30 {
+        let end = workload_now_ns() + 300_000_000
+        came = workload_compute_and_wait_for_signals(work * 1_000_000, 20_000_000, end)
+      }
+      say("came=\(came)")
     }
   }
-  say("captures=\(watchdog.status.captures > 0)")
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
-/// Reports to a standard error that is a pipe without a reader, or a file that is full, and goes on.
+/// Reports to a standard error that is a pipe without a reader, or a full file: `report-to-nobody pipe|file PATH`.
 @Sendable func reportToNobody(_ arguments: [String]) throws {
   guard arguments.count == 2 else {
     say("usage: policy-process report-to-nobody pipe|file PATH")
     exit(2)
   }
   if arguments[0] == "pipe" { workload_break_standard_error() } else { workload_fill_standard_error(arguments[1]) }
-  // The first words come from the thread that starts the watchdog.
+  // A message of the thread that starts the watchdog.
   setenv("CULPRIT_INTERVAL", "nonsense", 1)
+  clock.begin()
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)
   let watchdog = try Watchdog(configuration)
   watchdog.onTerminate { _ in .veto }
-  // Handlers let the signals in that a write before may have left behind.
+  // Handlers do not block signals that an earlier write may have left pending.
   watchdog.onStallBegan { _ in told.add(1, ordering: .sequentiallyConsistent) }
   _ = try watchdog.beginActivity("dropped")
   let expired = try watchdog.beginActivity("expired", threshold: .milliseconds(50)) {}
   let loop = try watchdog.watchLoop(named: "http")
-  for _ in 0..<2 { loop.withTurn { holdUp(1_500) } }
+  for _ in 0..<2 { loop.withTurn { clock.block(for: .milliseconds(1500)) } }
   expired.end()
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
   say("told=\(told.load(ordering: .sequentiallyConsistent) >= 2)")
   var pending = sigset_t()
   sigpending(&pending)
@@ -255,8 +246,8 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   say("ended=true")
 }
 
-/// Gets stuck while standard error is a pipe that nobody reads and that takes nothing more, beside a handler of the end
-/// that never comes back, and is kept by another one.
+/// Gets stuck while standard error is a full pipe: `report-to-full-pipe alone|beside-stuck`. One handler vetoes the end,
+/// and another one may be stuck.
 @Sendable func reportToFullPipe(_ arguments: [String]) throws {
   var configuration = Watchdog.Configuration(threshold: .milliseconds(200), interval: .milliseconds(50))
   configuration.lifecycle.terminateAfter = .milliseconds(600)
@@ -272,13 +263,13 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   for round in 1...2 {
     loop.withTurn { say("asked=\(wait { told.load(ordering: .sequentiallyConsistent) == round })") }
   }
-  // Who waits for the pipe is not waited for.
+  // Does not wait for the thread that writes to the pipe.
   watchdog.stop(patience: .milliseconds(100))
   say("ended=true")
   _exit(0)
 }
 
-/// Dies in a way, under a watchdog that notes it, with or without a handler that was there before:
+/// Dies in a way, under a watchdog that notes crashes, with or without an earlier handler:
 /// `die DIRECTORY WAY [SIGNAL RECOVERY [WAY]]`.
 @Sendable func dieNoted(_ arguments: [String]) throws {
   guard arguments.count == 2 || arguments.count >= 4, arguments.count < 4 || Int32(arguments[2]) != nil else {
@@ -293,18 +284,18 @@ private func waitFor(_ expected: Set<String>) -> Bool { wait { places.withLock {
   }
   if arguments.count == 5 { say("survived=\(workload_die(arguments[4]))") }
   kill(getpid(), SIGKILL)
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
 private func isAsleep(_ thread: Int32) -> Bool { content("/proc/self/task/\(thread)/stat").contains(") S ") }
 
-/// Waits until what the process dies of is noted: the disk may be slow.
+/// Waits until crashes are noted.
 private func waitForNotes() {
   while !threads().contains(where: { $0.name == "culprit-note" }) { usleep(10_000) }
 }
 
-/// Dies by a signal of which the thread is told that writes notes: `die-noting DIRECTORY SIGNAL`. A process whose own threads
-/// block all signals dies so of every one that is sent to it.
+/// Dies by a signal to the thread that writes notes: `die-noting DIRECTORY SIGNAL`. A signal to a process whose other
+/// threads block it goes to that thread.
 @Sendable func dieNoting(_ arguments: [String]) throws {
   guard arguments.count == 2, let signal = Int32(arguments[1]) else {
     say("usage: policy-process die-noting DIRECTORY SIGNAL")
@@ -312,7 +303,7 @@ private func waitForNotes() {
   }
   let watchdog = try Watchdog(Watchdog.Configuration(directory: arguments[0]))
   waitForNotes()
-  // It has nothing to do but to wait, once it has begun.
+  // Asleep twice: it waits for crashes.
   for thread in threads() where thread.name == "culprit-note" {
     for _ in 0..<2 {
       while !isAsleep(thread.id) { usleep(10_000) }
@@ -322,11 +313,11 @@ private func waitForNotes() {
   }
   usleep(10_000_000)
   say("survived=true")
-  watchdog.stop()
+  watchdog.stop(patience: .seconds(10))
 }
 
-/// Dies of an instruction that there is not, under the last of several watchdogs: `die-after-restart DIRECTORY
-/// calling|restoring`. Somebody's crash reporter was installed while the first one ran.
+/// Dies of an invalid instruction under the last of several watchdogs: `die-after-restart DIRECTORY calling|restoring`.
+/// A crash reporter was installed under the first one.
 @Sendable func dieAfterRestart(_ arguments: [String]) throws {
   guard arguments.count == 2 else {
     say("usage: policy-process die-after-restart DIRECTORY calling|restoring")
@@ -340,12 +331,12 @@ private func waitForNotes() {
   }
   let last = try Watchdog(configuration)
   waitForNotes()
-  // A fault that nobody ends comes for ever.
+  // Ends a process whose fault recurs.
   alarm(20)
   withExtendedLifetime(last) { say("survived=\(workload_die("no-instruction"))") }
 }
 
-/// Starts a watchdog on a thread that is scheduled in an unusual way, and says how those of the watchdog are.
+/// Starts a watchdog on a thread with unusual scheduling. Prints the scheduling of each thread of the watchdog.
 @Sendable func startOnUnusualThread(_ arguments: [String]) throws {
   @Sendable func described(_ id: Int32) -> String {
     var text = [CChar](repeating: 0, count: 200)
@@ -373,11 +364,10 @@ private func waitForNotes() {
         let pinged = try watchdog.watchLoop(named: "pinged") { ping in queue.async { ping() } }
         let activity = try watchdog.beginActivity("upload", threshold: .seconds(50)) {}
         let loop = try watchdog.watchLoop(named: "http")
-        loop.withTurn { holdUp(600) }
-        wait { told.load(ordering: .sequentiallyConsistent) > 0 }
+        loop.withTurn { _ = wait { told.load(ordering: .sequentiallyConsistent) > 0 } }
         for (id, name) in ownThreads() { say("thread.\(name)=\(described(id))") }
         activity.end()
-        withExtendedLifetime(pinged) { watchdog.stop() }
+        _ = withExtendedLifetime(pinged) { watchdog.stop(patience: .seconds(10)) }
       } catch {
         say("error=\(error)")
       }

@@ -6,6 +6,9 @@
 //   STALL     event loop "main" was stuck for 1.50 s, 400 ms are allowed
 //   …
 //
+// With "filtered" instead of a library, a seccomp filter refuses perf_event_open(2); with "for-ever" the stall lasts until
+// the process is killed.
+//
 // The stalls are saved in the directory. Facts about what happened are printed as `name=value`, then the reports.
 
 import Culprit
@@ -22,16 +25,18 @@ alarm(100)
 workload_use_one_arena()
 
 guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: CommandLine.arguments[1]) else {
-  say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY]\n")
+  say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY|filtered|for-ever]\n")
   exit(2)
 }
+if CommandLine.arguments.last == "filtered", !workload_refuse_call("perf_event_open") { exit(77) }
 do {
   let stage = try Stage(
     directory: CommandLine.arguments[3],
     threshold: scenario.threshold,
     interval: scenario.interval
   )
-  workload_prepare_hold(1_500_000_000, CommandLine.arguments[2] == "computing")
+  let holdTime: UInt64 = CommandLine.arguments.last == "for-ever" ? 60_000_000_000 : 1_500_000_000
+  workload_prepare_hold(holdTime, CommandLine.arguments[2] == "computing")
   try scenario.run(on: stage, library: CommandLine.arguments.count > 4 ? CommandLine.arguments[4] : "")
   stage.close()
 } catch {

@@ -1,6 +1,8 @@
+import CCulpritLinux
 import Dispatch
 import Foundation
 import Glibc
+import SimulatedClock
 import Synchronization
 
 /// How the main thread comes to wait, by name.
@@ -24,15 +26,16 @@ let scenarios: [String: @Sendable () -> Void] = [
   "orphan": waitForTheDead,
   "semaphore": waitForSignal,
   "condition": waitForCondition,
-  "sleep": { usleep(1_500_000) },
+  "sleep": { clock.block(for: .milliseconds(1500)) },
   "stream": waitForStream,
   "file-lock": waitForFile,
   "timed-deadlock": deadlockForAWhile,
   "target-queue": waitForTargetQueue,
-  // A closure of its own would become what "rebuildIndex" is, and the two one function, where it is optimised.
-  "nested": { stallInASection(rebuildIndex) },
-  "nested-computing": { stallInASection(computeForLong) },
   "nested-task": stallInATask,
+]
+
+let endlessScenarios: Set = [
+  "deadlock", "deadlock-queue", "deadlock-three", "self-deadlock", "orphan", "timed-deadlock",
 ]
 
 /// A section of a task within another one of it, for which no thread runs the task most of the time.
@@ -47,19 +50,35 @@ private func stallInATask() {
     }
     isDone.signal()
   }
-  isDone.wait()
-}
-
-/// A section within the turn of the loop, which has nearly all of its time.
-private func stallInASection(_ body: () -> Void) {
-  watchdog.withSection("render", threshold: .milliseconds(600)) { answerRequest(body) }
+  answerRequest { isDone.wait() }
 }
 
 private func nameThread(_ name: String) {
   try? name.write(toFile: "/proc/thread-self/comm", atomically: false, encoding: .utf8)
 }
 
-private let holdingTime: UInt32 = 4_000_000
+/// Whether the main thread has begun to wait.
+private let isAnswering = Atomic(false)
+
+/// Waits until the main thread sleeps in `answerRequest(_:)`.
+private func awaitMainAsleep() {
+  while !isAnswering.load(ordering: .acquiring) || !isAsleep("\(getpid())") { usleep(100) }
+}
+
+/// Waits until all other threads sleep, the main thread in `answerRequest(_:)`.
+func awaitAllAsleep() {
+  let own = "\(clinux_task_self())"
+  awaitMainAsleep()
+  while true {
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    if threads.allSatisfy({ $0 == own || isAsleep($0) }) { return }
+    usleep(100)
+  }
+}
+
+private func isAsleep(_ thread: String) -> Bool {
+  (try? String(contentsOfFile: "/proc/self/task/\(thread)/stat", encoding: .utf8))?.contains(") S ") == true
+}
 
 /// Runs `body` on a thread called `name`, and waits until it says that it has begun.
 private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sendable () -> Void) -> Void) {
@@ -72,21 +91,24 @@ private func onThread(_ name: String, _ body: @escaping @Sendable (_ begun: @Sen
   hasBegun.wait()
 }
 
+/// Blocks for 2 s. Reports blame it.
 @inline(never) func rebuildIndex() {
-  usleep(holdingTime)
+  if clinux_task_self() != getpid() { awaitAllAsleep() }
+  clock.block(for: .seconds(2))
   kept.add(1, ordering: .relaxed)
 }
 
 @inline(never) func computeForLong() {
-  let end = DispatchTime.now() + .milliseconds(1500)
-  while DispatchTime.now() < end {}
-  kept.add(1, ordering: .relaxed)
+  if clinux_task_self() != getpid() { awaitAllAsleep() }
+  let end = clock.letPass(.milliseconds(1500))
+  while clock.now < end { for _ in 0..<10_000 { kept.add(1, ordering: .relaxed) } }
 }
 
 /// A call that nothing comes behind is made a jump where it is optimised, and leaves no trace on the stack.
 let kept = Atomic(0)
 
 @inline(never) func answerRequest(_ wait: () -> Void) {
+  isAnswering.store(true, ordering: .releasing)
   wait()
   kept.add(1, ordering: .relaxed)
 }
@@ -210,7 +232,8 @@ private func waitForTwo() {
     lock.lock()
     begun()
     isTaken.wait()
-    usleep(800_000)
+    awaitMainAsleep()
+    clock.block(for: .milliseconds(800))
     lock.unlock()
   }
   // The C library's lock is not fair: who asks for it in a loop gets it before the one that sleeps.
@@ -349,7 +372,7 @@ private func waitForFile() {
 
 private final class Stream: @unchecked Sendable {
   // SAFETY: the C library locks it.
-  let file = tmpfile()
+  let file = fopen("/dev/null", "w")
 }
 
 private final class PlainMutex: @unchecked Sendable {

@@ -8,14 +8,21 @@
 import Culprit
 import Foundation
 import Glibc
+import SimulatedClock
 
-// What hangs is ended by SIGALRM. Generous, because the machine may be busy.
+// Ends a hanging process.
 alarm(100)
 
-guard CommandLine.arguments.count >= 2, let scenario = scenarios[CommandLine.arguments[1]] else {
-  print("usage: waiting-process \(scenarios.keys.sorted().joined(separator: "|")) [json]")
+let allScenarios = scenarios.merging(bridgeScenarios) { $1 }
+guard CommandLine.arguments.count >= 2, let scenario = allScenarios[CommandLine.arguments[1]] else {
+  print("usage: waiting-process \(allScenarios.keys.sorted().joined(separator: "|")) [json]")
   exit(2)
 }
+// The clock is simulated unless the kernel or the Swift runtime measures the time of the scenario.
+let clock = SimulatedClock()
+let isReal =
+  ["nested-task", "file-lock"].contains(CommandLine.arguments[1]) || bridgeScenarios[CommandLine.arguments[1]] != nil
+if !isReal { clock.begin() }
 let isJSON = CommandLine.arguments.contains("json")
 let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(600), interval: .milliseconds(50)))
 watchdog.onStall { report in
@@ -26,19 +33,25 @@ watchdog.onStall { report in
   }
 }
 let ending = NSLock()
-/// Ends the process when everything has been reported; who comes second waits for that.
+/// Ends the process when everything has been reported. Later callers block.
 @Sendable func finish() -> Never {
   ending.lock()
   watchdog.stop(patience: .seconds(60))
   fflush(nil)
   _exit(0)
 }
-// What never ends is reported when the watch does.
-Thread.detachNewThread {
-  usleep(6_000_000)
-  finish()
+// A scenario that never ends is reported when the watch ends.
+if endlessScenarios.contains(CommandLine.arguments[1]) {
+  Thread.detachNewThread {
+    awaitAllAsleep()
+    clock.block(for: .seconds(3))
+    finish()
+  }
 }
-let loop = try watchdog.watchLoop(named: "orders")
-loop.withTurn { scenario() }
-// It has ended before that.
+if bridgeScenarios[CommandLine.arguments[1]] != nil {
+  scenario()
+} else {
+  let loop = try watchdog.watchLoop(named: "orders")
+  loop.withTurn { scenario() }
+}
 finish()

@@ -1,10 +1,10 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// The programs of `tools/bench blame` as a package of their own, which has Culprit as a dependency like any service, and can
-// be built in the ways that services are. Built by `tools/bench`.
+// The programs of `tools/prove blame` as a package of their own, which has Culprit as a dependency like any service, and can
+// be built in the ways that services are. Built by `Tests/Proofs/Blame/build`.
 
-/// A dependency that the package manager checks out: `tools/bench` makes a repository of `Retries/`, and says where it is.
+/// A dependency that the package manager checks out: `build` makes a repository of `Retries/` and passes its path.
 let retries = Context.environment["BLAME_RETRIES"] ?? "/repository/of/retries"
 let revision = Context.environment["BLAME_RETRIES_REVISION"] ?? String(repeating: "0", count: 40)
 
@@ -19,12 +19,14 @@ let package = Package(
       name: "blame-trials",
       dependencies: [
         .product(name: "Culprit", package: "culprit"), .product(name: "Retries", package: "retries"), "Catalogue",
-        "NativeWork", "SplitMix",
+        "Judges", "NativeWork", "SplitMix",
       ],
       path: "Program"
     ),
     .target(name: "Catalogue", path: "Catalogue"),
     .target(name: "NativeWork", path: "Native"),
+    // Symbolic links to what the package of the repository shares with its tests.
+    .target(name: "Judges", dependencies: [.product(name: "Culprit", package: "culprit")], path: "Judges"),
     .target(name: "SplitMix", path: "SplitMix"),
   ],
   swiftLanguageModes: [.v6],

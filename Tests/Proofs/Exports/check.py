@@ -1,4 +1,4 @@
-"""Reads what culprit has exported: called by tools/check-exports with a format, a file and the nanoseconds that it is to have."""
+"""Reads what culprit has exported: called by tools/prove exports with a format, a file and the nanoseconds that it is to have."""
 import decimal
 import json
 import re

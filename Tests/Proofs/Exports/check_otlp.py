@@ -1,4 +1,4 @@
-"""Reads profiles of OpenTelemetry with the classes of its own package: called by tools/check-exports with files, each followed by the
+"""Reads profiles of OpenTelemetry with the classes of its own package: called by tools/prove exports with files, each followed by the
 nanoseconds that it is to have."""
 import sys
 

@@ -1,4 +1,4 @@
-"""Uses pages of culprit's as a reader would: called by tools/check-page with a directory of pages and one for pictures."""
+"""Uses pages of culprit's as a reader would: called by tools/prove page with a directory of pages and one for pictures."""
 import json
 import os
 import re

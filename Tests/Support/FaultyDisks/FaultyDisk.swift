@@ -47,7 +47,8 @@ package final class FaultyDisk {
   /// - Throws: ``FaultyDiskError``.
   package init(_ kind: Kind, mebibytes: Int, seconds: Int) throws(FaultyDiskError) {
     self.kind = kind
-    var template = Array("/tmp/culprit-disk-XXXXXX".utf8CString)
+    let place = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(place)/culprit-disk-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw FaultyDiskError("mkdtemp", errno) }
     home = template.withUnsafeBufferPointer { String(cString: $0.baseAddress.unsafelyUnwrapped) }
     // Before there is anything to be taken away.

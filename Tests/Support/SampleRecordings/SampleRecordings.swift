@@ -200,19 +200,20 @@ package enum SampleRecordings {
   }
 
   /// The same as a file, in pieces: of samples there may be more than fit into memory.
-  package static func largeFile(samples: Int, stacks: Int, _ write: ([UInt8]) -> Void) {
-    let recording = withoutSamples(samples, stacks: stacks, depth: 40)
+  package static func largeFile(samples: Int, stacks: Int, depth: Int = 40, _ write: ([UInt8]) throws -> Void) rethrows
+  {
+    let recording = withoutSamples(samples, stacks: stacks, depth: depth)
     let stall = recording.stalls[0]
     let end = StallFileWriter.record(ofEndOf: stall)
-    write(StallFileWriter.file(of: recording).dropLast(end.count))
+    try write(StallFileWriter.file(of: recording).dropLast(end.count))
     var bytes: [UInt8] = []
     for sample in largeSamples(samples, stacks: stacks) {
       bytes += StallFileWriter.record(of: sample, stallID: stall.id)
       guard bytes.count > 1 << 20 else { continue }
-      write(bytes)
+      try write(bytes)
       bytes = []
     }
-    write(bytes + end)
+    try write(bytes + end)
   }
 
   /// The samples of such a stall.

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// What a program said and how it ended.
 package struct ChildProcess: Sendable {
@@ -60,8 +61,21 @@ package struct ChildProcess: Sendable {
     output.split(separator: "\n").filter { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
   }
 
-  /// The path of a program of this package, which is built beside the tests.
-  package static func built(_ name: String) -> String { buildDirectory + "/" + name }
+  /// Returns the path of a program of this package. Records an issue if it is not built.
+  package static func built(_ name: String) -> String {
+    let path = buildDirectory + "/" + name
+    if !FileManager.default.fileExists(atPath: path) {
+      Issue.record("\(name) is not built: run tools/test, or build with BUILD_CULPRIT_WITH=tests")
+    }
+    return path
+  }
+
+  /// Copies the program `from` in another process: a child that this one starts meanwhile would inherit the open file, and
+  /// a file that is open for writing cannot be executed.
+  package static func copyProgram(_ from: String, to: String) throws {
+    let copy = try ChildProcess("/bin/cp", [from, to], keepsErrors: true)
+    try #require(copy.hasExited && copy.status == 0, "\(copy)")
+  }
 
   /// Where this test's own program is. Not by its mappings, which sanitizers change.
   private static let buildDirectory: String = {

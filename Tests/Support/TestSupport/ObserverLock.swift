@@ -1,10 +1,9 @@
-import Synchronization
 import Testing
 
-/// Lets one test at a time use the observer: there is one in a process, and captures are for one thread at a time. Who came
-/// first is next.
+/// Lets one test at a time use the observer, in order of arrival: a process has one observer, and it captures one thread at a
+/// time.
 ///
-/// Waits without holding a thread: the pool that tests run in is small.
+/// A waiting test is suspended and blocks no thread.
 package struct ObserverLock: SuiteTrait, TestTrait, TestScoping {
   package var isRecursive: Bool { true }
 
@@ -14,8 +13,9 @@ package struct ObserverLock: SuiteTrait, TestTrait, TestScoping {
     performing body: @Sendable () async throws -> Void
   ) async throws {
     guard testCase != nil else { return try await body() }
-    await turns.take()
-    defer { turns.pass() }
+    precondition(!OwnThread.isCurrent, "put .usesObserver before .ownThread: \(test.name)")
+    await observer.take()
+    defer { observer.pass() }
     try await body()
   }
 }
@@ -25,38 +25,4 @@ extension Trait where Self == ObserverLock {
   package static var usesObserver: ObserverLock { ObserverLock() }
 }
 
-/// Whose turn it is.
-private final class Turns: Sendable {
-  private struct State {
-    var isTaken = false
-    var waiting: [CheckedContinuation<Void, Never>] = []
-  }
-  private let state = Mutex(State())
-
-  /// Waits for the caller's turn, which lasts until it passes it on.
-  func take() async {
-    await withCheckedContinuation { caller in
-      let isFree = state.withLock { state in
-        guard state.isTaken else {
-          state.isTaken = true
-          return true
-        }
-        state.waiting.append(caller)
-        return false
-      }
-      if isFree { caller.resume() }
-    }
-  }
-
-  /// Ends the caller's turn: the next one's begins.
-  func pass() {
-    let next = state.withLock { state in
-      guard state.waiting.isEmpty else { return Optional(state.waiting.removeFirst()) }
-      state.isTaken = false
-      return nil
-    }
-    next?.resume()
-  }
-}
-
-private let turns = Turns()
+private let observer = Turns(count: 1)

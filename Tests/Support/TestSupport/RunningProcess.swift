@@ -27,13 +27,17 @@ package final class RunningProcess {
     directory: String? = nil,
     keepsErrors: Bool = false
   ) throws {
+    // A task without the trait runs on the shared pool.
+    guard OwnThread.isCurrent || withUnsafeCurrentTask(body: { $0 == nil }) else {
+      throw SpawnError("\(path): a test that starts a program needs the trait .ownThread")
+    }
     let (toIt, fromIt) = (try Spawn.pipe(), try Spawn.pipe())
     (input, output) = (toIt.writing, fromIt.reading)
     errorFile = keepsErrors ? try Spawn.file() : -1
     defer { for descriptor in [toIt.reading, fromIt.writing] { close(descriptor) } }
-    let variables = environment.map { added in
-      ProcessInfo.processInfo.environment.merging(added) { $1 }.map { "\($0)=\($1)" }
-    }
+    // Programs print in UTF-8, whatever the locale of the tests is.
+    let variables = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8"]) { $1 }
+      .merging(environment ?? [:]) { $1 }.map { "\($0)=\($1)" }
     id = try Spawn.process(
       path,
       [path] + arguments,

@@ -300,6 +300,6 @@ void workload_describe_thread(int tid, char *text, uint64_t length) {
     fclose(file);
     slack[strcspn(slack, "\n")] = 0;
   }
-  snprintf(text, length, "policy %d, nice %d, processors %d, slack %s", sched_getscheduler(tid),
-           getpriority(PRIO_PROCESS, (id_t)tid), CPU_COUNT(&own), slack);
+  snprintf(text, length, "policy %d, nice %d, processors %d%s%s", sched_getscheduler(tid),
+           getpriority(PRIO_PROCESS, (id_t)tid), CPU_COUNT(&own), slack[0] ? ", slack " : "", slack);
 }

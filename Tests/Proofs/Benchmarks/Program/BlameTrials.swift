@@ -1,3 +1,4 @@
+import Judges
 import ChildProcesses
 import CulpritOptions
 import Glibc
@@ -9,7 +10,7 @@ struct BlameTrials {
     var name: String
     var program: String
 
-    /// Those that `tools/bench` makes.
+    /// The builds of `Tests/Proofs/Blame/build`.
     static let all = [
       Build(name: "release", program: ".build/blame/.build/release/blame-trials"),
       Build(name: "debug", program: ".build/blame/.build/debug/blame-trials"),
@@ -45,8 +46,9 @@ struct BlameTrials {
     figures.note("seed \(seed)")
   }
 
-  /// All trials, in every build, quiet and beside four busy processes; then saved stalls whose executables are gone.
-  func run() throws {
+  /// Runs all trials in every build, quiet and beside four busy processes; then saved stalls without their executables.
+  func run(isBrief: Bool) throws {
+    if isBrief { return try runBriefly() }
     let trials = try arguments.number("trials", in: 1...1_000_000) ?? 600
     let series = builds.flatMap { build in [false, true].map { (build: build, isBusy: $0) } }
     var verdicts: [BlameVerdict] = []
@@ -72,8 +74,8 @@ struct BlameTrials {
     try travel()
   }
 
-  /// A dozen trials of kinds that every build names, by the program that was built with this one.
-  func runBriefly() throws {
+  /// Runs a dozen trials of kinds that every build names, with the program beside this one.
+  private func runBriefly() throws {
     let words = ["trials=12", "seed=\(seed)", "kinds=solid", "threads=4"]
     let verdicts = try runTrials("\(tools)/blame-trials", words, "briefly")
     BlameSummary(verdicts, missing: 12 - verdicts.count).print(figures)

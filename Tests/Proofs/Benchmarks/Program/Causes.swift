@@ -1,13 +1,11 @@
-/// Stalls whose causes are known: whether the reports tell them, alone and beside four busy processes.
-func benchCauses(_ figures: Figures) throws {
-  for (name, busy) in [("causes", 0), ("causes.busy", 4)] {
-    try tell(name, programFacts("causes-process", ["judge", "\(busy)"], figures), figures)
-  }
-}
+import Judges
 
-/// The same of the first for each cause, alone.
-func benchCausesBriefly(_ figures: Figures) throws {
-  try tell("causes", programFacts("causes-process", ["judge", "0", "brief"], figures), figures)
+/// Plays stalls with known causes, alone and beside four busy processes; briefly the first one for each cause, alone.
+func benchCauses(_ figures: Figures, isBrief: Bool) throws {
+  for (name, busy) in isBrief ? [("causes", 0)] : [("causes", 0), ("causes.busy", 4)] {
+    let words = ["judge", "\(busy)"] + (isBrief ? ["brief"] : [])
+    try tell(name, programFacts("causes-process", words, figures), figures)
+  }
 }
 
 private func tell(_ name: String, _ facts: [String], _ figures: Figures) throws {

@@ -1,3 +1,4 @@
+import Judges
 import CCulpritLinux
 import CCulpritObserver
 import Glibc
@@ -39,7 +40,7 @@ func benchEvidence(_ figures: Figures) throws {
         let begin = clinux_clock_ns()
         var evidence = observer_evidence()
         var descriptor = observer_descriptor()
-        observer_descriptor_read(ends[0], &descriptor)
+        observer_descriptor_read(clinux_task_self(), ends[0], &descriptor)
         _ = clinux_task_run_delay_ns(tid[0], &turns)
         observer_evidence_read(tid[0], 0, &status, &times, &evidence)
         return Double(clinux_clock_ns() - begin) / 1000

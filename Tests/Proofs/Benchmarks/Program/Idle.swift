@@ -1,3 +1,4 @@
+import Judges
 import Glibc
 
 /// What a watchdog costs a service that does nothing: the example service with it, beside the same service, told the same, without it.

@@ -1,3 +1,4 @@
+import Judges
 import BenchmarkPeers
 import CCulpritLinux
 import CCulpritObserver
@@ -6,14 +7,9 @@ import Culprit
 import CulpritStallRecord
 import Glibc
 
-/// What taking stacks does to the threads whose stacks they are, and to all others.
-func benchObserver(_ figures: Figures) throws {
-  try ObserverBench(captures: 5000, rounds: 40).run(figures)
-}
-
-/// The same in seconds, for tests: too few rounds for times to mean much.
-func benchObserverBriefly(_ figures: Figures) throws {
-  try ObserverBench(captures: 200, rounds: 2).run(figures)
+/// The effect of stack captures on the captured threads and on others. Brief times mean little.
+func benchObserver(_ figures: Figures, isBrief: Bool) throws {
+  try ObserverBench(captures: isBrief ? 200 : 5000, rounds: isBrief ? 2 : 40).run(figures)
 }
 
 private struct ObserverBench {

@@ -1,3 +1,4 @@
+import Judges
 import Glibc
 
 /// A program that does the same as ours, run to its end.

@@ -1,3 +1,4 @@
+import Judges
 import ChildProcesses
 import Glibc
 
@@ -40,3 +41,8 @@ func factNumber(_ name: String, _ facts: [String]) throws -> Double {
 }
 
 private struct FactsError: Error, CustomStringConvertible { var description: String }
+
+/// The reason why a benchmark cannot measure.
+struct BenchError: Error, CustomStringConvertible {
+  var description: String
+}

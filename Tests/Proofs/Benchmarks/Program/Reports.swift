@@ -1,3 +1,4 @@
+import Judges
 import CCulpritLinux
 import ChildProcesses
 import Culprit

@@ -1,3 +1,4 @@
+import Judges
 import CCulpritLinux
 import Culprit
 import Dispatch
@@ -6,12 +7,12 @@ import Glibc
 import SourceLoads
 import Synchronization
 
-/// What watching costs a work item, for each kind of source, beside the same work unwatched; what many sources cost the
-/// monitor; and how late the watchdog is.
-func benchSources(_ figures: Figures) throws { try SourcesBench(rounds: 40, stalls: 20, seconds: 10).run(figures) }
-
-/// The same in seconds, for tests: too few rounds for times to mean much.
-func benchSourcesBriefly(_ figures: Figures) throws { try SourcesBench(rounds: 2, stalls: 2, seconds: 1).run(figures) }
+/// The cost of watching each kind of source and many sources, and the delay of reports. Brief times mean little.
+func benchSources(_ figures: Figures, isBrief: Bool) throws {
+  let bench =
+    isBrief ? SourcesBench(rounds: 2, stalls: 2, seconds: 1) : SourcesBench(rounds: 40, stalls: 20, seconds: 10)
+  try bench.run(figures)
+}
 
 private struct SourcesBench {
   /// How often each work is timed, watched and not, in turns.
@@ -53,8 +54,8 @@ private struct SourcesBench {
       work()
     }
     let queue = DispatchQueue(label: "queue")
-    try compare("queue", 500, figures, { try watchdog.watchQueue(queue) }) { queue.sync { work() } }
-    try compare("pool", 200, figures, { try watchdog.watchConcurrency() }) {
+    try compare("queue", 500, figures, { try watchdog.watchQueue(queue, scoped: true) }) { queue.sync { work() } }
+    try compare("pool", 200, figures, { try watchdog.watchConcurrency(scoped: true) }) {
       let done = DispatchSemaphore(value: 0)
       Task.detached {
         work()
@@ -63,11 +64,16 @@ private struct SourcesBench {
       done.wait()
     }
     let closures = ClosureLoop()
-    try compare("pinged", 200, figures, { try watchdog.watchLoop(named: "pinged") { closures.execute($0) } }) {
+    try compare(
+      "pinged",
+      200,
+      figures,
+      { try watchdog.watchLoop(named: "pinged", scoped: true) { closures.execute($0) } }
+    ) {
       closures.wait { work() }
     }
     closures.stop()
-    try compare("run_loop", 200, figures, { try watchdog.watchCurrentRunLoop(named: "bench") }) {
+    try compare("run_loop", 200, figures, { try watchdog.watchCurrentRunLoop(named: "bench", scoped: true) }) {
       RunLoop.current.perform { work() }
       _ = RunLoop.current.run(mode: .default, before: Date())
     }

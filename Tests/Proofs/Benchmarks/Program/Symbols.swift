@@ -1,3 +1,4 @@
+import Judges
 import CulpritStallRecord
 import CulpritSymbols
 import Glibc

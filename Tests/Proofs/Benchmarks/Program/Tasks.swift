@@ -1,18 +1,13 @@
-/// Tasks on Swift's pool: whether what holds its threads is named, and what looking at them costs.
-func benchTasks(_ figures: Figures) throws {
-  try benchTaskTrials(figures, count: 60)
-  try benchSections(figures, count: 60)
-  try benchChains(figures, builds: ["debug", "release"], count: 150)
-  try benchHealthyTasks(figures, seconds: 600)
-  try benchTaskCosts(figures)
-}
+import Judges
 
-/// The same, in a minute, without the figures that say little in so short a time.
-func benchTasksBriefly(_ figures: Figures) throws {
-  try benchTaskTrials(figures, count: 6)
-  try benchSections(figures, count: 10)
-  try benchChains(figures, builds: [nil], count: 20)
-  try benchHealthyTasks(figures, seconds: 10)
+/// Stalls of Swift's pool and of sections in tasks, chains of callers, and healthy load; and the cost, if not brief.
+func benchTasks(_ figures: Figures, isBrief: Bool) throws {
+  try benchTaskTrials(figures, count: isBrief ? 4 : 60)
+  try benchSections(figures, count: isBrief ? 8 : 64)
+  // Chains differ between debug and optimized code; `nil` is the build of this program.
+  try benchChains(figures, builds: isBrief ? [nil] : ["debug", "release"], count: isBrief ? 20 : 150)
+  try benchHealthyTasks(figures, seconds: isBrief ? 10 : 600)
+  if !isBrief { try benchTaskCosts(figures) }
 }
 
 private func benchTaskTrials(_ figures: Figures, count: Int) throws {
@@ -31,7 +26,7 @@ private func benchSections(_ figures: Figures, count: Int) throws {
   figures.print("tasks.culprit_named.sections", named, "count", in: Double(count)...Double(count))
 }
 
-/// Random chains of async functions, which know who has called whom; `nil` stands for the build of this program.
+/// Random chains of async functions with known callers. `nil` is the build of this program.
 private func benchChains(_ figures: Figures, builds: [String?], count: Int) throws {
   var (chains, complete, wrong) = (0.0, 0.0, 0.0)
   for build in builds {
@@ -60,7 +55,7 @@ private func benchTaskCosts(_ figures: Figures) throws {
   figures.print("tasks.rate", median(rates), "of the unwatched rate", in: 0.99...2)
 }
 
-/// What `tasks-process`, as it was built for `build`, says with so many threads in the pool.
+/// Returns the output of `tasks-process` as built for `build`, with `processors` threads in the pool.
 private func taskFacts(_ processors: Int, _ words: [String], _ figures: Figures, build: String? = nil) throws
   -> [String]
 {

@@ -1,3 +1,4 @@
+import Judges
 import BenchmarkPeers
 import CCulpritLinux
 import Culprit

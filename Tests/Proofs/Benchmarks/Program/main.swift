@@ -1,5 +1,6 @@
 import CulpritOptions
 import Glibc
+import Judges
 
 // culprit-bench: the figures that Culprit claims, measured.
 
@@ -7,47 +8,48 @@ import Glibc
 typealias Benchmark = (Figures, OptionTable.Arguments) throws -> Void
 
 let benchmarks: [String: Benchmark] = [
-  "blame": { try BlameTrials($0, $1).run() }, "blame-briefly": { try BlameTrials($0, $1).runBriefly() },
-  "causes": { figures, _ in try benchCauses(figures) },
-  "causes-briefly": { figures, _ in try benchCausesBriefly(figures) },
+  "blame": { try BlameTrials($0, $1).run(isBrief: $1.has("brief")) },
+  "causes": { try benchCauses($0, isBrief: $1.has("brief")) },
   "evidence": { figures, _ in try benchEvidence(figures) },
   "healthy": { figures, _ in try benchHealthy(figures) }, "idle": { figures, _ in try benchIdle(figures) },
   "metrics": { figures, _ in try benchMetrics(figures) },
-  "observer": { figures, _ in try benchObserver(figures) },
-  "observer-briefly": { figures, _ in try benchObserverBriefly(figures) },
+  "observer": { try benchObserver($0, isBrief: $1.has("brief")) },
   "reports": { figures, _ in try ReportsBench(figures).run() },
-  "sources": { figures, _ in try benchSources(figures) },
-  "sources-briefly": { figures, _ in try benchSourcesBriefly(figures) },
-  "symbols": { figures, _ in try benchSymbols(figures) }, "tasks": { figures, _ in try benchTasks(figures) },
-  "tasks-briefly": { figures, _ in try benchTasksBriefly(figures) },
+  "sources": { try benchSources($0, isBrief: $1.has("brief")) },
+  "symbols": { figures, _ in try benchSymbols(figures) },
+  "tasks": { try benchTasks($0, isBrief: $1.has("brief")) },
   "threads": { figures, _ in try benchThreads(figures) },
 ]
 
 let table = OptionTable(
-  usage: ["tools/bench [OPTION]... NAME..."],
+  usage: ["culprit-bench [OPTION]... NAME..."],
   summary: "Measures what Culprit claims. Prints a line \"name value unit\" for each figure.",
-  options: BlameTrials.options,
+  options: [
+    CommandOption(
+      "brief",
+      help:
+        "blame, causes, observer, sources, tasks: a few trials by the programs beside this one; for verdicts, not times"
+    )
+  ] + BlameTrials.options,
   epilogue: """
     Benchmarks:
-      blame     600 random stalls of more than forty kinds of work: is the function that took most of each named, and is
-                what is said of it right? blame-briefly: a dozen of them
-      causes    140 stalls in C, C++ and Swift whose causes are known: are these told, alone and beside four busy
-                processes? causes-briefly: some of them, alone
-      evidence  what reading takes that tells why a blocked thread waits
-      healthy   what marking a work item costs
-      idle      what a watchdog costs a service that does nothing
-      metrics   what counting a probe costs, and what the metrics as values and as text
-      observer  what taking stacks does to the threads whose they are, and to others; observer-briefly: without the
-                figures that take minutes
-      reports   what text, pages and exports of 1,000,000 samples take, beside go tool pprof and flamegraph.pl
-      sources   what watching costs each kind of work, and how late the watchdog is; sources-briefly: in seconds
-      symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and what they cost
-      tasks     Swift's pool: is what holds its threads named, is nothing else, and what does looking at them cost;
-                tasks-briefly: in a minute
-      threads   what capturing each of 2,000 threads takes
+      blame     600 random stalls of more than forty kinds of work: does each report name the function that took most
+                of the time, and are its other claims right?
+      causes    140 stalls in C, C++ and Swift with known causes: do the reports name them, alone and beside four busy
+                processes?
+      evidence  the cost of reading why a blocked thread waits
+      healthy   the cost of marking a work item
+      idle      the cost of a watchdog in an idle service
+      metrics   the cost of counting a probe, and of metrics as values and as text
+      observer  the effect of stack captures on the captured threads and on others
+      reports   text, pages and exports of 1,000,000 samples, beside go tool pprof and flamegraph.pl
+      sources   the cost of watching each kind of work, and the delay of reports
+      symbols   names, files, lines and inlined calls beside those of llvm-symbolizer, and their cost
+      tasks     Swift's pool: do reports name the work that holds its threads, and nothing else, and what does it cost?
+      threads   the cost of capturing each of 2,000 threads
 
     Example:
-      $ tools/bench healthy
+      $ culprit-bench healthy
       # x86_64, 2 processors, …
       healthy.pair_ns 12.1 ns
       …

@@ -1,5 +1,6 @@
 import Culprit
 import Foundation
+import Judges
 import Synchronization
 
 /// Runs trials and judges what is reported.
@@ -8,7 +9,7 @@ final class Session: Sendable {
   private let textDirectory: String?
   private let watchdog: Watchdog
   private let reports = Synchronization.Mutex<[String: StallReport]>([:])
-  private let courses = Synchronization.Mutex<[Int: Trial.Course]>([:])
+  private let courses = Synchronization.Mutex<[Int: [BlameTruth.Part]]>([:])
   private let next = Counter()
 
   /// - Parameters:
@@ -37,13 +38,21 @@ final class Session: Sendable {
     let found = reports.withLock { $0 }
     let courses = self.courses.withLock { $0 }
     for trial in trials {
-      guard let course = courses[trial.number] else { continue }
+      guard let course = courses[trial.number], let begin = course.first?.begin, let end = course.last?.end else {
+        continue
+      }
       let report = found[trial.name]
       // What any thread ran meanwhile may be in the report, as another thread's.
-      let present = courses.values.flatMap(\.parts).filter { $0.begin < course.end && $0.end > course.begin }
-      let absent = Set(Kind.all.flatMap(\.identifiers)).subtracting(present.flatMap(\.kind.identifiers))
-      let line = Judgement(trial, course, report: report, absent: absent).line
-      print(line)
+      let present = courses.values.joined().filter { $0.begin < end && $0.end > begin }
+      let truth = BlameTruth(
+        number: trial.number,
+        parts: course,
+        isDivided: trial.parts[0].share < 0.5,
+        absent: Set(Kind.all.flatMap(\.identifiers)).subtracting(present.flatMap(\.identifiers)),
+        mergeable: Set(Kind.alike.map(\.name)),
+        dependency: Kind.squeezers[trial.parts[0].kind.name]
+      )
+      print(BlameJudgement(truth, report: report).line)
       guard let textDirectory, let report else { continue }
       // As `culprit report --width=1000` prints it, and what was the case.
       try report.text(width: 1000).write(

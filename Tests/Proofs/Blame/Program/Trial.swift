@@ -1,4 +1,5 @@
 import Foundation
+import Judges
 import NativeWork
 import SplitMix
 
@@ -13,42 +14,21 @@ struct Trial: Sendable {
 
   var name: String { "trial \(number)" }
 
-  /// What was measured on the trial's own thread while it stalled.
-  struct Course: Sendable {
-    struct Part: Sendable {
-      var kind: Kind
-      var begin: UInt64
-      var end: UInt64
-      /// For how long the thread ran.
-      var running: UInt64
-      /// For how long it would have run, but had no processor.
-      var delayed: UInt64
-
-      var length: UInt64 { end - begin }
-    }
-    var parts: [Part] = []
-    var begin: UInt64 { parts.first?.begin ?? 0 }
-    var end: UInt64 { parts.last?.end ?? 0 }
-    var length: UInt64 { end - begin }
-
-    /// The share of part number `index`.
-    func share(_ index: Int) -> Double { Double(parts[index].length) / Double(max(1, length)) }
-  }
-
-  /// The stall.
+  /// Stalls. Returns the measured times of each part.
   @inline(never)
-  func stall() -> Course {
-    var course = Course()
+  func stall() -> [BlameTruth.Part] {
+    var course: [BlameTruth.Part] = []
     let begin = native_now()
     var passed = 0.0
     for part in parts {
       passed += part.share
-      let (time, delay, start) = (native_thread_time(), runDelay(), course.parts.isEmpty ? begin : native_now())
+      let (time, delay, start) = (native_thread_time(), runDelay(), course.isEmpty ? begin : native_now())
       part.kind.run(begin + UInt64(Double(length) * passed))
       let end = native_now()
-      course.parts.append(
-        Course.Part(
-          kind: part.kind,
+      course.append(
+        BlameTruth.Part(
+          name: part.kind.name,
+          identifiers: part.kind.identifiers,
           begin: start,
           end: end,
           running: native_thread_time() - time,

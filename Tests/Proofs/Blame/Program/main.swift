@@ -3,7 +3,7 @@ import Foundation
 import NativeWork
 import Synchronization
 
-// blame-trials: stalls with known culprits, and what Culprit says of each. Started by `tools/bench blame`, with options
+// blame-trials: stalls with known culprits, and what Culprit says of each. Started by `tools/prove blame`, with options
 // `name=value`:
 //
 //   trials, seed, threads, kinds (names, or "solid"), shortest and longest (milliseconds), divided (one trial of so many is
@@ -11,7 +11,7 @@ import Synchronization
 //   spin: keeps a processor busy until its standard input ends
 //   list: prints the kinds
 //
-// Prints a line for each trial (Judgement.swift).
+// Prints a line for each trial (`BlameJudgement`).
 
 let options = Dictionary(
   CommandLine.arguments.dropFirst()

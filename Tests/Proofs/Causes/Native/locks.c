@@ -72,7 +72,7 @@ static void *keep_log(void *argument) {
 }
 
 void hold_log(unsigned milliseconds) {
-  log_stream = tmpfile();
+  log_stream = fopen("/dev/null", "w");
   cause_thread("keeper", keep_log, milliseconds);
 }
 

@@ -1,39 +1,15 @@
 import Foundation
+import Judges
 
 /// A stall, what it is known to be, and how it comes about.
 struct Scenario: Sendable {
-  enum Language: String, Encodable { case swift, c, cpp }
-
-  /// What a watched source can be held up by.
-  enum Cause: String, Encodable {
-    case computing, deallocation, lock, deadlock, signal, threadEnd, initialization, loader, file, network, interProcess
-    case childProcess, sleep, noProcessor, memory, suspension, congestion, awaiting
-  }
-
-  /// What is computed.
-  enum Work: String, Encodable {
-    case ownCode, allocation, text, json, regularExpressions, sorting, compression, collections
-  }
+  typealias Language = CauseTruth.Language
+  typealias Cause = CauseTruth.Cause
+  typealias Work = CauseTruth.Work
 
   enum Trait { case nearMiss, mixed, loadSensitive, deadlock, root }
 
-  /// What is known, as it is listed. Values that say nothing are left out.
-  struct Truth: Encodable {
-    var name: String
-    var language: Language
-    var cause: Cause
-    var also: [Cause]?
-    var culprit: String?
-    var holder: String?
-    var deadlock: Bool?
-    var work: Work?
-    var needs: String?
-    var nearMiss: Bool?
-    var mixed: Bool?
-    var loadSensitive: Bool?
-  }
-
-  var truth: Truth
+  var truth: CauseTruth
   var play: @Sendable (Stage) throws -> Void
 
   var name: String { truth.name }
@@ -52,7 +28,7 @@ struct Scenario: Sendable {
   ) {
     let causes = [cause] + also
     let isComputing = cause != .noProcessor && (causes.contains(.computing) || cause == .deallocation)
-    truth = Truth(
+    truth = CauseTruth(
       name: name,
       language: language,
       cause: cause,

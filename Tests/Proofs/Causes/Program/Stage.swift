@@ -2,6 +2,7 @@ import CauseWork
 import Culprit
 import Foundation
 import Glibc
+import Judges
 import Synchronization
 
 /// Where a scenario is played: under a watchdog, which reports the stall.
@@ -10,24 +11,8 @@ final class Stage: Sendable {
   /// A fresh one, which is removed in the end.
   let directory: String
   private let reports = Mutex<[StallReport]>([])
-  private let measured = Mutex<Measures?>(nil)
+  private let measured = Mutex<CauseMeasures?>(nil)
   private let ending = NSLock()
-
-  /// What a thread had while it was stalled, as it measured that itself.
-  struct Measures: Encodable {
-    var wallSeconds: Double
-    var cpuSeconds: Double
-    /// How long it was ready, and had no processor.
-    var delaySeconds: Double
-
-    static var now: Measures {
-      Measures(
-        wallSeconds: Double(cause_now()) / 1e9,
-        cpuSeconds: Double(cause_processor_time()) / 1e9,
-        delaySeconds: Double(cause_delay()) / 1e9
-      )
-    }
-  }
 
   init() throws {
     directory = "\(NSTemporaryDirectory())/causes-\(UUID().uuidString)"
@@ -38,14 +23,14 @@ final class Stage: Sendable {
 
   /// A turn of the loop "orders", on the calling thread.
   func turn(_ work: () -> Void) throws {
-    let loop = try watchdog.watchLoop(named: "orders")
+    let loop = try watchdog.watchLoop(named: "orders", scoped: true)
     loop.withTurn { measure(work) }
   }
 
   /// A turn that does not end by itself: the watch does.
   func endlessTurn(_ work: () -> Void) throws {
     finishLater()
-    try watchdog.watchLoop(named: "orders").withTurn(work)
+    try watchdog.watchLoop(named: "orders", scoped: true).withTurn(work)
   }
 
   func finishLater() {
@@ -57,15 +42,15 @@ final class Stage: Sendable {
 
   /// Runs `work`, and notes what the thread had meanwhile.
   func measure(_ work: () -> Void) {
-    let before = Measures.now
+    let before = Self.times()
     work()
-    let after = Measures.now
-    let had = Measures(
-      wallSeconds: after.wallSeconds - before.wallSeconds,
-      cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-      delaySeconds: after.delaySeconds - before.delaySeconds
-    )
-    measured.withLock { $0 = had }
+    let had = zip(Self.times(), before).map { $0 - $1 }
+    measured.withLock { $0 = CauseMeasures(wallSeconds: had[0], cpuSeconds: had[1], delaySeconds: had[2]) }
+  }
+
+  /// Clock time, CPU time, and time runnable without a CPU of the calling thread, in seconds.
+  private static func times() -> [Double] {
+    [cause_now(), cause_processor_time(), cause_delay()].map { Double($0) / 1e9 }
   }
 
   /// Prints the truth and the report, and ends the process.

@@ -24,14 +24,14 @@ if words == ["spin"] {
 }
 if words.first == "judge", let busy = words.dropFirst().first.flatMap({ Int($0) }) {
   let others = try BusyProcesses(busy)
-  var judgement = Judgement()
+  var player = Player()
   let chosen = words.last == "brief" ? Scenario.some : Scenario.all
   for scenario in chosen {
-    judgement.play(scenario)
+    player.play(scenario)
     fflush(nil)
   }
   others.end()
-  judgement.tell()
+  print(player.judgement.facts)
   exit(0)
 }
 // What hangs is ended by SIGALRM. Generous, because the machine may be busy.

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "CObserver.h"
 #include "sites.h"
+#include "stack_comparison.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,17 +48,6 @@ static uint64_t used_ns(void) {
 }
 
 static void ignore(int signal) { (void)signal; }
-
-/* Whether the first COUNT frames are the same. The innermost may differ by the length of a system call instruction:
- * after an interruption the kernel has put it back to that instruction. */
-static bool same(const struct unwind_frame *one, const struct unwind_frame *other, uint32_t count) {
-  for (uint32_t frame = 0; frame < count; frame++) {
-    uint64_t difference = one[frame].address - other[frame].address;
-    if (difference != 0 && !(frame == 0 && (difference == 2 || difference == 4)))
-      return false;
-  }
-  return true;
-}
 
 static void print_frames(const char *what, const struct unwind_stack *stack) {
   printf("#   %s, end %d:", what, stack->end);
@@ -126,19 +116,16 @@ int main(int count, char **arguments) {
       observer_unwind(copy, &by_signal);
       observer_capture_release(copy);
     }
-    uint32_t shorter = from_outside.count < by_signal.count ? from_outside.count : by_signal.count;
-    bool agree = status == OBSERVER_CAPTURED && same(outside, signalled, shorter);
-    bool is_equal = agree && from_outside.count == by_signal.count && from_outside.end == by_signal.end;
-    bool is_cut = agree && from_outside.count == shorter && from_outside.end != UNWIND_END_OUTERMOST;
-    equal += is_equal;
-    cut += !is_equal && is_cut;
-    wrong += !is_equal && !is_cut;
+    enum stack_comparison found = status == OBSERVER_CAPTURED ? stack_compare(&from_outside, &by_signal) : STACK_WRONG;
+    equal += found == STACK_EQUAL;
+    cut += found == STACK_CUT;
+    wrong += found == STACK_WRONG;
     bool is_short = status == OBSERVER_CAPTURED && by_signal.end != UNWIND_END_OUTERMOST;
-    if (!is_equal || is_short) {
+    if (found != STACK_EQUAL || is_short) {
       printf("# place %d: %s\n", number,
-             is_equal ? "equal, but the signal's is not complete"
-             : is_cut ? "cut"
-                      : "wrong");
+             found == STACK_EQUAL ? "equal, but the signal's is not complete"
+             : found == STACK_CUT ? "cut"
+                                  : "wrong");
       print_frames("from outside", &from_outside);
       print_frames("by signal", &by_signal);
     }

@@ -1,3 +1,4 @@
+import Judges
 import CulpritBlackBox
 import CulpritStallRecord
 import FaultyDisks

@@ -1,3 +1,4 @@
+import Judges
 import CulpritBlackBox
 import FaultyDisks
 import Glibc
@@ -41,20 +42,16 @@ struct BlackBoxSoak {
       let told = try ServiceProcess(besideThis: "blackbox-process", [directory, "tell"])
       let text = told.rest()
       told.end()
-      let lines = text.split(separator: "\n")
-      if !lines.contains(where: { $0.hasPrefix("run=\(service.process) ") }) { untold += 1 }
-      let found = lines.filter { $0.hasPrefix("hang=") }
+      let judged = KillJudgement(text, process: service.process, culprit: Self.culprit)
+      if !judged.isRunReported { untold += 1 }
       if isStalled {
         hangs += 1
-        let fields = found.first?.split(separator: " ") ?? []
-        if found.count == 1, fields.count >= 5, fields.contains(Self.culprit[...]),
-          let duration = Int64(fields[fields.count - 3])
-        {
+        if let duration = judged.duration {
           reported += 1
           worst = max(worst, abs(lasted - duration))
         }
       } else {
-        falseHangs += found.count
+        falseHangs += judged.hangs
       }
       empty(directory)
     }

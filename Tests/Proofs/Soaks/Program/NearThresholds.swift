@@ -1,3 +1,4 @@
+import Judges
 import Culprit
 import CulpritStallRecord
 import Glibc

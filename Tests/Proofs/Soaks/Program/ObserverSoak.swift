@@ -1,3 +1,4 @@
+import Judges
 import CCulpritLinux
 import CCulpritObserver
 import CCulpritUnwind
@@ -86,6 +87,15 @@ struct ObserverSoak {
       in: Double(kinds.count)...Double(kinds.count)
     )
     figures.print("soak.unexpected", sum(\.unexpected), "calls", in: 0...0)
+    if atOnce {
+      // The control: every kind of call notices the signal, unless the kernel or the C library restarts it.
+      let restarting: Set = ["pthread_cond_timedwait", "read", "accept", "flock", "sem_wait"]
+      let wrong = kinds.filter { restarting.contains($0.name) != ($0.counts.interrupted == 0) }.map(\.name)
+      if !wrong.isEmpty { figures.note("wrong kinds: \(wrong.joined(separator: ", "))") }
+      figures.print("soak.control_interrupted", sum(\.interrupted), "calls", in: 100...Double.infinity)
+      figures.print("soak.control_wrong_kinds", Double(wrong.count), "kinds", in: 0...0)
+      return
+    }
     figures.print("soak.interrupted", sum(\.interrupted), "calls", in: 0...0)
     figures.print("soak.early", sum(\.early), "calls", in: 0...0)
     guard !known.isEmpty else { return }

@@ -1,10 +1,11 @@
 import CulpritOptions
 import Glibc
+import Judges
 
 // culprit-soak: what must hold however often it is tried, tried that often.
 
 let table = OptionTable(
-  usage: ["tools/soak [OPTION]... SOAK..."],
+  usage: ["culprit-soak [OPTION]... SOAK..."],
   summary: "Tries over and over what must never go wrong. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("samples", letter: "n", argument: "COUNT", help: "how many stacks to take (1000000)"),
@@ -39,11 +40,10 @@ let table = OptionTable(
                  corrupted at random: is any of them read as what it is not?
       blackbox   all of these
 
-    With --signal=at-once the observer does what it never does, and many calls are interrupted: that shows that the
-    callers notice.
+    With --signal=at-once the observer interrupts calls on purpose. This control fails unless the callers notice it.
 
     Example:
-      $ tools/soak observer
+      $ culprit-soak observer
       # x86_64, 2 processors, …
       soak.samples 1000006 samples
       …

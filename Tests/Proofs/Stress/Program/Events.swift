@@ -2,6 +2,7 @@ import Culprit
 import CulpritBlame
 import CulpritSymbols
 import Glibc
+import Judges
 import StressHarm
 import Synchronization
 
@@ -19,16 +20,8 @@ func tell(_ event: Event, _ text: String = "") {
 
 /// What is expected of each source, and what was reported.
 final class Ledger: Sendable {
-  /// A stall that is under way, or whose report is waited for.
-  private struct Expected {
-    var functions: Set<String>
-    /// Whether it need not be reported: the watchdog was stopped in its midst.
-    var isVoid = false
-    var isReported = false
-  }
-
   private struct State {
-    var expected: [String: Expected] = [:]
+    var expected: [String: StressJudgement.Expected] = [:]
     /// Stalls that need not be reported, and may be later: until when.
     var void: [(source: String, functions: Set<String>, until: UInt64)] = []
     /// Times in which healthy work took too long: whoever reports that is right.
@@ -39,7 +32,7 @@ final class Ledger: Sendable {
 
   /// A stall of `source` begins, which `culprit` is to blame for.
   func begins(_ source: String, _ culprit: Culprit) {
-    state.withLock { $0.expected[source] = Expected(functions: culprit.functions) }
+    state.withLock { $0.expected[source] = StressJudgement.Expected(functions: culprit.functions) }
     tell(.stall, "\(source) \(culprit)")
   }
 
@@ -114,26 +107,25 @@ final class Ledger: Sendable {
       let void = state.void.filter { $0.source == source && $0.until > stress_now_ns() }
       return (expected, state.slow.contains { $0.upperBound >= since }, void)
     }
-    let mayBe = void.reduce(into: expected?.functions ?? []) { $0.formUnion($1.functions) }
-    let function = function(report, mayBe)
-    if let expected, !expected.isReported {
-      switch function {
-      case .some(let function) where expected.functions.contains(function): tell(.named, source)
-      case nil where !report.hasEnded || expected.isVoid:
-        tell(.void, "\(source): under way when the watchdog was stopped")
-      case .some(let function) where mayBe.contains(function):
-        // That of the stall before, which the watchdog was stopped in: the one of this is still to come.
-        state.withLock { $0.expected[source]?.isReported = false }
-        tell(.excused, "\(source): a late report")
-      case .some(let function) where Culprit.isInnocent(function):
-        tell(.false, "\(source): not \(expected.functions): \(report)")
-      // Nobody, or a caller of who is to blame.
-      default: tell(.unnamed, "\(source): not \(expected.functions): \(report)")
-      }
-    } else if isSlow || !void.isEmpty && (function.map(mayBe.contains) ?? true) {
-      tell(.excused, "\(source): a report of what was slow, or of a stall that the watchdog was stopped in")
-    } else {
-      tell(.false, "\(source): \(report)")
+    let earlier = void.isEmpty ? nil : void.reduce(into: Set<String>()) { $0.formUnion($1.functions) }
+    let function = function(report, (expected?.functions ?? []).union(earlier ?? []))
+    let judged = StressJudgement(
+      blaming: function,
+      hasEnded: report.hasEnded,
+      isInnocent: function.map(Culprit.isInnocent) ?? false,
+      expected: expected,
+      earlier: earlier,
+      isSlow: isSlow
+    )
+    switch judged {
+    case .named: tell(.named, source)
+    case .void: tell(.void, "\(source): under way when the watchdog was stopped")
+    case .excused:
+      // A late report of an earlier stall: the report of this one is still to come.
+      if let expected, !expected.isReported { state.withLock { $0.expected[source]?.isReported = false } }
+      tell(.excused, "\(source): a report of slow work, or of a stall in which the watchdog was stopped")
+    case .unnamed: tell(.unnamed, "\(source): not \(expected?.functions ?? []): \(report)")
+    case .false: tell(.false, "\(source): not \(expected?.functions ?? []): \(report)")
     }
   }
 }

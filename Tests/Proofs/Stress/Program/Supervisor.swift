@@ -1,6 +1,7 @@
 import ChildProcesses
 import CulpritOptions
 import Glibc
+import Judges
 import SplitMix
 import StressHarm
 import Synchronization
@@ -229,12 +230,19 @@ final class Supervisor {
     let stalls = Double(max(0, counts[.stall, default: 0] - void))
     figures.print("harm.seconds", Double(seconds), "s")
     figures.print("harm.launches", Double(launches), "launches")
-    figures.print("harm.acts", Double(acts.values.reduce(0, +) + outside.values.reduce(0, +)), "acts", in: 1...1e12)
+    figures.print(
+      "harm.acts",
+      Double(acts.values.reduce(0, +) + outside.values.reduce(0, +)),
+      "acts",
+      in: 1...Double.infinity
+    )
     // Of those that are named: from the record, the report having been made while no file could be read.
     figures.print("harm.named_later", Double(counts[.later, default: 0]), "stalls")
     figures.print("harm.void", Double(void), "stalls")
-    figures.print("harm.stalls", stalls, "stalls", in: 1...1e12)
-    figures.print("harm.named", Double(counts[.named, default: 0]), "stalls", in: stalls * 0.99...max(1, stalls * 1.01))
+    figures.print("harm.stalls", stalls, "stalls", in: 1...Double.infinity)
+    // One stall in a hundred, and one of a few.
+    let least = min(stalls * 0.99, max(1, stalls - 1))
+    figures.print("harm.named", Double(counts[.named, default: 0]), "stalls", in: least...max(1, stalls * 1.01))
     figures.print("harm.false_reports", Double(counts[.false, default: 0]), "reports", in: 0...0)
     figures.print(
       "harm.early_after_stop",
@@ -242,6 +250,18 @@ final class Supervisor {
       "calls",
       in: 0...max(1, Double(outside["stop", default: 0]) / 100)
     )
-    figures.print("harm.service_errors", Double(errors.values.reduce(0, +)), "errors", in: 0...0)
+    let count = Double(errors.values.reduce(0, +))
+    guard !faults.isEmpty else { return figures.print("harm.service_errors", count, "errors", in: 0...0) }
+    // The control: each deliberate fault is found.
+    let noticed = faults.filter { fault in
+      errors.keys.contains { $0.contains(fault == "death" ? " after death" : " was damaged") }
+    }
+    figures.print("harm.service_errors", count, "errors")
+    figures.print(
+      "harm.faults_noticed",
+      Double(noticed.count),
+      "faults",
+      in: Double(faults.count)...Double(faults.count)
+    )
   }
 }

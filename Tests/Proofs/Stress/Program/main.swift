@@ -1,11 +1,12 @@
 import CulpritOptions
 import Glibc
+import Judges
 import StressHarm
 
 // culprit-stress: a service under random harm, whose stalls are named all the same.
 
 let table = OptionTable(
-  usage: ["tools/stress [OPTION]..."],
+  usage: ["culprit-stress [OPTION]..."],
   summary: "Harms a service at random and stalls it in between. Prints a line \"name value unit\" for each figure.",
   options: [
     CommandOption("seconds", argument: "COUNT", help: "for how long (3600)"),
@@ -21,7 +22,7 @@ let table = OptionTable(
   ],
   epilogue: """
     Example:
-      $ tools/stress --seconds=20
+      $ culprit-stress --seconds=20
       # seed 4711
       …
       harm.stalls 22 stalls

@@ -1,5 +1,6 @@
 import Culprit
 import Foundation
+import Judges
 import SplitMix
 import Synchronization
 
@@ -83,16 +84,14 @@ struct Chains {
       let found = (report.lastStack?.functions ?? []).filter { $0.isAwaiting && $0.moduleName == "tasks-process" }
         .map(\.name).filter { !$0.hasSuffix("in Chains.run(_:)") }
       let expected = Self.expected(links)
-      let isWhole = found == expected
-      complete += isWhole ? 1 : 0
-      guard !isWhole else { continue }
-      // A part of it is right where the report says that callers are missing, or that there is no stack: where the machine is busy
-      // nobody may have had a processor to take one.
-      let isPart = report.lastStack.map { $0.missingCallers != nil } ?? true && expected.starts(with: found)
-      wrong += isPart ? 0 : 1
+      let isIncomplete = report.lastStack.map { $0.missingCallers != nil } ?? true
+      let judged = TaskJudgement.Chain(found: found, expected: expected, isIncomplete: isIncomplete)
+      complete += judged == .whole ? 1 : 0
+      wrong += judged == .wrong ? 1 : 0
+      guard judged != .whole else { continue }
       let place = zip(found, expected).prefix { $0 == $1 }.count
       say(
-        "trial=\(number) \(isPart ? "part" : "wrong") \(links) \(path.suspensions.sorted()) computing=\(path.isComputing) from \(place)/"
+        "trial=\(number) \(judged) \(links) \(path.suspensions.sorted()) computing=\(path.isComputing) from \(place)/"
           + "\(expected.count): \(found.dropFirst(place).prefix(4)) for \(expected.dropFirst(place).prefix(4)), "
           + "\(report.lastStack?.missingCallers?.text ?? "all"), \(report.lastStack?.functions.map(\.name).suffix(3) ?? [])"
       )

@@ -1,5 +1,6 @@
 import Culprit
 import Foundation
+import Judges
 import SplitMix
 import Synchronization
 
@@ -7,7 +8,7 @@ import Synchronization
 struct Sections {
   /// What takes most of the time.
   enum Taking: CaseIterable {
-    case computing, lock, sleeping, child, continuation, value, stranger
+    case computing, lock, sleeping, child, continuation, value, stranger, bridge
 
     /// The function that is to blame.
     var function: String {
@@ -17,7 +18,7 @@ struct Sections {
       case .sleeping: "sleepOnTheThread(_:)"
       case .child: "workAsAChild(_:)"
       case .continuation: "awaitAnAnswer(_:)"
-      case .value, .stranger: "workForAnother(_:)"
+      case .value, .stranger, .bridge: "workForAnother(_:)"
       }
     }
   }
@@ -53,28 +54,23 @@ struct Sections {
       // On a busy machine what comes behind may take longer than that: then it is the culprit, and nothing is known.
       guard handlingTime.withLock({ $0 }) > report.duration * 0.6 else { continue }
       done += 1
-      let isNamed = report.culprit?.function.name == taking.function
-      // Who has called it is known, whatever task does the work.
-      let callers = report.tree.flatMap(Self.names)
-      let hasCaller = callers.contains("handle(_:_:)")
-      // All samples have the label, whoever runs the task. It is read from outside just after the stack was taken: of the last
-      // one it may be over by then.
-      let unlabelled = report.samples.indices.filter { report.samples[$0].label != "request \(number)" }
-      let isLabelled = report.samples.count > 1 && unlabelled.allSatisfy { $0 == report.samples.count - 1 }
-      named += isNamed && hasCaller && isLabelled ? 1 : 0
-      if !isNamed || !hasCaller || !isLabelled {
+      let judged = TaskJudgement.Section(
+        report,
+        function: taking.function,
+        caller: "handle(_:_:)",
+        label: "request \(number)"
+      )
+      named += judged.isRight ? 1 : 0
+      if !judged.isRight {
         say(
-          "trial=\(number) \(taking) \(time) ms: \(report.culprit?.function.name ?? "nobody") \(report.culprit?.share ?? 0) of "
-            + "\(report.duration), caller \(hasCaller), without label \(unlabelled) of \(report.samples.count), \(report.evidence.noStack.map(\.reason.code))"
+          "trial=\(number) \(taking) \(time) ms: \(report.culprit?.function.name ?? "none") \(report.culprit?.share ?? 0) of "
+            + "\(report.duration), caller \(judged.hasCaller), unlabelled \(judged.unlabelled) of \(report.samples.count), "
+            + "\(report.evidence.noStack.map(\.reason.code))"
         )
       }
     }
     say("trials=\(done)\nnamed=\(named)\nlimitations=\(watchdog.status.limitations.map(\.code))")
     await watchdog.stop()
-  }
-
-  private static func names(_ node: StallReport.Node) -> [String] {
-    [node.function.name] + node.children.flatMap(names)
   }
 }
 
@@ -93,6 +89,7 @@ private func handle(_ taking: Sections.Taking, _ milliseconds: Int) async {
   case .continuation: await awaitAnAnswer(milliseconds)
   case .value: await awaitAValue(milliseconds)
   case .stranger: await awaitAStranger(milliseconds)
+  case .bridge: await awaitABridge(milliseconds)
   }
   await Task.yield()
 }
@@ -152,6 +149,17 @@ private func awaitAValue(_ milliseconds: Int) async {
 private func awaitAStranger(_ milliseconds: Int) async {
   let work = Task.detached { await workForAnother(milliseconds) }
   await work.value
+}
+
+/// Of one that the section has started, and that resumes a continuation.
+@inline(never)
+private func awaitABridge(_ milliseconds: Int) async {
+  await withCheckedContinuation { (answer: CheckedContinuation<Void, Never>) in
+    Task {
+      await workForAnother(milliseconds)
+      answer.resume()
+    }
+  }
 }
 
 @inline(never)

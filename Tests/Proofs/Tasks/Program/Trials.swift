@@ -1,5 +1,6 @@
 import Culprit
 import Foundation
+import Judges
 import Processors
 import SplitMix
 import Synchronization
@@ -86,7 +87,7 @@ struct Trials {
     usleep(200_000)
     found += reports.takeAll()
     let culprits = found.map { $0.culprit.map { "\($0.function.name) \($0.share)" } ?? "nobody" }
-    let isNamed = found.count == 1 && found[0].culprit?.function.name == holding.function
+    let isNamed = TaskJudgement.isNamed(holding.function, in: found)
     say("trial=\(number) \(holding) \(first)+\(second) beside=\(beside): \(found.map(\.source)) \(culprits)")
     return isNamed
   }

@@ -127,6 +127,9 @@ package struct SpawnError: Error, CustomStringConvertible {
   /// The reason.
   package let description: String
 
-  /// That `what` failed with `error`, an errno value.
-  package init(_ what: String, _ error: Int32) { description = "\(what): \(String(cString: strerror(error)))" }
+  /// Creates an error with a reason.
+  package init(_ description: String) { self.description = description }
+
+  /// Creates an error for the call `what`, which failed with the errno value `error`.
+  package init(_ what: String, _ error: Int32) { self.init("\(what): \(String(cString: strerror(error)))") }
 }

@@ -1,4 +1,4 @@
-/* What "tools/bench observer" observes, and what it compares with: threads at a known depth, bystanders that notice
+/* What "tools/prove captures" observes, and what it compares with: threads at a known depth, bystanders that notice
  * when they are held up, and the ways of taking stacks that Culprit does not use. */
 #ifndef PEERS_H
 #define PEERS_H

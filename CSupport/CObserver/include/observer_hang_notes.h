@@ -1,0 +1,27 @@
+/* Notes about stalls in the file of the run, for the next launch, where the recorder does not record them.
+ *
+ * The recorder allocates, so it can hang together with the service, for example when the allocator's lock is held.
+ * These notes come from the memory of the monitor and the samplers. The lines, each with a checksum:
+ *
+ *   hang SLOT ITEM NOW AGE THRESHOLD KIND TID NAME   the work item is a stall; NOW is wall-clock time; all in ns
+ *   stack SLOT ITEM SAMPLES END FRAME...             a stack of it, innermost first; FRAME is ADDRESS:KIND in
+ * hexadecimal over SLOT ITEM                                   it has ended, or is recorded
+ *
+ * A later "hang" line replaces an earlier one of the same work item, with its stacks. */
+#ifndef OBSERVER_HANG_NOTES_H
+#define OBSERVER_HANG_NOTES_H
+
+#include "observer_base.h"
+
+/* The time that the recorder has before a stall is noted. */
+#define OBSERVER_HANG_NOTE_DELAY_NS UINT64_C(250000000)
+
+/* Forgets earlier notes: another run begins. Async-signal-safe: yes. Threads: the one that writes notes. */
+void observer_hang_notes_start(void);
+
+/* Writes the lines that are due by cprocess_crash_write_line. Returns when to call
+ * again, on the observer's clock; UINT64_MAX: when cprocess_crash_wake is called. Async-signal-safe: yes. Threads: the
+ * one that writes notes. */
+uint64_t observer_hang_notes_write(void);
+
+#endif

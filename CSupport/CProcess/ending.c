@@ -1,0 +1,77 @@
+#define _GNU_SOURCE
+#include "cprocess_ending.h"
+
+#include "clinux_clock.h"
+#include "clinux_process.h"
+#include "clinux_wait.h"
+#include "cprocess_crash.h"
+#include "cprocess_pending.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* The process whose watchdog runs; 0 when none does. Set by cprocess_ending_arm only. */
+static _Atomic uint32_t armed_process;
+/* The thread that stops the watchdog waits on it. */
+static _Atomic uint32_t wake;
+/* The process that exits, written last; 0 when none does. */
+static _Atomic uint32_t exit_process;
+static _Atomic uint64_t exit_began_ns;
+static pthread_t exiting_thread;
+
+/* BEGIN ASYNC-SIGNAL-SAFE SECTION
+ * Runs in the exit handler, on any thread, with any lock held. Allowed: plain memory, atomics, bare system calls,
+ * clock_gettime. Forbidden: locks, allocation, stdio, anything that may enter the loader or a language runtime. */
+
+uint64_t cprocess_ending_began_ns(void) {
+  return clinux_process_is(atomic_load(&exit_process)) ? atomic_load(&exit_began_ns) : 0;
+}
+
+bool cprocess_ending_is_exiting_thread(pthread_t thread) {
+  return cprocess_ending_began_ns() != 0 && pthread_equal(exiting_thread, thread);
+}
+
+uint32_t cprocess_ending_word(void) { return clinux_word(&wake); }
+
+void cprocess_ending_wait(uint32_t seen, uint64_t deadline_ns) { clinux_wait(&wake, seen, deadline_ns); }
+
+void cprocess_ending_wake(void) { clinux_notify(&wake); }
+
+void cprocess_ending_done(void) {
+  atomic_store(&armed_process, 0);
+  cprocess_pending_wake();
+}
+
+static bool is_armed(void) { return clinux_process_is(atomic_load(&armed_process)); }
+
+/* Called by exit(3). */
+static void at_exit(void) {
+  /* A child of the process runs this, too. */
+  if (!is_armed() && !cprocess_pending_any())
+    return;
+  uint64_t began_ns = clinux_clock_ns();
+  exiting_thread = pthread_self();
+  cprocess_pending_remove_delivered();
+  atomic_store(&exit_began_ns, began_ns);
+  atomic_store(&exit_process, clinux_process_stamp());
+  cprocess_ending_wake();
+  for (;;) {
+    uint32_t seen = cprocess_pending_word();
+    if ((!is_armed() && !cprocess_pending_any()) || clinux_clock_ns() >= began_ns + cprocess_ending_stop_ns)
+      break;
+    cprocess_pending_wait(seen, began_ns + cprocess_ending_stop_ns);
+  }
+  cprocess_pending_print(began_ns + cprocess_ending_ns);
+  if (is_armed())
+    cprocess_crash_note_end(began_ns + cprocess_ending_ns);
+}
+
+/* END ASYNC-SIGNAL-SAFE SECTION */
+
+void cprocess_ending_arm(void) {
+  static bool is_registered;
+  cprocess_pending_start();
+  atomic_store(&armed_process, clinux_process_stamp());
+  if (!is_registered)
+    is_registered = atexit(at_exit) == 0;
+}

@@ -1,0 +1,26 @@
+/// When a thread that has not answered is to be asked again: each time that happens the wait doubles, up to ten
+/// seconds.
+struct SampleBackoff: BitwiseCopyable {
+  private var item: UInt64 = 0
+  private var threadID: Int32 = 0
+  private var wait: UInt64 = 0
+  private var until: UInt64 = 0
+  /// When what waits in the slot's queue may be counted again: a long list takes its time.
+  var nextCount: UInt64 = 0
+
+  /// Whether thread `threadID`, which works on `item`, may be asked at the time `now`; 0: whoever does.
+  @_noLocks func allows(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) -> Bool {
+    item != self.item || now >= until || (threadID != 0 && threadID != self.threadID)
+  }
+
+  /// Thread `threadID`, which works on `item`, has not answered by `now`.
+  @_noLocks mutating func notAnswered(_ item: UInt64, _ now: UInt64, _ threadID: Int32 = 0) {
+    let isAgain = item == self.item && threadID == self.threadID
+    wait = isAgain ? min(max(wait &* 2, 100_000_000), 10_000_000_000) : 100_000_000
+    (self.item, self.threadID) = (item, threadID)
+    until = now &+ wait
+  }
+
+  /// Thread `threadID` has answered.
+  @_noLocks mutating func answered(_ threadID: Int32 = 0) { if threadID == self.threadID { item = 0 } }
+}

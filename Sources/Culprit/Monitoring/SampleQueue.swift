@@ -1,0 +1,150 @@
+import CCulpritObserver
+
+/// The due samples of one pass of a sampler, the most important first.
+///
+/// A pass takes at most ``limit`` samples, then the sampler looks for due samples again: a work item that becomes important
+/// during a pass waits for a part of it only. The ``protectedMax`` most important work items, due or not, are protected: they
+/// are sampled whatever that costs. Suspended tasks are never protected.
+struct SampleQueue: ~Copyable {
+  /// A work item's worker.
+  enum Worker {
+    /// The source is bound to a thread, or to several.
+    case thread
+    /// A task, which runs or has not been looked at.
+    case task
+    /// A task that was suspended when it was looked at last.
+    case suspended
+  }
+
+  /// The most samples of one pass.
+  private let limit = 128
+  /// The lowest rank of a suspended task.
+  private let suspendedRank: UInt64 = 128
+  /// The most protected work items.
+  let protectedMax = 8
+  /// The keys and slots of the due samples, in ascending order of the keys.
+  private let keys: UnsafeMutablePointer<UInt64>
+  private let indices: UnsafeMutablePointer<UInt32>
+  /// The ranks of the protected work items, each followed by its slot, in ascending order.
+  private let protected: UnsafeMutablePointer<UInt64>
+  /// The number of samples in the queue.
+  private(set) var count = 0
+  /// The number of due samples, also of those that the queue has no room for.
+  private(set) var dueCount = 0
+  private(set) var protectedCount = 0
+  /// The number of work items that are sampled.
+  private(set) var followedCount = 0
+
+  init() {
+    keys = .allocate(capacity: limit)
+    indices = .allocate(capacity: limit)
+    protected = .allocate(capacity: protectedMax)
+  }
+
+  deinit {
+    // SAFETY: allocated by this value's initializer, and not shared.
+    keys.deallocate()
+    indices.deallocate()
+    protected.deallocate()
+  }
+
+  /// The rank of a work item, below 256; the lowest is sampled first.
+  ///
+  /// Sources that are bound to threads come before tasks, and these before suspended tasks. Among equals the work items
+  /// closest to their thresholds come first, before or after it, by powers of two of the distance.
+  @_noLocks static func rank(_ worker: Worker, age: UInt64, threshold: UInt64) -> UInt64 {
+    let distance = age > threshold ? age &- threshold : threshold &- age
+    let units = distance / max(1, threshold / 64)
+    let level = UInt64(min(63, UInt64.bitWidth - units.leadingZeroBitCount))
+    switch worker {
+    case .thread: return level
+    case .task: return 64 | level
+    case .suspended: return 128 | level
+    }
+  }
+
+  /// Empties the queue.
+  @_noLocks mutating func removeAll() { (count, dueCount, protectedCount, followedCount) = (0, 0, 0, 0) }
+
+  /// Adds the work item of slot `index`, which has the given rank.
+  ///
+  /// - Parameters:
+  ///   - index: The slot.
+  ///   - rank: The rank.
+  ///   - lastLook: The time of the last look at it, 0 for none: among work items of a rank the earliest comes first.
+  ///   - isDue: Whether a sample of it is due.
+  @_noLocks mutating func add(_ index: UInt32, rank: UInt64, lastLook: UInt64, isDue: Bool) {
+    followedCount &+= 1
+    if rank < suspendedRank { protect(rank << 32 | UInt64(index)) }
+    guard isDue else { return }
+    dueCount &+= 1
+    let key = rank << 56 | lastLook >> 8
+    guard count < limit || key < keys[limit &- 1] else { return }
+    var place = min(count, limit &- 1)
+    while place > 0, keys[place &- 1] > key {
+      keys[place] = keys[place &- 1]
+      indices[place] = indices[place &- 1]
+      place &-= 1
+    }
+    keys[place] = key
+    indices[place] = index
+    count = min(count &+ 1, limit)
+  }
+
+  /// Counts a work item whose task is suspended, and of which no sample is due.
+  @_noLocks mutating func addSuspended() { followedCount &+= 1 }
+
+  @_noLocks private mutating func protect(_ rank: UInt64) {
+    guard protectedCount < protectedMax || rank < protected[protectedMax &- 1] else { return }
+    var place = min(protectedCount, protectedMax &- 1)
+    while place > 0, protected[place &- 1] > rank {
+      protected[place] = protected[place &- 1]
+      place &-= 1
+    }
+    protected[place] = rank
+    protectedCount = min(protectedCount &+ 1, protectedMax)
+  }
+
+  /// The slot of the sample at `place`, below ``count``.
+  @_noLocks func index(_ place: Int) -> UInt32 { indices[place] }
+
+  /// The slot of the protected work item at `place`, below ``protectedCount``.
+  @_noLocks func protectedIndex(_ place: Int) -> UInt32 { UInt32(truncatingIfNeeded: protected[place]) }
+}
+
+/// The last look at a slot's work item.
+struct LastLook: BitwiseCopyable {
+  /// The work item, and the time of the look.
+  private var item: UInt64 = 0
+  private var time: UInt64 = 0
+  /// The place at which its task was suspended, as a hash; 0 where it was not.
+  private var place: UInt64 = 0
+
+  /// The time of the last look at `item`, 0 for none.
+  @_noLocks func time(_ item: UInt64) -> UInt64 { item == self.item ? time : 0 }
+
+  /// Whether the last look at `item` found its task suspended; at `place`, if one is given.
+  @_noLocks func isSuspended(_ item: UInt64, at place: UInt64? = nil) -> Bool {
+    item == self.item && self.place != 0 && (place == nil || place == self.place)
+  }
+
+  /// Notes a look at `item`.
+  @_noLocks mutating func look(_ item: UInt64, _ time: UInt64) {
+    if item != self.item { place = 0 }
+    (self.item, self.time) = (item, time)
+  }
+
+  /// Notes the place of the last sample of `item`; 0 where its task is not suspended.
+  @_noLocks mutating func sample(_ item: UInt64, at place: UInt64 = 0) {
+    guard item == self.item else { return }
+    self.place = place
+  }
+
+  /// The place at which the task `id` is suspended, from the hash of its whole stack: the contexts of two continuations, and the
+  /// functions in which they resume, can be the same. Another label counts as another place.
+  @_noLocks static func place(_ id: UInt32, stack: UInt64, _ label: observer_label) -> UInt64 {
+    var label = label
+    let hash = (observer_label_hash(&label) ^ UInt64(id)) &* 0x9e37_79b9_7f4a_7c15
+    return ((hash ^ (hash >> 29)) &+ stack) | 1
+  }
+}

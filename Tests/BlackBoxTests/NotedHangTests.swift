@@ -1,0 +1,59 @@
+import CulpritStallRecord
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CulpritBlackBox
+
+/// Hangs that the recorder cannot record, because it needs what the stuck thread holds.
+@Suite(.ownThread) struct NotedHangTests {
+  private func withDirectory(_ body: (String) throws -> Void) throws {
+    let path = NSTemporaryDirectory() + "culprit-box-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    try body(path)
+  }
+
+  private func names(_ directory: String, _ suffix: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasSuffix(suffix) }
+  }
+
+  private func record(_ directory: String) -> RunRecord? {
+    names(directory, ".run").first.flatMap { try? String(contentsOfFile: "\(directory)/\($0)", encoding: .utf8) }
+      .flatMap { RunRecord(text: $0) }
+  }
+
+  /// Whether the process has left what the next launch needs: a note with a stack that was seen often, or a recorded stall.
+  private func isSaved(_ directory: String) -> Bool {
+    let isNoted = record(directory)?.hangs.contains { $0.stacks.contains { $0.samples >= 8 } } == true
+    let files = names(directory, ".stall").compactMap { BlackBoxDirectory(path: directory).stall($0) }
+    return isNoted || files.contains { $0.recording.stalls.contains { $0.samples.count >= 8 } }
+  }
+
+  @Test(arguments: [
+    ("malloc", "workload_hold_in_malloc"), ("modules", "workload_hold_in_module_list"),
+    ("stdio", "workload_hold_stdio"),
+  ])
+  func theNextLaunchNamesTheCulprit(scenario: String, function: String) throws {
+    try withDirectory { directory in
+      let words = [scenario, "waiting", directory, "for-ever"]
+      let died = try ChildProcess(
+        ChildProcess.built("stalling-process"),
+        words,
+        environment: ["GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"]
+      ) { process in
+        while !isSaved(directory), !isOver(process) { usleep(10_000) }
+        kill(process, SIGKILL)
+      }
+      #expect(died.status == SIGKILL && !died.hasExited, "\(died)")
+      let wasNoted = record(directory)?.hangs.isEmpty == false
+      // Without caches for each thread, the recorder waits for the arena that is locked.
+      if scenario == "malloc" { #expect(wasNoted && names(directory, ".stall").isEmpty) }
+      let told = try ChildProcess(ChildProcess.built("blackbox-process"), [directory, "tell", "--text"])
+      #expect(told.fact("run")?.hasSuffix("fatal hang: it was ended while work was stuck") == true, "\(told)")
+      #expect(told.facts("hang").count == 1 && told.fact("hang")?.hasPrefix("main ") == true, "\(told)")
+      #expect(told.output.contains(function), "\(told)")
+      // As any stall that was saved.
+      #expect(names(directory, ".stall").count == 1)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import CulpritStallRecord
+import Testing
+
+@testable import CulpritBlame
+
+/// Verdicts on tasks that are suspended while their work goes on elsewhere.
+@Suite struct AwaitedElsewhereTests {
+  private static let section = "culprit.Watchdog.withSection(_:threshold:isolation:_:)"
+  private static let body = "closure #1 in Timing.respond()"
+
+  /// The verdict on a task that is suspended in `stacks`, outermost function first.
+  private func blame(suspendedIn stacks: [[String]], besides running: [[String]] = []) -> Blame {
+    var synthetic = Synthetic()
+    var stall = synthetic.stall(stacks + running)
+    for place in stacks.indices { stall.samples[place].activity = .suspended }
+    for place in running.indices { stall.samples[stacks.count + place].activity = .running }
+    return synthetic.blame(stall)
+  }
+
+  private func blame(suspendedIn stack: [String]) -> Blame { blame(suspendedIn: Array(repeating: stack, count: 10)) }
+
+  @Test(arguments: [
+    ["Timing.respond()", section, body, "d.get()"],
+    // The function that opens the section has no frame where a witness has its place.
+    ["handle()", "d.next()", section, body, "d.next()", "d.get()"],
+    // The closure is given to a function that opens the section.
+    ["Timing.respond()", "measured()", section, "closure #1 in measured()", body, "d.get()"],
+    // The closure has no frame.
+    ["handle()", "Timing.respond()", section, "d.get()"],
+  ]) func skipsFunctionsThatOpenSections(stack: [String]) throws {
+    let blame = blame(suspendedIn: stack)
+    let suspension = try #require(blame.suspension, "\(blame.verdict)")
+    #expect(blame.culprit == nil && blame.parts.isEmpty && blame.contenders.isEmpty)
+    #expect(suspension.place.frame.function == "d.get()" && suspension.place.share.fraction == 1)
+    #expect(suspension.place.sampleCount == 10 && suspension.place.waiting?.suspended == 10)
+    #expect(suspension.caller?.frame.function == stack.last { !$0.hasPrefix("d.") && !$0.hasPrefix("culprit.") })
+    #expect(blame.causes.map(\.kind) == [.awaiting])
+  }
+
+  @Test func namesThePlaceOfOwnContinuations() {
+    let blame = blame(suspendedIn: ["Timing.respond()", Self.section, Self.body])
+    #expect(blame.suspension?.place.frame.function == Self.body && blame.suspension?.caller == nil)
+  }
+
+  @Test(arguments: [
+    // A function of the application awaits a library's continuation, or its own.
+    (["Timing.respond()", section, body, "Backend.query()", "d.get()"], "Backend.query()"),
+    (["Timing.respond()", section, body, "Courier.await()"], "Courier.await()"),
+    (["Timing.respond()", section, body, "closure #1 in Backend.all()", "d.get()"], "closure #1 in Backend.all()"),
+    // A function that the section calls, and that is no closure in it.
+    (["Timing.respond()", section, "Backend.query()", "d.get()"], "Backend.query()"),
+    // No section on the stack.
+    (["Backend.query()", "d.get()"], "Backend.query()"),
+    // Who sleeps has asked for it.
+    (["Timing.respond()", section, body, "c.sleep(nanoseconds:)"], body),
+  ]) func keepsTheBlameOf(stack: [String], culprit: String) {
+    let blame = blame(suspendedIn: stack)
+    #expect(blame.culpritName == culprit && blame.suspension == nil && blame.culprit?.share.fraction == 1)
+  }
+
+  /// A library that no function of the application awaits is no culprit for waiting.
+  @Test func suspendedLibrariesAreNoCulprits() {
+    let blame = blame(suspendedIn: ["d.serve()", Self.section, "d.next()", "d.get()"])
+    #expect(blame.culprit == nil && blame.suspension?.place.frame.function == "d.get()")
+    #expect(blame.suspension?.caller == nil)
+  }
+
+  /// Time in which the section's closure works itself is its own; time in which it is suspended is not.
+  @Test func ownWorkCountsWithoutTheWait() {
+    let suspended = ["Timing.respond()", Self.section, Self.body, "d.get()"]
+    let running = ["Timing.respond()", Self.section, Self.body]
+    func blame(_ waits: Int, _ works: Int) -> Blame {
+      self.blame(
+        suspendedIn: Array(repeating: suspended, count: waits),
+        besides: Array(repeating: running, count: works)
+      )
+    }
+    let working = blame(4, 6)
+    #expect(working.culpritName == Self.body && working.culprit?.share.time == .milliseconds(600))
+    #expect(working.culprit?.waiting?.suspended == 0 && working.suspension == nil)
+    let waiting = blame(6, 4)
+    #expect(waiting.culprit == nil && waiting.suspension?.place.share.time == .milliseconds(600))
+    #expect(waiting.contenderNames == [Self.body] && waiting.contenders.first?.share.time == .milliseconds(400))
+    // What works for the section while its task is suspended is to blame, whoever awaits it.
+    let worker = self.blame(
+      suspendedIn: Array(repeating: suspended, count: 3),
+      besides: Array(repeating: suspended + ["buildPage()"], count: 7)
+    )
+    #expect(worker.culpritName == "buildPage()" && worker.culprit?.share.time == .milliseconds(700))
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What becomes of stalls when their process ends in every way.
+@Suite(.ownThread) struct EndingTests {
+  private func run(_ arguments: String...) throws -> ChildProcess {
+    try ChildProcess(ChildProcess.built("ending-process"), arguments, environment: [:])
+  }
+
+  /// Whether the stall is on standard error: with its report, or in one line where a busy machine has no time for that.
+  private func names(_ child: ChildProcess, _ source: String = "event loop") -> Bool {
+    child.errors.contains("\(source) \"accept\" ")
+  }
+
+  /// The stall has ended just before.
+  @Test(arguments: [("return", 0), ("exit", 3), ("stop", 0), ("stop-at-once", 3), ("stalled", 3), ("thread", 3)])
+  func reportsStallsAtTheEnd(way: String, status: Int32) throws {
+    let child = try run(way)
+    #expect(child.hasExited && child.status == status && names(child), "\(child)")
+  }
+
+  @Test func keepsTheStatusOfQuickExits() throws {
+    for _ in 0..<20 {
+      let child = try run("quick")
+      #expect(child.hasExited && child.status == 3 && child.errors == "", "\(child)")
+    }
+  }
+
+  /// The handler has not returned, and the exit does not wait for it. Its report is no lost one.
+  @Test func exitsFromHandlers() throws {
+    let child = try run("handler")
+    #expect(child.hasExited && child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
+  }
+
+  @Test func reportsReleasedWatchdogs() throws {
+    let child = try run("release")
+    #expect(child.hasExited && child.status == 0 && names(child, "section"), "\(child)")
+    let lines = child.errors.split(separator: "\n").filter { $0.contains("was released without stop()") }
+    #expect(lines.count == 1, "\(child)")
+  }
+
+  @Test func watchesInFunctionsThatReturn() throws {
+    let child = try run("scope")
+    #expect(child.status == 0 && child.errors.contains("\"Swift concurrency\""), "\(child)")
+    #expect(!child.errors.contains("released"), "\(child)")
+  }
+
+  @Test func endsScopedWatchesWithTheirRelease() throws {
+    let child = try run("scoped")
+    #expect(child.status == 0 && child.fact("scoped") == "true", "\(child)")
+  }
+
+  /// The first process of a container has no default action.
+  @Test(.needsNamespaces) func leavesSIGTERMOfProcess1Alone() throws {
+    try withDirectory { directory in
+      let namespace = ["timeout", "--signal=KILL", "100", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+      let service = [ChildProcess.built("ending-process"), "terminate", directory]
+      let child = try ChildProcess("/usr/bin/env", namespace + service)
+      #expect(child.hasExited && child.status == 3 && child.fact("ignored") == "true", "\(child)")
+    }
+  }
+
+  /// A handler that stops the watchdog is not waited for, and its report is no lost one.
+  @Test func stopsFromHandlers() throws {
+    let child = try run("handler-stops")
+    #expect(child.status == 3 && child.fact("report") == "accept" && child.errors == "", "\(child)")
+  }
+
+  /// Simulated time passes: a minute.
+  @Test(arguments: [("nothing", 1), ("loop", 0), ("section", 0), ("activity", 0), ("off", 0)])
+  func reportsWatchdogsThatWatchNothing(use: String, count: Int) throws {
+    let child = try ChildProcess(ChildProcess.built("policy-process"), ["idle", use], environment: [:])
+    let lines = child.errors.split(separator: "\n").filter { $0.contains("the watchdog watches nothing 10 s after") }
+    #expect(child.status == 0 && lines.count == count, "\(child)")
+  }
+
+  /// How the next launch says that a run ended, and what was stuck then.
+  @Test(
+    arguments: [
+      ("exit", 3, "cleanExit"), ("stalled", 3, "cleanExit"), ("terminate", -SIGTERM, "terminated"),
+      ("terminate-stalled", -SIGTERM, "fatalHang"), ("kill", -SIGKILL, nil), ("_exit", 3, nil),
+      ("ignored", 3, "cleanExit"),
+      ("served", 7, "killed"), ("child", 0, "cleanExit"),
+    ] as [(String, Int32, String?)]
+  )
+  func reportsTheEndAtTheNextLaunch(way: String, status: Int32, ending: String?) throws {
+    try withDirectory { directory in
+      let child = try run(way, directory)
+      #expect(child.status == abs(status) && child.hasExited == (status >= 0), "\(child)")
+      #expect(way != "child" || child.fact("child") == "-1", "\(child)")
+      let next = try run("previous", directory)
+      let endings = next.facts("run")
+      #expect(endings.count == 1 && (ending == nil || endings.first == ending), "\(next)")
+      #expect(next.fact("signal") == (way.hasPrefix("terminate") ? "\(SIGTERM)" : "0"), "\(next)")
+      // A stall that ended less than a tick ago counts as one that has not.
+      if ending == nil { #expect(["killed", "fatalHang"].contains(endings.first), "\(next)") }
+      #expect(try stallFiles(in: directory).count == 1)
+      if ending == "fatalHang" { #expect(next.fact("hang") == "accept" && names(child), "\(child) \(next)") }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import CulpritStallRecord
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Culprit
+
+/// The pool of Swift concurrency, in processes of their own: tests run on it, too.
+@Suite(.ownThread, .serialized) struct PoolTests {
+  /// Returns the stall of the thread pool in `directory`, where one of a job can be as well.
+  private func poolStall(in directory: String) throws -> Stall? {
+    try stallFiles(in: directory).compactMap { try read($0).recording.stalls.first }.first { $0.source.kind == .pool }
+  }
+
+  @Test func reportsOccupantsOfPool() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["tasks", "computing", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      #expect(text.contains("STALL     thread pool \"Swift concurrency\" was stuck for "), "\(text)")
+      #expect(text.contains("CULPRIT   occupyThePool() "), "\(text)")
+      #expect(text.contains(" % of the time of "), "\(text)")
+      #expect(text.contains("\nWORKERS   "), "\(text)")
+      #expect(try poolStall(in: directory) != nil, "\(text)")
+    }
+  }
+
+  /// The work that took most of the time has returned when the stall is declared.
+  @Test(arguments: ["waiting", "computing"]) func blamesEarlierWorkOfPool(kind: String) throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["in-turn", kind, directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+      let stall = try #require(try poolStall(in: directory))
+      let threads = Set(stall.samples.map(\.threadID))
+      #expect(threads.count == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) && !threads.contains(nil), "\(text)")
+      #expect(text.contains("\nWORKERS   \(threads.count == 1 ? "thread" : "\(threads.count) threads")"), "\(text)")
+      #expect(text.contains("10 jobs waited at a time, the oldest for "), "\(text)")
+    }
+  }
+
+  @Test func ignoresThreadsOfOtherPriorities() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["beside-others", "waiting", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      #expect(process.output.contains("CULPRIT   fillTheCache() "), "\(process)")
+      let stall = try #require(try namedStalls(in: directory).first { $0.stall.source.kind == .pool })
+      // A thread that changes its priority between two looks of the watcher is sampled once more. If all priorities counted,
+      // these threads would have half of the samples.
+      let others = stall.samples.filter { $0.names.contains { $0.contains("takeTurns()") } }
+      #expect(others.count * 5 < stall.samples.count, "\(process)")
+    }
+  }
+
+  /// One thread of several is stuck. Where system calls are filtered there are no watchpoints.
+  @Test(arguments: ["waiting", "computing"], [[], ["filtered"]]) func reportsStuckJob(kind: String, options: [String])
+    throws
+  {
+    try withDirectory { directory in
+      let words = ["one-job", kind, directory] + options
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      let text = process.output
+      if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
+      let limitation =
+        "limited=a job on an actor that computes for too long is noticed only where jobs take all of Swift's threads"
+      #expect(text.contains("\(limitation), because system calls are filtered") || options.isEmpty, "\(text)")
+      #expect(text.contains(/STALL     job "pool thread \d+" was stuck for at least/), "\(text)")
+      #expect(text.contains("CULPRIT   fillTheCache() "), "\(text)")
+      #expect(!text.contains("thread pool"), "\(text)")
+    }
+  }
+
+  /// The watch ends while a thread runs a job. A second watch is refused.
+  @Test func removesWatchpointsWithTheWatch() throws {
+    try withDirectory { directory in
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), ["let-go", "computing", directory])
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      if sysconf(Int32(_SC_NPROCESSORS_ONLN)) < 2 { try Test.cancel("needs two cores") }
+      if process.output.contains("computingJobs") { try Test.cancel("needs watchpoints") }
+      #expect(process.output.contains("refused=true\nwatched=2\nleft=0\n"), "\(process)")
+    }
+  }
+
+  /// The tasks compute, and yield every 5 ms.
+  @Test(arguments: [[], ["filtered"]]) func ignoresTasksThatYield(options: [String]) throws {
+    try withDirectory { directory in
+      let words = ["pauses", "computing", directory] + options
+      let process = try ChildProcess(ChildProcess.built("stalling-process"), words)
+      #expect(process.hasExited && process.status == 0, "\(process)")
+      #expect(!process.output.contains("STALL"), "\(process)")
+    }
+  }
+
+  /// The task of the section is ready, and another task has the thread.
+  @Test func blamesOccupantOfThreadForYieldedSection() throws {
+    let child = try ChildProcess(ChildProcess.built("policy-process"), ["yield"])
+    #expect(child.hasExited && child.status == 0, "\(child)")
+    #expect(child.output == "culprit=computeInTheWay(_:)\nready=true\nsuspended=false\n", "\(child)")
+  }
+}

@@ -1,0 +1,114 @@
+import CulpritStallRecord
+import Testing
+
+@testable import Culprit
+
+/// The choice between recorded and counted stalls, without a clock.
+@Suite struct StormsTests {
+  private static let second: UInt64 = 1_000_000_000
+  private static let source = WatchedSource(kind: .section, name: "request")
+  private static let other = WatchedSource(kind: .section, name: "import")
+
+  private func place(_ number: UInt64) -> Storms.Place {
+    Storms.Place(Stack(frames: [.returnAddress(RuntimeAddress(number))], end: .outermost))
+  }
+
+  private func wall(_ seconds: UInt64) -> WallTime { WallTime(nanosecondsSince1970: seconds * Self.second) }
+
+  @Test func recordsTheFirstStallsAndCountsTheRest() throws {
+    var storms = Storms()
+    var members = (0..<1000)
+      .map { storms.begin(Self.source, place($0 % 100 == 99 ? 2 : 1), since: wall(5 + $0), now: 100 * Self.second) }
+    #expect(members[0..<8].allSatisfy { $0.isRecorded })
+    let recorded = members.indices.filter { members[$0].isRecorded }
+    #expect(recorded == Array(0..<8) + [99, 199, 299, 399, 499, 599, 699, 799])
+    var counts: [StallCount] = []
+    for index in members.indices {
+      if let count = storms.end(&members[index], now: 110 * Self.second) { counts.append(count) }
+    }
+    #expect(counts.count == 16 && counts.allSatisfy { $0.all == 1000 && $0.since == wall(5) })
+    // Each counted stall belongs to one record, with its time.
+    #expect(counts.map(\.unrecorded).reduce(0, +) == 984)
+    #expect(counts.map(\.unrecordedTime).reduce(.zero, +) == .seconds(9840))
+    #expect(counts[0].atSamePlace == 990 && counts[0].unrecorded == 982 && counts[1].unrecorded == 0)
+    #expect(counts[8].atSamePlace == 10 && counts[8].unrecorded == 2)
+    // The storm is over: the next stall is one of its own.
+    var next = storms.begin(Self.source, place(1), since: wall(2000), now: 200 * Self.second)
+    #expect(next.isRecorded && storms.end(&next, now: 201 * Self.second) == nil)
+  }
+
+  @Test func sourcesAndPlacesHaveTheirOwnRecords() {
+    var storms = Storms()
+    var members = (0..<8).map { _ in storms.begin(Self.source, place(1), since: wall(0), now: 0) }
+    members += (0..<8).map { _ in storms.begin(Self.other, place(1), since: wall(0), now: 0) }
+    members += (0..<8).map { storms.begin(Self.source, place(2 + $0), since: wall(0), now: 0) }
+    #expect(members.allSatisfy { $0.isRecorded })
+    for index in members.indices { #expect(storms.end(&members[index], now: 1) == nil) }
+  }
+
+  /// While stalls come and go without an end, one a second is recorded.
+  @Test func recordsOneASecondOfAStormThatGoesOn() throws {
+    var storms = Storms()
+    var members: [Storms.Member] = []
+    var recorded = 0
+    var unrecorded = 0
+    for tick in 0..<600 {
+      let now = Self.second + UInt64(tick) * Self.second / 10
+      members.append(storms.begin(Self.source, place(1), since: wall(1), now: now))
+      if members.last?.isRecorded == true { recorded += 1 }
+      if members.count > 20 { unrecorded += storms.end(&members[0], now: now)?.unrecorded ?? 0 }
+      if members.count > 20 { members.removeFirst() }
+    }
+    #expect((64...70).contains(recorded))
+    for index in members.indices { unrecorded += storms.end(&members[index], now: 100 * Self.second)?.unrecorded ?? 0 }
+    #expect(recorded + unrecorded <= 600 && recorded + unrecorded >= 580)
+  }
+
+  /// However many places there are, the number of stalls recorded at a time is bounded.
+  @Test func boundsTheRecordedStalls() throws {
+    var storms = Storms()
+    var members = (0..<500).map { storms.begin(Self.source, place($0), since: wall(1), now: Self.second) }
+    #expect(members.filter { $0.isRecorded }.count == Storms.allRecordedMax)
+    var another = storms.begin(Self.other, place(1), since: wall(1), now: Self.second)
+    #expect(!another.isRecorded)
+    let count = try #require(storms.end(&members[0], now: 2 * Self.second))
+    #expect(count.all == 500 && count.atSamePlace == 1 && count.unrecorded == 436)
+    #expect(count.unrecordedTime == .seconds(436))
+    another = storms.begin(Self.other, place(1), since: wall(1), now: Self.second)
+    #expect(another.isRecorded)
+  }
+
+  /// A stall that was declared before its place was known counts there once it is.
+  @Test func placesBecomeKnownLater() throws {
+    var storms = Storms()
+    var members = (0..<20).map { _ in storms.begin(Self.source, .unknown, since: wall(1), now: Self.second) }
+    #expect(members.filter { $0.isRecorded }.count == 8)
+    for index in members.indices { storms.move(&members[index], to: place(index < 15 ? 1 : 2)) }
+    let count = try #require(storms.end(&members[0], now: 3 * Self.second))
+    #expect(count.all == 20 && count.atSamePlace == 15 && count.unrecorded == 7 && count.unrecordedTime == .seconds(14))
+  }
+
+  /// When the recorded stalls are over and the storm is not, one of the others is recorded.
+  @Test func recordsAnotherStallWhenTheRecordedOnesAreOver() throws {
+    var storms = Storms()
+    var members = (0..<12).map { _ in storms.begin(Self.source, place(1), since: wall(1), now: Self.second) }
+    #expect(!storms.records(&members[10], now: 3 * Self.second))
+    for index in 0..<8 { _ = storms.end(&members[index], now: 3 * Self.second) }
+    #expect(storms.records(&members[10], now: 3 * Self.second) && members[10].isRecorded)
+    #expect(!storms.records(&members[11], now: 9 * Self.second))
+    #expect(storms.note(&members[10], now: 4 * Self.second)?.all == 12)
+    // It has not changed.
+    #expect(storms.note(&members[10], now: 20 * Self.second) == nil)
+    let count = try #require(storms.end(&members[10], now: 5 * Self.second))
+    #expect(count.atSamePlace == 12 && count.unrecorded == 0)
+  }
+
+  @Test func countsAreNotes() {
+    let count = StallCount(since: wall(7), all: 9, atSamePlace: 8, unrecorded: 3, unrecordedTime: .seconds(4))
+    #expect(StallCount(count.note) == count)
+    for text in ["", "1 2 3", "1 2 3 1", "1 2 2 3", "1 a 2 2", "1 99999999999999999999 1 1"] {
+      #expect(StallCount(StallNote(.count, text: text)) == nil, "\(text)")
+    }
+    #expect(StallCount(StallNote(.context, text: count.note.text)) == nil)
+  }
+}

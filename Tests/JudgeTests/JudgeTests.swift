@@ -1,0 +1,216 @@
+import CCulpritUnwind
+import CulpritBlackBox
+import CulpritReports
+import CulpritStallRecord
+import Judges
+import StackComparison
+import Testing
+
+@Suite struct CauseJudgeTests {
+  private func counts(
+    _ truth: CauseTruth,
+    _ measured: CauseMeasures = CauseMeasures(wallSeconds: 1, cpuSeconds: 1, delaySeconds: 0),
+    _ report: StallReport
+  ) -> (judgement: CauseJudgement, faults: String?) {
+    var judgement = CauseJudgement()
+    let faults = judgement.judge(truth, measured, report)
+    return (judgement, faults)
+  }
+
+  private let report = madeUpReport([("packOrders", 50)])
+
+  @Test func acceptsRightReport() {
+    let (judgement, faults) = counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), report)
+    #expect(faults == nil && judgement.right == 1 && judgement.culpritRight == 1)
+  }
+
+  @Test func rejectsWrongCauseAndCulprit() {
+    let (judgement, faults) = counts(CauseTruth(name: "a", cause: .lock, culprit: "sortOrders"), report)
+    #expect(faults?.contains("computing") == true && judgement.right == 0 && judgement.culpritRight == 0)
+  }
+
+  @Test func rejectsMissingHolder() {
+    let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", holder: "keeper")
+    let (judgement, faults) = counts(truth, report)
+    #expect(faults != nil && judgement.holders == 1 && judgement.holdersRight == 0)
+  }
+
+  @Test func rejectsInventedDeadlockAndWrongSum() {
+    var report = report
+    report.causes[0].kind = .init(rawValue: "deadlock")
+    report.causes[0].seconds = Seconds(.milliseconds(900))
+    let (judgement, _) = counts(CauseTruth(name: "a", cause: .computing, culprit: "packOrders"), report)
+    #expect(judgement.falseDeadlocks == 1 && judgement.wrongSums == 1)
+  }
+
+  @Test func expectsMissingCPUIfThreadMeasuredIt() {
+    let truth = CauseTruth(name: "a", cause: .computing, culprit: "packOrders", loadSensitive: true)
+    let delayed = CauseMeasures(wallSeconds: 1, cpuSeconds: 0.3, delaySeconds: 0.7)
+    #expect(counts(truth, delayed, report).judgement.right == 0)
+  }
+
+  private func counts(_ truth: CauseTruth, _ report: StallReport) -> (judgement: CauseJudgement, faults: String?) {
+    counts(truth, CauseMeasures(wallSeconds: 1, cpuSeconds: 1, delaySeconds: 0), report)
+  }
+}
+
+@Suite struct TaskJudgeTests {
+  private let report = madeUpReport([("handle(_:_:) computeForLong(_:)", 50)], label: "request 3")
+
+  @Test func requiresExactlyOneReportOfCulprit() {
+    #expect(TaskJudgement.isNamed("computeForLong(_:)", in: [report]))
+    #expect(!TaskJudgement.isNamed("finish()", in: [report]))
+    #expect(!TaskJudgement.isNamed("computeForLong(_:)", in: []))
+    #expect(!TaskJudgement.isNamed("computeForLong(_:)", in: [report, report]))
+  }
+
+  @Test(arguments: [
+    ("computeForLong(_:)", "handle(_:_:)", "request 3", true), ("finish()", "handle(_:_:)", "request 3", false),
+    ("computeForLong(_:)", "serve()", "request 3", false), ("computeForLong(_:)", "handle(_:_:)", "request 4", false),
+  ])
+  func requiresCulpritCallerAndLabel(function: String, caller: String, label: String, isRight: Bool) {
+    #expect(TaskJudgement.Section(report, function: function, caller: caller, label: label).isRight == isRight)
+  }
+
+  @Test(arguments: [
+    (["c", "b", "a"], false, TaskJudgement.Chain.whole), (["c", "b"], true, .part), ([], true, .part),
+    (["c", "b"], false, .wrong), (["c", "x", "a"], true, .wrong), (["c", "b", "a", "x"], true, .wrong),
+  ])
+  func requiresOrderedCallers(found: [String], isIncomplete: Bool, judged: TaskJudgement.Chain) {
+    #expect(TaskJudgement.Chain(found: found, expected: ["c", "b", "a"], isIncomplete: isIncomplete) == judged)
+  }
+}
+
+@Suite struct StressJudgeTests {
+  private func judge(
+    _ function: String?,
+    _ expected: StressJudgement.Expected?,
+    earlier: Set<String>? = nil,
+    hasEnded: Bool = true,
+    isInnocent: Bool = false,
+    isSlow: Bool = false
+  ) -> StressJudgement {
+    StressJudgement(
+      blaming: function,
+      hasEnded: hasEnded,
+      isInnocent: isInnocent,
+      expected: expected,
+      earlier: earlier,
+      isSlow: isSlow
+    )
+  }
+
+  @Test func judgesReportOfExpectedStall() {
+    let expected = StressJudgement.Expected(functions: ["compute"])
+    #expect(judge("compute", expected) == .named)
+    #expect(judge("wait", expected) == .unnamed)
+    #expect(judge(nil, expected) == .unnamed)
+    #expect(judge(nil, expected, hasEnded: false) == .void)
+    #expect(judge("wait", expected, earlier: ["wait"]) == .excused)
+    #expect(judge("after", expected, isInnocent: true) == .false)
+  }
+
+  @Test func rejectsReportWithoutStall() {
+    let reported = StressJudgement.Expected(functions: ["compute"], isReported: true)
+    #expect(judge("compute", nil) == .false)
+    #expect(judge("compute", reported) == .false)
+    #expect(judge("compute", nil, isSlow: true) == .excused)
+    #expect(judge("wait", nil, earlier: ["wait"]) == .excused)
+    #expect(judge("compute", nil, earlier: ["wait"]) == .false)
+  }
+}
+
+@Suite struct BlackBoxJudgeTests {
+  @Test func requiresRunAndOneHangOfCulprit() {
+    let run = "run=77 killed\n"
+    let hang = "hang=orders holdUp(_:) 812000000 10 0\n"
+    let right = KillJudgement(run + hang, process: 77, culprit: "holdUp(_:)")
+    #expect(right.isRunReported && right.hangs == 1 && right.duration == 812_000_000)
+    #expect(KillJudgement(run + hang, process: 77, culprit: "other").duration == nil)
+    #expect(KillJudgement(run + hang + hang, process: 77, culprit: "holdUp(_:)").duration == nil)
+    #expect(KillJudgement(run, process: 77, culprit: "holdUp(_:)").hangs == 0)
+    #expect(!KillJudgement(hang, process: 77, culprit: "holdUp(_:)").isRunReported)
+  }
+
+  private func recording(source: String, duration: Duration) -> Recording {
+    let stack = Stack(frames: [.programCounter(RuntimeAddress(0x1000))], end: .outermost)
+    let stall = Stall(
+      id: 1,
+      source: WatchedSource(kind: .loop, name: source),
+      thread: ObservedThread(id: 1, name: "shop"),
+      threshold: .seconds(1),
+      began: WallTime(nanosecondsSince1970: 1),
+      samples: [Sample(age: .seconds(1), stack: 0, outcome: .captured, cpuTime: nil)],
+      duration: duration,
+      hasEnded: true
+    )
+    return Recording(process: nil, stacks: [stack], stalls: [stall])
+  }
+
+  private func isWrong(_ outcome: DamageOutcome) -> Bool { if case .wrong = outcome { true } else { false } }
+
+  @Test func acceptsCutStallFile() throws {
+    let whole = StallFileWriter.file(of: recording(source: "orders", duration: .seconds(2)))
+    let check = try #require(StallDamage(whole))
+    for length in whole.indices { #expect(!isWrong(check.judge(Array(whole[..<length]), isCut: true)), "\(length)") }
+  }
+
+  @Test func rejectsOtherContentOfStallFile() throws {
+    let whole = StallFileWriter.file(of: recording(source: "orders", duration: .seconds(2)))
+    let check = try #require(StallDamage(whole))
+    for other in [
+      recording(source: "others", duration: .seconds(2)), recording(source: "orders", duration: .seconds(3)),
+    ] {
+      #expect(isWrong(check.judge(StallFileWriter.file(of: other), isCut: true)))
+    }
+  }
+
+  @Test func rejectsOtherContentOfRunFile() throws {
+    func bytes(_ executable: String) -> [UInt8] {
+      let identity = ProcessIdentity(process: 7, start: 1, boot: "b", namespace: 1)
+      var record = RunRecord(
+        identity: identity,
+        executable: executable,
+        since: WallTime(nanosecondsSince1970: 1),
+        memoryKills: []
+      )
+      record.number = 7
+      return Array(record.text.utf8)
+    }
+    let check = try #require(RunDamage(bytes("/opt/shop")))
+    #expect(!isWrong(check.judge(check.whole.dropLast(9), isCut: true)))
+    #expect(isWrong(check.judge(bytes("/opt/ship"), isCut: false)))
+  }
+}
+
+@Suite struct StackComparisonTests {
+  private func compare(_ outside: [UInt64], _ end: unwind_end, _ signalled: [UInt64]) -> stack_comparison {
+    var (one, other) = ([unwind_frame](), [unwind_frame]())
+    for (addresses, frames) in [(outside, 0), (signalled, 1)] {
+      let made = addresses.map { address in
+        var frame = unwind_frame()
+        frame.address = address
+        return frame
+      }
+      if frames == 0 { one = made } else { other = made }
+    }
+    return one.withUnsafeMutableBufferPointer { one in
+      other.withUnsafeMutableBufferPointer { other in
+        var (from, by) = (unwind_stack(), unwind_stack())
+        (from.frames, from.count, from.end) = (one.baseAddress, UInt32(one.count), end)
+        (by.frames, by.count, by.end) = (other.baseAddress, UInt32(other.count), UNWIND_END_OUTERMOST)
+        return stack_compare(&from, &by)
+      }
+    }
+  }
+
+  @Test func distinguishesEqualCutAndWrong() {
+    let whole: [UInt64] = [100, 200, 300]
+    #expect(compare(whole, UNWIND_END_OUTERMOST, whole) == STACK_EQUAL)
+    #expect(compare([102, 200, 300], UNWIND_END_OUTERMOST, whole) == STACK_EQUAL)
+    #expect(compare([100, 200], UNWIND_END_COPY, whole) == STACK_CUT)
+    #expect(compare([100, 200], UNWIND_END_OUTERMOST, whole) == STACK_WRONG)
+    #expect(compare([100, 202, 300], UNWIND_END_OUTERMOST, whole) == STACK_WRONG)
+    #expect(compare([100, 200, 300, 400], UNWIND_END_OUTERMOST, whole) == STACK_WRONG)
+  }
+}

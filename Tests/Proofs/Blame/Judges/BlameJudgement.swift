@@ -1,0 +1,1 @@
+../../../Support/Judges/BlameJudgement.swift

@@ -1,0 +1,66 @@
+import ChildProcesses
+import Glibc
+import Judges
+
+/// Runs this program with `count` requests. Returns its facts by name, and its remarks.
+func facts(requests count: Int) throws -> (facts: [String: Double], remarks: [String]) {
+  let program = CommandLine.arguments[0]
+  let pipe = try Spawn.pipe()
+  let process = try Spawn.process(program, [program, "--requests=\(count)"], output: pipe.writing)
+  close(pipe.writing)
+  let lines = String(decoding: Spawn.readAll(pipe.reading), as: UTF8.self).split(separator: "\n").map(String.init)
+  close(pipe.reading)
+  guard Spawn.end(process) == 0 else {
+    throw ProofError("the service with \(count) requests failed: \(lines.suffix(3))")
+  }
+  var facts: [String: Double] = [:]
+  var remarks: [String] = []
+  for line in lines {
+    let parts = line.split(separator: "=", maxSplits: 1)
+    if parts.count == 2, let value = Double(parts[1]) { facts[String(parts[0])] = value }
+    if line.hasPrefix("remark=") { remarks.append(String(line.dropFirst(7))) }
+  }
+  return (facts, remarks)
+}
+
+struct ProofError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// The bounds of the figures.
+let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [
+  ("compute.named", "stalls", 2...2), ("sleep.named", "stalls", 2...2), ("lock.named", "stalls", 2...2),
+  ("compute.delay", "ms", 0...100), ("sleep.delay", "ms", 0...100), ("lock.delay", "ms", 0...100),
+  ("processor", "% of a processor", 0...6), ("resident", "MiB", 0...100),
+  ("compute.samples", "samples", nil), ("sleep.samples", "samples", nil), ("lock.samples", "samples", nil),
+  ("taken", "samples", nil), ("dropped", "samples", nil), ("spared", "samples", nil),
+  ("problems", "problems", nil),
+]
+
+/// Measures with several numbers of requests and prints figures and a table. Returns whether all bounds hold.
+func compare(_ counts: [Int]) throws -> Bool {
+  let figures = Figures(write: { print($0, terminator: "") }, complain: { print("# " + $0) })
+  figures.note(machineDescription())
+  var columns: [(count: Int, facts: [String: Double])] = []
+  for count in counts {
+    let (found, remarks) = try facts(requests: count)
+    columns.append((count, found))
+    for (name, unit, bound) in bounds {
+      let value = found[name] ?? .nan
+      if let bound {
+        figures.print("outage.\(count).\(name)", value, unit, in: bound)
+      } else {
+        figures.print("outage.\(count).\(name)", value, unit)
+      }
+    }
+    for remark in remarks { figures.note("\(count): \(remark)") }
+  }
+  func line(_ name: String, _ cells: [String]) {
+    let padded = cells.map { String(repeating: " ", count: max(1, 10 - $0.count)) + $0 }
+    figures.note(name + String(repeating: " ", count: max(1, 18 - name.count)) + padded.joined())
+  }
+  line("requests", columns.map { "\($0.count)" })
+  for (name, _, _) in bounds { line(name, columns.map { $0.facts[name].map(Figures.text) ?? "-" }) }
+  return figures.allHold
+}

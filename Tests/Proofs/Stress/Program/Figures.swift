@@ -1,1 +1,0 @@
-../../Benchmarks/Program/Figures.swift

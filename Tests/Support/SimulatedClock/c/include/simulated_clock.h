@@ -1,0 +1,45 @@
+/* A clock for tests: time passes only when a test lets it, and only after the watchdog's threads have done all work of
+ * the present instant. All functions may be called from any thread.
+ *
+ * A driver thread moves the time on, from one deadline to the next, while a test waits for time to pass: in one of the
+ * functions below, or inside a call of the watchdog that waits. At each instant it waits until no thread of the
+ * watchdog works any more. After a simulation the clock stays ahead of the kernel's, so that it never goes back. */
+#ifndef SIMULATED_CLOCK_H
+#define SIMULATED_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Stops the clock and begins a simulation. IS_BUSY says whether something besides the watchdog's threads is still at
+ * work in this instant, for example a capture that has been requested; NULL for none. */
+void simulated_clock_begin(bool (*is_busy)(void));
+
+/* Ends the simulation: from now on the clock runs with the kernel's. */
+void simulated_clock_end(void);
+
+/* The present time, in nanoseconds of CLOCK_MONOTONIC. */
+uint64_t simulated_clock_now_ns(void);
+
+/* Lets the time pass until UNTIL_NS, and blocks until the work of that instant is done. */
+void simulated_clock_block_until(uint64_t until_ns);
+
+/* Lets the time pass until UNTIL_NS, and returns at once. */
+void simulated_clock_let_pass_until(uint64_t until_ns);
+
+/* Moves the time on at once, past every deadline in between: a process that was stopped or suspended. */
+void simulated_clock_skip(uint64_t duration_ns);
+
+/* Sets CLOCK_REALTIME forwards or backwards. */
+void simulated_clock_step_wall(int64_t step_ns);
+
+/* A thread of a test that counts as one of the watchdog's: time passes only while it waits in one of these functions,
+ * or is idle. Called by the thread that creates it, by the new thread, and at its end. */
+void simulated_clock_thread_created(void);
+void simulated_clock_thread_began(void);
+void simulated_clock_thread_ends(void);
+
+/* Whether the calling thread, one of the watchdog's that runs code of the test or one that counts as such, waits for
+ * the test: time can pass meanwhile. */
+void simulated_clock_set_idle(bool is_idle);
+
+#endif
