@@ -182,11 +182,19 @@ func startAbovePages(_ count: Int32) -> Int32 {
   guard pipe(&ends) == 0 else { fail("pipe") }
   let error = unanswered_pages_start(count, ends[0]) { place, begins in
     let loop = markedLoops[Int(place)]
-    if begins { loop.begin() } else { loop.end() }
+    if begins {
+      loop.begin()
+    } else {
+      loop.end()
+      endedTurns.add(1, ordering: .relaxed)
+    }
   }
   guard error == 0 else { fail("userfaultfd: \(String(cString: strerror(error)))") }
   return ends[1]
 }
+
+/// Turns of ``markedLoops`` that have ended.
+let endedTurns = Atomic<Int>(0)
 
 func stallAbovePage() throws {
   let watchdog = try Watchdog(Watchdog.Configuration(threshold: .milliseconds(300)))
@@ -201,6 +209,7 @@ func stallAbovePage() throws {
   unanswered_pages_answer()
   while !watchdog.status.limitations.isEmpty { usleep(10_000) }
   _ = write(end, "x", 1)
+  while endedTurns.load(ordering: .relaxed) == 0 { usleep(10_000) }
   waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
