@@ -31,9 +31,9 @@ import Testing
       #expect(listener.heard() == ["WATCHDOG=1", "WATCHDOG=1"])
       loop.begin()
       clock.block(for: .milliseconds(800))
+      // The ping after the limit of 400 ms can come before the monitor's look at the same instant.
       let stuck = listener.heard()
-      // At the first look after the limit of 400 ms, which comes with the next ping.
-      #expect(stuck == ["STATUS=\"http\" has been stuck for 0.5 s"] || stuck == ["STATUS=\"http\" has been stuck for 0.4 s"])
+      #expect([["0.4 s"], ["0.5 s"]].contains(stuck.map { $0.suffix(5) }))
       // In time for systemd, which ends the service a second after the last ping.
       #expect(reports.all.map(\.hasEnded) == [false] && watchdog.status.systemd?.hangs == 1)
       loop.end()
