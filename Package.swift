@@ -368,6 +368,12 @@ func proofs(_ folder: String) -> [Target] {
       dependencies: ["CCulpritLinux", "ChildProcesses", "Culprit", "Judges"],
       path: "\(folder)/Outage/Program"
     ),
+    // A year of a service on the simulated clock.
+    .executableTarget(
+      name: "uptime-process",
+      dependencies: ["Culprit", "Judges", "SimulatedClock", "TestWorkloads"],
+      path: "\(folder)/Uptime/Program"
+    ),
     // The stalls of a made-up fleet.
     .executableTarget(
       name: "fleet-stalls",

@@ -179,7 +179,7 @@ private func handler() -> UnsafeMutableRawPointer? {
 /// A late shutdown whose report cannot be completed: `shutdown-held-up stderr|malloc|arena`. Standard error is a full pipe, or
 /// the process exits in a signal handler while its thread holds the lock of the allocator, of one arena or of the only one.
 @Sendable func beHeldUpAtTheEnd(_ arguments: [String]) throws {
-  if arguments.first == "arena" { workload_use_one_arena() }
+  if arguments.first == "arena" { workload_use_arenas(1) }
   clock.begin()
   let watchdog = try Watchdog(configuration { $0.shutdownThreshold = .milliseconds(300) })
   watchdog.shuttingDown()

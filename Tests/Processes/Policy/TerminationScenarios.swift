@@ -29,7 +29,7 @@ func waitForGood() {
   }
   let way = arguments[0]
   chdir(arguments[1])
-  if way == "malloc" { workload_use_one_arena() }
+  if way == "malloc" { workload_use_arenas(1) }
   var limit = rlimit(rlim_cur: rlim_t.max, rlim_max: rlim_t.max)
   setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
   let isStuck = DispatchSemaphore(value: 0)

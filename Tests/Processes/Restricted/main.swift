@@ -196,7 +196,7 @@ for argument in CommandLine.arguments.dropFirst() {
     hasLittleMemory = true
     isDone = true
   case "one-arena":
-    workload_use_one_arena()
+    workload_use_arenas(1)
     isDone = true
   case "descriptors":
     countsDescriptors = true

@@ -8,6 +8,10 @@ import TestWorkloads
 enum Scenario: String {
   /// Inside malloc, with the allocator's lock held.
   case malloc
+  /// The same on another thread, which has the allocator's second arena.
+  case arena
+  /// In the runtime's code that makes types, wherever a signal finds it.
+  case metadata
   /// In the initializer of a library that is being opened, with the loader's lock held.
   case initializer
   /// In a callback of dl_iterate_phdr, with the lock of the loader's list held.
@@ -55,6 +59,8 @@ enum Scenario: String {
   func run(on stage: Stage, library: String) throws {
     switch self {
     case .malloc: try stage.turn(against: workload_need_malloc) { say("inside=\(workload_hold_in_malloc())\n") }
+    case .arena: try runInArena(on: stage)
+    case .metadata: try runInMetadata(on: stage)
     case .initializer:
       try stage.turn(against: workload_need_loader) { say("inside=\(workload_hold_in_initializer(library))\n") }
     case .modules: try stage.turn(against: workload_need_module_list) { workload_hold_in_module_list() }
@@ -98,6 +104,20 @@ enum Scenario: String {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+
+  private func runInArena(on stage: Stage) throws {
+    let other = workload_thread_start(
+      { stage, _ in
+        guard let stage else { return }
+        // SAFETY: the stage is kept alive until this thread has been joined.
+        let found = Unmanaged<Stage>.fromOpaque(stage).takeUnretainedValue()
+        try? found.turn("main") { say("inside=\(workload_hold_in_malloc())\n") }
+      },
+      Unmanaged.passUnretained(stage).toOpaque()
+    )
+    workload_contend({ _ in }, nil)
+    workload_thread_stop(other)
   }
 
   private func runOnce(on stage: Stage) throws {

@@ -37,6 +37,7 @@ final class Stage: Sendable {
   /// Runs `body` as one turn of a loop called `name`, on the calling thread.
   func turn<Result>(_ name: String, _ body: () throws -> Result) throws -> Result {
     let loop = try watchdog.watchLoop(named: name)
+    say("turn=\(name) \(workload_now_ns())\n")
     loop.begin()
     defer { loop.end() }
     return try body()

@@ -21,13 +21,12 @@ sigemptyset(&none)
 pthread_sigmask(SIG_SETMASK, &none, nil)
 // What hangs is ended by SIGALRM. Generous, because the machine may be busy.
 alarm(100)
-// Before there is another thread.
-workload_use_one_arena()
-
 guard CommandLine.arguments.count >= 4, let scenario = Scenario(rawValue: CommandLine.arguments[1]) else {
   say("usage: stalling-process SCENARIO waiting|computing DIRECTORY [LIBRARY|filtered|for-ever]\n")
   exit(2)
 }
+// Before there is another thread.
+workload_use_arenas(scenario == .arena ? 2 : 1)
 if CommandLine.arguments.last == "filtered", !workload_refuse_call("perf_event_open") { exit(77) }
 do {
   let stage = try Stage(

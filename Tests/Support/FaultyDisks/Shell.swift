@@ -2,7 +2,7 @@ import ChildProcesses
 import Glibc
 
 /// Commands of a shell, as root has them on its path.
-enum Shell {
+package enum Shell {
   /// The words that run `command`, in the mount namespace of the process `namespace` where there is one.
   static func words(_ command: String, in namespace: pid_t? = nil) -> [String] {
     let shell = ["/bin/sh", "-c", "PATH=$PATH:/usr/sbin:/sbin; \(command)"]
@@ -17,7 +17,7 @@ enum Shell {
 
   /// Runs `command` and returns what it says.
   @discardableResult
-  static func run(_ command: String, in namespace: pid_t? = nil) throws(FaultyDiskError) -> String {
+  package static func run(_ command: String, in namespace: pid_t? = nil) throws(FaultyDiskError) -> String {
     let words = words(command + " 2>&1", in: namespace)
     let process = try ServiceProcess(words[0], words)
     let said = process.rest()

@@ -57,7 +57,7 @@ void workload_contend(void (*operation)(void *), void *context) {
 
 bool workload_was_contended(void) { return held.was_contended; }
 
-void workload_use_one_arena(void) { mallopt(M_ARENA_MAX, 1); }
+void workload_use_arenas(int count) { mallopt(M_ARENA_MAX, count); }
 
 /* Larger than what the caches of threads and the allocator's fast lists keep, smaller than what is mapped on its
  * own. */

@@ -2,11 +2,15 @@ import ChildProcesses
 import Glibc
 import Judges
 
-/// Runs this program with `count` requests. Returns its facts by name, and its remarks.
-func facts(requests count: Int) throws -> (facts: [String: Double], remarks: [String]) {
+/// Runs this program with `count` requests, with or without a watchdog. Returns its facts by name, and its remarks.
+func facts(requests count: Int, isWatched: Bool) throws -> (facts: [String: Double], remarks: [String]) {
   let program = CommandLine.arguments[0]
   let pipe = try Spawn.pipe()
-  let process = try Spawn.process(program, [program, "--requests=\(count)"], output: pipe.writing)
+  let process = try Spawn.process(
+    program,
+    [program, "--requests=\(count)"] + (isWatched ? [] : ["--unwatched"]),
+    output: pipe.writing
+  )
   close(pipe.writing)
   let lines = String(decoding: Spawn.readAll(pipe.reading), as: UTF8.self).split(separator: "\n").map(String.init)
   close(pipe.reading)
@@ -33,6 +37,9 @@ let bounds: [(name: String, unit: String, bound: ClosedRange<Double>?)] = [
   ("compute.named", "stalls", 2...2), ("sleep.named", "stalls", 2...2), ("lock.named", "stalls", 2...2),
   ("compute.delay", "ms", 0...100), ("sleep.delay", "ms", 0...100), ("lock.delay", "ms", 0...100),
   ("processor", "% of a processor", 0...6), ("resident", "MiB", 0...100),
+  ("handler.delay", "ms", 0...50), ("failures", "operations", 0...0), ("stall_files", "files", 0...16),
+  ("threads", "threads", 0...16), ("latency_ratio", "times", 0...1.1), ("latency", "ms", nil),
+  ("operations", "operations", nil),
   ("compute.samples", "samples", nil), ("sleep.samples", "samples", nil), ("lock.samples", "samples", nil),
   ("taken", "samples", nil), ("dropped", "samples", nil), ("spared", "samples", nil),
   ("problems", "problems", nil),
@@ -44,7 +51,10 @@ func compare(_ counts: [Int]) throws -> Bool {
   figures.note(machineDescription())
   var columns: [(count: Int, facts: [String: Double])] = []
   for count in counts {
-    let (found, remarks) = try facts(requests: count)
+    let (unwatched, _) = try facts(requests: count, isWatched: false)
+    var (found, remarks) = try facts(requests: count, isWatched: true)
+    found["latency_ratio"] = (found["latency"] ?? .nan) / (unwatched["latency"] ?? .nan)
+    found["failures"] = (found["failures"] ?? .nan) - (unwatched["failures"] ?? .nan)
     columns.append((count, found))
     for (name, unit, bound) in bounds {
       let value = found[name] ?? .nan

@@ -20,8 +20,11 @@ final class Service: Sendable {
   private let watchdog: Watchdog
   private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
   private let seen = Mutex(Seen())
+  private let work = HealthyWork()
 
   private struct Seen {
+    /// How long after their threshold the handlers of requests were called.
+    var handlerDelays: [Double] = []
     /// When each loop began each of its stalls, and when handlers were called for it.
     var begun: [String: [Double]] = [:]
     var declared: [String: [Double]] = [:]
@@ -45,9 +48,13 @@ final class Service: Sendable {
       ("compute", rebuildCatalogue(until:)), ("sleep", sleepOnDisk(until:)), ("lock", waitForLedger(until:)),
     ]
     let begin = Self.now
-    for _ in 0..<count {
+    for number in 0..<count {
       Task {
-        await watchdog.withSection("request", threshold: .seconds(Self.threshold)) { await awaitAnswer() }
+        if number % 2 == 0 {
+          await watchdog.withSection("request", threshold: .seconds(Self.threshold)) { await awaitAnswer() }
+        } else {
+          await handleRequest()
+        }
       }
     }
     let threads = try loops.map { loop in
@@ -63,17 +70,35 @@ final class Service: Sendable {
         }
       }
     }
+    let end = begin + Self.measured.from + Self.measured.for
+    let healthy = [
+      NamedThread("answers") { [work] in work.answer(from: begin + Self.measured.from, until: end) },
+      NamedThread("operations") { [work] in work.operate(from: begin + Self.measured.from, until: end) },
+    ]
     let holder = NamedThread("ledger") { for time in Self.stallTimes { writeLedger(from: begin + time - 0.1) } }
     Self.wait(until: begin + Self.measured.from)
     let before = ProcessorUse()
-    Self.wait(until: begin + Self.measured.from + Self.measured.for)
+    Self.wait(until: end)
     let after = ProcessorUse()
     let resident = Self.residentBytes()
-    (threads + [holder]).forEach { $0.join() }
+    (threads + healthy + [holder]).forEach { $0.join() }
     Self.wait(until: begin + hold)
     printFacts(loops.map(\.name), after - before, resident)
+    work.printFacts()
+    say("threads=\(after.threads)\nstall_files=\(after.stallFiles)")
     say("resident.end=\(Double(Self.residentBytes()) / 1_048_576)")
     for continuation in waiting.withLock({ $0 }) { continuation.resume() }
+  }
+
+  /// Waits for an answer in a section with a handler.
+  private func handleRequest() async {
+    let late = Self.now + Self.threshold
+    let section = watchdog.beginSection("handled request", threshold: .seconds(Self.threshold)) { [self] _ in
+      let delay = Self.now - late
+      seen.withLock { $0.handlerDelays.append(delay) }
+    }
+    await awaitAnswer()
+    section.end()
   }
 
   @inline(never)
@@ -101,6 +126,7 @@ final class Service: Sendable {
         )
       }
     }
+    say("handlers=\(seen.handlerDelays.count)\nhandler.delay=\((seen.handlerDelays.max() ?? 0) * 1000)")
     // What handlers of the service use is the service's.
     let own = use.times.filter { $0.key != "culprit-handler" }.values.reduce(0, +)
     say("processor=\(own / Self.measured.for * 100)")

@@ -4,8 +4,10 @@
 //   $ outage-process --brief               with none and 1,000
 //   $ outage-process --requests=1000       with so many, in this process: facts as "name=value"
 //   $ outage-process --requests=1000 --hold=70    the same, and the requests wait for so many seconds
+//   $ outage-process --requests=1000 --unwatched  the same without a watchdog
 
 import Culprit
+import Foundation
 import Glibc
 
 let words = Array(CommandLine.arguments.dropFirst())
@@ -17,8 +19,17 @@ case .some:
     words.first { $0.hasPrefix(option) }.flatMap { Int($0.dropFirst(option.count)) }
   }
   guard let count = number("--requests="), count >= 0 else {
-    say("usage: outage-process [--brief | --requests=COUNT [--hold=SECONDS]]")
+    say("usage: outage-process [--brief | --requests=COUNT [--hold=SECONDS] [--unwatched]]")
     exit(2)
   }
-  try Service(try Watchdog()).run(requests: count, hold: Double(number("--hold=") ?? 0))
+  var limit = rlimit(rlim_cur: 256, rlim_max: 1024)
+  setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  let directory = "/tmp/culprit-outage-\(getpid())"
+  var configuration = Watchdog.Configuration()
+  configuration.storage.directory = directory
+  configuration.isEnabled = !words.contains("--unwatched")
+  let watchdog = try Watchdog(configuration)
+  try Service(watchdog).run(requests: count, hold: Double(number("--hold=") ?? 0))
+  watchdog.stop(patience: .seconds(10))
+  if configuration.isEnabled { try FileManager.default.removeItem(atPath: directory) }
 }

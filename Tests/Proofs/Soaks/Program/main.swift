@@ -30,6 +30,9 @@ let table = OptionTable(
       blackbox-kills
                  services are killed at random moments, half of them in mid-stall: does the next launch say which, who
                  is to blame, and for how long it had lasted?
+      blackbox-locks
+                 services are killed while a thread holds a lock of the allocator, the loader, the C library or the Swift
+                 runtime, or all threads of the pools are taken: does the next launch say what hung, and for how long?
       blackbox-disks
                  in mid-stall a file system gets full, read-only, fails, is removed, does not answer: does the service
                  wait for it, and who still has the samples? Needs root
@@ -55,7 +58,8 @@ let table = OptionTable(
 )
 
 let soaks = [
-  "observer", "sources", "blackbox", "blackbox-kills", "blackbox-disks", "blackbox-cost", "blackbox-damage",
+  "observer", "sources", "blackbox", "blackbox-kills", "blackbox-locks", "blackbox-disks", "blackbox-cost",
+  "blackbox-damage",
 ]
 let output = CommandOutput(command: "culprit-soak")
 
@@ -94,6 +98,7 @@ do {
     switch name {
     case "sources": try sources.run(figures)
     case "blackbox-kills": try blackBox.run(figures)
+    case "blackbox-locks": try LockSoak(kills: kills ?? 20).run(figures)
     case "blackbox-disks": try disks.run(figures)
     case "blackbox-cost": try BlackBoxCost().run(figures)
     case "blackbox-damage":

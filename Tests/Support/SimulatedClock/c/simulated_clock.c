@@ -40,6 +40,9 @@ static int working;
 /* Counts simulations. */
 static uint32_t simulation;
 static bool (*is_busy)(void);
+/* How often the driver waits half a millisecond for what is_busy reports: a thread that was asked for its stack may be
+ * unable to answer. */
+static uint64_t patience;
 
 /* The time while it is simulated, else 0; and how far the clock is ahead of the kernel's while it runs. */
 static _Atomic uint64_t simulated_ns, ahead_ns;
@@ -226,21 +229,17 @@ static bool wake_left_over(void) {
   return any;
 }
 
-/* How often the driver waits half a millisecond for what IS_BUSY reports: a thread that was asked for its stack may be
- * unable to answer. */
-enum { PATIENCE = 1000 };
-
-/* Whether the driver waits for work that IS_BUSY reports. WAITED: how often it has in a row. */
-static bool awaits_other_work(int *waited) {
+/* Whether the driver waits for work that is_busy reports. WAITED: how often it has in a row. */
+static bool awaits_other_work(uint64_t *waited) {
   if (is_busy && is_busy())
-    return (*waited)++ < PATIENCE;
+    return (*waited)++ < patience;
   *waited = 0;
   return false;
 }
 
 static void *drive(void *unused) {
   (void)unused;
-  int waited = 0;
+  uint64_t waited = 0;
   pthread_mutex_lock(&lock);
   for (;;) {
     uint64_t now = atomic_load(&simulated_ns);
@@ -276,11 +275,12 @@ static void install(void) {
   pthread_detach(thread);
 }
 
-void simulated_clock_begin(bool (*busy)(void)) {
+void simulated_clock_begin(bool (*busy)(void), uint64_t patience_ns) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, install);
   pthread_mutex_lock(&lock);
   is_busy = busy;
+  patience = patience_ns / 500000;
   simulation++;
   /* The watchdog rounds some times to even ones: durations are exact from a round one on. */
   uint64_t now = now_ns(CLOCK_MONOTONIC);

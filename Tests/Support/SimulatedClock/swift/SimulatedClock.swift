@@ -41,7 +41,11 @@ package struct SimulatedClock: Clock {
   package var minimumResolution: Duration { .nanoseconds(1) }
 
   /// Begins a simulation: time stands still from now on.
-  package func begin() { simulated_clock_begin { observer_capture_is_pending() } }
+  ///
+  /// - Parameter patience: The kernel's time for which a thread that was asked for its stack holds up the clock.
+  package func begin(patience: Duration = .milliseconds(500)) {
+    simulated_clock_begin({ observer_capture_is_pending() }, UInt64(patience.nanoseconds))
+  }
 
   /// Ends the simulation: the clock runs with the kernel's, ahead of it by the time that was simulated.
   package func end() { simulated_clock_end() }

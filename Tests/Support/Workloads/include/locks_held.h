@@ -26,8 +26,8 @@ void workload_contend(void (*operation)(void *context), void *context);
 /* Whether a thread was contending and had not got through when workload_hold ended. */
 bool workload_was_contended(void);
 
-/* Makes all threads that are yet to be started use the main arena: the lock of one is the lock of all. */
-void workload_use_one_arena(void);
+/* Lets the allocator have COUNT arenas, which threads that are yet to be started share. */
+void workload_use_arenas(int count);
 
 /* Calls workload_hold inside malloc, with the lock of the arena held: the memory that malloc finds in its list of free
  * chunks cannot be accessed, and the handler of that fault holds on before it makes it accessible again. Returns false

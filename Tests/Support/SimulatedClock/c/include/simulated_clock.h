@@ -11,8 +11,9 @@
 #include <stdint.h>
 
 /* Stops the clock and begins a simulation. IS_BUSY says whether something besides the watchdog's threads is still at
- * work in this instant, for example a capture that has been requested; NULL for none. */
-void simulated_clock_begin(bool (*is_busy)(void));
+ * work in this instant, for example a capture that has been requested; NULL for none. The clock waits for that for
+ * PATIENCE_NS of the kernel's time at most. */
+void simulated_clock_begin(bool (*is_busy)(void), uint64_t patience_ns);
 
 /* Ends the simulation: from now on the clock runs with the kernel's. */
 void simulated_clock_end(void);

@@ -1,0 +1,71 @@
+import CCulpritLinux
+import CulpritBlackBox
+import FaultyDisks
+import Glibc
+import Judges
+
+/// Kills services that hang with a lock held that the recorder may need, and asks the next launch what hung.
+struct LockSoak {
+  /// How many services are killed for each lock.
+  var kills: Int
+
+  /// What is held, and the function that the next launch must name.
+  private static let scenarios = [
+    ("malloc", "workload_hold"), ("arena", "workload_hold"), ("modules", "workload_hold"),
+    ("initializer", "workload_hold"), ("stdio", "workload_hold"), ("metadata", "workload_hold"),
+    ("pools", "workload_hold"),
+  ]
+
+  /// Runs the soak test and prints how many hangs were named for each lock.
+  ///
+  /// - Parameter figures: Where the figures go.
+  /// - Throws: ``BlackBoxSoakError`` or ``FaultyDiskError`` when a service cannot be started.
+  func run(_ figures: Figures) throws {
+    // Each allocation takes the lock of an arena.
+    setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1)
+    let directory = "/tmp/culprit-locks-\(getpid())"
+    defer { _ = try? Shell.run("rm -rf \(directory)") }
+    _ = try Shell.run("mkdir -p \(directory)")
+    let library = "\(directory)/libslow.so"
+    let source = """
+      #include <stdlib.h>
+      __attribute__((constructor)) static void start(void) {
+        ((void (*)(void))strtoul(getenv("WORKLOAD_HOLD"), NULL, 16))();
+      }
+      """
+    _ = try Shell.run("printf '%s\\n' '\(source)' | gcc -shared -fPIC -x c -o \(library) -")
+    var worst: Int64 = 0
+    for (scenario, function) in Self.scenarios {
+      var named = 0
+      for number in 0..<kills {
+        let service = try ServiceProcess(
+          besideThis: "stalling-process",
+          [scenario, "waiting", "\(directory)/runs", library, "for-ever"]
+        )
+        var began: UInt64?
+        while began == nil, let fact = service.fact("turn") {
+          let words = fact.split(separator: " ")
+          if words.first == "main" { began = words.last.flatMap { UInt64($0) } }
+        }
+        guard let began else { throw BlackBoxSoakError(description: "the service did not begin") }
+        usleep(1_500_000 + .random(in: 0..<500_000))
+        let lasted = Int64(clinux_clock_ns()) - Int64(began)
+        kill(service.process, SIGKILL)
+        service.end()
+        let told = try ServiceProcess(besideThis: "blackbox-process", ["\(directory)/runs", "tell"])
+        let text = told.rest()
+        told.end()
+        let judged = KillJudgement(text, process: service.process, culprit: function, source: "main")
+        if let duration = judged.duration {
+          named += 1
+          worst = max(worst, abs(lasted - duration))
+        } else {
+          figures.note("\(scenario) \(number): \(text.split(separator: "\n").joined(separator: "; "))")
+        }
+        _ = try Shell.run("rm -rf \(directory)/runs")
+      }
+      figures.print("locks.\(scenario)", Double(named), "hangs", in: Double(kills)...Double(kills))
+    }
+    figures.print("locks.duration_error_max", Double(worst) / 1e6, "ms", in: 0...500)
+  }
+}
