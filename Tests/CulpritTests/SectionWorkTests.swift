@@ -49,7 +49,8 @@ import Testing
   @Test(arguments: ["bridge-other-child", "bridge-other-grandchild"])
   func childrenThatAreNotAwaitedDoNotCount(scenario: String) throws {
     let report = try section(of: scenario)
-    #expect(report.causes.map(\.kind) == [.awaiting], "\(report)")
+    // Congestion is added on a busy machine.
+    #expect(report.causes.map(\.kind).filter { $0 != .congestion } == [.awaiting], "\(report)")
     #expect(report.culprit?.function.name.contains("bridgeScenarios") == true, "\(report)")
   }
 

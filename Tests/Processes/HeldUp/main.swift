@@ -131,6 +131,8 @@ func stallOnFrozenFile(_ path: String, terminateAfter: Duration? = nil, systemd:
   while !watchdog.status.hanging.contains(where: { $0.source.name == "store" }) { usleep(10_000) }
   for hang in watchdog.status.hanging { say("hanging=\(hang.source.name)") }
   waitForLine()
+  say("limitations=\(watchdog.status.limitations.map(\.description))")
+  waitForLine()
   say("stopped=\(watchdog.stop(patience: .seconds(60)))")
 }
 
