@@ -36,7 +36,7 @@ struct AwaitedObjects {
     case "futex", "futex_waitv", "futex_wait", "restart_syscall":
       if let found = Self.first(Self.functions, symbols) { return located(symbols)(found) }
       return Reason(.unknown, .object(.futex))
-    case "nanosleep", "clock_nanosleep": return Reason(.sleep)
+    case "nanosleep", "clock_nanosleep": return Self.sleep(frames)
     case "poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2":
       return events(sample, name ?? "")
     default: break
@@ -58,6 +58,16 @@ struct AwaitedObjects {
       guard reason.kind == .lock else { return reason }
       return Self.first(Self.lockers, symbols) ?? reason
     }
+  }
+
+  /// A sleep that was asked for; or one between the attempts of a library, which was asked for something else.
+  private static func sleep(_ frames: [WeightedStack.Frame]) -> Reason {
+    let called = frames[(frames.lastIndex(where: \.isApplication).map { $0 + 1 } ?? frames.endIndex)...]
+    guard let first = called.first(where: { $0.resolved.kind == .function && $0.resolved.function != nil })?.resolved
+    else { return Reason(.sleep) }
+    let name = first.displayName.lowercased()
+    guard !["sleep", "delay", "pause"].contains(where: name.contains) else { return Reason(.sleep) }
+    return Reason(.sleep, .work(.library(first.displayName)))
   }
 
   /// What is polled: one thing, several, or none, which is to sleep.

@@ -1,0 +1,60 @@
+import CulpritStallRecord
+import SplitMix
+import Testing
+
+@testable import CulpritBlame
+
+private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeating: stack, count: count) }
+
+/// The same problem has the same name in every run, whatever samples happen to show.
+@Suite struct VerdictStabilityTests {
+  private func blame(_ stacks: [[String]]) -> Blame {
+    var made = Synthetic()
+    let stall = made.stall(stacks)
+    return made.blame(stall)
+  }
+
+  /// Between none and all of a sort's samples are in its comparison, in any order.
+  @Test(arguments: ["c.sort", "c.qsort", "c.forEach", "c.Array.map(_:)"], 0..<20)
+  func callerOfAlgorithmIsBlamedInEveryRun(algorithm: String, run: Int) {
+    var random = SplitMix(UInt64(run))
+    let inCallback = Int.random(in: 0...20, using: &random)
+    let work = times(inCallback, ["run", "A", algorithm, "compare"]) + times(20 - inCallback, ["run", "A", algorithm])
+    #expect(blame(work.shuffled(using: &random)).culpritName == "A")
+  }
+
+  @Test(arguments: ["c.runloop", "d.retry", "c.withLock", "c.Optional.map(_:)"], 0..<20)
+  func callbackOfFrameworkIsBlamedInEveryRun(framework: String, run: Int) {
+    var random = SplitMix(UInt64(run))
+    let own = Int.random(in: 0...8, using: &random)
+    let work = times(own, ["run", "A", framework]) + times(20 - own, ["run", "A", framework, "visit"])
+    #expect(blame(work.shuffled(using: &random)).culpritName == "visit")
+  }
+
+  /// Whichever of two halves is a little larger: who called both is to blame, or nobody.
+  @Test(arguments: 99...101) func halvesAreATie(first: Int) {
+    func work(_ root: String) -> [[String]] {
+      times(first, [root, "A", "deep"]) + times(200 - first, [root, "B", "c.x"])
+    }
+    let called = blame(work("run"))
+    #expect(called.culpritName == "run" && Set(called.parts.map(\.frame.function)) == ["deep", "B"])
+    let nobody = blame(work("main"))
+    #expect(nobody.verdict == .noSingleCulprit && Set(nobody.contenderNames) == ["deep", "B"])
+    #expect(nobody.dominant?.frame.function == "main")
+  }
+
+  @Test func clearMajorityIsNoTie() {
+    #expect(blame(times(103, ["run", "A"]) + times(97, ["run", "B"])).culpritName == "A")
+    #expect(blame(times(100, ["run", "A"]) + times(60, ["run", "B"]) + times(40, ["run", "C"])).culpritName == "A")
+  }
+
+  /// Beside the culprit, and in order of time, stands who works below a recursion, however deep it is.
+  @Test(arguments: [["walk"], ["walk", "visit"]]) func recursionLeadsToWhoWorksBelow(cycle: [String]) {
+    let deep = (1...40).map { depth in
+      ["run"] + Array(repeating: cycle, count: 1 + depth % 5).joined() + ["leaf", "c.read"]
+    }
+    let found = blame(times(60, ["run", "A"]) + deep)
+    #expect(found.contenderNames == ["leaf"])
+    #expect(found.timeline.map { $0.claim?.frame.function } == ["A", "leaf"])
+  }
+}
