@@ -15,7 +15,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
   }
 
   /// Between none and all of a sort's samples are in its comparison, in any order.
-  @Test(arguments: ["c.sort", "c.qsort", "c.forEach", "c.Array.map(_:)"], 0..<20)
+  @Test(arguments: ["c.sort", "c.qsort", "c.dispatch_apply"], 0..<20)
   func callerOfAlgorithmIsBlamedInEveryRun(algorithm: String, run: Int) {
     var random = SplitMix(UInt64(run))
     let inCallback = Int.random(in: 0...20, using: &random)
@@ -23,12 +23,36 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame(work.shuffled(using: &random)).culpritName == "A")
   }
 
-  @Test(arguments: ["c.runloop", "d.retry", "c.withLock", "c.Optional.map(_:)"], 0..<20)
+  @Test(arguments: ["c.runloop", "d.retry", "d.sort", "c.dispatch_sync"], 0..<20)
   func callbackOfFrameworkIsBlamedInEveryRun(framework: String, run: Int) {
     var random = SplitMix(UInt64(run))
     let own = Int.random(in: 0...8, using: &random)
     let work = times(own, ["run", "A", framework]) + times(20 - own, ["run", "A", framework, "visit"])
     #expect(blame(work.shuffled(using: &random)).culpritName == "visit")
+  }
+
+  @Test(
+    arguments: [
+      ("Sequence.map(_:)", "$sST3mapF", "Swift", true), ("Optional.map(_:)", "$sSq3mapF", "Swift", false),
+      ("Dictionary.subscript.getter", "$sSDyq_Sgxcig", "Swift", true),
+      ("JSONEncoder.encode(_:)", "$s11JSON", "Foundation", true),
+      ("EventLoopFuture.map(_:)", "$s7NIOCore3mapF", "NIOCore", false),
+      ("AsyncSequence.map(_:)", "$sSci3mapF", "_Concurrency", false),
+      ("std::sort", "_ZSt4sortv", nil, true), ("shop::sort", "_ZN4shop4sortEv", nil, false),
+      ("qsort", "qsort", nil, true),
+      ("uv_run", "uv_run", nil, false),
+    ] as [(String, String, String?, Bool)]
+  )
+  func algorithmsAreKnownByTheirNames(function: String, symbol: String, module: String?, isAlgorithm: Bool) {
+    let address = CodeAddress.file(FileAddress(1))
+    let frame = ResolvedFrame(
+      function: function,
+      rawName: symbol,
+      swiftModule: module,
+      module: "/opt/shop/shop",
+      address: address
+    )
+    #expect(RepeatedCalls.areMade(by: frame) == isAlgorithm)
   }
 
   /// Whichever of two halves is a little larger: who called both is to blame, or nobody.
