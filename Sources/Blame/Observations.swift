@@ -307,8 +307,11 @@ struct Observations {
       count += 1
       places[observation.stack.frames[place].resolved, default: .zero] += observation.stack.time
     }
-    let heaviest = places.max {
-      $0.value != $1.value ? $0.value < $1.value : $0.key.address.value > $1.key.address.value
+    // A place without a line, where code comes from none, says less than another one of the same function.
+    let heaviest = places.max { one, other in
+      let (isPlaced, isOtherPlaced) = (one.key.location != nil, other.key.location != nil)
+      if isPlaced != isOtherPlaced { return isOtherPlaced }
+      return one.value != other.value ? one.value < other.value : one.key.address.value > other.key.address.value
     }?.key
     return Claim(
       frame: heaviest

@@ -339,6 +339,25 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(Suspects(halves, total: .seconds(2)).culprit()?.function.name == "now")
   }
 
+  /// The compiler attributes some of a function's code to no line.
+  @Test func placeOfCulpritHasLine() {
+    var made = Synthetic()
+    let stall = made.stall(times(6, ["run", "A"]) + times(4, ["run", "B"]))
+    let places = made
+    let blame = Blame(stall: stall, stacks: made.stacks) { frame in
+      places.resolve(frame)
+        .map { resolved in
+          var resolved = resolved
+          if resolved.function == "B" { resolved.location = SourceLocation(file: "/opt/shop/a.swift", line: 7) }
+          if resolved.function != "run" {
+            (resolved.function, resolved.rawName, resolved.start) = ("A", "A", FileAddress(1))
+          }
+          return resolved
+        }
+    }
+    #expect(blame.culpritName == "A" && blame.culprit?.frame.location?.line == 7)
+  }
+
   /// A suspended function runs no code of its own.
   @Test func suspendedTimeIsNotOwnTime() {
     var made = Synthetic()
