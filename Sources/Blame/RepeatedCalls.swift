@@ -56,6 +56,6 @@ enum RepeatedCalls {
   private static let c: Set<Substring> = [
     "qsort", "qsort_r", "msort_with_tmp", "sort", "bsearch", "tsearch", "tfind", "twalk", "lfind", "lsearch", "nftw",
     "ftw",
-    "scandir", "glob", "dispatch_apply", "dispatch_apply_f", "dl_iterate_phdr",
+    "scandir", "glob", "dispatch_apply", "dispatch_apply_f",
   ]
 }

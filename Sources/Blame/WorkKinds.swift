@@ -134,6 +134,7 @@ final class WorkKinds {
         .typeEnding("Encoder"), .typeEnding("Decoder"), .typeEnding("EncodingContainer"),
         .typeEnding("DecodingContainer"),
         .typeBeginning("PropertyList"), .typeBeginning("Plist"), .label("base64Encoded:"), .nameBeginning("base64"),
+        "Base64",
         .labelled("encode", "to:"), .labelled("init", "from:"),
       ]
     ),

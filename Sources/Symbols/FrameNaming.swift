@@ -96,6 +96,8 @@ extension SymbolFile {
   private func foldedNames(_ symbol: SymbolMatch?, _ origin: CodeOrigin) -> [String] {
     guard let symbol, case .unit = origin else { return [] }
     let own = names.name(symbol.publicName ?? symbol.name).meaning
+    // The package manager gives an entry point a second name.
+    guard !own.short.hasSuffix("main") else { return [] }
     var found: [String] = []
     for name in otherNames(of: symbol) {
       let other = names.name(name).meaning

@@ -564,6 +564,7 @@ private func modulesOfThisProcess() -> [Module] {
       __attribute__((noinline)) int shop_fee(int n) { return n * 7 + 3; }
       __attribute__((noinline)) int shop_sum(int n) { return n * 7 + 4; }
       int main(int c, char **v) { (void)v; return shop_tax(c) + shop_fee(c) + shop_sum(c); }
+      int shop_main(int c, char **v) __attribute__((alias("main")));
       """,
       "icf.c"
     )
@@ -577,5 +578,6 @@ private func modulesOfThisProcess() -> [Module] {
       both == "shop_tax or shop_fee (folded by the linker)" || both == "shop_fee or shop_tax (folded by the linker)"
     )
     #expect(try name("shop_fee") == both && name("shop_sum") == "shop_sum")
+    #expect(try name("main").map { ["main", "shop_main"].contains($0) } ?? false)
   }
 }
