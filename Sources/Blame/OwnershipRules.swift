@@ -47,9 +47,9 @@ package struct OwnershipRules: Hashable, Sendable {
 
   /// Names of functions that take a lock, or wait, for their callers.
   private static let lockNames: Set<String> = [
-    "lock", "withLock", "withLockVoid", "withLockUnchecked", "acquire", "wait", "enter", "synchronized", "readLock",
+    "lock", "withLock", "withLockVoid", "withLockUnchecked", "acquire", "wait", "synchronized", "readLock",
     "writeLock", "lockRead", "lockWrite", "lockForReading", "lockForWriting", "withReadLock", "withWriteLock",
-    "withReaderLock", "withWriterLock", "lock_shared", "lockShared", "lockExclusive", "rdlock", "wrlock", "down",
+    "withReaderLock", "withWriterLock", "lock_shared", "lockShared", "lockExclusive", "rdlock", "wrlock",
   ]
 
   /// Endings of such names in C, where the type is part of the name.

@@ -217,8 +217,14 @@ final class WorkKinds {
       .collections,
       ["_Rb_tree", "_Hashtable", "unordered_map", "unordered_set", "map", "set", "multimap", "deque", "_Map_base"]
     ),
-    (.allocation, [.nameBeginning("operator new"), .typeEnding("allocator")]),
-    (.deallocation, [.nameBeginning("operator delete")]),
+    (.allocation, [.nameBeginning("operator new"), .name("allocate"), .nameBeginning("M_allocate")]),
+    (
+      .deallocation,
+      [
+        .nameBeginning("operator delete"), .name("deallocate"), .nameBeginning("Destroy"),
+        .member("allocator_traits", "destroy"), .member("__new_allocator", "destroy"),
+      ]
+    ),
   ]
 
   private static let exact: [Substring: Work.Kind] = [

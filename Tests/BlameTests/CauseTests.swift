@@ -205,6 +205,11 @@ import Testing
     #expect(subject(["c.sqlite3_step", "c.usleep"]) == .work(.library("c.sqlite3_step")))
     #expect(subject(["d.retry", "c.usleep"]) == .work(.library("d.retry")))
     #expect(subject(["c.usleep"]) == nil && subject(["c.sleep_for"]) == nil && subject([]) == nil)
+    // To poll nothing is to sleep, too.
+    let polling = stall(["c.start", "handle", "c.curl_perform", "c.poll"], .inSystemCall(7)) { _, sample in
+      sample.evidence.arguments = [0, 0, 100, 0, 0, 0]
+    }
+    #expect(causes(polling).first?.parts.first?.subject == .work(.library("c.curl_perform")))
   }
 
   /// Files that are read again and again because memory is short.

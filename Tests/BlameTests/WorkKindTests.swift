@@ -60,7 +60,9 @@ import Testing
     arguments: [
       ("std::sort", Work.Kind.sorting), ("std::__introsort_loop", .sorting), ("std::basic_string::append", .text),
       ("std::_Rb_tree::find", .collections), ("std::regex_search", .regularExpressions),
-      ("operator new", .allocation), ("nlohmann::basic_json::parse", .json), ("codec::encode", nil),
+      ("operator new", .allocation), ("std::__new_allocator::allocate", .allocation),
+      ("std::__new_allocator::destroy", .deallocation), ("std::allocator_traits::destroy", .deallocation),
+      ("std::__new_allocator::max_size", nil), ("nlohmann::basic_json::parse", .json), ("codec::encode", nil),
       ("geometry::remap", nil),
     ] as [(String, Work.Kind?)]
   )
