@@ -21,7 +21,7 @@ struct FunctionPath: Hashable {
     self.init(function)
   }
 
-  /// That of the function called `function`, as reports have it.
+  /// The path of the function with the name `function`, as reports print it.
   init?(_ function: String) {
     let parts = FunctionName.split(function)
     guard let whole = parts.last, !whole.isEmpty else { return nil }

@@ -6,7 +6,7 @@ enum GoNames {
   static func isStandard(_ frame: ResolvedFrame) -> Bool {
     guard let name = frame.rawName, let package = package(of: name) else { return false }
     guard packages.contains(package.prefix { $0 != "/" }) else { return false }
-    // What a C compiler has made of a function has a point in its name too: "sort.constprop.0".
+    // Copies that C compilers make of functions have a point in their names too: "sort.constprop.0".
     guard let file = frame.location?.file else { return package == "runtime" || package.contains("/") }
     return file.hasSuffix(".go") || package == "runtime"
   }
@@ -18,7 +18,7 @@ enum GoNames {
     return name[..<point]
   }
 
-  /// What the paths of the packages of the standard library begin with.
+  /// The first parts of the paths of the standard library's packages.
   private static let packages: Set<Substring> = [
     "archive", "bufio", "bytes", "cmp", "compress", "container", "context", "crypto", "database", "debug", "embed",
     "encoding", "errors", "expvar", "flag", "fmt", "go", "hash", "html", "image", "index", "internal", "io", "iter",

@@ -11,7 +11,7 @@ final class WorkKinds {
   ///
   /// - Parameters:
   ///   - frames: The frames.
-  ///   - deinitializersCompute: Whether deinitializers have work of their own, and do not only free.
+  ///   - deinitializersCompute: Whether deinitializers compute.
   /// - Returns: The work.
   func work(_ frames: [WeightedStack.Frame], deinitializersCompute: Bool = false) -> Work {
     let own =

@@ -32,7 +32,7 @@ import Testing
     #expect(culprit(stacks, wrappers: ["!Other.*"]) == "handle")
   }
 
-  /// What computes, waits in several calls, has nobody above it, or is called otherwise is no wrapper.
+  /// A wrapper has such a name, a caller of the application's, and a single blocking call.
   @Test func otherFunctionsKeepBlame() {
     #expect(culprit(times(["c.start", "handle", "Lock.lock()", "c.spin"]), .running) == "Lock.lock()")
     #expect(culprit(times(["c.start", "handle", "Lock.lock()"])) == "Lock.lock()")
@@ -42,7 +42,7 @@ import Testing
     #expect(culprit(two) == "Queue.wait()")
   }
 
-  /// What runs while the lock is held has its own name.
+  /// The body of `withLock` is the culprit while it runs.
   @Test func bodyOfWithLockIsBlamed() {
     let body = Array(repeating: ["c.start", "handle", "Lock.withLock(_:)", "rebuild", "c.read"], count: 30)
     #expect(culprit(body + times(["c.start", "handle", "Lock.withLock(_:)", "c.pthread_mutex_lock"])) == "rebuild")

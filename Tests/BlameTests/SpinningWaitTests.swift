@@ -71,7 +71,7 @@ import Testing
     #expect(chain.isDeadlock && chain.links.map(\.holder.id) == [2, 1] && blame.causes.map(\.kind) == [.deadlock])
   }
 
-  /// Without names of accessors, where they are inlined: nobody else can be in the ring.
+  /// Without accessors, which may be inlined, the only thread that initializes something is the holder.
   @Test mutating func findsRingByExclusion() {
     #expect(blame(stall(first)).waitChains.first?.links.map(\.holder.id) == [1])
     #expect(blame(stall(first, [second, second])).waitChains.isEmpty)
@@ -83,7 +83,7 @@ import Testing
     #expect(blame(stall(Array(itself.prefix(4)) + ["c.syscall"])).waitChains.isEmpty)
   }
 
-  /// What ended was none; nor is what was seen once.
+  /// A deadlock has not ended, and is in two samples at least.
   @Test mutating func ringsThatEndAreNoDeadlocks() {
     #expect(blame(stall(itself, hasEnded: true)).waitChains.first?.isDeadlock == false)
     var once = stall(itself)

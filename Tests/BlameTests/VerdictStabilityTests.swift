@@ -55,7 +55,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(RepeatedCalls.areMade(by: frame) == isAlgorithm)
   }
 
-  /// Whichever of two halves is a little larger: who called both is to blame, or nobody.
+  /// Two functions with half of the time each are a tie, whichever has a little more: their caller is the culprit, or none is.
   @Test(arguments: 99...101) func halvesAreATie(first: Int) {
     func work(_ root: String) -> [[String]] {
       times(first, [root, "A", "deep"]) + times(200 - first, [root, "B", "c.x"])
@@ -72,7 +72,7 @@ private func times(_ count: Int, _ stack: [String]) -> [[String]] { Array(repeat
     #expect(blame(times(100, ["run", "A"]) + times(60, ["run", "B"]) + times(40, ["run", "C"])).culpritName == "A")
   }
 
-  /// Beside the culprit, and in order of time, stands who works below a recursion, however deep it is.
+  /// Contenders and timeline name the function below a recursion, however deep it is.
   @Test(arguments: [["walk"], ["walk", "visit"]]) func recursionLeadsToWhoWorksBelow(cycle: [String]) {
     let deep = (1...40).map { depth in
       ["run"] + Array(repeating: cycle, count: 1 + depth % 5).joined() + ["leaf", "c.read"]

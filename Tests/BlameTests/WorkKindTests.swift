@@ -3,7 +3,7 @@ import Testing
 
 @testable import CulpritBlame
 
-/// What code does that computes, by the paths of functions.
+/// Kinds of computation, by the paths of functions.
 @Suite struct WorkKindTests {
   private func frame(_ function: String, _ symbol: String, _ module: String? = nil, owner: String = "/usr/lib/a.so")
     -> ResolvedFrame
@@ -32,7 +32,7 @@ import Testing
     #expect(path.types == types && path.name == name && path.labels == labels && path.isClosure == isClosure)
   }
 
-  /// Types of parameters say nothing: of each pair the first one is what it looks like, and the second one is not.
+  /// The kind follows from the path, whatever the mangled signature contains.
   @Test(
     arguments: [
       ("Regex.firstMatch(in:)", "_StringProcessing", Work.Kind.regularExpressions),

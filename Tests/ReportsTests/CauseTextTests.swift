@@ -73,7 +73,7 @@ import Testing
     #expect(!CauseText.what(found).contains("%"), "\(CauseText.what(found))")
   }
 
-  /// A library that polls is named, and a task that sleeps holds nobody up.
+  /// A polling library is named, and the advice for a sleeping task has no warning.
   @Test func sleepsHaveTheirReasons() {
     var polling = cause(.sleep, 1, ["sqlite3_step"])
     #expect(lines([polling]) == ["waiting in sqlite3_step, which sleeps and tries again, 100 %, 4.00 s"])

@@ -28,7 +28,7 @@ extension Scenario {
     Scenario("computing-swift-regex", .swift, .computing, "matchInvoices(until:)", work: .regularExpressions) { stage in
       try stage.turn { matchInvoices(until: until(1.8)) }
     },
-    // What searches text without a pattern is in the module of regular expressions, too.
+    // Searches without a pattern are in the module of regular expressions, too.
     Scenario("computing-swift-split", .swift, .computing, "divideAddresses(until:)", work: .text) { stage in
       try stage.turn { divideAddresses(until: until(1.8)) }
     },
